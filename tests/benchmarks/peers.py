@@ -17,7 +17,7 @@ from pathlib import Path
 
 import imageio_ffmpeg
 
-from portal.transcoding.planning.ladder import PRESET, Rung
+from portal.transcoding.planning.ladder import CRF, PRESET, Rung
 from portal.transcoding.probing.facts import Probe
 
 # The priority the portal's worker gives it, so that all are disturbed alike.
@@ -159,7 +159,7 @@ def _peertube(rung: Rung) -> tuple[str, ...]:
 def _rate(rung: Rung) -> tuple[str, ...]:
     """What all flows have in common."""
     return (
-        *("-preset", PRESET, "-pix_fmt", "yuv420p", "-crf", str(rung.crf)),
+        *("-preset", PRESET, "-pix_fmt", "yuv420p", "-crf", str(CRF)),
         *("-maxrate", str(rung.max_bitrate_bps), "-bufsize", str(rung.buffer_bits)),
     )
 

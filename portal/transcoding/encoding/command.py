@@ -19,7 +19,7 @@ from pathlib import Path
 from portal.transcoding.encoding import filters
 from portal.transcoding.encoding.continuation import Continuation
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
-from portal.transcoding.planning.ladder import PRESET, Rung
+from portal.transcoding.planning.ladder import CRF, PRESET, Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
@@ -205,7 +205,7 @@ def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
         *("-map", f"[{rung.name}]", *BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
         *("-threads", str(_threads(rung))),
-        *("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps)),
+        *("-crf", str(CRF), "-maxrate", str(rung.max_bitrate_bps)),
         *("-bufsize", str(rung.buffer_bits)),
         *(("-rc_init_occupancy", str(task.after.buffer_bits(rung))) if task.after else ()),
         *("-force_key_frames", _keyframes(task), "-forced-idr", "1"),

@@ -49,7 +49,7 @@ _ALONE_PEAK_BPS = 16_000_000
 # The caps are for 16:9 at 30 fps; other shapes and rates follow from them. Apple's HLS authoring
 # specification has 145 kbit/s at 416x234, 365 at 640x360, 1100 at 768x432, 3000 and 4500 at 720p,
 # 6000 and 7800 at 1080p: these are near its rates.
-PRESET, _CRF = "veryfast", 23
+PRESET, CRF = "veryfast", 23
 _LADDER = {
     240: 300_000,  # keeps playing on the poorest link and costs about 3 % of encoding 1080p
     360: 700_000,
@@ -121,7 +121,6 @@ class Rung:
     height: int
     fps: Fraction
     max_bitrate_bps: int
-    crf: int = _CRF
     copied: bool = False
 
     @property

@@ -16,7 +16,6 @@ import struct
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import av
@@ -29,7 +28,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from portal.transcoding.probing import boxes, sample_index
-from portal.transcoding.probing.boxes import VIDEO_HANDLER, Outline, composition_offsets
+from portal.transcoding.probing.boxes import VIDEO_HANDLER, Outline
 from portal.transcoding.probing.source import (
     UNREACHABLE,
     open_source,
@@ -54,7 +53,6 @@ _DEFAULT_NAMES = re.compile(
     r"hand\s?le|core media|iso media|produced by|inc\.|\(c\)|gpac|l-smash|bento4|\baac\b|\bavc\b",
     re.IGNORECASE,
 )
-_FULL_RANGE = 2
 _FULL_TURN = 360
 
 
@@ -68,7 +66,6 @@ def _shows_encryption(container: InputContainer) -> bool:
     with contextlib.suppress(FFmpegError):
         first = itertools.islice(packets(container, media), _MAX_ENCRYPTION_PACKETS)
         return any(packet.has_sidedata("encryption_info") for packet in first)
-
     return False
 
 
@@ -117,7 +114,8 @@ def _examine(
     context = stream.codec_context
     if context is None:
         return _fail("unsupported_codec")
-    if _is_too_large(context.width, context.height, request):
+    too_many = 0 < request["max_pixels"] < context.width * context.height
+    if too_many or max(context.width, context.height) > request["max_side_px"]:
         return _fail("too_large")
     if sample_index.is_too_dense(stream):
         return _fail("damaged")
@@ -131,7 +129,9 @@ def _examine(
         stream,
         first,
         is_complete=not outline.is_fragmented,
-        read_offsets=partial(_offsets, request, outline, stream.id),
+        offsets=boxes.composition_offsets(
+            request, outline, track=stream.id, samples=len(stream.index_entries)
+        ),
     )
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
@@ -141,21 +141,6 @@ def _examine(
         "audio": _audio(container),
         "subtitles": _subtitles(container),
     }
-
-
-def _offsets(
-    request: dict[str, Any], outline: Outline, track: int, samples: int
-) -> Iterable[int] | None:
-    """How long after its decoding each sample of a track is shown, in ticks; None when unclear."""
-    place = outline.composition.get(track)
-    if place is None:
-        return itertools.repeat(0)
-    return composition_offsets(request, place, samples=samples)
-
-
-def _is_too_large(width: int, height: int, request: dict[str, Any]) -> bool:
-    too_many = 0 < request["max_pixels"] < width * height
-    return too_many or bool(max(width, height) > request["max_side_px"])
 
 
 def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
@@ -232,7 +217,6 @@ def _video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
         "start_s": _seconds(frame.pts, frame.time_base) or 0.0,
         "duration_s": _seconds(stream.duration, stream.time_base),
         "interlaced": frame.interlaced_frame,
-        "full_range": int(frame.color_range) == _FULL_RANGE or "yuvj" in frame.format.name,
         "color_space": int(frame.colorspace),
         "color_transfer": int(frame.color_trc),
         "color_primaries": int(frame.color_primaries),
@@ -283,18 +267,14 @@ def _default_first(streams: Iterable[Any]) -> list[Any]:
 
 
 def _track(stream: Any) -> dict[str, Any]:
+    language = stream.metadata.get("language", "")
+    is_known = _LANGUAGE.fullmatch(language) and language.lower() != _UNDETERMINED
     return {
         "index": stream.index,
         "codec": stream.codec_context.name,
-        "language": _language(stream),
+        "language": language if is_known else None,
         "title": _title(stream),
     }
-
-
-def _language(stream: Any) -> str | None:
-    language = stream.metadata.get("language", "")
-    known = _LANGUAGE.fullmatch(language) and language.lower() != _UNDETERMINED
-    return language if known else None
 
 
 def _title(stream: Any) -> str | None:

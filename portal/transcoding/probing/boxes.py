@@ -12,7 +12,7 @@ unevenly, and one the reverse.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -124,12 +124,10 @@ class _BoxReader:
             self._window = b""
         self._window_at = at
         # Over http a packet is as long as what has arrived.
-        while len(self._window) < _HEADER_BYTES and (more := self._read()):
+        while len(self._window) < _HEADER_BYTES and (
+            more := bytes(next(self.container.demux(), b""))
+        ):
             self._window += more
-
-    def _read(self) -> bytes:
-        packet = next(self.container.demux(), None)
-        return bytes(packet) if packet is not None else b""
 
     def boxes(self, at: int, end: int) -> Iterator[_Box]:
         """The boxes between two places; the last may claim to reach further."""
@@ -162,18 +160,6 @@ def read_outline(request: dict[str, Any]) -> Outline:
             _walk_top(outline, reader)
             outline.is_unfinished = False
     return outline
-
-
-def read_bytes(request: dict[str, Any], at: int, end: int) -> bytes:
-    """A stretch of the file, shorter when the file is. Raises FFmpegError."""
-    content = bytearray()
-    with _open_raw(request, _TABLE_WINDOW_BYTES) as container:
-        container.seek(at, unsupported_byte_offset=True)
-        for packet in container.demux():
-            content += bytes(packet)
-            if len(content) >= end - at:
-                break
-    return bytes(content[: end - at])
 
 
 def _open_raw(request: dict[str, Any], window_bytes: int) -> InputContainer:
@@ -244,18 +230,27 @@ def _is_external(reader: _BoxReader, reference: _Box) -> bool:
 
 
 def composition_offsets(
-    request: dict[str, Any], place: tuple[int, int], *, samples: int
-) -> Iterator[int] | None:
-    """The offset of each sample in ticks, from the `ctts` box (ISO/IEC 14496-12, 8.6.1.3) there.
+    request: dict[str, Any], outline: Outline, *, track: int, samples: int
+) -> Iterable[int] | None:
+    """The offset of each sample in ticks, from the track's `ctts` (ISO/IEC 14496-12, 8.6.1.3).
 
     None unless it describes exactly so many. Offsets are signed, as all readers take them.
+    Raises FFmpegError.
     """
-    at, end = place
+    at, end = outline.composition.get(track, (0, 0))
+    if not end:  # without the box each is shown when it is decoded
+        return repeat(0)
     if end - at > _HEAD.size + _ROW.size * samples:
         return None
-    table = read_bytes(request, at, end)
-    rows = table[_HEAD.size :]
-    if len(table) != end - at or len(rows) % _ROW.size:
+    table = bytearray()
+    with _open_raw(request, _TABLE_WINDOW_BYTES) as container:
+        container.seek(at, unsupported_byte_offset=True)
+        for packet in container.demux():
+            table += bytes(packet)
+            if len(table) >= end - at:
+                break
+    rows = table[_HEAD.size : end - at]
+    if len(table) < end - at or len(rows) % _ROW.size:
         return None
     if sum(count for count, _ in _ROW.iter_unpack(rows)) != samples:
         return None

@@ -48,7 +48,6 @@ class VideoTrack:
     color_primaries: int
     profile: str | None
     level: int | None
-    full_range: bool
     has_alpha: bool
     start_s: float
     frame_count: int | None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise, repeat
@@ -41,15 +41,10 @@ _UNKNOWN: dict[str, Any] = {
     "grid_fps": None,
     "grid_lead": None,
 }
-# Gives so many samples' composition offsets, None when there are not as many.
-ReadOffsets = Callable[[int], Iterable[int] | None]
 # A frame this far from its place still belongs there, but sound must not part from its picture: the
 # second is half of what is noticed (ITU-R BT.1359: 45 ms early).
 _TOLERANCE_FRAMES = Fraction(1, 3)
 _TOLERANCE_S = Fraction(1, 50)
-# No codec holds more frames back than 16 (H.264 and HEVC, the size of the decoded picture buffer).
-_MAX_REORDERED = 32
-_BLOCK = 4096
 _NTSC = Fraction(1000, 1001)
 # Fine enough for a day of frames, and short enough to be written down.
 _MAX_DENOMINATOR = 1_000_000
@@ -79,14 +74,16 @@ def facts(
     first: Packet[Any] | None,
     *,
     is_complete: bool,
-    read_offsets: ReadOffsets,
+    offsets: Iterable[int] | None,
 ) -> dict[str, Any]:
-    """The index's part of the facts; `first` is the first packet of the stream."""
+    """The index's part of the facts; `first` is the first packet of the stream.
+
+    `offsets` are how long after its decoding each sample is shown, in ticks; None when unclear.
+    """
     entries, time_base = stream.index_entries, stream.time_base
     known = is_complete and stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES
     if not known or not time_base:
         return _UNKNOWN
-    offsets = read_offsets(len(entries))
     summary = _summarise(stream, repeat(0) if offsets is None else offsets)
     # FFmpeg's two rates agree when every decoding time fits.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
@@ -152,12 +149,11 @@ def _has_closed_gops(
     container: InputContainer, stream: VideoStream, first: Packet[Any] | None
 ) -> bool:
     """Whether a few sampled key frames can be cut at; False in doubt."""
-    if stream.codec_context.name != "h264":
+    configuration = read_configuration(stream.codec_context.extradata)
+    if stream.codec_context.name != "h264" or configuration is None:
         return False
     return all(
-        packet is not None
-        and packet.is_keyframe
-        and _is_idr(packet, stream.codec_context.extradata)
+        packet is not None and packet.is_keyframe and _is_idr(packet, configuration.length_size)
         for packet in (first, *_sampled(container, stream))
     )
 
@@ -173,13 +169,10 @@ def _sampled(container: InputContainer, stream: VideoStream) -> Iterator[Packet[
         yield found
 
 
-def _is_idr(packet: Packet[Any], avcc: bytes | None) -> bool:
+def _is_idr(packet: Packet[Any], length_size: int) -> bool:
     """Whether every slice is of an IDR picture."""
-    configuration = read_configuration(avcc)
-    if configuration is None:
-        return False
     try:
-        kinds = {kind for kind, *_ in nal_units(bytes(packet), configuration.length_size)}
+        kinds = {kind for kind, *_ in nal_units(bytes(packet), length_size)}
     except ValueError:
         return False
     return kinds.intersection(SLICES) == {IDR}
@@ -201,7 +194,7 @@ def frame_grid(times: array[int], time_base: Fraction, claimed_fps: Fraction | N
     """
     if len(times) < 2 or max(times) == min(times):
         return Grid(fps=claimed_fps, lead=0.0) if claimed_fps and len(times) == 1 else None
-    shown = _in_order(times)
+    shown = sorted(times)
     measured_fps = (len(shown) - 1) / ((shown[-1] - shown[0]) * time_base)
     measured_fps = measured_fps.limit_denominator(_MAX_DENOMINATOR)
     for fps in _candidates(measured_fps, claimed_fps):
@@ -213,19 +206,6 @@ def frame_grid(times: array[int], time_base: Fraction, claimed_fps: Fraction | N
     return None
 
 
-def _in_order(times: array[int]) -> array[int]:
-    """Sorted, if none is further from its place than decoders allow; else hardly so.
-
-    Block by block: a list of all would take many times the memory.
-    """
-    shown, held = array("q"), array("q")
-    for start in range(0, len(times), _BLOCK):
-        block = sorted(held + times[start : start + _BLOCK])
-        shown.extend(block[:-_MAX_REORDERED])
-        held = array("q", block[-_MAX_REORDERED:])
-    return shown + held
-
-
 def _candidates(measured_fps: Fraction, claimed_fps: Fraction | None) -> Iterator[Fraction]:
     if claimed_fps:
         yield claimed_fps
@@ -235,7 +215,7 @@ def _candidates(measured_fps: Fraction, claimed_fps: Fraction | None) -> Iterato
         yield measured_fps
 
 
-def _middle(shown: array[int], period: float, limit: float) -> float | None:
+def _middle(shown: Sequence[int], period: float, limit: float) -> float | None:
     """The middle of all distances from a grid that begins at the first frame, in ticks.
 
     None when they are further apart than the limit.

@@ -29,7 +29,7 @@ def a_probe(
         **{"index": 0, "codec": "h264", "profile": "High", "level": 40, "pix_fmt": "yuv420p"},
         **{"width": width, "height": height, "coded_width": width, "coded_height": height},
         **{"rotation": 0, "sar": Fraction(1), "interlaced": False, "has_alpha": False},
-        **{"color_space": 1, "color_transfer": 1, "color_primaries": 1, "full_range": False},
+        **{"color_space": 1, "color_transfer": 1, "color_primaries": 1},
         **{"fps": fps, "constant_rate": True, "grid_lead": 0.0, "start_s": 0.0},
         **{"duration_s": duration_s, "frame_count": round(duration_s * fps)},
         **{"bitrate_bps": 1_000_000, "peak_bitrate_bps": 2_000_000},

@@ -59,7 +59,7 @@ async def test_stream_and_index_are_described(make_video: MakeMedia) -> None:
     assert video.peak_bitrate_bps is not None
     assert 1 <= video.peak_bitrate_bps / video.bitrate_bps < 2
     assert video.closed_gops
-    assert (video.full_range, video.has_alpha, video.mirrored) == (False, False, False)
+    assert (video.has_alpha, video.mirrored) == (False, False)
     [sound] = found.audio
     assert (sound.codec, sound.channels, sound.sample_rate_hz) == ("aac", 1, 44100)
 
