@@ -40,7 +40,7 @@ async function bundle() {
     splitting: true,
     format: "esm",
     minify: true,
-    target: ["chrome111", "firefox113", "safari16.4"],
+    target: ["chrome116", "firefox124", "safari17.4"],
     legalComments: "linked",
     metafile: true,
     logLevel: "warning",

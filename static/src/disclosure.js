@@ -1,6 +1,6 @@
-/** What opens and closes: dialogs, menus, and what is folded. */
+/** What opens and closes: dialogs and menus. */
 
-import { closeByBackdrop, opensElsewhere } from "./dom.js";
+import { opensElsewhere } from "./dom.js";
 
 /**
  * A link or button that asks in a dialog of its page what else a page of its own would ask. One
@@ -24,7 +24,6 @@ export function dialogLink(link, signal) {
   link.addEventListener("click", open, { signal });
   const keep = dialog.querySelector("[data-closes]");
   keep?.addEventListener("click", () => dialog.close(), { signal });
-  closeByBackdrop(dialog, signal);
 }
 
 /**
@@ -53,22 +52,4 @@ export function menu(details, signal) {
     },
     { signal },
   );
-}
-
-/**
- * Unfolds what the address names, in browsers that don't themselves.
- * @param {HTMLElement} root @param {AbortSignal} signal
- */
-export function unfoldTarget(root, signal) {
-  const unfold = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    let folded = target && root.contains(target) ? target.closest("details:not([open])") : null;
-    const wasFolded = folded !== null;
-    for (; folded instanceof HTMLDetailsElement; folded = folded.closest("details:not([open])")) {
-      folded.open = true;
-    }
-    if (wasFolded) target?.scrollIntoView();
-  };
-  addEventListener("hashchange", unfold, { signal });
-  unfold();
 }

@@ -1,4 +1,4 @@
-/** Small helpers for elements, events and signals. */
+/** Small helpers for elements and events. */
 
 /**
  * The element that the template is known to have.
@@ -16,11 +16,9 @@ export function setText(root, selector, words) {
   if (place.textContent !== words) place.textContent = words;
 }
 
-/** @param {HTMLDialogElement} dialog @param {AbortSignal} signal */
-export function closeByBackdrop(dialog, signal) {
-  // Outside of its content, which covers it, there's only the backdrop.
-  const close = (/** @type {Event} */ { target }) => target === dialog && dialog.close();
-  dialog.addEventListener("click", close, { signal });
+/** @param {ParentNode} root @param {Record<string, string>} texts by the names of data attributes */
+export function setTexts(root, texts) {
+  for (const [name, words] of Object.entries(texts)) setText(root, `[data-${name}]`, words);
 }
 
 /** Whether a new tab or window was asked for, which is the page's job. @param {MouseEvent} event */
@@ -30,27 +28,13 @@ export function opensElsewhere({ ctrlKey, metaKey, shiftKey }) {
 
 /** Tells assistive technology, politely, what has just happened. @param {string} words */
 export function announce(words) {
-  const region = document.querySelector("[data-detail-live], [data-library-live]");
+  const region = document.querySelector(
+    "[data-detail-live], [data-library-live], [data-upload-live]",
+  );
   if (!region) return;
   // The same words twice are news the second time, too.
   region.textContent = "";
   requestAnimationFrame(() => {
     region.textContent = words;
   });
-}
-
-/**
- * `AbortSignal.any`, which is younger than the oldest browsers that are built for.
- * @param {AbortSignal[]} signals
- * @returns {AbortSignal} aborts as soon as one of them does, with its reason
- */
-export function anySignal(signals) {
-  const any = new AbortController();
-  for (const signal of signals) {
-    const stop = () => any.abort(signal.reason);
-    if (signal.aborted) stop();
-    // The first to abort ends the listening to all.
-    else signal.addEventListener("abort", stop, { signal: any.signal });
-  }
-  return any.signal;
 }

@@ -21,7 +21,6 @@ const behaviours = [
   onDemand("[data-opens]", async () => (await import("./disclosure.js")).dialogLink),
   onDemand("[data-seeks]", async () => (await import("./detail/watch.js")).seekLinks),
   onDemand("[data-share]", async () => (await import("./detail/share.js")).shareOptions),
-  onDemand("[data-api]", async () => (await import("./disclosure.js")).unfoldTarget),
   onDemand("[data-copy]", async () => (await import("./copy.js")).copyButton),
   onDemand("[data-multi-select]", async () => (await import("./multi-select.js")).multiSelect),
   onDemand("[data-copies]", async () => (await import("./copy.js")).copyLink),

@@ -7,7 +7,6 @@ import {
   signedInAgain,
   signIns,
 } from "./accounts/sign-in-again.js";
-import { anySignal } from "./dom.js";
 
 const TIMEOUT_MS = 30_000;
 
@@ -108,8 +107,7 @@ export async function request(method, url, options = {}) {
  */
 async function send(method, url, options) {
   const { body, ifMatch, signal, timeout_ms = TIMEOUT_MS, keepalive = false } = options;
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), timeout_ms);
+  const late = AbortSignal.timeout(timeout_ms);
   /** @type {Record<string, string>} */
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -119,7 +117,7 @@ async function send(method, url, options) {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
-      signal: signal ? anySignal([signal, late.signal]) : late.signal,
+      signal: signal ? AbortSignal.any([signal, late]) : late,
       keepalive,
     });
     if (!response.ok) throw await refusal(response);
@@ -129,10 +127,6 @@ async function send(method, url, options) {
     if (error instanceof Refused) throw error;
     signal?.throwIfAborted();
     throw new NoAnswer("no answer", { cause: error });
-  } finally {
-    clearTimeout(timer);
-    // Ends the listening to a signal that may live for thousands of requests.
-    late.abort();
   }
 }
 

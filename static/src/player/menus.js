@@ -1,5 +1,5 @@
 /** What media-chrome's menus leave to be desired, and the overview of the keys that they open. */
-import { closeByBackdrop, element } from "../dom.js";
+import { element } from "../dom.js";
 import { saveSettings, settings } from "./saved-state.js";
 
 /** @param {HTMLElement} controller @param {AbortSignal} signal */
@@ -91,7 +91,6 @@ export function keysDialog(box, controller, signal) {
   letters.checked = settings().hasLetterKeys ?? true;
   const save = () => saveSettings({ hasLetterKeys: letters.checked });
   letters.addEventListener("change", save, { signal });
-  closeByBackdrop(dialog, signal);
   // The switch is at its end, and a small screen would begin there. In the markup, browsers would
   // complain of it in frames of other sites.
   dialog.autofocus = true;

@@ -1,7 +1,5 @@
 /** What can keep a video from playing, how the kinds are told apart, and what people are told. */
 
-import { anySignal } from "../dom.js";
-
 /** @typedef {"network" | "decode" | "gone" | "unsupported"} Trouble */
 
 const TIMEOUT_MS = 10_000;
@@ -41,7 +39,7 @@ export async function lookFor(source, signal) {
   try {
     const response = await fetch(source, {
       cache: "no-store",
-      signal: anySignal([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
     if (response.ok) return "there";
     return REFUSALS.includes(response.status) ? "gone" : "unreachable";

@@ -1,47 +1,33 @@
 /**
- * Walks the outermost boxes of an MP4 or QuickTime file (ISO/IEC 14496-12): tells a cut-off file
- * from one of another kind.
+ * The outermost boxes of an MP4 or QuickTime file (ISO/IEC 14496-12), which tell a cut-off file from
+ * one of another kind.
  */
 
-/** Fragments follow by the thousand. */
 const MAX_BOXES = 4000;
 const HEADER_BYTES = 16;
 
 /**
- * `hasIndex`, `isIndexWhole` and `index_at` tell of the file's `moov` box; `media_share` is how much of the
- * media that a box announces is inside the file.
- * @typedef {{ hasIndex: boolean, isIndexWhole: boolean, hasMedia: boolean, hasFragments: boolean,
- *   index_at: number, brand: string, media_share: number }} Outline
+ * `at`, `body_at` and `end` are in bytes from the file's beginning; `end` is where the box says that
+ * it ends, which a cut-off file doesn't reach.
+ * @typedef {{ kind: string, at: number, body_at: number, end: number }} Box
  */
 
-/** @param {Blob} file @returns {Promise<Outline>} */
-export async function readOutline(file) {
-  const outline = { hasIndex: false, isIndexWhole: false, hasMedia: false, hasFragments: false };
-  /** @type {Outline} */
-  const found = { ...outline, index_at: 0, brand: "", media_share: 1 };
+/** @param {Blob} file @returns {Promise<Box[]>} as far as they are of interest, and make sense */
+export async function readBoxes(file) {
+  /** @type {Box[]} */
+  const boxes = [];
   let at = 0;
-  for (let count = 0; count < MAX_BOXES && at + 8 <= file.size; count += 1) {
+  while (boxes.length < MAX_BOXES && at + 8 <= file.size) {
     const header = new DataView(await file.slice(at, at + HEADER_BYTES).arrayBuffer());
     const { size_bytes, body_bytes } = sizeOf(header, file.size - at);
-    if (size_bytes < body_bytes) return found;
-    const end = at + size_bytes;
-    const kind = fourLetters(header, 4);
-    if (kind === "ftyp" && header.byteLength >= 12) found.brand = fourLetters(header, 8);
-    if (kind === "moof") found.hasFragments = true;
-    if (kind === "moov" && !found.hasIndex) {
-      found.hasIndex = true;
-      found.index_at = at;
-      found.isIndexWhole = end <= file.size;
-    }
-    if (kind === "mdat") {
-      found.hasMedia = true;
-      const body = at + body_bytes;
-      if (end > file.size) found.media_share = (file.size - body) / (end - body);
-    }
-    if (found.hasIndex && found.hasFragments) return found;
-    at = end;
+    if (size_bytes < body_bytes) break;
+    const kind = String.fromCharCode(...[4, 5, 6, 7].map((offset) => header.getUint8(offset)));
+    boxes.push({ kind, at, body_at: at + body_bytes, end: at + size_bytes });
+    // Fragments follow by the thousand.
+    if (kind === "moof" && boxes.some((box) => box.kind === "moov")) break;
+    at += size_bytes;
   }
-  return found;
+  return boxes;
 }
 
 /** @param {DataView} header @param {number} rest_bytes to the end of the file */
@@ -51,9 +37,4 @@ function sizeOf(header, rest_bytes) {
     return { size_bytes: Number(header.getBigUint64(8)), body_bytes: 16 };
   }
   return { size_bytes: size_bytes === 0 ? rest_bytes : size_bytes, body_bytes: 8 };
-}
-
-/** @param {DataView} view @param {number} at */
-function fourLetters(view, at) {
-  return String.fromCharCode(...[0, 1, 2, 3].map((offset) => view.getUint8(at + offset)));
 }

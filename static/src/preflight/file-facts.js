@@ -4,7 +4,7 @@
  */
 
 import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
-import { readOutline } from "./file-boxes.js";
+import { readBoxes } from "./file-boxes.js";
 
 /**
  * What a file is: "read" has tracks; "unknown" was not understood, which says nothing against it.
@@ -12,48 +12,55 @@ import { readOutline } from "./file-boxes.js";
  *
  * Width and height are as shown: upright, with square pixels. The codec is null when it has no
  * name here.
- * @typedef {{ codec: string | null, width: number, height: number, rotation: number,
- *   fps: number | null, transfer: string | null, primaries: string | null }} VideoFacts
- * @typedef {{ codec: string | null, channels: number }} AudioFacts
+ * @typedef {{ codec: string | null, width: number, height: number, fps: number | null,
+ *   transfer: string | null }} VideoFacts
+ * @typedef {{ channels: number }} AudioFacts
  *
- * @typedef {{ outcome: Outcome, container: "mp4" | "quicktime" | null, duration_s: number | null,
- *   media_share: number, isEncrypted: boolean, video: VideoFacts | null,
- *   audio: AudioFacts | null }} Facts
+ * @typedef {{ outcome: Outcome, duration_s: number | null, media_share: number,
+ *   isEncrypted: boolean, video: VideoFacts | null, audio: AudioFacts | null }} Facts
+ * `media_share` is how much of the announced media is inside the file.
  */
 
 /** A sample entry that announces encryption: ISO/IEC 23001-7, or of the iTunes store. */
 const ENCRYPTED = /stsd.{12}(encv|enca|drmi|drms)/s;
 /** So much of an index is searched for that. */
 const SEARCHED_BYTES = 4 * 2 ** 20;
-const QUICKTIME_BRAND = "qt  ";
 /** So many frames show how many there are in a second. */
 const COUNTED_FRAMES = 120;
 
 /** @type {Facts} */
 const NOTHING = {
-  ...{ outcome: "unknown", container: null, duration_s: null, media_share: 1 },
+  ...{ outcome: "unknown", duration_s: null, media_share: 1 },
   ...{ isEncrypted: false, video: null, audio: null },
 };
 
 /** @param {Blob} file @returns {Promise<Facts>} */
 export async function examine(file) {
   try {
-    const { hasIndex, isIndexWhole, hasMedia, hasFragments, ...rest } = await readOutline(file);
-    // As the portal itself judges it: most recorders write the index last, and a lone segment of a
-    // stream never had one.
-    const isCut = hasIndex || (hasMedia && !hasFragments);
-    if (!isIndexWhole) return { ...NOTHING, outcome: isCut ? "truncated" : "not_a_video" };
-    const { brand, media_share, index_at } = rest;
+    const boxes = await readBoxes(file);
+    const moov = boxes.find(({ kind }) => kind === "moov");
+    const mdat = boxes.findLast(({ kind }) => kind === "mdat");
+    if (!moov || moov.end > file.size) {
+      // As the portal itself judges it: most recorders write the index last, and a lone segment of a
+      // stream never had one.
+      const isCut = moov || (mdat && !boxes.some(({ kind }) => kind === "moof"));
+      return { ...NOTHING, outcome: isCut ? "truncated" : "not_a_video" };
+    }
     // mediabunny doesn't understand all of these.
-    const index = await file.slice(index_at, index_at + SEARCHED_BYTES).arrayBuffer();
+    const index = await file.slice(moov.at, moov.at + SEARCHED_BYTES).arrayBuffer();
     const isEncrypted = ENCRYPTED.test(new TextDecoder("latin1").decode(index));
     if (isEncrypted) return { ...NOTHING, outcome: "read", isEncrypted };
-    const container = brand === QUICKTIME_BRAND || !brand ? "quicktime" : "mp4";
-    return { ...(await tracks(file)), container, media_share };
+    const media_share = mdat ? shareOf(mdat, file) : 1;
+    return { ...(await tracks(file)), media_share };
   } catch (error) {
     console.info("The file was not understood here.", error);
     return NOTHING;
   }
+}
+
+/** @param {import("./file-boxes.js").Box} box @param {Blob} file */
+function shareOf({ body_at, end }, file) {
+  return Math.min(1, (file.size - body_at) / (end - body_at));
 }
 
 /** @param {Blob} file @returns {Promise<Facts>} */
@@ -66,13 +73,12 @@ async function tracks(file) {
     const video = found.find((track) => track.isVideoTrack());
     const audio = found.find((track) => track.isAudioTrack());
     const durations = await Promise.all(found.map((track) => track.getDurationFromMetadata()));
-    const codec = audio && (await audio.getCodec());
     return {
       ...NOTHING,
       outcome: "read",
       duration_s: longest(durations),
       video: video ? await videoFacts(video) : null,
-      audio: audio ? { codec: codec ?? null, channels: await audio.getNumberOfChannels() } : null,
+      audio: audio ? { channels: await audio.getNumberOfChannels() } : null,
     };
   } finally {
     input.dispose();
@@ -93,10 +99,8 @@ async function videoFacts(track) {
     codec: await track.getCodec(),
     width: Math.round(await track.getDisplayWidth()),
     height: Math.round(await track.getDisplayHeight()),
-    rotation: await track.getRotation(),
     fps: counted?.averagePacketRate || null,
     transfer: colours.transfer ?? null,
-    primaries: colours.primaries ?? null,
   };
 }
 

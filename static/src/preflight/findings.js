@@ -4,9 +4,10 @@ import { formatClock, formatSize, wholeSeconds } from "../format.js";
 
 /** @typedef {import("./file-facts.js").Facts} Facts */
 /**
- * 0 means no limit. `left` is what the account's quotas left it when the page was opened.
- * @typedef {{ size_bytes: number, duration_s: number, pixels: number, left?: Left }} Limits
- * @typedef {{ videos: number, size_bytes: number }} Left
+ * 0 means no limit. `left` is what the account's quotas left it when the page was opened, null for
+ * any number.
+ * @typedef {{ size_bytes: number, duration_s: number, pixels: number, left?: Left | null }} Limits
+ * @typedef {{ videos: number | null, size_bytes: number | null }} Left
  */
 /**
  * "refuse": the portal is sure not to publish it. "warn": look again. "info": what will happen.
@@ -165,7 +166,7 @@ export function unsuitable(file, contentType, max_size_bytes) {
 /**
  * Why a file isn't even uploaded beside those that were chosen before it.
  * @param {File} file @param {import("../upload/upload.js").Upload[]} uploads
- * @param {Left} [left] without it there are no quotas @returns {string} empty when it is
+ * @param {Left | null} [left] without it there are no quotas @returns {string} empty when it is
  */
 export function beyondQuota(file, uploads, left) {
   if (!left) return "";
@@ -173,8 +174,9 @@ export function beyondQuota(file, uploads, left) {
   const chosen = uploads.filter(
     ({ file, phase, arrived_bytes }) => file && !GIVEN_UP.has(phase) && arrived_bytes === null,
   );
-  const left_bytes = chosen.reduce((rest, it) => rest - it.size_bytes, left.size_bytes);
-  if (chosen.length >= left.videos) {
+  const most_bytes = left.size_bytes ?? Number.POSITIVE_INFINITY;
+  const left_bytes = chosen.reduce((rest, it) => rest - it.size_bytes, most_bytes);
+  if (left.videos !== null && chosen.length >= left.videos) {
     const most = left.videos ? `only ${left.videos} more` : "no more videos";
     return `“${file.name}” can’t be published now: your account may publish ${most}. Open this page again when there is room, or ask an owner of this portal for more.`;
   }
@@ -197,16 +199,8 @@ export function contentTypeOf({ name, type }) {
 
 /**
  * Why the chosen file doesn't continue an unfinished upload.
- * @param {{ fileName: string, size_bytes: number }} upload @param {File} file
+ * @param {{ fileName: string, size_bytes: number }} upload
  */
-export function wrongFile({ fileName, size_bytes }, file) {
-  if (file.name !== fileName) {
-    return `This is “${file.name}”; the unfinished upload is of “${fileName}”. Choose that file, or discard the upload.`;
-  }
-  if (file.size !== size_bytes) {
-    const [now, then] = [formatSize(file.size), formatSize(size_bytes)];
-    const sizes = now === then ? "another size" : `${now}, but the upload is of ${then}`;
-    return `This file has the right name but ${sizes}. It was changed, or is another one of that name.`;
-  }
-  return "This file has the right name and size, but its content is another. Choose the file that was uploaded before.";
+export function wrongFile({ fileName, size_bytes }) {
+  return `This is another file. Choose “${fileName}” (${formatSize(size_bytes)}), as it was when the upload began, or discard the upload.`;
 }

@@ -15,8 +15,7 @@ export async function readFacts(url, file, signal) {
   const worker = new Worker(url, { type: "module", name: "preflight" });
   try {
     worker.postMessage(file);
-    const failures = ["error", "messageerror"];
-    return (await firstOf(worker, ["message"], failures, FACTS_TIMEOUT_MS, signal)).data;
+    return (await firstOf(worker, "message", FACTS_TIMEOUT_MS, signal)).data;
   } catch {
     return null;
   } finally {
@@ -36,7 +35,7 @@ export async function firstFrame(file, signal) {
   video.preload = "auto";
   video.src = address;
   try {
-    await firstOf(video, ["loadeddata"], ["error"], FRAME_TIMEOUT_MS, signal);
+    await firstOf(video, "loadeddata", FRAME_TIMEOUT_MS, signal);
     const canvas = document.createElement("canvas");
     const { videoWidth, videoHeight } = video;
     if (!videoWidth) return "";
@@ -54,22 +53,15 @@ export async function firstFrame(file, signal) {
 }
 
 /**
- * @param {EventTarget} target @param {string[]} ends @param {string[]} failures names of events
- * @param {number} timeout_ms @param {AbortSignal} stop
- * @returns {Promise<any>} the event that ended it @throws {unknown} by a failure, or too late
+ * @param {EventTarget} target @param {string} name of an event @param {number} timeout_ms
+ * @param {AbortSignal} stop
+ * @returns {Promise<any>} the event @throws {Event} the one of a failure, or that it is too late
  */
-async function firstOf(target, ends, failures, timeout_ms, stop) {
-  const ended = new AbortController();
-  const { signal } = ended;
-  try {
-    return await new Promise((resolve, reject) => {
-      const timer = setTimeout(reject, timeout_ms);
-      signal.addEventListener("abort", () => clearTimeout(timer));
-      stop.addEventListener("abort", reject, { signal });
-      for (const name of ends) target.addEventListener(name, resolve, { signal });
-      for (const name of failures) target.addEventListener(name, reject, { signal });
-    });
-  } finally {
-    ended.abort();
-  }
+function firstOf(target, name, timeout_ms, stop) {
+  return new Promise((resolve, reject) => {
+    target.addEventListener(name, resolve);
+    for (const failure of ["error", "messageerror"]) target.addEventListener(failure, reject);
+    const late = AbortSignal.any([stop, AbortSignal.timeout(timeout_ms)]);
+    late.addEventListener("abort", reject);
+  });
 }

@@ -128,16 +128,8 @@ export async function retrying(attempt, { signal, isWorthIt = canRetry, onTroubl
  */
 function sleep(pause_ms, signal) {
   return new Promise((resolve, reject) => {
-    signal?.throwIfAborted();
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    }, pause_ms);
-    signal?.addEventListener("abort", stop, { once: true });
+    setTimeout(resolve, pause_ms);
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
 }
 

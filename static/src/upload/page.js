@@ -4,8 +4,8 @@
  */
 
 import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
-import { copied } from "../copy.js";
-import { closeByBackdrop, element, setText } from "../dom.js";
+import { copyLink } from "../copy.js";
+import { element, setText, setTexts } from "../dom.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { NO_DETAILS } from "./upload.js";
@@ -58,7 +58,6 @@ class UploadPage {
     form.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const submit = element(this.publishing, "[data-submit]");
     submit.addEventListener("click", () => this.#submit(), { signal });
-    closeByBackdrop(this.question, signal);
     const ask = (/** @type {Event} */ event) => {
       if (store.state.uploads.some(is.holdsWork)) event.preventDefault();
     };
@@ -79,10 +78,8 @@ class UploadPage {
 
   /** @param {EventTarget | null} target @param {number} number of the upload it belongs to */
   async #act(target, number) {
-    const button = closest(target, "[data-action]");
-    const action = button?.getAttribute("data-action");
-    if (!(button instanceof HTMLElement) || !action) return;
-    if (action === "copy-link") return this.#copyLink(button);
+    const action = closest(target, "[data-action]")?.getAttribute("data-action");
+    if (!action) return;
     askAgain();
     const question = questionOf(this.store.state, action, number);
     const isAgreed = question !== null && (await this.#ask(question));
@@ -94,7 +91,7 @@ class UploadPage {
   /** @param {NonNullable<ReturnType<typeof questionOf>>} question */
   #ask(question) {
     const { question: dialog, signal } = this;
-    for (const [part, words] of Object.entries(question)) setText(dialog, `[data-${part}]`, words);
+    setTexts(dialog, question);
     dialog.returnValue = "no";
     dialog.showModal();
     /** @type {Promise<boolean>} */
@@ -103,12 +100,6 @@ class UploadPage {
       dialog.addEventListener("close", end, { signal, once: true });
     });
     return answer;
-  }
-
-  /** @param {HTMLElement} button */
-  async #copyLink(button) {
-    const isDone = await copied(button.dataset.address ?? "", button);
-    this.#say([isDone ? "Link copied." : "This browser does not let the page copy the link."]);
   }
 
   /** @param {Event} event */
@@ -142,7 +133,6 @@ class UploadPage {
     this.root.classList.toggle("upload--filled", state.uploads.length > 0);
     this.root.classList.toggle("upload--open", state.open > 0);
     setText(this.drop, "[data-drop-words]", state.uploads.length ? "Upload more" : "Choose videos");
-    if (state.fileFaults !== before.fileFaults) this.#drawFaults(state.fileFaults);
     if (state.focus) this.#focus(state.focus);
     else this.#keepFocus(focused, state, before);
     this.#say(state.news);
@@ -167,19 +157,10 @@ class UploadPage {
   #addLine(number) {
     const { videoUrl = "", editUrl = "", publicUrl = "" } = this.root.dataset;
     const view = new LineView(blankLine(this.root), number, { videoUrl, editUrl, publicUrl });
+    copyLink(element(view.root, "[data-copies]"), this.signal);
     this.list.append(view.root);
     this.#lines.set(number, view);
     return view;
-  }
-
-  /** @param {string[]} faults */
-  #drawFaults(faults) {
-    const lines = faults.map((fault) =>
-      Object.assign(document.createElement("p"), { innerText: fault }),
-    );
-    element(this.root, "#file-error").replaceChildren(...lines);
-    if (faults.length) this.input.setAttribute("aria-invalid", "true");
-    else this.input.removeAttribute("aria-invalid");
   }
 
   /** @param {State} state */
@@ -191,15 +172,12 @@ class UploadPage {
     const meter = /** @type {HTMLProgressElement} */ (element(this.publishing, "progress"));
     meter.value = batch.share;
     meter.hidden = batch.share === 1;
-    setText(this.publishing, "[data-percent]", batch.percent);
-    setText(this.publishing, "[data-count]", batch.count);
-    setText(this.publishing, "[data-rest]", batch.rest);
-    setText(this.publishing, "[data-submit-state]", words);
+    const { percent, count, rest } = batch;
+    setTexts(this.publishing, { percent, count, rest, submit: label, "submit-state": words });
     const button = element(this.publishing, "[data-submit]");
     button.hidden = isHidden;
     button.classList.toggle("button--quiet", Boolean(isLacking));
     button.setAttribute("aria-disabled", String(isBusy));
-    setText(this.publishing, "[data-submit]", label);
   }
 
   /** @param {NonNullable<State["focus"]>} focus */
@@ -238,15 +216,7 @@ class UploadPage {
 function settingsOf({ dataset }) {
   return {
     urls: /** @type {import("./store.js").Urls} */ ({ ...dataset }),
-    limits: {
-      size_bytes: Number(dataset.maxSizeBytes),
-      duration_s: Number(dataset.maxDurationS),
-      pixels: Number(dataset.maxPixels),
-      left: {
-        videos: Number(dataset.leftVideos || Number.POSITIVE_INFINITY),
-        size_bytes: Number(dataset.leftBytes || Number.POSITIVE_INFINITY),
-      },
-    },
+    limits: JSON.parse(dataset.limits ?? ""),
     blank: { ...NO_DETAILS, visibility: dataset.defaultVisibility ?? "" },
   };
 }

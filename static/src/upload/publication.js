@@ -78,41 +78,20 @@ async function create(api, wanted, remember) {
 }
 
 /**
- * Writes what was typed since, unless someone else has changed the video meanwhile: then its
- * page, which comes next, is the place to see that and to change it again.
+ * Writes what was typed since.
  * @param {Api} api @param {Video} video
  * @param {Request} sent what it was made with @param {Request} wanted @returns {Promise<Video>}
  */
 async function correct(api, video, sent, wanted) {
   const { visibility } = wanted;
   if (sent.visibility !== visibility) {
-    // The repetition may have made it, as it is wanted.
-    await change(api, video, "access", (recorded) =>
-      recorded.visibility === visibility ? null : { ...recorded, visibility, signedInOnly: false },
-    );
+    const { json: recorded, etag } = await api.readOf(video.id, "access");
+    await api.writeOf(video.id, "access", { ...recorded, visibility, signedInOnly: false }, etag);
   }
   if (isSame(sent, wanted)) return video;
-  const written = await change(api, video, "metadata", (recorded) =>
-    isSame(recorded, sent) ? metadataOf(wanted) : null,
-  );
-  return { id: video.id, title: written?.title ?? video.title };
-}
-
-/**
- * @param {Api} api @param {Video} video @param {"metadata" | "access"} what
- * @param {(recorded: any) => object | null} make what it should be; null to leave it alone
- * @returns {Promise<any>} what was written; null for nothing
- */
-async function change(api, video, what, make) {
-  const { json: recorded, etag } = await api.readOf(video.id, what);
-  const body = make(recorded);
-  if (!body) return null;
-  try {
-    return await api.writeOf(video.id, what, body, etag);
-  } catch (error) {
-    if (error instanceof Refused && error.status === 412) return null;
-    throw error;
-  }
+  const { etag } = await api.readOf(video.id, "metadata");
+  const { title } = await api.writeOf(video.id, "metadata", metadataOf(wanted), etag);
+  return { id: video.id, title };
 }
 
 /** @param {Metadata} details and more, without who may see it, which is no part of the metadata */

@@ -15,8 +15,6 @@ import { isKept } from "./selectors.js";
 const PREFIX = "portal.uploads.";
 const LOCK_PREFIX = "portal.upload.";
 const SAMPLE_BYTES = 2 ** 20;
-/** Typing is saved in its pauses. */
-const SAVE_AFTER_MS = 300;
 /** After this it is not continued any more, and its typed words are no one's business. */
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
@@ -30,8 +28,6 @@ const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
  *   details: Upload["details"] | null }} Saved
  */
 
-/** @type {Map<string, { upload: Upload, timer: ReturnType<typeof setTimeout> }>} */
-const unsaved = new Map();
 /** @type {Map<string, () => void>} gives back this page's lock of an upload */
 const releases = new Map();
 
@@ -59,46 +55,20 @@ export async function released(id, signal) {
   return navigator.locks.request(LOCK_PREFIX + id, { signal }, read).catch(() => null);
 }
 
-/**
- * Saves what has changed: what was typed a little later, all else at once.
- * @param {Upload} was @param {Upload} now
- */
+/** Saves what has changed. @param {Upload} was @param {Upload} now */
 export function keep(was, now) {
-  if (!isKept(now)) return;
-  const isSame =
-    was.key === now.key &&
-    was.request === now.request &&
-    (was.phase === "sent") === (now.phase === "sent");
-  if (isSame && was.details === now.details) return;
-  clearTimeout(unsaved.get(now.id)?.timer);
-  const timer = setTimeout(() => saveNow(now.id), SAVE_AFTER_MS);
-  unsaved.set(now.id, { upload: now, timer });
-  if (!isSame) saveNow(now.id);
-}
-
-/** Saves what was typed last: the page may be about to go. */
-export function saveAll() {
-  for (const id of unsaved.keys()) saveNow(id);
-}
-
-/** @param {string} id */
-function saveNow(id) {
-  const { upload, timer } = unsaved.get(id) ?? {};
-  clearTimeout(timer);
-  unsaved.delete(id);
-  if (!upload) return;
-  const { key, fileName, size_bytes, contentType, fingerprint, phase } = upload;
-  const { details, request, saved_at } = upload;
+  const { id, key, fileName, size_bytes, contentType, fingerprint, details, request, saved_at } =
+    now;
+  const isStored = now.phase === "sent";
+  const isSame = was.key === key && was.details === details && was.request === request;
+  if (!isKept(now) || (isSame && (was.phase === "sent") === isStored)) return;
   const known = { id, key, uploadId: uploadIdOf(key), fileName, size_bytes, contentType };
-  const isStored = phase === "sent";
   // Where it can't be kept the upload goes on; it only can't be continued after a reload.
   writeStored(PREFIX + id, { ...known, fingerprint, isStored, details, request, saved_at });
 }
 
 /** Published or given up: no longer to be continued. @param {string} id */
 export function forget(id) {
-  clearTimeout(unsaved.get(id)?.timer);
-  unsaved.delete(id);
   writeStored(PREFIX + id, undefined);
   releases.get(id)?.();
   releases.delete(id);

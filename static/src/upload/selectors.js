@@ -23,8 +23,8 @@ const VISIBILITIES = ["private", "unlisted", "public"];
 /** Something is being done, or will be without the editor. @type {Test} */
 export const isInFlight = ({ phase }) => IN_FLIGHT.has(phase);
 
-/** Its transfer takes one of the places at storage. @type {Test} */
-export const isRunning = ({ phase }) => phase === "sending" || phase === "confirming";
+/** Its transfer takes one of the places at storage. @param {Upload | undefined} upload */
+export const isRunning = (upload) => ["sending", "confirming"].includes(upload?.phase ?? "");
 
 /** It is sent in one piece, of which nothing is kept. @param {{ size_bytes: number }} file */
 export const isSentWhole = ({ size_bytes }) => size_bytes <= SINGLE_PUT_LIMIT_BYTES;
@@ -130,17 +130,12 @@ export function loosenedBy(state, number) {
 export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => upload.number !== match && holds(upload, file));
   if (isListed) return `“${file.name}” is in the list already.`;
-  const fault = unsuitableOf(limits, file);
+  const fault = unsuitable(file, contentTypeOf(file), limits.size_bytes);
   const own = uploads.find(({ number }) => number === match);
   // What continues an upload has its room already.
   if (fault || (own && isUnfinished(own))) return fault;
   const others = uploads.filter((it) => it !== own);
   return beyondQuota(file, others, limits.left);
-}
-
-/** @param {State["limits"]} limits @param {File} file @returns {string} why no portal takes it */
-export function unsuitableOf(limits, file) {
-  return unsuitable(file, contentTypeOf(file), limits.size_bytes);
 }
 
 /** @param {Upload} upload @param {File} file */

@@ -16,8 +16,9 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
 /** @typedef {own.Upload} Upload */
 /** @typedef {import("../preflight/findings.js").Limits} Limits */
 /**
- * `match` is the upload that the file continues, or whose file it replaces.
- * @typedef {{ file: File, id: string, match: number | null }} Choice
+ * `match` is the upload that the file continues, or whose file it replaces; `fault` says why it does
+ * not, where one is known.
+ * @typedef {{ file: File, id: string, match: number | null, fault?: string }} Choice
  */
 /**
  * `open` is the upload whose details are shown, 0 for none. `news` and `focus` belong to the last
@@ -25,7 +26,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  * said of a video about which nothing was typed. `applied` are the uploads that got details of
  * another one, as they were before; none once anything else was changed.
  * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
- *   isOnline: boolean, fileFaults: string[], applied: Upload[], news: string[],
+ *   isOnline: boolean, applied: Upload[], news: string[],
  *   blank: own.Details,
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
@@ -46,7 +47,6 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  * @typedef {{
  *   restored: { saved: own.Saved[] }, opened: { number: number },
  *   chosen: { choices: Choice[], now: number, from?: number },
- *   mismatched: { number: number, message: string },
  *   submitted: {},
  *   published: { number: number, video: NonNullable<Upload["video"]> },
  *   refused: { number: number, error: import("./failures.js").NotPublished },
@@ -60,22 +60,10 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   | { [T in keyof PageEvents]: { type: T } & PageEvents[T] }[keyof PageEvents]} UploadEvent
  */
 
-/**
- * @param {Limits} limits @param {boolean} [isOnline] @param {own.Details} [blank] @returns {State}
- */
-export function initialState(limits, isOnline = true, blank = own.NO_DETAILS) {
-  return {
-    limits,
-    blank,
-    uploads: [],
-    open: 0,
-    nextNumber: 1,
-    isOnline,
-    fileFaults: [],
-    applied: [],
-    news: [],
-    focus: null,
-  };
+/** @param {Limits} limits @param {own.Details} [blank] @returns {State} */
+export function initialState(limits, blank = own.NO_DETAILS) {
+  const fresh = { open: 0, nextNumber: 1, isOnline: true, focus: null };
+  return { limits, blank, uploads: [], applied: [], news: [], ...fresh };
 }
 
 /** @param {State} before @param {UploadEvent} event @returns {State} */
@@ -141,20 +129,17 @@ const pageHandlers = {
   chosen(state, { choices, now, from }) {
     const focus = from ? { number: from, target: /** @type {const} */ ("line") } : null;
     /** @type {State} */
-    let next = { ...state, fileFaults: [], focus };
+    let next = { ...state, focus };
     const names = [];
     for (const choice of choices) {
-      const fault = is.faultOf(next, choice);
-      const isRow = !choice.match && fault && fault === is.unsuitableOf(state.limits, choice.file);
-      if (isRow) next = withUnsuitable(next, choice, fault);
-      else next = fault ? withFileFault(next, choice.match, fault) : withChoice(next, choice, now);
+      const fault = choice.fault || is.faultOf(next, choice);
+      if (fault && choice.match) next = withFileFault(next, choice.match, fault);
+      else next = fault ? withRefused(next, choice, fault) : withChoice(next, choice, now);
       if (!fault) names.push(choice.file.name);
     }
     const what = names.length > 1 ? `${names.length} files` : names[0];
     return { ...next, news: [...next.news, ...(what ? [`Uploading ${what}.`] : [])] };
   },
-
-  mismatched: (state, { number, message }) => withFileFault(state, number, message),
 
   submitted(state) {
     const meant = state.uploads.filter((it) => is.isPublishable(it) && !it.publishing);
@@ -258,7 +243,7 @@ function withChoice(state, { file, id, match }, now) {
 }
 
 /** @param {State} state @param {Choice} choice @param {string} text why @returns {State} */
-function withUnsuitable(state, { file: { name: fileName, size: size_bytes } }, text) {
+function withRefused(state, { file: { name: fileName, size: size_bytes } }, text) {
   const blank = { ...own.newUpload(state.nextNumber, state.blank), fileName, size_bytes };
   const title = "This file can’t be published";
   const findings = [{ code: "unsuitable", weight: /** @type {const} */ ("refuse"), title, text }];
@@ -268,13 +253,12 @@ function withUnsuitable(state, { file: { name: fileName, size: size_bytes } }, t
 }
 
 /**
- * @param {State} state @param {number | null} number of the upload that the file was meant for
+ * @param {State} state @param {number} number of the upload that the file was meant for
  * @param {string} message @returns {State}
  */
 function withFileFault(state, number, message) {
-  const news = [...state.news, message];
-  if (!number) return { ...state, news, fileFaults: [...state.fileFaults, message] };
   const faults = [{ pointer: "/file", message }];
   const next = updated(state, number, (upload) => ({ ...upload, faults }));
-  return { ...next, news, open: number, focus: { number, target: "fault" } };
+  const focus = { number, target: /** @type {const} */ ("fault") };
+  return { ...next, news: [...state.news, message], open: number, focus };
 }

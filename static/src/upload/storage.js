@@ -3,7 +3,6 @@
  * XMLHttpRequest is used because fetch has no upload progress.
  */
 
-import { anySignal } from "../dom.js";
 import { isSignedOut } from "../requests.js";
 import { canRetry, isStale, retrying, TransferFailed } from "./failures.js";
 
@@ -114,7 +113,7 @@ export function sizeOf(upload, number) {
 export async function sendParts(sending, signal) {
   const { numbers, upload } = sending;
   const stop = new AbortController();
-  const send = partSender(sending, anySignal([signal, stop.signal]));
+  const send = partSender(sending, AbortSignal.any([signal, stop.signal]));
   /** @type {Map<number, Promise<void>>} */
   const active = new Map();
   const began_ms = performance.now();

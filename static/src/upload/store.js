@@ -43,14 +43,12 @@ export class Store {
     this.#api = new Api(urls);
     // A browser is "offline" on a machine without any network, too, where a portal and its storage
     // on that very machine can be reached all the same; only a network that goes counts.
-    this.state = initialState(limits, true, blank);
+    this.state = initialState(limits, blank);
     for (const type of ["online", "offline"]) {
       const connect = () => this.dispatch({ type: "connected", isOnline: type === "online" });
       window.addEventListener(type, connect, { signal });
     }
-    window.addEventListener("pagehide", browser.saveAll, { signal });
     signal.addEventListener("abort", () => {
-      browser.saveAll();
       for (const { stop } of this.#runs.values()) stop.abort();
     });
   }
@@ -92,10 +90,8 @@ export class Store {
     for (const file of files) {
       const fits = await Promise.all(candidates.map((upload) => browser.matches(upload, file)));
       const match = candidates.find((_upload, index) => fits[index])?.number ?? replaced;
-      choices.push({ file, id: browser.newId(), match });
-      if (!asking || match !== null) continue;
-      const message = wrongFile(asking, file);
-      return this.dispatch({ type: "mismatched", number: asking.number, message });
+      const fault = asking && match === null ? wrongFile(asking) : "";
+      choices.push({ file, id: browser.newId(), match: match ?? asking?.number ?? null, fault });
     }
     this.dispatch({ type: "chosen", choices, now: Date.now(), from: asking?.number });
   }
@@ -105,7 +101,7 @@ export class Store {
     if (was === now) return;
     const isReplaced = was?.file && now && was.id !== now.id;
     if (was && !is.isGivenUp(was) && (isReplaced || is.isGivenUp(now))) this.#giveUp(was);
-    if (isReplaced || isRunning(was) !== isRunning(now)) this.#transfer(number, now);
+    if (isReplaced || is.isRunning(was) !== is.isRunning(now)) this.#transfer(number, now);
     if (!now) return;
     if (was) browser.keep(was, now);
     else if (is.isRestored(now)) this.#look(now);
@@ -124,7 +120,7 @@ export class Store {
   #transfer(number, upload) {
     const before = this.#runs.get(number);
     before?.stop.abort();
-    if (!isRunning(upload) || !upload?.file) return;
+    if (!is.isRunning(upload) || !upload?.file) return;
     const { id, file, key } = upload;
     browser.claim(id);
     const isSame = before?.transfer.file === file && before.transfer.key === key;
@@ -170,12 +166,9 @@ export class Store {
 
   /** @param {number} number @param {string} videoId */
   #followVideo(number, videoId) {
-    const url = `${this.urls.publishUrl}/${videoId}/transcode`;
-    follow(
-      url,
-      (processing) => this.dispatch({ type: "followed", number, processing }),
-      this.signal,
-    );
+    /** @param {NonNullable<Upload["processing"]>} processing */
+    const tell = (processing) => this.dispatch({ type: "followed", number, processing });
+    follow(`${this.urls.publishUrl}/${videoId}/transcode`, tell, this.signal);
   }
 
   /** @param {Upload} upload of an earlier visit */
@@ -222,9 +215,4 @@ export class Store {
       this.dispatch({ type: "refused", number, error });
     }
   }
-}
-
-/** @param {Upload | undefined} upload */
-function isRunning(upload) {
-  return upload !== undefined && is.isRunning(upload);
 }

@@ -3,7 +3,7 @@
  * and the details of the open upload (its file, what is wrong with it, and its form).
  */
 
-import { element, setText } from "../dom.js";
+import { element, setText, setTexts } from "../dom.js";
 import { formatSize } from "../format.js";
 import { CHOICES_CHANGED } from "../multi-select.js";
 import { WHO_HAS_TO_SIGN_IN } from "./failures.js";
@@ -38,23 +38,32 @@ export class LineView {
    * @param {boolean} isOpen @param {string} usual visibility
    */
   draw(upload, before, isOpen, usual) {
-    const isPublished = upload.publishing === "published";
     element(this.root, "[data-open]").setAttribute("aria-current", String(isOpen));
     this.root.classList.toggle("line--open", isOpen);
     if (upload === before) return;
     const focused = document.activeElement;
+    const { fileName, video, processing } = upload;
+    const isPublished = upload.publishing === "published";
     const standing = standingOf(upload);
     const note = isPublished ? { words: "" } : noteOf(upload);
-    this.root.setAttribute("aria-label", upload.fileName);
-    setText(this.root, "[data-open]", upload.fileName);
-    setText(this.root, "[data-title]", upload.video?.title ?? "");
-    setText(this.root, "[data-visibility]", visibilityInWords(upload, usual));
-    setText(this.root, "[data-note]", note.words);
+    this.root.setAttribute("aria-label", fileName);
+    setTexts(this.root, {
+      open: fileName,
+      title: video?.title ?? "",
+      visibility: visibilityInWords(upload, usual),
+      note: note.words,
+      size: formatSize(upload.size_bytes),
+      figure: standing.figure,
+      rest: standing.rest ?? "",
+      workshop: processing?.stage === "failed" ? "What to do" : "Edit",
+    });
     element(this.root, "[data-note]").classList.toggle("line__note--bad", Boolean(note.isBad));
+    const isBad = standing.art === "bad";
+    element(this.root, "[data-figure]").classList.toggle("line__figure--bad", isBad);
     this.#drawPicture(upload, standing);
-    this.#drawStanding(upload, standing);
-    this.#drawButtons(upload, standing);
-    if (isPublished) this.#drawVideo(upload);
+    this.#drawProgress(fileName, standing);
+    this.#drawButtons(isPublished, standing);
+    if (video) this.#drawLinks(video.id);
     this.#keepFocus(focused, standing.buttons);
   }
 
@@ -80,46 +89,34 @@ export class LineView {
     image.src = source;
   }
 
-  /** @param {Upload} upload @param {Standing} standing */
-  #drawStanding({ fileName, size_bytes }, { figure, rest = "", share, art }) {
+  /** @param {string} fileName @param {Standing} standing */
+  #drawProgress(fileName, { share }) {
     const meter = element(this.root, "progress");
-    setText(this.root, "[data-size]", formatSize(size_bytes));
-    setText(this.root, "[data-figure]", figure);
-    setText(this.root, "[data-rest]", rest);
-    element(this.root, "[data-figure]").classList.toggle("line__figure--bad", art === "bad");
     meter.hidden = share === undefined;
     meter.setAttribute("aria-label", `Progress of ${fileName}`);
-    if (typeof share !== "number") meter.removeAttribute("value");
-    else if (meter.getAttribute("value") !== String(share)) {
-      meter.setAttribute("value", String(share));
-    }
+    if (typeof share === "number") meter.setAttribute("value", String(share));
+    else meter.removeAttribute("value");
   }
 
-  /** @param {Upload} upload @param {Standing} standing */
-  #drawButtons({ publishing, processing }, { unfinished, buttons }) {
-    const isPublished = publishing === "published";
+  /** @param {boolean} isPublished @param {Standing} standing */
+  #drawButtons(isPublished, { unfinished, buttons }) {
     element(this.root, "[data-open]").hidden = isPublished;
-    for (const name of ["title", "video", "workshop"]) {
+    for (const name of ["title", "video", "workshop", "copies"]) {
       element(this.root, `[data-${name}]`).hidden = !isPublished;
     }
-    setText(this.root, "[data-workshop]", processing?.stage === "failed" ? "What to do" : "Edit");
-    for (const button of this.root.querySelectorAll("[data-action]")) {
-      const name = /** @type {any} */ (button.getAttribute("data-action"));
-      const isShown = name === "copy-link" ? isPublished : buttons.includes(name);
-      if (button instanceof HTMLElement) button.hidden = !isShown;
+    for (const name of /** @type {const} */ (["pause", "resume", "retry", "cancel", "remove"])) {
+      element(this.root, `[data-action=${name}]`).hidden = !buttons.includes(name);
     }
     const remove = element(this.root, "[data-action=remove]");
     remove.title = unfinished ? "Discard" : "Remove";
     setText(remove, ".visually-hidden", remove.title);
   }
 
-  /** @param {Upload} upload published */
-  #drawVideo({ video }) {
-    const id = video?.id ?? "";
+  /** @param {string} id of the video */
+  #drawLinks(id) {
     element(this.root, "[data-video]").setAttribute("href", this.#address("videoUrl", id));
     element(this.root, "[data-workshop]").setAttribute("href", this.#address("editUrl", id));
-    const copy = element(this.root, "[data-action=copy-link]");
-    copy.dataset.address = this.#address("publicUrl", id);
+    element(this.root, "[data-copies]").dataset.copies = this.#address("publicUrl", id);
   }
 
   /** @param {keyof Addresses} which @param {string} videoId */
@@ -166,8 +163,7 @@ export class DetailsView {
     this.#drawCopying(state);
     this.#drawn = upload;
     if (!upload || upload === before) return;
-    setText(this.form, "[data-name]", upload.fileName);
-    setText(this.form, "[data-facts]", upload.inspection?.facts ?? "");
+    setTexts(this.form, { name: upload.fileName, facts: upload.inspection?.facts ?? "" });
     if (upload.inspection !== before?.inspection) this.#drawFindings(upload);
     this.#drawNotice(upload);
     if (upload.details !== before?.details) this.#write(upload.details);
@@ -207,11 +203,13 @@ export class DetailsView {
     notice.hidden = !(trouble || unfinished || canReplace);
     notice.classList.toggle("notice--bad", Boolean(trouble));
     element(notice, "[data-trouble]").hidden = !trouble;
-    setText(notice, "[data-trouble-title]", trouble?.title ?? "");
-    setText(notice, "[data-trouble-text]", trouble?.text ?? "");
+    setTexts(notice, {
+      "trouble-title": trouble?.title ?? "",
+      "trouble-text": trouble?.text ?? "",
+      again: unfinished ?? "",
+      "pick-words": unfinished ? "Choose the file again" : "Replace file",
+    });
     element(notice, "[data-sign-in]").hidden = !trouble?.needsSignIn;
-    setText(notice, "[data-again]", unfinished ?? "");
-    setText(notice, "[data-pick-words]", unfinished ? "Choose the file again" : "Replace file");
   }
 
   /** @param {Details} details */

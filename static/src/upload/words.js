@@ -221,7 +221,7 @@ function leftOf({ size_bytes, sent_bytes, rate }) {
 
 /**
  * The progress of all files of this visit: `share` is 1 only when everything is sent, `speed_bps`
- * that of all that are being sent, null while unknown.
+ * that of all that are being sent, 0 while unknown.
  * @param {Upload[]} uploads
  */
 export function overallOf(uploads) {
@@ -230,17 +230,10 @@ export function overallOf(uploads) {
   const sum = (of) => counted.reduce((total, upload) => total + of(upload), 0);
   const sent_bytes = sum((upload) => upload.sent_bytes);
   const total_bytes = sum((upload) => upload.size_bytes);
-  const speeds = counted.filter(is.isRunning).flatMap(({ rate }) => rate.speed_bps ?? []);
-  const speed_bps = speeds.length ? speeds.reduce((one, other) => one + other) : null;
+  const speed_bps = sum((upload) => (is.isRunning(upload) && upload.rate.speed_bps) || 0);
   const share = total_bytes ? sent_bytes / total_bytes : 0;
-  return {
-    count: counted.length,
-    share,
-    sent_bytes,
-    total_bytes,
-    left_bytes: sum(leftOf),
-    speed_bps,
-  };
+  const bytes = { sent_bytes, total_bytes, left_bytes: sum(leftOf), speed_bps };
+  return { count: counted.length, share, ...bytes };
 }
 
 /** What is said of all files, once there are several. @param {State} state */

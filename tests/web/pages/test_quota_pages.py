@@ -1,8 +1,10 @@
 """What pages say of quotas: a line, a warning near the limit, and what to do at it."""
 
+import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from html import unescape
 
 import pytest
 from account_pages import page
@@ -42,13 +44,12 @@ def quota_of(text: str) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", found[0]).split()) if found else ""
 
 
-def left_on(text: str) -> tuple[str, str]:
+def left_on(text: str) -> tuple[int | None, int | None]:
     """The videos and bytes that the upload page's script is told."""
-    videos = re.search(r'data-left-videos="([^"]*)"', text)
-    stored_bytes = re.search(r'data-left-bytes="([^"]*)"', text)
-    assert videos
-    assert stored_bytes
-    return videos[1], stored_bytes[1]
+    found = re.search(r'data-limits="([^"]*)"', text)
+    assert found
+    left = json.loads(unescape(found[1]))["left"]
+    return left["videos"], left["size_bytes"]
 
 
 async def test_upload_page_says_how_much_is_used(app: Quart, edith: Account) -> None:
@@ -58,7 +59,7 @@ async def test_upload_page_says_how_much_is_used(app: Quart, edith: Account) -> 
     await Upload.filter(key__contains=upload).update(size_bytes=2 * GB)
     text = await page(await signed_in(app, edith), "/upload")
     assert quota_of(text) == "3 of 10 videos in the last 24 hours 2.0 GB of 20.0 GB used"
-    assert left_on(text) == ("7", str(18 * GB - 3 * SIZE))
+    assert left_on(text) == (7, 18 * GB - 3 * SIZE)
     assert "notice--" not in text[text.index('class="quota') :][:60]
 
 
@@ -78,7 +79,7 @@ async def test_page_says_when_there_is_room_again_before_a_file_is_chosen(
     assert "An owner of this portal can allow more." in words
     assert "once you delete videos" not in words
     assert 'class="quota notice notice--bad"' in text
-    assert left_on(text)[0] == "0"
+    assert left_on(text)[0] == 0
     assert "publish any more for now" in quota_of(await page(sender, "/account"))
 
 
