@@ -56,29 +56,27 @@ class MultiSelect {
 
   /** @param {AbortSignal} signal */
   #listen(signal) {
-    const { root, query, list, chips } = this;
+    const { root, query } = this;
+    const control = element(root, "[data-multi-control]");
     root.addEventListener(CHOICES_CHANGED, () => this.#draw(), { signal });
     query.addEventListener("keydown", (event) => this.#pressed(event), { signal });
     query.addEventListener("input", (event) => this.#typed(event), { signal });
-    query.addEventListener("click", () => this.#open(), { signal });
-    // The field keeps the focus, and with it the keyboard of a telephone.
-    list.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
-    /** @param {Event} event */
-    const chosen = ({ target }) => this.#choices.find(({ option }) => option === target);
-    list.addEventListener("click", (event) => this.#toggle(chosen(event)), { signal });
-    chips.addEventListener("click", (event) => this.#removed(event), { signal });
     query.addEventListener("blur", () => this.#close(), { signal });
+    control.addEventListener("click", (event) => this.#clicked(event), { signal });
+    // The field keeps the focus, and with it the keyboard of a telephone.
+    const keep = (/** @type {Event} */ event) => event.target !== query && event.preventDefault();
+    control.addEventListener("mousedown", keep, { signal });
     document.addEventListener("pointerup", (event) => this.#tapped(event), { signal });
-    const box = element(root, ".multi__box");
-    box.addEventListener("mousedown", (event) => this.#boxPressed(event), { signal });
   }
 
-  /** All of what looks like a field is one. @param {MouseEvent} event */
-  #boxPressed(event) {
-    if (event.target instanceof Element && event.target.closest("input, button")) return;
-    event.preventDefault();
+  /** An option, the sign of a chip that removes it, or the field, which all of the box is. @param {Event} event */
+  #clicked({ target }) {
+    const button = target instanceof Element ? target.closest("button") : null;
+    const isMeant = (/** @type {Choice} */ { box, option }) =>
+      option === target || box.value === button?.value;
+    this.#toggle(this.#choices.find(isMeant));
     this.query.focus();
-    this.#open();
+    if (!button) this.#open();
   }
 
   /**
@@ -118,14 +116,6 @@ class MultiSelect {
     this.#activate(this.query.value ? (this.#shown[0] ?? null) : null);
   }
 
-  /** @param {Event} event on the sign of a chip that removes it */
-  #removed({ target }) {
-    const value = target instanceof Element && target.closest("button")?.value;
-    const choice = this.#choices.find(({ box }) => box.value === value);
-    this.#toggle(choice);
-    if (choice) this.query.focus();
-  }
-
   get #chosen() {
     return this.#choices.filter(({ box }) => box.checked);
   }
@@ -135,30 +125,28 @@ class MultiSelect {
   }
 
   #open() {
-    const wasOpen = this.isOpen;
     const wanted = plain(this.query.value);
     for (const { option, words } of this.#choices) option.hidden = !plain(words).includes(wanted);
     const isEmpty = this.#shown.length === 0;
-    this.list.hidden = isEmpty;
-    element(this.root, "[data-multi-none]").hidden = !isEmpty;
-    this.query.setAttribute("aria-expanded", String(!isEmpty));
+    this.#show({ list: !isEmpty, none: isEmpty });
     if (isEmpty) this.#say("Nothing matches.");
     if (this.#active?.option.hidden) this.#activate(null);
-    if (!wasOpen) this.#reveal();
-  }
-
-  /** Scrolls until all of the list is seen; where there is no room for it, at least the field. */
-  #reveal() {
+    // All of the list is seen; where there is no room for it, at least the field.
     this.list.scrollIntoView({ block: "nearest" });
     this.query.scrollIntoView({ block: "nearest" });
   }
 
   #close() {
     this.query.value = "";
-    this.list.hidden = true;
-    element(this.root, "[data-multi-none]").hidden = true;
-    this.query.setAttribute("aria-expanded", "false");
+    this.#show({ list: false, none: false });
     this.#activate(null);
+  }
+
+  /** @param {{ list: boolean, none: boolean }} shown */
+  #show({ list, none }) {
+    this.list.hidden = !list;
+    element(this.root, "[data-multi-none]").hidden = !none;
+    this.query.setAttribute("aria-expanded", String(list));
   }
 
   /** @param {1 | -1} step */
@@ -184,13 +172,9 @@ class MultiSelect {
     if (!choice) return;
     const { box, words } = choice;
     box.checked = !box.checked;
-    if (this.query.value) {
-      this.query.value = "";
-      this.#open();
-    }
+    this.query.value = "";
     this.#draw();
-    // One more line of chips moves it down.
-    if (this.isOpen) this.#reveal();
+    if (this.isOpen) this.#open();
     box.dispatchEvent(new Event("input", { bubbles: true }));
     this.#say(`${words} ${box.checked ? "chosen" : "removed"}, ${this.#chosen.length} altogether.`);
   }

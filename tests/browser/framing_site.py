@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from playwright.async_api import Frame, Page
-from running_portal import free_port
 
 
 @asynccontextmanager
@@ -13,22 +13,16 @@ async def framing_site() -> AsyncIterator[str]:
     """Its origin; `/?src=…` shows that address in the frame with the id `frame`."""
 
     async def page(request: web.Request) -> web.Response:
-        address = request.query["src"]
-        frame = f'<iframe id="frame" width="640" height="360" src="{address}"></iframe>'
-        icon = '<link rel="icon" href="data:,">'
-        html = f"<!DOCTYPE html><title>Elsewhere</title>{icon}{frame}"
+        frame = (
+            f'<iframe id="frame" width="640" height="360" src="{request.query["src"]}"></iframe>'
+        )
+        html = f'<!DOCTYPE html><title>Elsewhere</title><link rel="icon" href="data:,">{frame}'
         return web.Response(text=html, content_type="text/html")
 
     app = web.Application()
     app.router.add_get("/", page)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "localhost", port).start()
-    try:
-        yield f"http://localhost:{port}"
-    finally:
-        await runner.cleanup()
+    async with TestServer(app, host="localhost") as server:
+        yield f"http://localhost:{server.port}"
 
 
 async def show_framed(page: Page, site: str, address: str) -> Frame:

@@ -55,7 +55,7 @@ const start = () => initialState(NO_LIMITS);
 const withFiles = (...names) => after(start(), chosen(...names.map((name) => film(name))));
 
 function saved(changes = {}) {
-  const known = { id: "s", key: "videos/k.mp4", uploadId: "k", fileName: "a.mp4" };
+  const known = { id: "s", key: "videos/k.mp4", fileName: "a.mp4" };
   const rest = { size_bytes: SIZE_BYTES, contentType: "video/mp4", fingerprint: "f" };
   const more = { isStored: false, details: DETAILS, request: null, saved_at: 5 };
   return { ...known, ...rest, ...more, ...changes };

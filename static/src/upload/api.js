@@ -7,6 +7,7 @@ import { request, requestJson } from "../requests.js";
 
 /** Putting thousands of parts together may take storage a while. */
 const COMPLETE_TIMEOUT_MS = 90_000;
+/** Has the portal's own id of the upload in it. */
 const KEY = /^videos\/([0-9a-f]{32})\./;
 
 /**
@@ -15,11 +16,6 @@ const KEY = /^videos\/([0-9a-f]{32})\./;
  * @typedef {{ state: "pending" | "uploading" | "stored", sizeBytes: number, partSizeBytes: number,
  *   partCount: number, parts: Part[] }} UploadState with the parts that storage has
  */
-
-/** The portal's own id of the upload with this key, or empty. @param {string} key */
-export function uploadIdOf(key) {
-  return KEY.exec(key)?.[1] ?? "";
-}
 
 export class Api {
   /** @param {Urls} urls */
@@ -98,6 +94,6 @@ export class Api {
 
   /** @param {string} key */
   #uploadUrl(key) {
-    return `${this.urls.uploadsUrl}/${uploadIdOf(key)}`;
+    return `${this.urls.uploadsUrl}/${KEY.exec(key)?.[1]}`;
   }
 }

@@ -37,8 +37,7 @@ class UploadPage {
     this.details = new DetailsView(this.form);
     this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
     this.publishing = element(root, "[data-publish]");
-    this.store = new Store(settingsOf(root), signal);
-    this.store.subscribe((state, before) => this.#draw(state, before));
+    this.store = new Store(settingsOf(root), (...states) => this.#draw(...states), signal);
     this.#listen();
     this.store.restore();
     root.dataset.ready = "";

@@ -8,7 +8,6 @@
  */
 
 import { readStored, storedKeys, writeStored } from "../browser-storage.js";
-import { uploadIdOf } from "./api.js";
 import { isKept } from "./selectors.js";
 
 /** An entry for each upload, so that tabs writing at once do not overwrite each other's. */
@@ -20,12 +19,10 @@ const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
 /** @typedef {import("./upload.js").Upload} Upload */
 /**
- * `key` is that in storage, `uploadId` the portal's own; `isStored` tells that storage has the whole
- * file, which only waits to be published; `details` were typed about it; `request` is one to publish
- * it, which the portal may have done; `saved_at` is in milliseconds since the epoch.
+ * `isStored` tells that storage has the whole file, which only waits to be published; `details` were
+ * typed about it.
  * @typedef {Pick<Upload, "id" | "key" | "fileName" | "size_bytes" | "contentType" | "fingerprint"
- *   | "request" | "saved_at"> & { uploadId: string, isStored: boolean,
- *   details: Upload["details"] | null }} Saved
+ *   | "request" | "saved_at"> & { isStored: boolean, details: Upload["details"] | null }} Saved
  */
 
 /** @type {Map<string, () => void>} gives back this page's lock of an upload */
@@ -62,7 +59,7 @@ export function keep(was, now) {
   const isStored = now.phase === "sent";
   const isSame = was.key === key && was.details === details && was.request === request;
   if (!isKept(now) || (isSame && (was.phase === "sent") === isStored)) return;
-  const known = { id, key, uploadId: uploadIdOf(key), fileName, size_bytes, contentType };
+  const known = { id, key, fileName, size_bytes, contentType };
   // Where it can't be kept the upload goes on; it only can't be continued after a reload.
   writeStored(PREFIX + id, { ...known, fingerprint, isStored, details, request, saved_at });
 }

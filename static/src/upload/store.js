@@ -27,8 +27,6 @@ import { arrivedOf, Transfer } from "./transfer.js";
 
 export class Store {
   #api;
-  /** @type {((state: State, before: State) => void)[]} */
-  #listeners = [];
   /** @type {Map<number, Run>} by the number of the upload */
   #runs = new Map();
   /** One file after the other is looked into. @type {Promise<unknown>} */
@@ -36,9 +34,13 @@ export class Store {
   /** @type {Promise<unknown>} */
   #pictured = Promise.resolve();
 
-  /** @param {Page} page @param {AbortSignal} signal ends all */
-  constructor({ urls, limits, blank }, signal) {
+  /**
+   * @param {Page} page @param {(state: State, before: State) => void} changed called after each event
+   * @param {AbortSignal} signal ends all
+   */
+  constructor({ urls, limits, blank }, changed, signal) {
     this.urls = urls;
+    this.changed = changed;
     this.signal = signal;
     this.#api = new Api(urls);
     // A browser is "offline" on a machine without any network, too, where a portal and its storage
@@ -53,11 +55,6 @@ export class Store {
     });
   }
 
-  /** @param {(state: State, before: State) => void} listener called after each event */
-  subscribe(listener) {
-    this.#listeners.push(listener);
-  }
-
   /** @param {import("./state.js").UploadEvent} event */
   dispatch(event) {
     if (this.signal.aborted) return;
@@ -67,7 +64,7 @@ export class Store {
     for (const number of new Set([...before.uploads, ...uploads].map((it) => it.number))) {
       this.#follow(number, is.uploadOf(before, number), is.uploadOf(this.state, number));
     }
-    for (const listener of this.#listeners) listener(this.state, before);
+    this.changed(this.state, before);
   }
 
   /** Lists what earlier visits left unfinished, and what other pages do once they are gone. */

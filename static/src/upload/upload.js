@@ -116,7 +116,7 @@ export function newUpload(number, details = NO_DETAILS) {
  * @param {Details} blank of one about which nothing was typed @returns {Upload}
  */
 export function restoredUpload(number, saved, blank = NO_DETAILS) {
-  const { uploadId: _id, isStored, details, ...known } = saved;
+  const { isStored, details, ...known } = saved;
   const upload = { ...newUpload(number, { ...blank, ...details }), ...known };
   return withArrived(details ? upload : prefilled(upload), isStored, null);
 }
