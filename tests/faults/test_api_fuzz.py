@@ -78,7 +78,7 @@ async def fuzz(portal: LivePortal, *options: str, folder: Path) -> int:
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "fuzz.toml")),
         *("run", f"{portal.base_url}/api/openapi.json", "--no-color", "--seed", SEED),
         *("--phases", "coverage,fuzzing,stateful", *options),
-        # Knows of DELETE alone; fuzz_hooks.py stands in for it.
+        # Knows of DELETE alone.
         *("--exclude-checks", "ensure_resource_availability"),
         env={
             "PATH": os.environ["PATH"],

@@ -62,11 +62,11 @@ async def created(client: Client) -> tuple[Video, str]:
     return await Video.get(id=record["id"]), upload["uploadUrl"]
 
 
-async def deleted(video: Video, resources: WebContext) -> None:
-    """Delete a video, and remove its files as if enough time had passed."""
-    await deletion.delete_video(video.id, queue=resources.queue)
+async def remove_now(video: Video, resources: WebContext) -> None:
+    """Remove a deleted video's files as if enough time had passed."""
     await Deletion.all().update(settles_at=datetime.now(UTC))
     await removal.remove_files(video.id, storage=resources.storage)
+    assert await stored(resources.storage, video.id, video.storage_key) == []
 
 
 async def test_uploads_that_no_video_was_made_of_go_a_day_after_their_last_sign_of_life(
@@ -178,17 +178,14 @@ async def test_file_put_after_its_video_was_deleted_goes_too(
     client: Client, resources: WebContext
 ) -> None:
     video, address = await created(client)
-    await deleted(video, resources)
-    assert await stored(resources.storage, video.id, video.storage_key) == []
+    await deletion.delete_video(video.id, queue=resources.queue)
+    await remove_now(video, resources)
 
     assert await put(address, RAW_FILE) == 200
     await put_output(resources, video, 1, "360p/00009.m4s")
     assert (await tidy(resources)).deleted_videos == 0
     assert (await tidy(resources, now=hence(hours=25))).deleted_videos == 1
-    await Deletion.all().update(settles_at=datetime.now(UTC))
-    await removal.remove_files(video.id, storage=resources.storage)
-
-    assert await stored(resources.storage, video.id, video.storage_key) == []
+    await remove_now(video, resources)
     assert not await Tombstone.exists()
 
 
@@ -196,21 +193,22 @@ async def test_file_that_replaced_a_published_one_goes_once_its_address_expired(
     client: Client, resources: WebContext
 ) -> None:
     """The quota counts what was published, not what was put to the address afterwards."""
-    videos, addresses = zip(*[await created(client) for _ in range(3)], strict=True)
-    untouched, replaced, removed = (video.storage_key for video in videos)
-    await deleted(videos[2], resources)
-    for address in addresses[1:]:
+    (untouched, _), *others = [await created(client) for _ in range(3)]
+    (replaced, _), (gone, _) = others
+    await deletion.delete_video(gone.id, queue=resources.queue)
+    await remove_now(gone, resources)
+    for _, address in others:
         assert await put(address, RAW_FILE * 6) == 200
     assert (await tidy(resources)).replaced_sources == 0
 
     assert (await tidy(resources, now=hence(minutes=61))).replaced_sources == 2
 
-    are_left = [await is_stored(resources, key) for key in (untouched, replaced, removed)]
-    assert are_left == [True, False, False]
+    keys = [video.storage_key for video in (untouched, replaced, gone)]
+    assert [await is_stored(resources, key) for key in keys] == [True, False, False]
     # What began to arrive at the last moment is found as well, and nothing is asked for ever.
-    await resources.storage.put(replaced, b"late", content_type="video/mp4")
+    await resources.storage.put(replaced.storage_key, b"late", content_type="video/mp4")
     assert (await tidy(resources, now=hence(hours=25))).replaced_sources == 1
-    assert (await Upload.get(key=untouched)).is_compared
+    assert (await Upload.get(key=untouched.storage_key)).is_compared
 
 
 async def test_objects_of_others_in_the_bucket_are_left_alone(resources: WebContext) -> None:
