@@ -42,7 +42,6 @@ AIM_P99_S = 0.25
 TIMEOUT_S = 10
 # How often this test looks whether a video is done.
 EDITOR_POLL_S = 5.0
-PUT_TRIES = 3
 # Every page of the library with something to tell asks for the cards that are at work on it.
 CARDS = 12
 # Name, page, what it polls, how often, and its share of a hundred viewers: as in
@@ -174,13 +173,10 @@ async def _publish(crowd: Crowd, line: Line, bytes_s: int) -> str:
         return ""
     upload = json.loads(answer)
     parts = urlsplit(upload["uploadUrl"])
-    for _ in range(PUT_TRIES):
-        storage = Line(upload["uploadUrl"], crowd)
-        target = f"{parts.path}?{parts.query}"
-        status, _ = await storage.ask("put", target, crowd.file, method="PUT", bytes_s=bytes_s)
-        storage.close()
-        if status == 200:
-            break
+    storage = Line(upload["uploadUrl"], crowd)
+    target = f"{parts.path}?{parts.query}"
+    await storage.ask("put", target, crowd.file, method="PUT", bytes_s=bytes_s)
+    storage.close()
     text = {"title": "Load", "description": "", "categoryIds": [1], "tags": "load"}
     body = {**text, "fileName": "load.mp4", "key": upload["key"]}
     status, answer = await line.ask(

@@ -23,16 +23,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any
 from urllib.parse import urljoin
 
 import aiohttp
 import psutil
 from benchmark_portal import measured_portal
 from peers import Outcome, Task, floor, mediacms, peertube, run_ffmpeg
-from running_portal import LivePortal, create, final_status, make_video, upload
+from running_portal import call, create, final_status, make_video, read, upload
 
-from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.probe import probe
 
@@ -74,69 +72,59 @@ def main() -> None:
     options = _options()
     for mode in options.mode:
         with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
-            task = asyncio.run(_task(options.source, mode, Path(folder)))
+            task = _task(options.source, mode, Path(folder))
             load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
             print(f"\n== top rung {mode}, {task.probe.duration_s:.0f} s, load {load}")
             outcomes = _outcomes(task, Path(folder), options.rounds)
-            _print_outcomes(outcomes)
-            _print_aims(outcomes, mode)
-            _print_scores(task, {flow: runs[-1] for flow, runs in outcomes.items()})
+            _print_times(outcomes, mode)
+            _print_scores(task, outcomes)
 
 
-def _outcomes(task: Task, folder: Path, rounds: int) -> dict[str, list[Outcome]]:
-    """Every flow once a round, so that a change of the machine meets them all."""
-    outcomes: dict[str, list[Outcome]] = {}
+def _outcomes(task: Task, folder: Path, rounds: int) -> dict[str, Outcome]:
+    """Medians; every flow runs once a round, so that a change of the machine meets them all."""
     flows = {"floor": floor, "portal": portal, "PeerTube": peertube, "MediaCMS": mediacms}
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in flows}
     for number in range(rounds):
         for name, flow in flows.items():
             print(f"round {number + 1}: {name} …", file=sys.stderr)
             place = folder / f"{name}-{number}"
             place.mkdir()
-            outcomes.setdefault(name, []).append(flow(task, place))
-    return outcomes
+            outcomes[name].append(flow(task, place))
+    return {name: _median(runs) for name, runs in outcomes.items()}
 
 
-async def _task(source: Path | None, mode: str, folder: Path) -> Task:
+def _task(source: Path | None, mode: str, folder: Path) -> Task:
     """The source of this mode with its ladder; made, or encoded anew, when it has to be."""
     file = source.absolute() if source else _made_clip(folder / "made.mp4")
-    task = await _planned(file)
+    task = _planned(file)
     if task.top.copied != (mode == "copied"):
         print(f"encoding a source whose top is {mode} …", file=sys.stderr)
-        task = await _planned(_encoded(file, folder / f"{mode}.mp4", SOURCES[mode]))
+        video = ("-c:v", "libx264", "-preset", "fast", "-profile:v", "high", "-pix_fmt", "yuv420p")
+        sound = ("-map", "0:a:0?", "-c:a", "aac", "-b:a", "160k")
+        encoded = folder / f"{mode}.mp4"
+        run_ffmpeg("-i", str(file), "-map", "0:v:0", *video, *SOURCES[mode], *sound, str(encoded))
+        task = _planned(encoded)
     if task.top.copied != (mode == "copied"):
         sys.exit(f"no source could be made whose top rung is {mode}")
     return task
 
 
-def _encoded(source: Path, path: Path, options: Sequence[str]) -> Path:
-    video = ("-c:v", "libx264", "-preset", "fast", "-profile:v", "high", "-pix_fmt", "yuv420p")
-    sound = ("-map", "0:a:0?", "-c:a", "aac", "-b:a", "160k")
-    run_ffmpeg("-i", str(source), "-map", "0:v:0", *video, *options, *sound, str(path))
-    return path
+def _planned(source: Path) -> Task:
+    found = asyncio.run(probe(str(source)))
+    return Task(source=source, probe=found, rungs=plan_renditions(found).video)
 
 
-async def _planned(source: Path) -> Task:
-    found = await probe(str(source))
-    rungs = plan_renditions(found).video
-    return Task(source=source, probe=found, rungs=rungs)
-
-
-def _print_outcomes(outcomes: Mapping[str, Sequence[Outcome]]) -> None:
-    base = _median(outcomes["floor"])
+def _print_times(outcomes: Mapping[str, Outcome], mode: str) -> None:
+    base = outcomes["floor"]
     print(f"{'':10} {'ready s':>8} {'full s':>8} {'CPU s':>8} {'cores':>6}   to the floor")
-    for name, runs in outcomes.items():
-        run = _median(runs)
+    for name, run in outcomes.items():
         print(
             f"{name:10} {run.ready_s:8.1f} {run.full_s:8.1f} {run.cpu_s:8.1f}"
             f" {run.cpu_s / run.full_s:6.2f}   ready {run.ready_s / base.full_s:5.2f}"
             f"   full {run.full_s / base.full_s:5.2f}   CPU {run.cpu_s / base.cpu_s:5.2f}"
         )
-
-
-def _print_aims(outcomes: Mapping[str, Sequence[Outcome]], mode: str) -> None:
-    medians = {name: _median(runs) for name, runs in outcomes.items()}
     for name, ratio_of, aims in AIMS:
-        ratio, limit = ratio_of(medians), aims[mode]
+        ratio, limit = ratio_of(outcomes), aims[mode]
         sign = ">=" if name.endswith("/ portal") else "<="
         is_met = ratio >= limit if sign == ">=" else ratio <= limit
         print(f"{name:20} {ratio:5.2f}  aim {sign} {limit:4.2f}  {'' if is_met else 'MISSED'}")
@@ -207,66 +195,42 @@ def portal(task: Task, folder: Path) -> Outcome:
             small = await create(portal.base_url, make_video(folder / "small.mp4"))
             if await final_status(portal.base_url, small["id"]) != "ready":
                 sys.exit("the portal could not publish a small video")
-            return await _published(portal, task, folder)
+            async with asyncio.timeout(LIMIT_S):
+                return await _published(portal.base_url, task, folder)
 
     return asyncio.run(published())
 
 
-async def _published(portal: LivePortal, task: Task, folder: Path) -> Outcome:
+async def _published(base_url: str, task: Task, folder: Path) -> Outcome:
     body = {"title": "Benchmark", "description": "", "categoryIds": [1], "tags": ""}
-    body |= {"fileName": task.source.name, "key": await upload(portal.base_url, task.source)}
+    body |= {"fileName": task.source.name, "key": await upload(base_url, task.source)}
+    cpu_s, started_at = _descendants_cpu_s(), monotonic()
+    video_id = (await call("POST", f"{base_url}/api/videos", status=201, json=body))["id"]
+    ready_s = 0.0
+    while True:
+        record = await call("GET", f"{base_url}/api/videos/{video_id}/transcode")
+        states = {it["state"] for it in record["renditions"] if it["kind"] == "video"}
+        if record["stage"] == "failed" or "failed" in states:
+            sys.exit(f"the portal failed: {record}")
+        if record["stage"] == "ready":
+            ready_s = ready_s or monotonic() - started_at
+            if states == {"complete"}:
+                break
+        await asyncio.sleep(COMPLETE_POLL_S if ready_s else POLL_S)
+    master_url = (await read(base_url, video_id))["playbackUrl"]
+    variants: list[tuple[str, str]] = []
     async with aiohttp.ClientSession() as session:
-        cpu_s, started_at = _descendants_cpu_s(), monotonic()
-        async with session.post(f"{portal.base_url}/api/videos", json=body) as response:
-            response.raise_for_status()
-            video_url = portal.base_url + response.headers["Location"]
-
-        async def until(condition: Callable[[dict[str, Any]], bool], poll_s: float) -> None:
-            async with asyncio.timeout(LIMIT_S):
-                while not condition(
-                    record := json.loads(await _bytes(session, f"{video_url}/transcode"))
-                ):
-                    if record["stage"] == "failed":
-                        sys.exit(f"the portal failed: {record['failure']}")
-                    await asyncio.sleep(poll_s)
-
-        await until(lambda record: record["stage"] == "ready", POLL_S)
-        ready_s = monotonic() - started_at
-        await until(_is_complete, COMPLETE_POLL_S)
-        master_url = json.loads(await _bytes(session, video_url))["playbackUrl"]
-        variants: list[tuple[str, str]] = []
         while len(variants) < len(task.rungs):
-            text = (await _bytes(session, master_url)).decode()
+            async with session.get(master_url) as response:
+                text = await response.text()
             variants = re.findall(r"^#EXT-X-STREAM-INF:.*RESOLUTION=(\d+x\d+).*\n(.+)$", text, re.M)
             await asyncio.sleep(POLL_S)
-        full_s, cpu_s = monotonic() - started_at, _descendants_cpu_s() - cpu_s
-        files = {}
-        for rung in task.rungs:
-            url = urljoin(master_url, dict(variants)[f"{rung.width}x{rung.height}"])
-            files[rung.name] = await _download(session, url, folder / f"{rung.name}.mp4")
+    full_s, cpu_s = monotonic() - started_at, _descendants_cpu_s() - cpu_s
+    files = {rung.name: folder / f"{rung.name}.mp4" for rung in task.rungs}
+    for rung in task.rungs:
+        url = urljoin(master_url, dict(variants)[f"{rung.width}x{rung.height}"])
+        run_ffmpeg("-i", url, "-c", "copy", str(files[rung.name]))
     return Outcome(ready_s=ready_s, full_s=full_s, cpu_s=cpu_s, renditions=files)
-
-
-def _is_complete(record: dict[str, Any]) -> bool:
-    videos = [each for each in record["renditions"] if each["kind"] == "video"]
-    if failed := [each["name"] for each in videos if each["state"] == "failed"]:
-        sys.exit(f"the portal failed to make {', '.join(failed)}")
-    return all(each["state"] == "complete" for each in videos)
-
-
-async def _download(session: aiohttp.ClientSession, url: str, path: Path) -> Path:
-    """A rendition as one file: its init section and all segments in a row are an MP4."""
-    playlist = parse_media_playlist((await _bytes(session, url)).decode())
-    with path.open("wb") as file:
-        for uri in (playlist.map_uri, *(segment.uri for segment in playlist.segments)):
-            file.write(await _bytes(session, urljoin(url, uri)))
-    return path
-
-
-async def _bytes(session: aiohttp.ClientSession, url: str) -> bytes:
-    async with session.get(url) as response:
-        response.raise_for_status()
-        return await response.read()
 
 
 def _descendants_cpu_s() -> float:
