@@ -1,6 +1,5 @@
 """A source that every player takes is copied as it is, and the other renditions keep to it."""
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,9 +47,9 @@ async def test_a_copy_is_the_source_bit_for_bit_and_the_others_are_cut_where_it_
 
     assert [each.copied for each in published.result.renditions] == [False, True]
     low, top = published.pictures
-    assert payloads(io.BytesIO(joined(published.folder, top))) == payloads(published.path)
+    assert payloads(joined(published.folder, top)) == payloads(published.path)
     [audio] = published.result.audio
-    sound = payloads(io.BytesIO(joined(published.folder, audio.name)), kind="audio")
+    sound = payloads(joined(published.folder, audio.name), kind="audio")
     assert sound == payloads(published.path, kind="audio")
     starts_s = playlist(published.folder, top).starts_s
     assert starts_s == pytest.approx(cuts_s, abs=0.005)

@@ -1,44 +1,41 @@
-"""A source with a hole in it: what is left is published, with a word about it, if it is enough."""
+"""A source with a hole in it: what is left is published, with a note about it, if it is enough."""
 
 from pathlib import Path
 
+import av
 import pytest
-from media_recipes import MakeMedia
-from published import FolderSink, Write, shown, transcode
+from media_recipes import COPYABLE, MakeMedia, make_card
+from published import FolderSink, Write, make_pass, shown, transcode
 from published_checks import check_hls
 
-from portal.transcoding.errors import Note, RejectCode, SourceRejected
+from portal.transcoding.errors import CopyUndeliverable, Note, RejectCode, SourceRejected
 from portal.transcoding.packaging.master import MASTER_NAME
+
+
+@pytest.fixture
+def undamaged(make_video: MakeMedia) -> Path:
+    """Twenty seconds with a key frame every second; 4:2:2 can't be copied."""
+    options = ("-g", "25", "-b:v", "300k", "-pix_fmt", "yuv422p")
+    return make_video("twenty.mp4", *options, size="320x180", rate="25", duration_s=20)
 
 
 def with_a_hole(source: Path, *, share: float) -> bytes:
     """Its content with a stretch in the middle of its media data set to zero."""
     content = bytearray(source.read_bytes())
-    start = content.index(b"mdat") + 4
-    end = content.index(b"moov") - 4
+    start, end = content.index(b"mdat") + 4, content.index(b"moov") - 4
     middle, half = (start + end) // 2, int((end - start) * share / 2)
     content[middle - half : middle + half] = bytes(2 * half)
     return bytes(content)
 
 
-@pytest.fixture(params=["encoded", pytest.param("copyable", marks=pytest.mark.slow)])
-def sound_source(request: pytest.FixtureRequest, make_video: MakeMedia) -> Path:
-    """Twenty seconds with a key frame every second; 4:2:2 can't be copied."""
-    pix_fmt = "yuv420p" if request.param == "copyable" else "yuv422p"
-    options = ("-g", "25", "-b:v", "300k", "-pix_fmt", pix_fmt)
-    name = f"twenty {request.param}.mp4"
-    return make_video(name, *options, size="320x180", rate="25", duration_s=20)
-
-
 async def test_a_source_with_a_small_hole_is_published_with_a_note(
-    sound_source: Path, sink: FolderSink, work_dir: Path, write: Write
+    undamaged: Path, sink: FolderSink, work_dir: Path, write: Write
 ) -> None:
-    source = write(with_a_hole(sound_source, share=0.03))
+    source = write(with_a_hole(undamaged, share=0.03))
 
     result = await transcode(str(source), sink=sink, work_dir=work_dir)
 
     assert Note.PARTLY_DAMAGED in result.notes
-    assert (sink.folder / MASTER_NAME).exists()
     check_hls(sink.folder, result.output)
     for rendition in result.renditions:
         pictures = shown(sink.folder, rendition.name)  # strict: no fault is passed on to viewers
@@ -47,10 +44,25 @@ async def test_a_source_with_a_small_hole_is_published_with_a_note(
 
 
 async def test_a_source_that_is_mostly_holes_is_refused(
-    sound_source: Path, sink: FolderSink, work_dir: Path, write: Write
+    undamaged: Path, sink: FolderSink, work_dir: Path, write: Write
 ) -> None:
-    source = write(with_a_hole(sound_source, share=0.7))
+    source = write(with_a_hole(undamaged, share=0.7))
 
     with pytest.raises(SourceRejected, match=RejectCode.DAMAGED):
         await transcode(str(source), sink=sink, work_dir=work_dir)
     assert MASTER_NAME not in sink.names
+
+
+async def test_a_copy_whose_beginning_does_not_decode_is_undeliverable(
+    make_media: MakeMedia, sink: FolderSink, work_dir: Path, write: Write
+) -> None:
+    whole = make_card(make_media, "copyable.mp4", *COPYABLE)
+    with av.open(str(whole)) as container:
+        packets = [packet for packet in container.demux(video=0) if packet.size]
+    hurt = next(packet for packet in packets[5:] if packet.size > 400)
+    content = bytearray(whole.read_bytes())
+    inside = slice(hurt.pos + 100, hurt.pos + 300)
+    content[inside] = bytes(byte ^ 0x55 for byte in content[inside])
+
+    with pytest.raises(CopyUndeliverable, match="undecodable"):
+        await make_pass(write(content), wanted=["306p"], sink=sink, work_dir=work_dir)

@@ -1,73 +1,79 @@
 """The check of what was written finds what is missing, empty, short or out of step."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from published import Published, playlist
 
 from portal.transcoding.encoding.output_validation import (
     check_aligned,
+    check_copy,
     check_duration,
     check_stored,
 )
-from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
-from portal.transcoding.packaging.hls import MediaPlaylist
+from portal.transcoding.errors import (
+    CopyUndeliverable,
+    FailCode,
+    RejectCode,
+    SourceRejected,
+    TranscodeFailed,
+)
+from portal.transcoding.packaging.cmaf import SegmentFacts
+from portal.transcoding.packaging.hls import MediaPlaylist, Segment
+from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.probe import probe
 
-FRAME_S = 1001 / 30000
-
-
-@pytest.fixture
-async def published(plain: Path, publish: object) -> Published:
-    return await publish(plain)
-
-
-@pytest.fixture
-def written(published: Published) -> MediaPlaylist:
-    return playlist(published.folder, "240p")
-
-
-@pytest.fixture
-def sizes_bytes(published: Published) -> dict[str, int]:
-    return {
-        str(path.relative_to(published.folder)): path.stat().st_size
-        for path in published.folder.rglob("*")
-        if path.suffix in {".m4s", ".mp4"}
-    }
+SEGMENTS = tuple(Segment(uri=f"0000{n}.m4s", duration_s=4.0) for n in range(3))
+WRITTEN = MediaPlaylist(segments=SEGMENTS, map_uri="init.mp4", target_duration_s=4, complete=True)
+STORED = {f"240p/{uri}": 5 for uri in ("init.mp4", *(it.uri for it in SEGMENTS))}
 
 
 @pytest.mark.parametrize(
     ("name", "size_bytes"),
-    [
-        pytest.param("240p/00001.m4s", 0, id="an empty segment"),
-        pytest.param("240p/init.mp4", 0, id="an empty init segment"),
-        pytest.param("240p/00009.m4s", 5, id="a segment too many"),
-        pytest.param("240p/00002.m4s", None, id="a segment never stored"),
-        pytest.param("240p/init.mp4", None, id="an init segment never stored"),
-    ],
+    [("240p/00001.m4s", 0), ("240p/00009.m4s", 5), ("240p/init.mp4", None)],
+    ids=["empty", "unnamed", "missing"],
 )
-def test_what_is_empty_unnamed_or_missing_is_found(
-    written: MediaPlaylist, sizes_bytes: dict[str, int], name: str, size_bytes: int | None
+def test_a_file_that_is_not_stored_as_it_is_named_is_found(
+    name: str, size_bytes: int | None
 ) -> None:
-    changed = {**sizes_bytes, name: size_bytes}
-    stored = {name: size for name, size in changed.items() if size is not None}
+    check_stored("240p", WRITTEN, STORED)
+    stored = {name: size for name, size in {**STORED, name: size_bytes}.items() if size is not None}
     with pytest.raises(TranscodeFailed, match=FailCode.OUTPUT_INCOMPLETE) as caught:
-        check_stored("240p", written, stored)
+        check_stored("240p", WRITTEN, stored)
     assert name in caught.value.detail
 
 
-def test_segments_may_begin_a_frame_apart_and_no_more(written: MediaPlaylist) -> None:
-    starts_s = written.starts_s
-    check_aligned("240p", written, starts_s, frame_s=FRAME_S)
-    check_aligned("240p", written, [at + FRAME_S for at in starts_s], frame_s=FRAME_S)
-    for other in ([at + 2 * FRAME_S for at in starts_s], starts_s[:-1], (*starts_s, 12.0)):
-        with pytest.raises(TranscodeFailed, match="incomplete") as caught:
-            check_aligned("240p", written, other, frame_s=FRAME_S)
-        assert "begin at other times" in caught.value.detail
+def test_segments_may_begin_a_frame_apart_and_no_more() -> None:
+    check_aligned("240p", WRITTEN, [0, 4.04, 8.04], frame_s=0.04)
+    for other in ([0, 4, 8.08], [0, 4], [0, 4, 8, 12]):
+        with pytest.raises(TranscodeFailed, match=FailCode.OUTPUT_INCOMPLETE):
+            check_aligned("240p", WRITTEN, other, frame_s=0.04)
 
 
-def test_much_less_than_the_source_claims_is_damage(published: Published) -> None:
-    source = published.result.source
-    check_duration(10.0, source)
+@pytest.fixture
+async def source(plain: Path) -> Probe:
+    return await probe(str(plain))
+
+
+def test_much_less_than_the_source_claims_is_damage(source: Probe) -> None:
     check_duration(9.2, source)
     with pytest.raises(SourceRejected, match=RejectCode.DAMAGED):
-        check_duration(5.0, source)
+        check_duration(8.9, source)
+
+
+def test_a_copy_is_whole_and_begins_each_segment_anew(source: Probe) -> None:
+    facts = SegmentFacts(
+        sample_count=150,
+        key_size_bytes=1,
+        from_ticks=0,
+        last_ticks=1,
+        until_ticks=2,
+        is_closed=True,
+    )
+    check_copy([facts, facts], source)
+    for made, reason in (
+        ([facts], "frames_missing"),
+        ([facts, replace(facts, is_closed=False)], "open_segment"),
+    ):
+        with pytest.raises(CopyUndeliverable, match=reason):
+            check_copy(made, source)

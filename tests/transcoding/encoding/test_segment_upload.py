@@ -1,4 +1,4 @@
-"""What happens when the sink, the storage or the worker gives up in the middle of a pass."""
+"""A pass whose sink fails, whose source goes away, or whose sink falls behind."""
 
 import asyncio
 from contextlib import suppress
@@ -27,8 +27,7 @@ def long_video(make_video: MakeMedia) -> Path:
 class FailingSink:
     """Takes two files and refuses the third, like a storage that went away."""
 
-    def __init__(self) -> None:
-        self.taken = 0
+    taken = 0
 
     async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
         self.taken += 1
@@ -51,12 +50,11 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
     long_video: Path,
     sink: FolderSink,
     work_dir: Path,
-    processes_naming: FindProcesses,
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(probing._PERSISTENT, "reconnect_delay_max", "1")
-    content = await asyncio.to_thread(long_video.read_bytes)
+    content = long_video.read_bytes()
     half, examined = len(content) // 2, asyncio.Event()
 
     def everything_once_examined(plan: Plan) -> list[str]:
@@ -81,32 +79,31 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
     with pytest.raises(TranscodeFailed, match=FailCode.SOURCE_UNREACHABLE):
         await transcode(address, sink=sink, work_dir=work_dir, choose=everything_once_examined)
     assert MASTER_NAME not in sink.names
-    assert not processes_naming(address)
 
 
-class SlowSink:
+class SlowSink(FolderSink):
     """Takes nothing until it is opened."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.opened = asyncio.Event()
-        self.names: list[str] = []
 
     async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
         await self.opened.wait()
-        self.names.append(name)
+        await super().put(name, data, content_type)
 
 
 @pytest.mark.slow
 async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     long_video: Path,
-    work_dir: Path,
+    tmp_path: Path,
     processes_naming: FindProcesses,
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("portal.transcoding.encoding.segment_upload._PAUSE_BACKLOG_FILES", 6)
     monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RESUME_BACKLOG_FILES", 3)
-    sink, percents = SlowSink(), [0.0]
+    sink, percents = SlowSink(tmp_path / "sink"), [0.0]
 
     async def remember(stage: Stage, percent: float, seconds_left: float | None) -> None:
         percents.append(percent)
@@ -117,6 +114,7 @@ async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
             return any(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in found)
         return False
 
+    work_dir = tmp_path / "work"
     task = asyncio.create_task(
         transcode(str(long_video), sink=sink, work_dir=work_dir, on_progress=remember)
     )

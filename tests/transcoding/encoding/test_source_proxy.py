@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
-from published import FolderSink, Publish, transcode
+from published import FolderSink, transcode
 from serving import Serve
 
 from portal.transcoding.encoding.source_proxy import proxied
@@ -16,57 +16,38 @@ SIGNED = "?X-Amz-Credential=KEYID&X-Amz-Signature=5ecret7"
 SECRETS = ("KEYID", "5ecret7")
 
 
-def seen_of_children() -> dict[str, str]:
-    """What the system tells of this process's children: argument lists and environments."""
-    found = {}
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
-            name = Path(f"/proc/{child.pid}/exe").readlink().name
-            for kind in ("cmdline", "environ"):
-                text = Path(f"/proc/{child.pid}/{kind}").read_bytes().decode(errors="replace")
-                found[f"{name} {kind}"] = found.get(f"{name} {kind}", "") + text
-    return found
-
-
-def outline(folder: Path) -> dict[str, str]:
-    """The names of all files, and the texts of the media playlists."""
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    return {
-        str(path.relative_to(folder)): path.read_text() if path.match("*/*p/*.m3u8") else ""
-        for path in paths
-    }
+async def watch_children(seen: dict[str, str]) -> None:
+    """Note what the system tells of this process's children: argument lists and environments."""
+    while True:
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+                program = Path(f"/proc/{child.pid}/exe").readlink().name
+                for kind in ("cmdline", "environ"):
+                    text = Path(f"/proc/{child.pid}/{kind}").read_bytes().decode(errors="replace")
+                    seen[f"{program} {kind}"] = seen.get(f"{program} {kind}", "") + text
+        await asyncio.sleep(0.02)
 
 
 async def test_neither_arguments_nor_environment_of_a_child_tell_the_address(
-    plain: Path, publish: Publish, serve: Serve, sink: FolderSink, work_dir: Path
+    plain: Path, serve: Serve, sink: FolderSink, work_dir: Path
 ) -> None:
     seen: dict[str, str] = {}
-
-    async def watch() -> None:
-        while True:
-            for key, text in seen_of_children().items():
-                seen[key] = seen.get(key, "") + text
-            await asyncio.sleep(0.02)
-
-    watching = asyncio.create_task(watch())
+    watching = asyncio.create_task(watch_children(seen))
     try:
         # Its index lies at the end: reading it takes seeks.
-        await transcode(await serve(plain) + SIGNED, sink=sink, work_dir=work_dir)
+        result = await transcode(await serve(plain) + SIGNED, sink=sink, work_dir=work_dir)
     finally:
         watching.cancel()
-    told = {key: text for key, text in seen.items() if any(it in text for it in SECRETS)}
-    assert not told
+    assert not {key: text for key, text in seen.items() if any(it in text for it in SECRETS)}
     ffmpeg = "".join(text for key, text in seen.items() if "ffmpeg" in key)
     assert "source.invalid" in ffmpeg, "the encoder was never looked at"
+    assert result.duration_s == pytest.approx(10, abs=0.05)
     assert not list(work_dir.iterdir())
-    read_by_path = await publish(plain)
-    assert outline(sink.folder) == outline(read_by_path.folder)
 
 
 async def test_others_on_the_machine_learn_nothing_from_the_proxy() -> None:
     async with proxied(f"https://files.example/source.mp4{SIGNED}") as source:
         assert "files.example" not in source.name
-        assert source.environ["no_proxy"] == "files.example"
         proxy = source.environ["http_proxy"]
         address = proxy.rpartition("@")[2]
         async with aiohttp.ClientSession() as session:
@@ -80,18 +61,11 @@ async def test_others_on_the_machine_learn_nothing_from_the_proxy() -> None:
             elsewhere = session.get("http://other.invalid/", proxy=proxy, allow_redirects=False)
             async with elsewhere as answer:
                 assert answer.status == 403
-    async with aiohttp.ClientSession() as session:
-        with pytest.raises(aiohttp.ClientConnectionError):
-            await session.get(source.name, proxy=proxy)
 
 
 @pytest.mark.parametrize(
     ("address", "host"),
-    [
-        ("http://MinIO:9000/a.mp4", "MinIO"),
-        ("https://files.example/a.mp4", "files.example"),
-        ("http://[::1]:9000/a.mp4", "::1"),
-    ],
+    [("http://MinIO:9000/a.mp4", "MinIO"), ("http://[::1]:9000/a.mp4", "::1")],
 )
 async def test_a_source_is_read_from_its_host_directly(address: str, host: str) -> None:
     async with proxied(address) as source:

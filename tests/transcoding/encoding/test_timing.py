@@ -1,13 +1,11 @@
 """Frame times: a constant rate is made exact, anything else stays as it was, with B-frames."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-from decoded_media import open_media
+from decoded_media import Source, open_media
 from media_recipes import EXACT_TIMES, MakeMedia, jittering, lavfi
 from published import Publish, Published, joined, playlist
 from published_checks import source_times_s
@@ -33,7 +31,7 @@ class Sample:
     is_key: bool
 
 
-def samples(source: Path | io.BytesIO) -> list[Sample]:
+def samples(source: Source) -> list[Sample]:
     """Those of the video, in the order in which they are decoded."""
     with open_media(source) as container:
         stream = container.streams.video[0]
@@ -61,7 +59,7 @@ def check_joins(published: Published, name: str) -> None:
     written = playlist(published.folder, name)
     ends_s = [*written.starts_s[1:], written.duration_s]
     for number, (start_s, end_s) in enumerate(zip(written.starts_s, ends_s, strict=True)):
-        alone = samples(io.BytesIO(joined(published.folder, name, number)))
+        alone = samples(joined(published.folder, name, number))
         assert alone[0].is_key
         assert min(each.shown_s for each in alone) == pytest.approx(start_s, abs=TICK_S)
         last_s = max(each.shown_s + each.length_s for each in alone)
@@ -92,7 +90,7 @@ async def test_every_frame_is_shown_at_its_time(
         expected_s, within_s = [n * 1001 / 30_000 for n in range(len(expected_s))], 1e-6
     ends_s = max(each.shown_s + each.length_s for each in samples(source))
     for name in published.pictures:
-        made = samples(io.BytesIO(joined(published.folder, name)))
+        made = samples(joined(published.folder, name))
         times_s = sorted(each.shown_s for each in made)
         assert times_s == pytest.approx(expected_s, abs=within_s)
         check_decoding(made)
