@@ -23,7 +23,7 @@ from passes import (
 from running_portal import make_video, until
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.processing import outputs, renditions
+from portal.processing import renditions
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.web.composition import WebContext
 
@@ -158,16 +158,3 @@ async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
     await pass_of(lost, resources, tmp_path).make_missing()
     assert await master(client, playable) == before
     assert (await Video.get(id=playable.id)).complete_job_id is not None
-
-
-@pytest.mark.slow
-async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_next(
-    client: Client, resources: WebContext, playable: Video, tmp_path: Path
-) -> None:
-    await make_missing(playable, resources, tmp_path)
-    whole = await master(client, playable)
-    key = f"hls/{playable.id}/1/master.m3u8"
-    await resources.storage.put(key, b"#EXTM3U\n", content_type=outputs.MASTER_TYPE)
-    await Video.filter(id=playable.id).update(complete_job_id=playable.complete_job_id)
-    assert await make_missing(playable, resources, tmp_path) is True
-    assert await master(client, playable) == whole

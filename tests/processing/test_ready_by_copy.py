@@ -83,14 +83,6 @@ async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
         assert playlist.starts_s == pytest.approx(playlists[-1].starts_s, abs=0.001)
 
 
-async def test_a_short_clip_is_completed_in_one_pass(
-    client: Client, resources: WebContext, tmp_path: Path
-) -> None:
-    clip = make_video(tmp_path / "clip.mp4", size="854x480")
-    video = await looked_into(await published_file(client, resources, clip), resources, tmp_path)
-    assert await made_later(video, resources, tmp_path) == [(), ("240p", "360p")]
-
-
 @pytest.mark.slow
 async def test_what_turns_out_undeliverable_is_encoded_and_told(
     client: Client,

@@ -9,7 +9,6 @@ from quart import Quart
 from running_portal import until
 from stored_objects import unreachable
 from upload_client import (
-    PART_BYTES,
     abort_behind,
     complete,
     content,
@@ -29,12 +28,6 @@ from portal.storage.objects import ObjectInfo
 from portal.uploads import service as uploads
 from portal.web.composition import WebContext
 
-REFUSE = """
-CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;
-CREATE TRIGGER trap BEFORE UPDATE ON uploads FOR EACH ROW EXECUTE FUNCTION refuse();
-"""
-
 
 async def test_simultaneous_starts_with_different_sizes_agree_on_one(
     client: Client, resources: WebContext
@@ -45,17 +38,6 @@ async def test_simultaneous_starts_with_different_sizes_agree_on_one(
     (winner,) = [await answer.get_json() for answer in answers if answer.status_code == 201]
     assert await look(client, {"key": key}) == winner
     assert await multipart_uploads(resources, key) == [await multipart_id(resources, key)]
-
-
-async def test_simultaneous_completions_all_succeed(client: Client, resources: WebContext) -> None:
-    data = bytes(range(256)) * (PART_BYTES // 256) + b"end"
-    upload = await started(client, len(data))
-    for number in (1, 2):
-        await send_part(client, upload, number, data)
-    answers = await asyncio.gather(*(complete(client, upload) for _ in range(6)))
-    assert {answer["state"] for answer in answers} == {"stored"}
-    assert await content(resources, upload["key"]) == data
-    assert await multipart_id(resources, upload["key"]) is None
 
 
 async def test_completion_waits_for_the_file_that_another_one_is_making(
@@ -95,17 +77,6 @@ async def test_completion_whose_answer_was_lost_may_be_repeated(
     assert (await start(client, upload["key"], 3)).status_code == 200
     assert (await complete(client, upload))["state"] == "stored"
     assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
-
-
-async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
-    client: Client, config: Config, resources: WebContext
-) -> None:
-    key = (await presign(client))["key"]
-    await run_sql(config.database_url, REFUSE)
-    await problem(await start(client, key, 5), 503, "database_unavailable")
-    assert await multipart_uploads(resources, key) == []
-    await run_sql(config.database_url, "DROP FUNCTION refuse() CASCADE")
-    assert (await start(client, key, 5)).status_code == 201
 
 
 async def test_discarding_waits_for_a_creation_under_way_and_then_refuses(

@@ -3,25 +3,20 @@
 # ruff: noqa: RUF001 - words of many languages
 
 import random
-from uuid import uuid4
 
 import psycopg
 import pytest
-from api_client import Client, run_sql
+from api_client import Client
 from hostile_texts import ALL
 from hypothesis import given
 from hypothesis import strategies as st
 from library_pages import FAILED, add_video, all_titles, read, titles
-from older_databases import old_video, older_database
 from page_rows import READY
 
-from portal.database.connection import migrate, open_database
 from portal.database.models import Video
 from portal.database.search import query_words, search_columns, tag_query, words_query
 from portal.text import split_tags
 from portal.videos import library
-from portal.videos.library import list_videos
-from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 
 pytestmark = pytest.mark.shared_app
 
@@ -158,24 +153,6 @@ async def test_edited_video_is_found_by_its_new_words_alone(client: Client) -> N
         await Video.all().update(title="Before", tags="old")
 
 
-async def test_videos_of_older_versions_are_found_after_the_upgrade(
-    services: dict[str, str],
-) -> None:
-    # More than the migration takes at a time.
-    old = [old_video(job, id=uuid4(), title=f"Urlaub {job}") for job in range(600)]
-    async with older_database(services, "0005_multipart") as config:
-        await run_sql(config.database_url, "".join(old))
-        await migrate(config)
-
-        async with open_database(config):
-            for text in ("urlaub 599", "meer 599", "599"):
-                found = await list_videos(LibraryQuery(text), limit=3)
-                assert [video.title for video in found.videos] == ["Urlaub 599"]
-            assert (await list_videos(LibraryQuery(tag="see"), limit=3)).total == 600
-            page = await list_videos(LibraryQuery(sort=Sort.TITLE), limit=3)
-            assert [video.title for video in page.videos] == ["Urlaub 0", "Urlaub 1", "Urlaub 2"]
-
-
 texts = st.text(max_size=300) | st.sampled_from(ALL)
 storable = texts.filter(lambda text: "\0" not in text)
 
@@ -200,12 +177,3 @@ def test_the_database_takes_every_document_and_every_question(services: dict[str
             connection.execute("SELECT %s::tsvector @@ %s::tsquery", [document, words])
 
         is_taken()
-
-
-@given(texts, st.sampled_from(Sort), texts)
-def test_any_text_is_a_place_or_none(text: str, sort: Sort, query: str) -> None:
-    asked = LibraryQuery(text=query.replace("\0", ""), sort=sort)
-    for candidate in (text, f"0-{'0' * 32}-{text}", f"{text}-{'0' * 32}-1"):
-        place = Cursor.parse(candidate, asked)
-        if place is not None:
-            assert Cursor.parse(str(place), asked) == place
