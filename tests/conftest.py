@@ -1,7 +1,6 @@
 """Real parts for all tests: one PostgreSQL and one S3 server a session, a database a test."""
 
 import gc
-import os
 import shutil
 from collections.abc import AsyncIterator
 from functools import cache
@@ -23,7 +22,6 @@ from running_portal import (
     migrated_services,
     run_portal,
 )
-from seaweed import SeaweedServer, seaweed_server
 from signed_in import CREDENTIALS, as_new, make_account, one_app
 
 from portal.bundled.data_folder import database_account
@@ -35,7 +33,7 @@ from portal.web.composition import WebContext
 # Of a database server, with its log.
 MEMORY_NEEDED_BYTES = 2 * 1024**3
 
-# The same examples every time, however busy the machine; `HYPOTHESIS_PROFILE=soak` tries others.
+# The same examples every time, however busy the machine.
 settings.register_profile(
     "tests",
     derandomize=True,
@@ -43,12 +41,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile(
-    "soak", settings.get_profile("tests"), derandomize=False, max_examples=5_000
-)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
-
-
+settings.load_profile("tests")
 # Every app has a session of its own, which would parse S3's model again.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 
@@ -69,20 +62,16 @@ async def services() -> AsyncIterator[dict[str, str]]:
     with in_turn():
         # Made here, when root runs the tests.
         database_account()
+    # Copying a database takes memory 15 ms, a disk 300 ms or more.
+    memory = Path("/dev/shm")  # noqa: S108  # nothing is put there by a name that can be guessed
+    is_large = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_NEEDED_BYTES
     with (
-        TemporaryDirectory(prefix="portal-test-", dir=_fastest_folder()) as data_dir,
+        TemporaryDirectory(prefix="portal-test-", dir=memory if is_large else None) as data_dir,
         TemporaryDirectory(prefix="portal-test-objects-") as objects,
     ):
         (Path(data_dir) / "objects").symlink_to(objects)
         async with migrated_services(Path(data_dir), durable=False) as environ:
             yield environ
-
-
-def _fastest_folder() -> Path | None:
-    """Memory if there is enough: copying a database takes it 15 ms, a disk 300 ms or more."""
-    memory = Path("/dev/shm")  # noqa: S108  # nothing is put there by a name that can be guessed
-    is_large = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_NEEDED_BYTES
-    return memory if is_large else None
 
 
 @pytest.fixture
@@ -178,14 +167,6 @@ async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
     """A portal without a worker, for tests that start and kill their own."""
     async with run_portal(environ, worker=False) as portal:
         yield portal
-
-
-@pytest.fixture(scope="module")
-async def seaweed() -> AsyncIterator[SeaweedServer]:
-    """Another S3 server, for tests that ask for it."""
-    with TemporaryDirectory(prefix="portal-seaweed-") as folder:
-        async with seaweed_server(Path(folder)) as server:
-            yield server
 
 
 @pytest.fixture(scope="session")

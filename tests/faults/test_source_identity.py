@@ -7,16 +7,24 @@ moment and however much like the first, is noticed; what was published before st
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 from api_client import Client, answered, metadata, presign, put
 from passes import make_missing, make_playable, make_source, states
-from seaweed import SeaweedServer
+from seaweed import SeaweedServer, seaweed_server
 from storage_proxy import StorageProxy, fine, storage_proxy
 
 from portal.database.models import Video, VideoStatus
 from portal.transcoding.planning import ladder
 from portal.web.composition import WebContext
+
+
+@pytest.fixture(scope="module")
+async def seaweed() -> AsyncIterator[SeaweedServer]:
+    with TemporaryDirectory(prefix="portal-seaweed-") as folder:
+        async with seaweed_server(Path(folder)) as server:
+            yield server
 
 
 @pytest.fixture(params=["embedded"])
