@@ -8,11 +8,11 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -40,38 +40,33 @@ SIGNED = re.compile(r"X-Amz-(Signature|Credential|Security-Token)=", re.IGNORECA
 SAMPLE_S = 0.1
 
 
-class Processes:
-    """What everyone can read of the processes of this test, and the account of those for media."""
+@contextmanager
+def watched() -> Iterator[tuple[set[str], set[str]]]:
+    """What everyone can read of this test's processes: arguments, and environments of media's."""
+    arguments, environments, ended = set[str](), set[str](), Event()
 
-    def __init__(self) -> None:
-        self.arguments: set[str] = set()
-        self.environments: set[str] = set()
-        self._ended = Event()
-        self._thread = Thread(target=self._watch)
+    def look(folder: Path) -> None:
+        said = (folder / "cmdline").read_bytes().decode(errors="replace")
+        arguments.add(said)
+        is_ffmpeg = "ffmpeg" in Path(said.partition("\0")[0]).name
+        # imageio-ffmpeg asks the program for its version before it tells where it lies.
+        if (is_ffmpeg and "-version" not in said) or "portal.transcoding.probing" in said:
+            environments.add((folder / "environ").read_bytes().decode(errors="replace"))
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._ended.wait(SAMPLE_S):
+    def watch() -> None:
+        while not ended.wait(SAMPLE_S):
             with suppress(psutil.NoSuchProcess):
                 for child in psutil.Process().children(recursive=True):
                     with suppress(OSError):
-                        self._look(Path(f"/proc/{child.pid}"))
+                        look(Path(f"/proc/{child.pid}"))
 
-    def _look(self, folder: Path) -> None:
-        arguments = (folder / "cmdline").read_bytes().decode(errors="replace")
-        self.arguments.add(arguments)
-        is_ffmpeg = "ffmpeg" in Path(arguments.partition("\0")[0]).name
-        # imageio-ffmpeg asks the program for its version before it tells where it lies.
-        if (is_ffmpeg and "-version" not in arguments) or "portal.transcoding.probing" in arguments:
-            environment = (folder / "environ").read_bytes().decode(errors="replace")
-            self.environments.add(environment)
+    thread = Thread(target=watch)
+    thread.start()
+    try:
+        yield arguments, environments
+    finally:
+        ended.set()
+        thread.join()
 
 
 @pytest.fixture
@@ -162,14 +157,10 @@ async def live_without_database(environ: dict[str, str], log_dir: Path) -> list[
         said("worker", environ, log_dir),
         said("doctor", environ, log_dir),
         said("migrate", mistyped, log_dir),
-        page_without_database(environ, log_dir),
     )
-    return [*told, (log_dir / "web.log").read_text()]
-
-
-async def page_without_database(environ: dict[str, str], log_dir: Path) -> str:
     async with run_portal(environ, worker=False, log_dir=log_dir) as portal:
-        return await answer(portal, "/", 503)
+        told.append(await answer(portal, "/", 503))
+    return [*told, (log_dir / "web.log").read_text()]
 
 
 @pytest.mark.slow
@@ -178,7 +169,7 @@ async def test_no_secret_is_told(
 ) -> None:
     bad = tmp_path / "damaged.mp4"
     bad.write_bytes(short_video.read_bytes()[:20_000])
-    with Processes() as processes:
+    with watched() as (arguments, environments):
         async with collecting() as collector:
             secret = with_secrets(environ, network, collector)
             async with run_portal(secret, log_dir=tmp_path) as portal:
@@ -191,8 +182,8 @@ async def test_no_secret_is_told(
     told["web"] = [(tmp_path / "web.log").read_text()]
     told["worker"] = [(tmp_path / "worker.log").read_text()]
     told["traces"] = collector.texts
-    told["arguments"] = list(processes.arguments)
-    told["environments"] = list(processes.environments)
+    told["arguments"] = list(arguments)
+    told["environments"] = list(environments)
 
     own = (PASSWORD, SESSION_TOKEN, METRICS_TOKEN, SIGN_IN_CODE)
     secrets = (*own, environ["AWS_SECRET_ACCESS_KEY"])
@@ -203,20 +194,9 @@ async def test_no_secret_is_told(
             assert value not in whole, f"{place} tells {value}"
         found = SIGNED.search(whole)
         assert not found, f"{place}: {whole[max(0, found.start() - 300) : found.end() + 20]}"
-    _check_coverage(told)
-
-
-def _check_coverage(told: dict[str, list[str]]) -> None:
-    """A test that looked at nothing would pass."""
-    arguments = "\n".join(told["arguments"])
-    for program in (
-        "source.invalid",
-        "portal.transcoding.probing",
-        "rclone",
-        "postgres",
-        sys.executable,
-    ):
-        assert program in arguments, program
+    # A test that looked at nothing would pass.
+    for program in ("source.invalid", "transcoding.probing", "rclone", "postgres", sys.executable):
+        assert program in "\n".join(told["arguments"]), program
     assert "http_proxy" in "\n".join(told["environments"])
     assert "storage_unavailable" in told["web"][0]
     assert "Unexpected error" in told["web"][0]
