@@ -126,7 +126,7 @@ async def retry_outage(
     """
     return await retry(
         work,
-        on=lambda exc: isinstance(exc, OperationalError),
+        on=(OperationalError,),
         backoff=BACKOFF,
         give_up_after_s=timeout_s,
         what="Database",

@@ -29,7 +29,7 @@ from portal.processing.progress import Heartbeat
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, SourceInterrupted, checked_source
 from portal.storage.objects import output_prefix
-from portal.telemetry.spans import span
+from portal.telemetry.tracing import span
 from portal.text import error_words
 from portal.transcoding.encoding.storyboards import make_storyboard
 from portal.transcoding.errors import (

@@ -33,7 +33,7 @@ from portal.database.models import Video
 from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors
 from portal.queue.rows import queued_at
-from portal.telemetry.spans import current_trace_context
+from portal.telemetry.tracing import current_trace_context
 
 MB = 1_000_000
 ALLOWANCE_S = 3600

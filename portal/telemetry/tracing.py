@@ -1,7 +1,14 @@
-"""Traces by OpenTelemetry, when its standard variables ask for them; `spans.py` is what code uses.
+"""Traces by OpenTelemetry, when its standard variables ask for them (`start`).
 
-Requests, database statements and calls to storage are traced by the project's own libraries. They
-come with the extra `otel` and are imported only when wanted, so that nothing is paid otherwise.
+Code that is traced calls `span` and needs not care whether anyone collects: in a process that is
+not traced everything here does nothing but hand the request's id on. The packages come with the
+extra `otel` and are imported only when wanted, so that nothing is paid otherwise.
+
+Requests, database statements and calls to storage are traced by OpenTelemetry's own libraries.
+The trace context of a job is an argument of the job that names the request behind it. A job that
+another job puts into the queue has that one's context. Jobs of old releases, and those that replace
+a lost one, have none.
+
 Limits: spans leave by OTLP over HTTP; queries of addresses, headers and the values in statements
 are left out, since they may be secret.
 """
@@ -10,24 +17,29 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from portal.config import is_tracing_wanted
-from portal.telemetry import spans
+from portal.telemetry.logs import current_fields, log_context
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import Sampler
+    from opentelemetry.trace import Tracer
     from yarl import URL
 
+REQUEST_ID = "request_id"
 # A collector that is away must not hold up the end of a process.
 FLUSH_TIMEOUT_S = 1.5
 
 App = TypeVar("App", bound=Callable[..., Any])
 
+# Of a process that is traced.
 _providers: list[TracerProvider] = []
+_tracers: list[Tracer] = []
 
 
 def start(service: str) -> None:
@@ -48,8 +60,7 @@ def start(service: str) -> None:
     PsycopgInstrumentor().instrument(tracer_provider=provider)
     # botocore's own is of no use here: calls to storage go through aiohttp.
     AioHttpClientInstrumentor().instrument(tracer_provider=provider, url_filter=_without_query)
-    _providers[:] = [provider]
-    spans.collect(provider.get_tracer("portal"))
+    _providers[:], _tracers[:] = [provider], [provider.get_tracer("portal")]
 
 
 def traced(app: App, *, excluded_urls: str) -> App:
@@ -64,7 +75,7 @@ def traced(app: App, *, excluded_urls: str) -> App:
     wrapped: Any = OpenTelemetryMiddleware(
         app,
         excluded_urls=excluded_urls,
-        # The route is told later, by `spans.describe`.
+        # The route is told later, by `describe`.
         default_span_details=lambda scope: (scope.get("method", "HTTP"), {}),
         tracer_provider=_providers[0],
         exclude_spans=["receive", "send"],
@@ -79,6 +90,54 @@ async def flush() -> None:
         sending = Thread(target=provider.force_flush, daemon=True)
         sending.start()
         await asyncio.to_thread(sending.join, FLUSH_TIMEOUT_S)
+
+
+def span(name: str, **attributes: str | float) -> AbstractContextManager[object]:
+    """A span around what happens inside; a child of the current one."""
+    if not _tracers:
+        return nullcontext()
+    return _tracers[0].start_as_current_span(name, attributes=attributes)
+
+
+def describe(name: str, **attributes: str | float) -> None:
+    """Rename the current span, and add attributes that were not known when it began."""
+    if _tracers:
+        from opentelemetry.trace import get_current_span
+
+        current = get_current_span()
+        current.update_name(name)
+        current.set_attributes(attributes)
+
+
+def current_trace_context() -> dict[str, Any]:
+    """The id of the current request, and the W3C trace context when there is a trace."""
+    context: dict[str, Any] = {}
+    if _tracers:
+        from opentelemetry.propagate import inject
+
+        inject(context)
+    if request_id := current_fields().get(REQUEST_ID):
+        context[REQUEST_ID] = request_id
+    return context
+
+
+@contextmanager
+def traced_job(name: str, context: Mapping[str, str] | None, **fields: Any) -> Iterator[None]:
+    """Run a job: its logs carry these fields and the request's id, its spans continue the trace."""
+    context = context or {}
+    if REQUEST_ID in context:
+        fields = {REQUEST_ID: context[REQUEST_ID], **fields}
+    with log_context(**fields):
+        if not _tracers:
+            yield
+            return
+        from opentelemetry.propagate import extract
+        from opentelemetry.trace import SpanKind
+
+        with _tracers[0].start_as_current_span(
+            name, context=extract(context), kind=SpanKind.CONSUMER, attributes=fields
+        ):
+            yield
 
 
 def _without_query(url: URL) -> str:

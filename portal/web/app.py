@@ -17,7 +17,7 @@ from quart import Quart, request
 from portal.config import Config, is_tracing_wanted
 from portal.config.values import LOOPBACK
 from portal.errors import Unavailable
-from portal.telemetry import spans, tracing
+from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
 from portal.web.api import (
@@ -108,7 +108,7 @@ async def _note_route() -> None:
         route = re.sub(r"<[^<>:]+:", "<", request.url_rule.rule)
         state_of(request.scope).route = route
         request_id = str(current_fields().get("request_id", ""))
-        spans.describe(
+        tracing.describe(
             f"{request.method} {route}", **{"http.route": route, "portal.request_id": request_id}
         )
 

@@ -24,7 +24,7 @@ from portal.processing.removal import SETTLE_S, Unsettled
 from portal.processing.sources import SourceInterrupted
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.retry import Backoff
-from portal.telemetry.spans import traced_job
+from portal.telemetry.tracing import traced_job
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
 from portal.videos import posters
@@ -78,7 +78,7 @@ class Retries(BaseRetryStrategy):
 
 tasks = Blueprint()
 
-# As `telemetry.spans.current_trace_context` gives it.
+# As `telemetry.tracing.current_trace_context` gives it.
 Cause = Mapping[str, str] | None
 
 # A round of the janitor is long, and nobody waits for it.

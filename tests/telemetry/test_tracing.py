@@ -10,7 +10,7 @@ from running_up import REPOSITORY
 from trace_collector import collecting
 
 from portal.telemetry.logs import log_context
-from portal.telemetry.spans import current_trace_context, traced_job
+from portal.telemetry.tracing import current_trace_context, traced_job
 
 DATABASE = {"DATABASE_URL": "postgresql://portal@db/portal"}
 REQUEST_ID = "the-request-that-is-traced"

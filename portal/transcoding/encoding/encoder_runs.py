@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from portal.concurrency import task_group
-from portal.telemetry.spans import span
+from portal.telemetry.tracing import span
 from portal.transcoding.encoding import ffmpeg
 from portal.transcoding.encoding.command import Encode, encode_arguments
 from portal.transcoding.encoding.continuation import MadeSegment, NotContinuable, OnMade, check_join

@@ -12,7 +12,7 @@ from enum import Enum
 from pathlib import Path
 
 from portal.processes.child import Limits
-from portal.telemetry.spans import span
+from portal.telemetry.tracing import span
 from portal.transcoding.encoding import ffmpeg
 from portal.transcoding.encoding.command import (
     BARE,

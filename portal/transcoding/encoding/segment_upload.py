@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 from portal.concurrency import task_group
-from portal.telemetry.spans import span
+from portal.telemetry.tracing import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
 from portal.transcoding.encoding.continuation import Continuation, NotContinuable
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import Path
 
-from portal.telemetry.spans import span
+from portal.telemetry.tracing import span
 from portal.transcoding.encoding import ffmpeg
 from portal.transcoding.encoding.command import (
     BARE,

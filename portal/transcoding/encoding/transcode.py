@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from portal.concurrency import task_group
-from portal.telemetry.spans import span
+from portal.telemetry.tracing import span
 from portal.transcoding.copying.remux import TrackCopy, remux
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.continuation import (
