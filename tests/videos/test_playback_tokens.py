@@ -57,23 +57,14 @@ async def kids() -> list[str]:
     return [key["kid"] for key in await playback_tokens.list_keys()]
 
 
-async def test_token_says_what_was_signed(database: Config) -> None:
-    keys, of_link, of_account = (
-        SigningKeys(),
-        a_token(),
-        a_token(link_id=None, account_id=uuid4()),
-    )
-    for said in (of_link, of_account):
+async def test_token_says_what_was_signed_and_nothing_else_is_one(database: Config) -> None:
+    keys = SigningKeys()
+    for said in (a_token(), a_token(link_id=None, account_id=uuid4())):
         text = await keys.sign(said)
         assert len(text) < 200
         assert await keys.verify(text, video_id=VIDEO_ID) == said
         assert await keys.sign(said) == text
         assert await is_good(SigningKeys(), text), "the keys are the database's"
-
-
-async def test_what_was_not_signed_is_refused(database: Config) -> None:
-    keys = SigningKeys()
-    text = await keys.sign(a_token())
     claims, _, signature = text.rpartition(".")
     expired = await keys.sign(a_token(life_s=-1))
     own = URLSafeSerializer(b"k" * 32, salt="playback").dumps({"v": "x", "exp": 10**10})
