@@ -1,8 +1,8 @@
 """Settings, read once from the environment (12-factor) into a frozen value.
 
 `Config` is the table of settings: each field is the variable of the same name in capitals, with its
-default, its values and its meaning. `SETTINGS` has the same for documentation; `values` has how
-texts are read. Only this module reads `os.environ` for settings; AWS credentials stay with
+default and its values; docs/configuration.md says what each is for. `values` has how texts are
+read. Only this module reads `os.environ` for settings; AWS credentials stay with
 botocore's own chain (environment, profile, instance role). All bad variables are reported in one
 error.
 """
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -66,24 +67,16 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How one variable is read and documented.
+    """How one variable is read.
 
     `default` is a value, or makes one from the settings before it. `parse` raises `ValueError` with
     what follows the variable's name in a message, once for each fault. `alias` names another
     variable that counts when this one is not set.
     """
 
-    meaning: str
     default: Any
     parse: Callable[[str], Any] = str
-    words: str = ""
-    values: str = ""
     alias: str = ""
-
-    @property
-    def default_words(self) -> str:
-        """The default as documentation has it."""
-        return self.words or str(self.default or "empty")
 
     def read(self, variable: str, environ: Mapping[str, str], faults: list[str]) -> Any:
         """The parsed value, or None when the variable is not set or is at fault."""
@@ -96,25 +89,24 @@ class Setting:
         return None if value == "" else value
 
 
-def _setting(*arguments: Any, **more: Any) -> Any:
-    return field(metadata={"setting": Setting(*arguments, **more)})
+def _setting(default: Any, parse: Callable[[str], Any] = str, *, alias: str = "") -> Any:
+    return field(metadata={"setting": Setting(default, parse, alias)})
 
 
-def _integer(meaning: str, default: int, low: int, high: int) -> Any:
+def _integer(default: int, low: int, high: int) -> Any:
     def is_good(text: str) -> bool:
         number = whole_number(text, max_digits=MAX_DIGITS)
         return number is not None and low <= number <= high
 
-    parse = checked(is_good, f"give a whole number from {low} to {high}.", int)
-    return _setting(meaning, default, parse, words=str(default), values=f"{low} to {high}")
+    return _setting(default, checked(is_good, f"give a whole number from {low} to {high}.", int))
 
 
-def _choice(meaning: str, default: str, choices: tuple[str, ...]) -> Any:
-    return _setting(meaning, default, one_of(choices), values=", ".join(choices))
+def _choice(default: str, *choices: str) -> Any:
+    return _setting(default, one_of(choices))
 
 
-def _switch(meaning: str, default: Any = False, *, words: str = "off") -> Any:
-    return _setting(meaning, default, one_of(("on", "off"), "on".__eq__), words=words)
+def _switch(default: Any = False) -> Any:
+    return _setting(default, one_of(("on", "off"), "on".__eq__))
 
 
 def _own_address(before: Mapping[str, Any]) -> str:
@@ -132,101 +124,79 @@ class Config:
     """
 
     database_url: str = _setting(
-        "PostgreSQL",
         "",
         checked(is_database_url, "give postgresql://user:password@host/database.", is_secret=True),
-        words="required",
     )
-    s3_endpoint_url: str = _setting("S3 as the portal reaches it; empty for AWS", "", read_address)
-    s3_public_endpoint_url: str = _setting(
-        "S3 as browsers reach it",
-        lambda before: before["s3_endpoint_url"],
-        read_address,
-        words="S3_ENDPOINT_URL",
-    )
-    s3_bucket: str = _setting("bucket for uploads and output", "portal")
-    aws_region: str = _setting("region of the bucket", "us-east-1", alias="AWS_DEFAULT_REGION")
-    host: str = _setting(
-        "address to listen on",
-        "127.0.0.1",
-        checked(is_host, "give an address or a name to listen on."),
-    )
-    port: int = _integer("port to listen on", 8000, 1, 65535)
-    public_url: str = _setting(
-        "address people use", _own_address, read_address, words="http://HOST:PORT"
-    )
-    playback_base_url: str = _setting("CDN in front of the bucket", "", read_address)
-    embed_origins: tuple[str, ...] = _setting(
-        "sites that may show a player in a frame",
-        (ANY_SITE,),
-        read_sites,
-        words=ANY_SITE,
-        values=f"sites, {ANY_SITE} or {NO_SITE}",
-    )
-    default_visibility: str = _choice(
-        "who may see a new video", "public", ("public", "unlisted", "private")
-    )
+    # S3 as the portal reaches it, empty for AWS; and as browsers do.
+    s3_endpoint_url: str = _setting("", read_address)
+    s3_public_endpoint_url: str = _setting(itemgetter("s3_endpoint_url"), read_address)
+    s3_bucket: str = _setting("portal")
+    aws_region: str = _setting("us-east-1", alias="AWS_DEFAULT_REGION")
+    host: str = _setting("127.0.0.1", checked(is_host, "give an address or a name to listen on."))
+    port: int = _integer(8000, 1, 65535)
+    # The address that people use.
+    public_url: str = _setting(_own_address, read_address)
+    # A CDN in front of the bucket.
+    playback_base_url: str = _setting("", read_address)
+    # Sites that may show a player in a frame.
+    embed_origins: tuple[str, ...] = _setting((ANY_SITE,), read_sites)
+    default_visibility: str = _choice("public", "public", "unlisted", "private")
     site_name: str = _setting(
-        "what pages call the site",
         "Portal",
         checked(lambda text: len(text) <= MAX_NAME, f"give at most {MAX_NAME} characters."),
     )
-    site_accent: str = _setting("colour of links and buttons", "", read_accent)
-    site_logo: Path | None = _setting("image file beside the name", None, read_logo)  # noqa: RUF009  # makes a field
-    allowed_hosts: tuple[str, ...] = _setting("further names of the portal", (), read_hosts)
-    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting(
-        "proxies whose X-Forwarded-For is believed", (), read_networks
-    )
-    web_workers: int = _integer("web processes", 1, 1, 64)
-    worker_concurrency: int = _integer("videos a worker transcodes at once", 1, 1, 64)
-    worker_prepare_concurrency: int = _integer("files a worker looks into at once", 2, 1, 64)
-    database_pool_size: int = _integer("database connections of a process", 8, 2, 200)
-    max_concurrent_requests: int = _integer(
-        "requests a web process works on at once", 1000, 10, 100_000
-    )
+    site_accent: str = _setting("", read_accent)
+    site_logo: Path | None = _setting(None, read_logo)  # noqa: RUF009  # makes a field
+    # Further names of the portal.
+    allowed_hosts: tuple[str, ...] = _setting((), read_hosts)
+    # Those whose X-Forwarded-For is believed.
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting((), read_networks)
+    web_workers: int = _integer(1, 1, 64)
+    # Videos that a worker transcodes, and files that it looks into, at once.
+    worker_concurrency: int = _integer(1, 1, 64)
+    worker_prepare_concurrency: int = _integer(2, 1, 64)
+    # Of each process.
+    database_pool_size: int = _integer(8, 2, 200)
+    max_concurrent_requests: int = _integer(1000, 10, 100_000)
     # Of one client in a minute; 0 for any number.
-    rate_limit_changes: int = _integer("changes a minute", 12_000, 0, MAX_RATE)
-    rate_limit_searches: int = _integer("searches a minute", 6000, 0, MAX_RATE)
-    rate_limit_sign_ins: int = _integer("tries to sign in a minute", 300, 0, MAX_RATE)
+    rate_limit_changes: int = _integer(12_000, 0, MAX_RATE)
+    rate_limit_searches: int = _integer(6000, 0, MAX_RATE)
+    rate_limit_sign_ins: int = _integer(300, 0, MAX_RATE)
     # 0 takes any source. The defaults: 8192x4320, half a day, 100 GB, and a day of encoding.
-    max_source_pixels: int = _integer("width times height", 35_389_440, 0, 10**9)
-    max_source_duration_s: int = _integer("longest source", 43_200, 0, 10**7)
-    max_source_bytes: int = _integer("largest source", 10**11, 0, 10**14)
-    max_transcode_s: int = _integer("longest conversion of a source", 86_400, 0, 10**8)
+    max_source_pixels: int = _integer(35_389_440, 0, 10**9)
+    max_source_duration_s: int = _integer(43_200, 0, 10**7)
+    max_source_bytes: int = _integer(10**11, 0, 10**14)
+    max_transcode_s: int = _integer(86_400, 0, 10**8)
     # Of an account; 0 for any number.
-    max_videos_per_day: int = _integer("videos an account publishes in 24 hours", 0, 0, 10**6)
-    max_stored_bytes: int = _integer("bytes an account keeps in storage", 0, 0, 10**14)
-    upload_url_ttl_s: int = _integer("life of an upload address", 3600, 60, MAX_TTL_S)
-    playback_url_ttl_s: int = _integer("life of a segment's address", 3600, 600, MAX_TTL_S)
-    keep_jobs_days: int = _integer("days that finished jobs are kept; 0 for ever", 30, 0, 36_500)
-    audit_days: int = _integer("days that the audit log is kept; 0 for ever", 365, 0, 36_500)
-    downloads: bool = _switch("whether pages offer the uploaded file")
-    oidc_issuer: str = _setting("provider of single sign-on", "", read_issuer)
-    oidc_client_id: str = _setting("the portal's id at the provider", "")
-    oidc_client_secret: str = _setting("the portal's secret at the provider", "")
-    oidc_role_claim: str = _setting("claim that has a person's groups or roles", "groups")
-    oidc_roles: tuple[tuple[str, str], ...] = _setting(
-        "which of its values are which role", (), read_roles
-    )
-    oidc_domains: tuple[str, ...] = _setting("domains whose people may sign in", (), read_domains)
-    # Admins are made on purpose.
-    oidc_default_role: str = _choice("role of newcomers", "", ROLES[2:])
+    max_videos_per_day: int = _integer(0, 0, 10**6)
+    max_stored_bytes: int = _integer(0, 0, 10**14)
+    # How long signed addresses are good.
+    upload_url_ttl_s: int = _integer(3600, 60, MAX_TTL_S)
+    playback_url_ttl_s: int = _integer(3600, 600, MAX_TTL_S)
+    # 0 keeps finished jobs, and the audit log, for ever.
+    keep_jobs_days: int = _integer(30, 0, 36_500)
+    audit_days: int = _integer(365, 0, 36_500)
+    # Whether pages offer the uploaded file.
+    downloads: bool = _switch()
+    oidc_issuer: str = _setting("", read_issuer)
+    oidc_client_id: str = _setting("")
+    oidc_client_secret: str = _setting("")
+    # The claim that has a person's groups, and which of them are which role.
+    oidc_role_claim: str = _setting("groups")
+    oidc_roles: tuple[tuple[str, str], ...] = _setting((), read_roles)
+    oidc_domains: tuple[str, ...] = _setting((), read_domains)
+    # Of newcomers. Admins are made on purpose.
+    oidc_default_role: str = _choice("", *ROLES[2:])
     metrics_token: str = _setting(
-        "bearer token of /metrics",
         "",
         checked(TOKEN.fullmatch, "give 16 or more letters, digits and -._~+/=.", is_secret=True),
     )
-    metrics: bool = _switch(
-        "whether /metrics is served",
-        lambda before: bool(before["metrics_token"]),
-        words="off; on with METRICS_TOKEN",
-    )
-    log_level: str = _choice("least severe lines", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
-    log_format: str = _choice("form of log lines", "json", ("json", "text"))
-    work_dir: Path = _setting("a worker's folder for segments", Path("work"), Path)  # noqa: RUF009  # makes a field
-    failing_processes_file: Path | None = _setting(  # noqa: RUF009  # makes a field
-        "file in which `portal up` names its processes that keep failing", None, Path
-    )
+    metrics: bool = _switch(lambda before: bool(before["metrics_token"]))
+    log_level: str = _choice("INFO", "DEBUG", "INFO", "WARNING", "ERROR")
+    log_format: str = _choice("json", "json", "text")
+    work_dir: Path = _setting(Path("work"), Path)  # noqa: RUF009  # makes a field
+    # In which `portal up` names its processes that keep failing.
+    failing_processes_file: Path | None = _setting(None, Path)  # noqa: RUF009  # makes a field
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Config:
