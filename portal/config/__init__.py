@@ -23,7 +23,6 @@ from urllib.parse import urlsplit
 from portal.config.values import (
     ANY_SITE,
     LOOPBACK,
-    NO_SITE,
     ROLES,
     checked,
     is_database_url,
