@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 from aged_videos import put_output
-from api_client import Client, metadata, problem, published, rows, run_sql, until_found
+from api_client import Client, metadata, problem, published, rows, run_sql
 from page_rows import READY, make_row
 from passes import ready_video
-from running_portal import LivePortal, call, create, final_status, process, until
+from running_portal import LivePortal, call, create, process, until
 from stored_objects import stored, unreachable
 
 from portal.config import Config
@@ -152,6 +152,10 @@ async def test_every_object_of_a_video_is_removed_and_of_no_other_once_storage_i
         await put_output(resources, owner, 1, "720p/00001.m4s")
     kept = await stored(storage, other.id, other.storage_key)
     await delete_video(video.id, queue=resources.queue)
+    job = "SELECT status::text FROM procrastinate_jobs WHERE id = %s"
+    url = resources.config.database_url
+    assert await rows(url, job, video.transcode_job_id) == [("cancelled",)]
+    assert await rows(url, job, other.transcode_job_id) == [("todo",)]
     async with open_storage(unreachable(resources.config)) as nowhere:
         with pytest.raises(StorageUnavailable):
             await removal.remove_files(video.id, storage=nowhere)
@@ -201,21 +205,3 @@ async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
         await until_removed(web.environ)
         assert await stored(storage, video["id"], video["storageKey"]) == []
         await until(is_idle, timeout_s=10)
-
-
-async def test_video_deleted_while_it_waits_is_never_transcoded(
-    web: LivePortal, config: Config, short_video: Path
-) -> None:
-    video, other = [await create(web.base_url, short_video) for _ in range(2)]
-    await delete_by_api(web, video)
-    ran = """
-        SELECT args->>'video_id' FROM procrastinate_jobs
-        WHERE status = 'succeeded' AND task_name = 'portal:transcode'
-    """
-    async with process("worker", web.environ):
-        assert await final_status(web.base_url, other["id"]) == "ready"
-        await until_removed(web.environ)
-        await until_found(config.database_url, ran)
-    async with open_storage(config) as storage:
-        assert await stored(storage, video["id"], video["storageKey"]) == []
-    assert await rows(config.database_url, ran) == [(other["id"],)]
