@@ -69,6 +69,12 @@ def test_bad_value_is_named_and_no_secret_repeated(name: str) -> None:
         assert SECRET not in fault
 
 
+def test_traces_want_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portal.config.find_spec", lambda _: None)
+    (fault,) = faults(OTEL_EXPORTER_OTLP_ENDPOINT="http://collector:4318")
+    assert "pip install 'portal[otel]'" in fault
+
+
 def test_all_faults_are_listed_at_once() -> None:
     names = {"DATABASE_URL": "mysql://x", "PORT": "x", "PUBLIC_URL": "x", "LOG_LEVEL": "x"}
     found = faults(**names)

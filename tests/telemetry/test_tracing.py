@@ -1,18 +1,14 @@
 """One trace tells a video's whole way; without traces a job names its request all the same."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from running_portal import create, final_status, run_portal, until
-from running_up import REPOSITORY
 from trace_collector import collecting
 
 from portal.telemetry.logs import log_context
 from portal.telemetry.tracing import current_trace_context, traced_job
 
-DATABASE = {"DATABASE_URL": "postgresql://portal@db/portal"}
 REQUEST_ID = "the-request-that-is-traced"
 
 
@@ -48,33 +44,6 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
     assert collector.named("GET /api/videos/<id>"), "named by its route"
     roots = {span.name for span in collector.spans if not span.parent_id}
     assert all(name.split()[0] in ("GET", "POST") and "/" in name for name in roots), roots
-
-
-WITHOUT_PACKAGES = """
-import sys
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.startswith("opentelemetry"):
-            raise ModuleNotFoundError(name=name)
-sys.meta_path.insert(0, Missing())
-from portal.cli.main import main
-main(["worker"])
-"""
-
-
-def test_without_the_packages_the_start_says_what_to_install() -> None:
-    environ = {**DATABASE, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
-    result = subprocess.run(
-        [sys.executable, "-c", WITHOUT_PACKAGES],
-        env={**environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert result.returncode == 1
-    assert "pip install 'portal[otel]'" in result.stderr
-    assert "Traceback" not in result.stderr
 
 
 def test_a_job_of_a_job_goes_back_to_the_same_request() -> None:
