@@ -2,10 +2,8 @@
 
 import io
 import json
-import re
-import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,26 +17,13 @@ from portal.config import Config
 from portal.web.app import create_app
 
 RAW_FILE = b"the raw bytes of a video"
-PROBLEM_TYPE = "application/problem+json"
 # An id that no video has.
 UNKNOWN_VIDEO_ID = "5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b"
-# How times are written.
-UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 # Finds an attempt whose ffmpeg runs.
 ENCODING = "SELECT 1 FROM attempts WHERE outcome IS NULL AND stage = 'transcoding'"
 CREATED_MEMBERS = {
-    "id",
-    "title",
-    "description",
-    "categoryIds",
-    "tags",
-    "fileName",
-    "storageKey",
-    "transcodeJobId",
-    "status",
-    "sizeBytes",
-    "createdAt",
-    "updatedAt",
+    *("id", "title", "description", "categoryIds", "tags", "fileName", "storageKey"),
+    *("transcodeJobId", "status", "sizeBytes", "createdAt", "updatedAt"),
 }
 
 
@@ -111,7 +96,7 @@ async def problem(response: Response, status: int, code: str) -> dict[str, Any]:
     """Check that the answer is this problem document, and return it."""
     text = (await response.get_data()).decode()
     assert response.status_code == status, text
-    assert response.headers["Content-Type"] == PROBLEM_TYPE
+    assert response.headers["Content-Type"] == "application/problem+json"
     body: dict[str, Any] = json.loads(text)
     assert {"type", "title", "status", "detail", "code"} <= set(body)
     assert (body["status"], body["code"]) == (status, code)
@@ -134,15 +119,9 @@ async def rows(database_url: str, query: str, *values: Any) -> list[Any]:
         return await (await connection.execute(query, values)).fetchall()
 
 
-async def until_found(
-    database_url: str, query: str, *values: Any, timeout_s: float = 30, interval_s: float = 0.1
-) -> None:
+async def until_found(database_url: str, query: str, timeout_s: float = 30) -> None:
     """Wait until a query finds something in the test's database."""
-
-    async def is_found() -> bool:
-        return bool(await rows(database_url, query, *values))
-
-    await until(is_found, timeout_s=timeout_s, interval_s=interval_s)
+    await until(lambda: rows(database_url, query), timeout_s=timeout_s, interval_s=0.05)
 
 
 async def run_sql(database_url: str, statements: str) -> None:
@@ -156,10 +135,3 @@ async def counts(database_url: str) -> tuple[int, int]:
     query = "SELECT (SELECT count(*) FROM videos), (SELECT count(*) FROM procrastinate_jobs)"
     videos, jobs = (await rows(database_url, query))[0]
     return videos, jobs
-
-
-@contextmanager
-def silent_server() -> Iterator[str]:
-    """Host and port of a server that takes connections, and that is all."""
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as silent:
-        yield f"127.0.0.1:{silent.getsockname()[1]}"

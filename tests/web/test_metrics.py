@@ -27,11 +27,9 @@ class Scrape:
     """Sample values by name and labels."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        families = list(text_string_to_metric_families(text))
         self._values = {
             (sample.name, frozenset(sample.labels.items())): sample.value
-            for family in families
+            for family in text_string_to_metric_families(text)
             for sample in family.samples
         }
 
@@ -44,11 +42,6 @@ class Scrape:
         return sum(
             value for (found, has), value in self._values.items() if found == name and wanted <= has
         )
-
-    def routes(self) -> set[str]:
-        """The routes that requests were counted under."""
-        found = {dict(has).get("route", "") for name, has in self._values if "requests" in name}
-        return found - {""}
 
 
 @pytest.fixture
@@ -65,13 +58,11 @@ async def scrape(client: Client) -> Scrape:
     return Scrape((await response.get_data()).decode())
 
 
-async def test_metrics_are_not_there_unless_wanted(client: Client) -> None:
-    assert (await client.get("/metrics")).status_code == 404
-
-
-async def test_token_is_wanted_where_there_is_one(config: Config) -> None:
+async def test_metrics_are_for_who_has_the_token_where_they_are_wanted(config: Config) -> None:
+    async with app_client(config) as client:
+        assert (await client.get("/metrics")).status_code == 404
     async with app_client(config, metrics=True, metrics_token=TOKEN) as client:
-        for header in ("", TOKEN, f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer \u00e9"):
+        for header in ("", TOKEN, f"Bearer {TOKEN}x", "Bearer \u00e9"):
             headers = {"Authorization": header} if header else {}
             response = await client.get("/metrics", headers=headers)
             assert response.status_code == 401
@@ -103,7 +94,6 @@ async def test_requests_are_counted_by_route_and_not_by_path(config: Config) -> 
     assert after.total(durations) == after.total("portal_http_requests_total")
     # This very request is under way.
     assert after.value("portal_http_requests_in_flight") == 1
-    assert not any("-" in route and "<" not in route for route in after.routes())
 
 
 async def test_uploads_are_counted_once_each(config: Config) -> None:
@@ -133,7 +123,7 @@ async def reject(video_id: UUID, code: str) -> None:
     await attempts.reject(attempt, Failure(code), message="Sorry.")
 
 
-async def test_queue_videos_failures_and_leases_are_told(config: Config) -> None:
+async def test_queue_videos_failures_and_leases_are_told(config: Config, impatient: None) -> None:
     async with app_client(config, metrics=True) as client:
         videos = [UUID((await published(client))["id"]) for _ in range(4)]
         failed, handed_back, lost, _ = videos
@@ -155,13 +145,15 @@ async def test_queue_videos_failures_and_leases_are_told(config: Config) -> None
             """,
         )
         found = await scrape(client)
+        # Totals outlive their videos.
+        assert (await client.post(f"/api/videos/{failed}/deletion")).status_code == 202
+        later = await scrape(client)
+    assert later.value("portal_attempts_total", outcome="failed", code="not_a_video") == 1
+    assert later.value("portal_videos", status="failed") == 0
     assert found.value("portal_up", part="database") == 1
-    states = ("waiting", "scheduled", "running")
-    queued = {it: found.value(JOBS, queue="prepare", state=it) for it in states}
-    assert queued == {"waiting": 2, "scheduled": 1, "running": 1}
-    for queue in ("transcode", "chores"):
-        assert found.value(JOBS, queue=queue, state="waiting") == 0
-    for state in states:
+    for state, count in (("waiting", 2), ("scheduled", 1), ("running", 1)):
+        assert found.value(JOBS, queue="prepare", state=state) == count
+        assert found.value(JOBS, queue="transcode", state=state) == 0
         oldest = found.value("portal_jobs_oldest_seconds", queue="prepare", state=state)
         assert oldest is not None
         assert 100 <= oldest < 400
@@ -173,17 +165,6 @@ async def test_queue_videos_failures_and_leases_are_told(config: Config) -> None
     ended = "portal_attempts_total"
     assert found.value(ended, outcome="failed", code="not_a_video") == 1
     assert found.value(ended, outcome="handed_back", code="") == 1
-
-
-async def test_totals_outlive_their_videos(config: Config) -> None:
-    async with app_client(config, metrics=True) as client:
-        video_id = (await published(client))["id"]
-        await reject(UUID(video_id), "damaged")
-        response = await client.post(f"/api/videos/{video_id}/deletion")
-        assert response.status_code == 202
-        found = await scrape(client)
-    assert found.value("portal_attempts_total", outcome="failed", code="damaged") == 1
-    assert found.total("portal_videos") == 0
 
 
 async def test_without_a_database_the_process_still_answers_in_time(
@@ -217,28 +198,18 @@ async def test_several_web_processes_count_together_and_transcodes_are_measured(
         assert await final_status(portal.base_url, video["id"]) == "ready"
         for _ in range(asked):
             await get(portal.base_url, "/api/categories")
-        name = "portal_http_requests_total"
+        found = Scrape("")
 
         async def are_counted() -> bool:
-            found = Scrape(await get(portal.base_url, "/metrics"))
-            return found.total(name, route="/api/categories", status="200") >= asked
-
-        # A request is counted after its answer.
-        await until(are_counted, timeout_s=10)
-        for _ in range(5):
-            found = Scrape(await get(portal.base_url, "/metrics"))
-            assert found.total(name, route="/api/categories", status="200") == asked
-            assert found.value("portal_uploads_total", event="published") == 1
-            uploaded_bytes = found.value("portal_uploaded_bytes_total")
-            assert uploaded_bytes == short_video.stat().st_size
-
-        async def are_figures_new() -> bool:
+            """A request is counted after its answer, and figures are kept for seconds."""
             nonlocal found
             found = Scrape(await get(portal.base_url, "/metrics"))
-            return found.value("portal_videos", status="ready") == 1
+            requests = found.total("portal_http_requests_total", route="/api/categories")
+            return requests == asked and found.value("portal_videos", status="ready") == 1
 
-        await until(are_figures_new, timeout_s=30)
-        assert list(tmp_path.glob("portal-metrics-*"))
+        await until(are_counted, timeout_s=30)
+    assert found.value("portal_uploads_total", event="published") == 1
+    assert found.value("portal_uploaded_bytes_total") == short_video.stat().st_size
     assert found.value("portal_attempts_total", outcome="published", code="") == 1
     assert found.value("portal_transcode_duration_seconds_count") == 1
     assert found.value("portal_transcode_duration_seconds_bucket", le="+Inf") == 1

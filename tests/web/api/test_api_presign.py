@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
-from api_client import RAW_FILE, Client, faults, presign, put, rows
+from api_client import RAW_FILE, Client, answered, faults, presign, put, rows
 
 from portal.storage.calls import ObjectMissing
 from portal.web.composition import WebContext
@@ -14,15 +14,9 @@ pytestmark = pytest.mark.shared_app
 
 
 async def test_categories_are_a_fixed_table(client: Client) -> None:
-    response = await client.get("/api/categories")
-    assert response.status_code == 200
-    assert response.content_type == "application/json"
-    body = await response.get_json()
+    body = await answered(await client.get("/api/categories"))
     assert set(body) == {"categories"}
-    assert body["categories"][:2] == [
-        {"id": 1, "name": "Film & Animation"},
-        {"id": 2, "name": "Music"},
-    ]
+    assert body["categories"][0] == {"id": 1, "name": "Film & Animation"}
 
 
 async def test_presign_answers_a_key_and_an_address_that_is_signed_for_an_hour(

@@ -2,13 +2,13 @@
 
 import re
 from datetime import UTC, datetime
-from uuid import uuid4
 
 import pytest
 from api_client import (
     CREATED_MEMBERS,
-    UTC_TIME,
+    UNKNOWN_VIDEO_ID,
     Client,
+    answered,
     app_client,
     problem,
     published,
@@ -18,72 +18,50 @@ from api_client import (
 from portal.config import Config
 from portal.web.composition import WebContext
 
+UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 pytestmark = pytest.mark.shared_app
 
 
-async def test_retrieval_record_is_the_creation_record_and_a_playback_address(
-    client: Client,
-) -> None:
-    created = await published(client)
-    response = await client.get(f"/api/videos/{created['id']}")
-    assert response.status_code == 200
-    assert response.content_type == "application/json"
-    record = await response.get_json()
-    assert set(record) == CREATED_MEMBERS | {"playbackUrl"}
-    assert record.pop("playbackUrl") == ""
-    assert record == created
-
-
-async def test_playback_address_is_filled_exactly_when_ready(
+async def test_retrieval_record_is_the_creation_record_and_a_playback_address_once_ready(
     client: Client, resources: WebContext
 ) -> None:
     created = await published(client)
-    ready = "status = 'ready', published_attempt = 2"
-    failed = "status = 'failed', published_attempt = NULL, failure_code = 'x'"
-    addresses = {
-        "processing": "",
-        ready: f"{resources.config.public_url}/hls/{created['id']}/2/master.m3u8",
-        failed: "",
-    }
-    for change, address in addresses.items():
-        if "=" in change:
-            await run_sql(resources.config.database_url, f"UPDATE videos SET {change}")
-        record = await (await client.get(f"/api/videos/{created['id']}")).get_json()
+    address = f"/api/videos/{created['id']}"
+    record = await answered(await client.get(address))
+    assert set(record) == CREATED_MEMBERS | {"playbackUrl"}
+    assert record == {**created, "playbackUrl": ""}
+    stream = f"{resources.config.public_url}/hls/{created['id']}/2/master.m3u8"
+    for change, playback_url in (
+        ("status = 'ready', published_attempt = 2", stream),
+        ("status = 'failed', published_attempt = NULL, failure_code = 'x'", ""),
+    ):
+        await run_sql(resources.config.database_url, f"UPDATE videos SET {change}")
+        record = await answered(await client.get(address))
         assert record["status"] in change
-        assert record["playbackUrl"] == address
+        assert record["playbackUrl"] == playback_url
 
 
 async def test_unknown_and_malformed_ids_are_not_found(client: Client) -> None:
     created = await published(client)
     known = created["id"]
-    ids = [str(uuid4()), "%00" * 8, "%ff" * 8, "0" * 5_000, known.upper()]
-    ids += [known.replace("-", ""), f"{{{known}}}", f"urn:uuid:{known}", f"{known}%20"]
-    for video_id in ids:
+    for video_id in (UNKNOWN_VIDEO_ID, "%00" * 8, "0" * 5_000, known.upper(), f"{known}%20"):
         await problem(await client.get(f"/api/videos/{video_id}"), 404, "video_not_found")
     await problem(await client.get("/api/videos/1"), 404, "not_found")
 
 
 async def test_unknown_addresses_under_api_are_problems(client: Client) -> None:
-    created = await published(client)
-    record = f"/api/videos/{created['id']}"
-    paths = ["/api", "/api/", "/api/nothing", "/api/categories/", "/api/videos/", f"{record}/"]
-    for path in [*paths, f"{record}/x", "/api/videos/../../etc", "/api/%2e%2e/x"]:
+    record = f"/api/videos/{(await published(client))['id']}"
+    for path in ("/api", "/api/nothing", "/api/categories/", f"{record}/", "/api/%2e%2e/x"):
         await problem(await client.get(path), 404, "not_found")
     elsewhere = await client.get("/apis")
-    assert elsewhere.status_code == 404
-    assert elsewhere.mimetype == "text/html"
+    assert (elsewhere.status_code, elsewhere.mimetype) == (404, "text/html")
 
 
 async def test_other_methods_are_refused_with_those_allowed(client: Client) -> None:
-    record = f"/api/videos/{uuid4()}"
     allowed = {
         ("DELETE", "/api/categories"): {"GET", "HEAD", "OPTIONS"},
-        ("POST", "/api/categories"): {"GET", "HEAD", "OPTIONS"},
         ("GET", "/api/videos"): {"POST", "OPTIONS"},
-        ("PUT", "/api/videos"): {"POST", "OPTIONS"},
-        ("DELETE", record): {"GET", "HEAD", "OPTIONS"},
-        ("PATCH", record): {"GET", "HEAD", "OPTIONS"},
-        ("POST", "/api/openapi.json"): {"GET", "HEAD", "OPTIONS"},
+        ("PATCH", f"/api/videos/{UNKNOWN_VIDEO_ID}"): {"GET", "HEAD", "OPTIONS"},
     }
     for (method, path), methods in allowed.items():
         response = await client.open(path, method=method)
@@ -91,20 +69,11 @@ async def test_other_methods_are_refused_with_those_allowed(client: Client) -> N
         assert set(response.headers["Allow"].split(", ")) == methods
 
 
-async def test_head_answers_the_headers_alone(client: Client) -> None:
-    created = await published(client)
-    for path in ("/api/categories", f"/api/videos/{created['id']}"):
-        full, head = await client.get(path), await client.head(path)
-        assert head.status_code == 200
-        for name in ("Content-Type", "Content-Length", "ETag"):
-            assert head.headers.get(name) == full.headers.get(name)
-
-
 async def test_unchanged_record_is_not_sent_again(client: Client) -> None:
     address = f"/api/videos/{(await published(client))['id']}"
     etag = (await client.get(address)).headers["ETag"]
     assert re.fullmatch(r'"[^"]+"', etag)
-    for given in (etag, f"W/{etag}", "*", f'"other", {etag}', f'"a",W/{etag},"b"'):
+    for given in (etag, f'"other", W/{etag}'):
         response = await client.get(address, headers={"If-None-Match": given})
         assert response.status_code == 304, given
         assert await response.get_data() == b""

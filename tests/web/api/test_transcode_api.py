@@ -4,22 +4,15 @@ from typing import Any
 
 import pytest
 from api_client import Client, answered, counts, problem, rows
-from page_rows import make_attempt, make_rendition, make_row
+from library_pages import FAILED
+from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.database.connection import transaction
-from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.queue.enqueue import defer_encode
+from portal.database.models import Outcome, Rendition, RenditionState, Video
 from portal.transcoding.packaging.master import Kind
 from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 
-READY = {"status": VideoStatus.READY, "published_attempt": 1}
-FAILED = {
-    "status": VideoStatus.FAILED,
-    "failure_code": "transcode_failed",
-    "failure_message": "It did not work.",
-}
 PLANNED: dict[str, Any] = {
     "state": RenditionState.PLANNED,
     "attempt_number": None,
@@ -56,22 +49,6 @@ async def test_waiting_videos_know_their_place(client: Client) -> None:
     assert (await document(client, first))["queuePosition"] is None
 
 
-async def test_ladders_wait_behind_all_encodes_of_videos_that_cannot_be_played_yet(
-    client: Client, resources: WebContext
-) -> None:
-    ready, other = [
-        await make_row(number, **READY, complete_job_id=number + 10) for number in (101, 102)
-    ]
-    waiting, looked_for = [await make_row(number) for number in (103, 104)]
-    async with transaction():
-        job_id = await defer_encode(waiting, resources.queue, expected_s=60)
-        await Video.filter(id=waiting.id).update(transcode_job_id=job_id)
-    assert (await document(client, waiting))["queuePosition"] == 1
-    assert (await document(client, looked_for))["queuePosition"] == 1
-    assert (await document(client, ready))["remaining"]["queuePosition"] == 2
-    assert (await document(client, other))["remaining"]["queuePosition"] == 3
-
-
 async def test_running_pass_tells_how_far_it_is_and_what_it_makes(client: Client) -> None:
     video = await make_row()
     await make_attempt(video, 2, stage="transcoding", percent=41.66, eta_s=12.4)
@@ -89,7 +66,7 @@ async def test_running_pass_tells_how_far_it_is_and_what_it_makes(client: Client
 
 
 async def test_ready_video_lists_what_was_made(client: Client, resources: WebContext) -> None:
-    video = await make_row(**READY, has_poster=True, has_storyboard=True, notes=["hdr_converted"])
+    video = await make_row(**READY, has_storyboard=True, notes=["hdr_converted"])
     await make_rendition(
         video, "720p", codecs="avc1.64001f", bandwidth_bps=2_000_000, copied=True, width=1280
     )
@@ -154,10 +131,8 @@ async def test_failed_video_is_tried_again_from_the_start(
         await make_attempt(video, number, outcome=Outcome.FAILED)
     body = await document(client, video)
     assert body["stage"] == "failed"
-    assert body["failure"] == {"code": "transcode_failed", "message": "It did not work."}
-
+    assert body["failure"] == {"code": "damaged", "message": "It is damaged."}
     body = await answered(await client.post(f"/api/videos/{video.id}/transcode"), 202)
-
     assert (body["stage"], body["failure"]) == ("waiting", None)
     record = await (await client.get(f"/api/videos/{video.id}")).get_json()
     assert record["status"] == "processing"
@@ -180,9 +155,7 @@ async def test_failed_renditions_of_a_ready_video_are_tried_again(
     failed = {**PLANNED, "state": RenditionState.FAILED, "tries": 3, "error_code": "stalled"}
     await make_rendition(video, "720p", **failed)
     assert by_name(await document(client, video))["720p"]["errorCode"] == "stalled"
-
     body = await answered(await client.post(f"/api/videos/{video.id}/transcode"), 202)
-
     assert (body["stage"], body["remaining"]["stage"]) == ("ready", "waiting")
     assert by_name(body)["720p"]["state"] == "planned"
     assert by_name(body)["360p"]["state"] == "complete"
@@ -194,13 +167,3 @@ async def test_failed_renditions_of_a_ready_video_are_tried_again(
     assert (record["status"], record["transcodeJobId"]) == ("ready", "1")
     again = await client.post(f"/api/videos/{video.id}/transcode")
     await problem(again, 409, "nothing_to_retry")
-
-
-async def test_video_without_a_failure_has_nothing_to_retry(
-    client: Client, resources: WebContext
-) -> None:
-    for number, values in enumerate(({}, READY)):
-        video = await make_row(number, **values)
-        response = await client.post(f"/api/videos/{video.id}/transcode")
-        await problem(response, 409, "nothing_to_retry")
-    assert (await counts(resources.config.database_url))[1] == 0

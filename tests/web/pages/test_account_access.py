@@ -5,16 +5,9 @@ from uuid import uuid4
 
 import pytest
 from account_pages import page, send
-from library_pages import FAILED
 from page_rows import READY, make_rendition, make_row
 from quart import Quart
-from signed_in import (
-    Sender,
-    make_account,
-    person,
-    signed_in,
-    text_of,
-)
+from signed_in import Sender, make_account, person, signed_in, text_of
 
 from portal.accounts import invitations, people, sessions, tokens
 from portal.database.account_models import Role
@@ -32,29 +25,21 @@ def header_of(text: str) -> str:
 
 
 async def test_header_leads_each_to_what_they_may_do(app: Quart, anyone: Sender) -> None:
+    """Also that of errors and of the API's description."""
     accounts = {role: await make_account(role.value, role) for role in Role}
-    assert "Sign in</a>" in header_of(await page(anyone, "/"))
-    assert 'href="/upload"' not in await page(anyone, "/")
+    for path in ("/", "/api/docs"):
+        stranger = await page(anyone, path)
+        assert "Sign in</a>" in header_of(stranger)
+        assert 'href="/upload"' not in stranger
     for role, account in accounts.items():
-        text = await page(await signed_in(app, account), "/")
-        assert f'title="{account.email}"' in header_of(text)
-        assert ('href="/upload"' in text) is (role is not Role.VIEWER)
-        assert "Open:" not in text
-        own = await page(await signed_in(app, account), "/account")
+        sender = await signed_in(app, account)
+        for path, status in (("/", 200), ("/api/docs", 200), ("/nothing", 404)):
+            header = header_of(await page(sender, path, status))
+            assert f'title="{account.email}"' in header
+            assert ('href="/upload"' in header) is (role is not Role.VIEWER), (role, path)
+            assert "Sign in</a>" not in header
+        own = await page(sender, "/account")
         assert ('href="/people"' in own) is (role in (Role.OWNER, Role.ADMIN))
-
-
-async def test_errors_and_the_api_show_who_is_signed_in(app: Quart, anyone: Sender) -> None:
-    await make_account("the-owner")
-    sender = await signed_in(app, await make_account("ann", Role.VIEWER))
-    for path, status in (("/api/docs", 200), ("/nothing", 404), ("/people", 403)):
-        text = await page(sender, path, status)
-        assert 'title="ann@example.org"' in header_of(text)
-        assert "/sign-in" not in text.partition("<template")[0]
-        assert 'href="/upload"' not in header_of(text)
-    stranger = header_of(await page(anyone, "/api/docs"))
-    assert "Sign in</a>" in stranger
-    assert "ann@example.org" not in stranger
 
 
 async def test_who_is_signed_out_is_led_to_sign_in_and_back_by_each_missing_video(
@@ -73,16 +58,6 @@ async def test_who_is_signed_out_is_led_to_sign_in_and_back_by_each_missing_vide
     assert texts[0] == texts[1]
 
 
-@pytest.fixture
-async def videos() -> list[Video]:
-    """Videos of nobody yet that leave something to do, in each state."""
-    ready = await make_row(1, **READY)
-    await make_rendition(ready, "360p")
-    await make_rendition(ready, "720p", state=RenditionState.FAILED, error_code="stalled")
-    failed = {**FAILED, "failure_code": "transcode_failed"}
-    return [ready, await make_row(2, **failed)]
-
-
 async def _tools(sender: Sender, video: Video) -> set[str]:
     """What the page of a video, its fragments, and the workshop, if it may be seen, offer."""
     path = f"/videos/{video.id}"
@@ -94,24 +69,19 @@ async def _tools(sender: Sender, video: Video) -> set[str]:
 
 
 async def test_who_may_edit_a_video_is_shown_how_and_nobody_else(
-    app: Quart, anyone: Sender, videos: list[Video]
+    app: Quart, anyone: Sender
 ) -> None:
-    ready, failed = videos
-    assert await _tools(anyone, ready) == set(TOOLS)
-    ann = await make_account("ann")
-    own = await make_row(3, **READY, owner_id=(await make_account("ed", Role.EDITOR)).id)
-    ed = await signed_in(app, await people.get("ed@example.org"))
-    for sender in (anyone, ed, await signed_in(app, await make_account("vi", Role.VIEWER))):
-        for video in videos:
-            assert await _tools(sender, video) == set()
-    assert await _tools(ed, own) == set(TOOLS[:3])
-    for role in (Role.OWNER, Role.ADMIN):
-        account = ann if role is Role.OWNER else await make_account("ada", role)
-        assert await _tools(await signed_in(app, account), ready) == set(TOOLS)
-        assert "data-retry" in await _tools(await signed_in(app, account), failed)
-
-
-# Whatever was typed.
+    video = await make_row(1, **READY)
+    await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
+    assert await _tools(anyone, video) == set(TOOLS)
+    ann, ed = await make_account("ann"), await make_account("ed", Role.EDITOR)
+    own = await make_row(2, **READY, owner_id=ed.id)
+    editor, viewer = await signed_in(app, ed), await make_account("vi", Role.VIEWER)
+    for sender in (anyone, editor, await signed_in(app, viewer)):
+        assert await _tools(sender, video) == set()
+    assert await _tools(editor, own) == set(TOOLS[:3])
+    for account in (ann, await make_account("ada", Role.ADMIN)):
+        assert await _tools(await signed_in(app, account), video) == set(TOOLS)
 
 
 async def test_nothing_typed_breaks_out_of_a_page(app: Quart, here: Sender) -> None:

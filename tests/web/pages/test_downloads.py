@@ -1,49 +1,38 @@
 """The original file: only where the operator allows it, and under the name it came with."""
 
-from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
-from api_client import RAW_FILE, Client, answered, app_client, metadata, presign, published, put
+from api_client import RAW_FILE, Client, answered, metadata, presign, published, put
+from quart import Quart
+from signed_in import configure
 
-from portal.config import Config
-
-
-@pytest.fixture
-async def generous(config: Config) -> AsyncIterator[Client]:
-    """Asks a portal that hands out originals."""
-    async with app_client(config, downloads=True) as client:
-        yield client
+pytestmark = pytest.mark.shared_app(downloads=True)
 
 
-async def test_original_is_not_offered_unless_that_is_switched_on(client: Client) -> None:
+async def test_original_is_not_offered_unless_that_is_switched_on(
+    app: Quart, client: Client
+) -> None:
+    configure(app, downloads=False)
     record = await published(client)
     assert (await client.get(f"/videos/{record['id']}/original")).status_code == 404
     page = str(await (await client.get(f"/videos/{record['id']}")).get_data(as_text=True))
     assert "Download original" not in page
 
 
-@pytest.mark.parametrize(
-    ("file_name", "plain", "encoded"),
-    [
-        ('Grüße "100 %"; a=b.mp4', "Gr__e _100 __; a=b.mp4", None),
-        ("日本 🎬.mov", "__ _.mov", "%E6%97%A5%E6%9C%AC%20%F0%9F%8E%AC.mov"),
-    ],
-)
-async def test_storage_hands_the_original_out_under_its_own_name(
-    generous: Client, file_name: str, plain: str, encoded: str | None
-) -> None:
-    upload = await presign(generous)
+async def test_storage_hands_the_original_out_under_its_own_name(client: Client) -> None:
+    file_name = '日本 "🎬".mov'
+    upload = await presign(client)
     # What the uploader sent beside the file is not passed on.
     headers = {"Cache-Control": "public, max-age=86400", "Content-Disposition": "inline"}
     assert await put(upload["uploadUrl"], RAW_FILE, **headers) == 200
-    body = {**metadata(upload["key"]), "fileName": file_name}
-    record = await answered(await generous.post("/api/videos", json=body), 201)
+    body = metadata(upload["key"], fileName=file_name)
+    record = await answered(await client.post("/api/videos", json=body), 201)
     path = f"/videos/{record['id']}/original"
-    page = await generous.get(f"/videos/{record['id']}")
+    page = await client.get(f"/videos/{record['id']}")
     assert f'href="{path}"' in str(await page.get_data(as_text=True))
-    response = await generous.get(path)
+    response = await client.get(path)
     address = response.headers["Location"]
     assert response.status_code == 302
     assert response.headers["Cache-Control"] == "no-store"
@@ -56,6 +45,4 @@ async def test_storage_hands_the_original_out_under_its_own_name(
         assert answer.content_disposition is not None
         assert answer.content_disposition.type == "attachment"
         assert answer.content_disposition.filename == file_name
-        disposition = answer.headers["Content-Disposition"]
-    assert f'filename="{plain}"' in disposition
-    assert encoded is None or disposition.endswith(f"''{encoded}")
+        assert 'filename="__ ___.mov"' in answer.headers["Content-Disposition"]

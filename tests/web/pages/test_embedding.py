@@ -2,7 +2,6 @@
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from uuid import uuid4
 
 import pytest
 from api_client import Client, answered
@@ -18,43 +17,28 @@ pytestmark = pytest.mark.shared_app
 NASTY = """He said "hi" & left</title><script>alert('x')</script>"""
 
 
-def meta_of(tags: list[tuple[str, dict[str, str | None]]]) -> dict[str | None, str]:
-    """The <meta> elements of a page, by name."""
-    return {
-        it.get("property") or it.get("name"): it.get("content") or ""
-        for tag, it in tags
-        if tag == "meta"
-    }
-
-
 async def oembed(client: Client, status: int = 200, **query: Any) -> dict[str, Any]:
     response = await client.get("/oembed", query_string=query)
     assert response.headers["Access-Control-Allow-Origin"] == "*"
     return await answered(response, status)
 
 
-@pytest.mark.parametrize("suffix", ["", "/stage"])
-async def test_only_the_player_page_may_be_framed(client: Client, suffix: str) -> None:
-    video = await make_row(**READY)
-    response = await client.get(f"/embed/{video.id}{suffix}")
-    assert response.status_code == 200
-    assert "X-Frame-Options" not in response.headers
-    policy = response.headers["Content-Security-Policy"]
-    assert policy.endswith("frame-ancestors *")
-    assert "Set-Cookie" not in response.headers
+async def test_only_the_player_page_may_be_framed(client: Client) -> None:
+    """It asks again while the video is processed."""
+    video = await make_row()
+    assert f'hx-get="/embed/{video.id}/stage"' in await read(client, f"/embed/{video.id}")
+    await Video.filter(id=video.id).update(**READY)
+    for suffix in ("/stage", ""):
+        response = await client.get(f"/embed/{video.id}{suffix}")
+        assert "hx-get" not in await response.get_data(as_text=True)
+        assert "X-Frame-Options" not in response.headers
+        policy = response.headers["Content-Security-Policy"]
+        assert policy.endswith("frame-ancestors *")
     page = await client.get(f"/videos/{video.id}")
     assert page.headers["X-Frame-Options"] == "DENY"
     others = page.headers["Content-Security-Policy"]
     assert others.replace("'none'", "*").endswith("frame-ancestors *")
     assert others.removesuffix("'none'") == policy.removesuffix("*")
-
-
-async def test_only_a_processing_video_is_asked_for_again(client: Client) -> None:
-    video = await make_row()
-    html = await read(client, f"/embed/{video.id}")
-    assert f'hx-get="/embed/{video.id}/stage"' in html
-    await Video.filter(id=video.id).update(**READY)
-    assert "hx-get" not in await read(client, f"/embed/{video.id}/stage")
 
 
 async def test_oembed_gives_a_frame_that_embeds(client: Client, resources: WebContext) -> None:
@@ -82,7 +66,6 @@ async def test_oembed_knows_only_addresses_of_ready_videos_here(
     ready, processing = await make_row(**READY), await make_row(2)
     for url in (
         f"{resources.config.public_url}/videos/{processing.id}",
-        f"{resources.config.public_url}/videos/{uuid4()}",
         f"{resources.config.public_url}/videos/nothing",
         f"{resources.config.public_url}/upload",
         f"https://elsewhere.example/videos/{ready.id}",
@@ -91,24 +74,11 @@ async def test_oembed_knows_only_addresses_of_ready_videos_here(
         await oembed(client, 404, url=url)
 
 
-async def test_addresses_come_from_the_settings_not_from_the_request(
-    client: Client, resources: WebContext
-) -> None:
-    video = await make_row(**READY)
-    headers = {"Host": "attacker", "X-Forwarded-Host": "attacker"}
-    query = {"url": f"{resources.config.public_url}/videos/{video.id}"}
-    for path in (f"/videos/{video.id}", f"/embed/{video.id}", "/oembed"):
-        response = await client.get(path, headers=headers, query_string=query)
-        assert response.status_code == 200
-        assert "attacker" not in await response.get_data(as_text=True)
-
-
 @pytest.mark.parametrize(
     ("video", "limits", "expected"),
     [
         ((1920, 1080), (None, None), (640, 360)),
         ((1920, 1080), (320, None), (320, 180)),
-        ((1920, 1080), (None, 90), (160, 90)),
         ((1920, 1080), (1000, 90), (160, 90)),
         ((1080, 1920), (None, 1920), (1080, 1920)),
         ((None, None), (None, None), (640, 360)),
@@ -130,7 +100,8 @@ async def test_links_to_a_video_carry_its_title_poster_and_player(
     tags = Reader(await read(client, f"/videos/{video.id}")).tags
     page = f"{resources.config.public_url}/videos/{video.id}"
     assert sum(tag == "script" for tag, _ in tags) == 1
-    meta = meta_of(tags)
+    named = [(it.get("property") or it.get("name"), it.get("content")) for _, it in tags]
+    meta = {name: content for name, content in named if name and content}
     assert meta["og:title"] == meta["twitter:title"] == NASTY
     assert meta["og:url"] == page
     assert meta["og:type"] == "video.other"

@@ -1,7 +1,6 @@
 """Every error that people meet is one page: what it is, what to do, and a way on."""
 
 import pytest
-from api_client import Client
 from quart import Quart
 
 from portal import errors
@@ -40,11 +39,3 @@ async def test_page_of_an_error_says_what_to_do(app: Quart, error: PortalError, 
     assert message.count('class="empty__art"') == 1
     assert message.count('<a class="button"') == 1
     assert ('role="search"' in message) == (error.status in (404, 410))
-
-
-async def test_what_nobody_foresaw_has_the_same_page(client: Client) -> None:
-    response = await client.post("/videos/deleted")
-    assert response.status_code == 405
-    page = str(await response.get_data(as_text=True))
-    assert 'class="empty__art"' in page
-    assert "Go to the library" in page

@@ -61,10 +61,10 @@ async def test_requests_beyond_the_concurrency_limit_are_told_so_at_once(config:
 async def test_accounts_behind_one_address_have_a_rate_limit_each(config: Config) -> None:
     async with limited(config, rate_limit_changes=2) as app:
         olga, edith = await make_account("olga"), await make_account("edith", Role.EDITOR)
-        first, other_token = [program(app, await token_of(olga)) for _ in range(2)]
+        first, other = [program(app, await token_of(olga)) for _ in range(2)]
         assert await changes(first, 3) == [200, 200, 429]
         # All tokens and sessions of an account are one client, wherever they are used.
-        assert await changes(replace(other_token, address="203.0.113.9"), 1) == [429]
+        assert await changes(replace(other, address="203.0.113.9"), 1) == [429]
         assert await changes(await signed_in(app, edith), 3) == [200, 200, 429]
         refusal = await first.post("/api/videos/presign", json=PRESIGN)
         assert "from your account" in (await problem(refusal, 429, "too_many_requests"))["detail"]
@@ -82,8 +82,8 @@ async def test_searches_and_tries_to_sign_in_are_counted_apart_and_for_each_addr
                 answers = [(await sender.ask(method, path)) for _ in range(2)]
                 assert [it.status_code == 429 for it in answers] == [False, True], path
                 assert answers[1].mimetype == "text/html"
-            assert [(await sender.get("/")).status_code for _ in range(3)] == [200] * 3
-            assert await changes(sender, 2) == [200, 200]
+            assert (await sender.get("/")).status_code == 200
+            assert await changes(sender, 1) == [200]
 
 
 def test_window_begins_anew_with_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
