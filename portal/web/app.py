@@ -20,15 +20,8 @@ from portal.errors import Unavailable
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
-from portal.web.api import (
-    metadata,
-    openapi,
-    playback_links,
-    transcodes,
-    uploads,
-    videos,
-    visibility,
-)
+from portal.web.api import editing as api_editing
+from portal.web.api import openapi, playback_links, transcodes, uploads, videos
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
     account,
@@ -44,19 +37,13 @@ from portal.web.pages import (
     table,
     upload,
     video,
+    visibility,
     workshop,
 )
-from portal.web.pages import visibility as visibility_form
 from portal.web.pages.signing_in import current_viewer
+from portal.web.server import limits
 from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
 from portal.web.server.headers import SecurityHeaders
-from portal.web.server.limits import (
-    BODY_TIMEOUT_S,
-    MAX_BODY_BYTES,
-    ConcurrencyLimit,
-    LimitedRequest,
-    RateLimit,
-)
 from portal.web.server.origins import check_origin
 
 logger = logging.getLogger(__name__)
@@ -69,10 +56,10 @@ UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # keeps something all the same, that someone left for the provider of single sign-on.
 LIBRARY, SIGN_ON = "library.index", "signing_in.begin_single_sign_on"
 # In the order in which the API's description lists them.
-API = (videos, transcodes, openapi, metadata, visibility, uploads, playback_links)
+API = (videos, transcodes, openapi, api_editing, uploads, playback_links)
 PAGES = (
     *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),
-    *(table, upload, video, visibility_form, workshop),
+    *(table, upload, video, visibility, workshop),
 )
 FILES_AND_STATE = (assets, monitoring, playback)
 
@@ -84,9 +71,9 @@ def create_app(config: Config | None = None) -> Quart:
     app = Quart("portal", static_folder=None, template_folder=str(assets.templates_dir()))
     # An address has one spelling; werkzeug's redirect would name the host that the client sent.
     app.url_map.merge_slashes = False
-    app.request_class = LimitedRequest
-    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-    app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
+    app.request_class = limits.LimitedRequest
+    app.config["MAX_CONTENT_LENGTH"] = limits.MAX_BODY_BYTES
+    app.config["BODY_TIMEOUT"] = limits.BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
     openapi.install_openapi(app, config)
     for module in (*API, *PAGES, *FILES_AND_STATE):
@@ -115,10 +102,10 @@ async def _note_route() -> None:
 
 def _install_checks(app: Quart, config: Config) -> None:
     """What a request meets before its view, in this order."""
-    concurrency = ConcurrencyLimit(config.max_concurrent_requests)
-    changes = RateLimit(config.rate_limit_changes)
-    searches = RateLimit(config.rate_limit_searches)
-    sign_ins = RateLimit(config.rate_limit_sign_ins)
+    concurrency = limits.ConcurrencyLimit(config.max_concurrent_requests)
+    changes = limits.RateLimit(config.rate_limit_changes)
+    searches = limits.RateLimit(config.rate_limit_searches)
+    sign_ins = limits.RateLimit(config.rate_limit_sign_ins)
 
     async def limit_rate() -> None:
         """What people ask for before it is known who they are counts for their address."""

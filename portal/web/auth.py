@@ -13,6 +13,7 @@ from uuid import UUID
 
 from quart import Quart, current_app, g, request
 
+from portal import errors
 from portal.accounts.audit import act_as
 from portal.accounts.permissions import (
     ANYONE,
@@ -24,14 +25,6 @@ from portal.accounts.permissions import (
 )
 from portal.accounts.tokens import digest
 from portal.database.models import Video
-from portal.errors import (
-    NotAllowed,
-    NotFound,
-    NotSignedIn,
-    TokenRefused,
-    UploadNotIssued,
-    VideoNotFound,
-)
 from portal.uploads import service as uploads
 from portal.videos.deletion import was_deleted
 from portal.videos.reading import fetch_audience, parse_video_id
@@ -106,16 +99,16 @@ async def enforce() -> None:
         return
     wanted = declared_policy(current_app, endpoint)
     if wanted is None:
-        raise NotAllowed("Nobody may use this address: it has no policy.")
+        raise errors.NotAllowed("Nobody may use this address: it has no policy.")
     if state.playback_token and wanted is not Policy.PLAY:
-        raise NotFound
+        raise errors.NotFound
     if wanted is Policy.ANYONE:
         return
     if wanted in FOR_PEOPLE:
         await require_person()
     # On a portal without accounts the log is nobody's.
     if wanted is Policy.AUDIT and await account_id() is None:
-        raise NotSignedIn
+        raise errors.NotSignedIn
     # What anyone may see takes no query, unless a token could be wrong.
     if wanted in SEEN and "Authorization" not in request.headers:
         return
@@ -137,7 +130,7 @@ async def require_visible(audience: Audience | None) -> None:
     else:
         is_seen = (await principal()).may_see(audience or NOBODY_ELSE)
     if audience is None or not is_seen:
-        raise VideoNotFound
+        raise errors.VideoNotFound
 
 
 async def principal() -> Principal:
@@ -153,7 +146,7 @@ async def require_person() -> Principal:
     """Who is signed in in the browser that sent the request. Raises `NotSignedIn`."""
     found = await principal()
     if not found.is_signed_in:
-        raise NotSignedIn("This is for people. Sign in with a browser.")
+        raise errors.NotSignedIn("This is for people. Sign in with a browser.")
     return found
 
 
@@ -169,7 +162,7 @@ async def require_own_upload(upload_id: str) -> None:
         return
     upload = await uploads.find(upload_id)
     if upload is None or upload.owner_id != own_id:
-        raise UploadNotIssued
+        raise errors.UploadNotIssued
 
 
 async def may_edit(video: Video) -> bool:
@@ -229,7 +222,7 @@ async def _require_of(video_id: UUID | None, found: Principal, action: Action) -
         return
     is_gone = video_id is not None and await was_deleted(video_id)
     if audience is not None or not is_gone:
-        raise VideoNotFound
+        raise errors.VideoNotFound
 
 
 async def _identify() -> Principal:
@@ -240,7 +233,7 @@ async def _identify() -> Principal:
     if scheme.lower() == "bearer":
         program = await web.programs.load(digest(token.strip()))
         if program is None:
-            raise TokenRefused
+            raise errors.TokenRefused
         return program
     secret = SESSION.read(request, web.config)
     found = await web.sessions.load(digest(secret)) if secret else None

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -50,31 +51,33 @@ class WebContext:
     # None where there is no single sign-on.
     provider: Provider | None = None
     sessions: DataLoader[str, Principal] = field(
-        default_factory=lambda: DataLoader(sessions.fetch_principals)
+        default_factory=partial(DataLoader, sessions.fetch_principals)
     )
     programs: DataLoader[str, Principal] = field(
-        default_factory=lambda: DataLoader(tokens.fetch_principals)
+        default_factory=partial(DataLoader, tokens.fetch_principals)
     )
     accounts_exist: AccountsExist = field(default_factory=AccountsExist)
     passwords: Passwords = field(default_factory=Passwords)
     signing_keys: SigningKeys = field(default_factory=SigningKeys)
     # Of those that work, the video of each.
     playback_links: DataLoader[UUID, UUID] = field(
-        default_factory=lambda: DataLoader(fetch_live_links)
+        default_factory=partial(DataLoader, fetch_live_links)
     )
     members: DataLoader[UUID, Principal] = field(
-        default_factory=lambda: DataLoader(people.fetch_principals)
+        default_factory=partial(DataLoader, people.fetch_principals)
     )
     # Those that are asked for at once are recorded by one statement.
     new_uploads: DataLoader[NewUpload, bool] = field(
-        default_factory=lambda: DataLoader(issue_uploads)
+        default_factory=partial(DataLoader, issue_uploads)
     )
     categories: CategoryTable = field(default_factory=CategoryTable)
-    records: DataLoader[UUID, Row] = field(default_factory=lambda: DataLoader(fetch_records))
-    videos: DataLoader[UUID, Video] = field(default_factory=lambda: DataLoader(fetch_videos))
-    progress: DataLoader[UUID, Progress] = field(default_factory=lambda: DataLoader(fetch_progress))
+    records: DataLoader[UUID, Row] = field(default_factory=partial(DataLoader, fetch_records))
+    videos: DataLoader[UUID, Video] = field(default_factory=partial(DataLoader, fetch_videos))
+    progress: DataLoader[UUID, Progress] = field(
+        default_factory=partial(DataLoader, fetch_progress)
+    )
     figures: CachedValue[dict[str, list[Row]]] = field(
-        default_factory=lambda: CachedValue(read_figures)
+        default_factory=partial(CachedValue, read_figures)
     )
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
     quota: Quota = NO_QUOTA

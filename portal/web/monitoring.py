@@ -12,14 +12,8 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from hmac import compare_digest
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client import core
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 from quart import Blueprint, Response, jsonify, request
@@ -47,7 +41,6 @@ _unreachable = {part: Tally(logger, f"{part} is not reachable", action="readyz")
 FIGURES_MAX_AGE_S = 5.0
 FIGURES_TIMEOUT_S = 3.0
 JOB_STATES = ("waiting", "scheduled", "running")
-OLDEST_WORDS = "Time since the oldest unfinished job was asked for."
 
 
 @blueprint.get("/healthz")
@@ -151,70 +144,66 @@ def _exposition(figures: Mapping[str, Rows] | None) -> bytes:
 
 
 class FiguresCollector(Collector):
-    """Turns figures into metrics."""
+    """Turns figures into metrics; every state has a value, so that a rule may rely on it."""
 
     def __init__(self, figures: Mapping[str, Rows] | None) -> None:
         self._figures = figures
 
-    def collect(self) -> Iterator[Metric]:
-        parts = {("database",): float(self._figures is not None)}
-        yield _gauge("portal_up", "Whether the part answers.", ("part",), parts)
-        if self._figures is not None:
-            yield from _jobs(self._figures["jobs"])
-            yield from _videos(self._figures["videos"], self._figures["failures"])
-            yield _leases(self._figures["leases"])
-            yield from _attempts(self._figures["totals"])
-
-
-def _jobs(rows: Rows) -> Iterator[Metric]:
-    """Every queue and state has a value, so that a rule may rely on it."""
-    found = {(row["queue"], row["state"]): row for row in rows}
-    every = {it: found.get(it, {}) for it in product(QUEUES, JOB_STATES)}
-    counts = {it: row.get("jobs") for it, row in every.items()}
-    ages = {it: row.get("oldest_s") for it, row in every.items()}
-    yield _gauge("portal_jobs", "Unfinished jobs.", ("queue", "state"), counts)
-    yield _gauge("portal_jobs_oldest_seconds", OLDEST_WORDS, ("queue", "state"), ages)
-
-
-def _videos(rows: Rows, failures: Rows) -> Iterator[Metric]:
-    found = {row["status"]: row["videos"] for row in rows}
-    values = {(status.value,): found.get(status) for status in VideoStatus}
-    yield _gauge("portal_videos", "Videos.", ("status",), values)
-    failed = {(row["code"],): row["videos"] for row in failures}
-    yield _gauge("portal_videos_failed", "Failed videos by reason.", ("code",), failed)
-
-
-def _leases(rows: Rows) -> Metric:
-    found = {row["state"]: row["leases"] for row in rows}
-    values = {(state,): found.get(state) for state in ("live", "expired")}
-    words = "Attempts under way, by their lease."
-    return _gauge("portal_worker_leases", words, ("state",), values)
+    def collect(self) -> Iterator[core.Metric]:
+        found = self._figures
+        up = [{"part": "database", "up": float(found is not None)}]
+        yield _gauge("portal_up", "Whether the part answers.", up, "part", value="up")
+        if found is None:
+            return
+        jobs, every = ("queue", "state"), list(product(QUEUES, JOB_STATES))
+        yield _gauge(
+            "portal_jobs", "Unfinished jobs.", found["jobs"], *jobs, value="jobs", every=every
+        )
+        oldest, words = "portal_jobs_oldest_seconds", "Time since the oldest job was asked for."
+        yield _gauge(oldest, words, found["jobs"], *jobs, value="oldest_s", every=every)
+        statuses = [(status.value,) for status in VideoStatus]
+        yield _gauge(
+            "portal_videos", "Videos.", found["videos"], "status", value="videos", every=statuses
+        )
+        failed, words = "portal_videos_failed", "Failed videos by reason."
+        yield _gauge(failed, words, found["failures"], "code", value="videos")
+        leases, words = "portal_worker_leases", "Attempts under way, by their lease."
+        states = [("live",), ("expired",)]
+        yield _gauge(leases, words, found["leases"], "state", value="leases", every=states)
+        yield from _attempts(found["totals"])
 
 
 def _gauge(
-    name: str, words: str, labels: Sequence[str], values: Mapping[Any, float | None]
-) -> Metric:
-    family = GaugeMetricFamily(name, words, labels=labels)
-    for key, value in values.items():
-        family.add_metric(key, value or 0.0)
+    name: str,
+    words: str,
+    rows: Rows,
+    *labels: str,
+    value: str,
+    every: Sequence[tuple[str, ...]] = (),
+) -> core.Metric:
+    """The value of each row by its labels, and 0 for those of `every` that no row has."""
+    family = core.GaugeMetricFamily(name, words, labels=labels)
+    found = {tuple(row[label] for label in labels): row[value] for row in rows}
+    for key in found | dict.fromkeys(every):
+        family.add_metric(key, found.get(key) or 0.0)
     return family
 
 
-def _attempts(rows: Rows) -> Iterator[Metric]:
+def _attempts(rows: Rows) -> Iterator[core.Metric]:
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
         counts[row["outcome"], row["error_code"]] += row["attempts"]
     labels, words = ("outcome", "code"), "Attempts to transcode that ended."
-    ended = CounterMetricFamily("portal_attempts", words, labels=labels)
+    ended = core.CounterMetricFamily("portal_attempts", words, labels=labels)
     for label_values, attempts in sorted(counts.items()):
         ended.add_metric(label_values, attempts)
     yield ended
     yield from _transcodes([row for row in rows if row["outcome"] == Outcome.PUBLISHED])
 
 
-def _transcodes(rows: Rows) -> Iterator[Metric]:
+def _transcodes(rows: Rows) -> Iterator[core.Metric]:
     """Of attempts that made what they were begun for; media over time is their speed."""
-    durations = HistogramMetricFamily(
+    durations = core.HistogramMetricFamily(
         "portal_transcode_duration_seconds", "Time that transcodes took."
     )
     counts = [0] * (len(DURATION_BOUNDS_S) + 1)
@@ -224,6 +213,8 @@ def _transcodes(rows: Rows) -> Iterator[Metric]:
     buckets = [(bound, float(sum(counts[: number + 1]))) for number, bound in enumerate(bounds)]
     durations.add_metric([], buckets, sum_value=sum(row["duration_s"] for row in rows))
     yield durations
-    media = CounterMetricFamily("portal_transcode_media_seconds", "Length of what was transcoded.")
+    media = core.CounterMetricFamily(
+        "portal_transcode_media_seconds", "Length of what was transcoded."
+    )
     media.add_metric([], sum(row["media_s"] for row in rows))
     yield media

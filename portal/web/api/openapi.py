@@ -7,6 +7,7 @@ credentials its policy asks for, and the problem documents that any route of its
 import inspect
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from quart import Blueprint, Quart, Response, current_app, jsonify, render_template
@@ -50,15 +51,12 @@ DESCRIPTIONS = {
 }
 # By status, and by operation and status.
 HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
+LOCATED = ("create_video", "start_upload")
+TAGGED = ("get_video", "get_metadata", "put_metadata", "get_access", "put_access")
 HEADERS_OF = {
-    **dict.fromkeys((("create_video", 200), ("create_video", 201)), "Location"),
-    **dict.fromkeys((("start_upload", 200), ("start_upload", 201)), "Location"),
-    **dict.fromkeys(
-        ((name, 200) for name in ("get_video", "get_metadata", "put_metadata")), "ETag"
-    ),
-    **dict.fromkeys(((name, 200) for name in ("get_access", "put_access")), "ETag"),
+    **dict.fromkeys(product(LOCATED, (200, 201)), "Location"),
+    **dict.fromkeys(product(TAGGED, (200,)), "ETag"),
 }
-
 # Refused by the framework itself, under the names that HTTP has for them.
 FRAMEWORK_ERRORS = {
     "method_not_allowed": (405, "Use a method that the Allow header names."),

@@ -10,7 +10,6 @@ from quart_schema import document_request, document_response, tag_blueprint
 from portal.storage.objects import upload_id
 from portal.uploads import service as uploads
 from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
-from portal.uploads.service import UploadState, UploadView
 from portal.web.api.json_bodies import (
     Problem,
     QuotaProblem,
@@ -68,7 +67,7 @@ class UploadRecord(Shape):
 
     upload_id: str = Field(description="The unique id inside the key.")
     key: str
-    state: UploadState = Field(
+    state: uploads.UploadState = Field(
         description="`pending` while nothing is there, `uploading` in parts, `stored` when whole."
     )
     size_bytes: Size | None = Field(description="As announced, or as stored; null while pending.")
@@ -183,7 +182,7 @@ async def discard_upload(id: str) -> Response:
     return Response(status=204)
 
 
-def _answer(upload: UploadView, status: int = 200) -> Response:
+def _answer(upload: uploads.UploadView, status: int = 200) -> Response:
     size_bytes = upload.size_bytes
     record = UploadRecord(
         upload_id=upload.upload_id,

@@ -16,15 +16,10 @@ from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import VideoStatus, Visibility
 from portal.errors import NotSignedIn
-from portal.videos import publishing
-from portal.videos.metadata import (
-    FILE_NAME_PATTERN,
-    MAX_FILE_NAME_LENGTH,
-    Submission,
-    file_name_fault,
-)
+from portal.videos import metadata, publishing
 from portal.videos.playback_tokens import PlaybackToken, account_token_expiry
 from portal.videos.reading import audience_of
+from portal.web.api.editing import VideoMetadata
 from portal.web.api.json_bodies import (
     QuotaProblem,
     Shape,
@@ -38,7 +33,6 @@ from portal.web.api.json_bodies import (
     validated,
     validated_query,
 )
-from portal.web.api.metadata import VideoMetadata
 from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import web_context
 from portal.web.playback import master_url, signed_addresses
@@ -54,11 +48,11 @@ FileName = Annotated[
     Text,
     Field(
         min_length=1,
-        max_length=MAX_FILE_NAME_LENGTH,
+        max_length=metadata.MAX_FILE_NAME_LENGTH,
         description="Original file name.",
-        json_schema_extra={"pattern": FILE_NAME_PATTERN},
+        json_schema_extra={"pattern": metadata.FILE_NAME_PATTERN},
     ),
-    reject_if(file_name_fault),
+    reject_if(metadata.file_name_fault),
 ]
 
 
@@ -97,9 +91,9 @@ class CreateVideoRequest(VideoMetadata):
     file_name: FileName
     key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
 
-    def submission(self) -> Submission:
+    def submission(self) -> metadata.Submission:
         """The same for services."""
-        return Submission(metadata=self.value(), file_name=self.file_name, key=self.key)
+        return metadata.Submission(metadata=self.value(), file_name=self.file_name, key=self.key)
 
 
 class NewVideoQuery(Shape):

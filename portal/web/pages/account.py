@@ -1,7 +1,6 @@
 """One's own account: its password, where it is signed in, and its API tokens."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -18,8 +17,8 @@ from portal.web.auth import Policy, policy, require_person
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
 from portal.web.pages.embedding import public_url
-from portal.web.pages.quota_views import own_quota
 from portal.web.pages.signing_in import ROLE_WORDS, signed_in_anew
+from portal.web.pages.upload import own_quota
 from portal.web.server.context import state_of
 
 blueprint = Blueprint("account", __name__)
@@ -39,20 +38,6 @@ SCOPE_WORDS = {
     Scope.DELETE: "Delete videos",
     Scope.ADMIN: "Read the audit log",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenForm:
-    """What was typed to make an API token; `days` is empty for one that never runs out."""
-
-    name: str = ""
-    scopes: tuple[str, ...] = ()
-    days: str = ""
-
-    @property
-    def life_days(self) -> int | None:
-        """For how long, if not for ever; 0 for what is no number."""
-        return (whole_number(self.days, max_digits=6) or 0) if self.days else None
 
 
 @blueprint.get("/account")
@@ -124,19 +109,16 @@ async def end_others() -> WerkzeugResponse:
 async def create_token() -> ResponseReturnValue:
     """Make an API token, and show it this once; or the page, which says what is wrong."""
     person, sent = await require_person(), await request.form
-    found = await _own_account(person)
-    typed = TokenForm(
-        name=sent.get("name", ""),
-        scopes=tuple(sent.getlist("scopes")),
-        days=sent.get("days", "").strip(),
-    )
+    name, scopes, days = sent.get("name", ""), sent.getlist("scopes"), sent.get("days", "").strip()
+    # Empty for one that never runs out; 0 for what is no number.
+    life_days = (whole_number(days, max_digits=6) or 0) if days else None
+    own = await _own_account(person)
     try:
-        secret = await tokens.create(
-            found.id, name=typed.name, scopes=typed.scopes, days=typed.life_days
-        )
+        secret = await tokens.create(own.id, name=name, scopes=scopes, days=life_days)
     except InvalidRequest as exc:
+        typed = {"name": name, "scopes": scopes, "days": days}
         return await _page(person, faults=exc.by_field, typed=typed), 422
-    return await _page(person, new_token=secret, first_call=_first_call(secret, typed.scopes))
+    return await _page(person, new_token=secret, first_call=_first_call(secret, scopes))
 
 
 @blueprint.post("/account/tokens/<uuid:token_id>/revoke")
@@ -181,7 +163,7 @@ async def _page(person: Principal, **more: object) -> str:
     given = {
         "faults": {},
         "own_name": found.name,
-        "typed": TokenForm(),
+        "typed": {"name": "", "scopes": (), "days": ""},
         "new_token": "",
         "first_call": "",
         **more,

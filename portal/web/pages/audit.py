@@ -8,14 +8,7 @@ from typing import Any
 
 from quart import Blueprint, Response, render_template, request, url_for
 
-from portal.accounts.audit import (
-    AuditAction,
-    AuditQuery,
-    json_line,
-    read_all,
-    read_page,
-    titles_of,
-)
+from portal.accounts import audit
 from portal.database.account_models import MAX_EMAIL_LENGTH
 from portal.text import whole_number
 from portal.web.auth import Policy, policy
@@ -35,14 +28,14 @@ async def index() -> str:
     """The newest lines of what is asked for, or those before a line."""
     query = _query()
     before = whole_number(request.args.get("before", ""), max_digits=MAX_DIGITS)
-    page = await read_page(query, limit=PAGE_SIZE, before=before)
+    page = await audit.read_page(query, limit=PAGE_SIZE, before=before)
     chosen = {"action": query.action, "person": query.person, "object": query.thing}
     given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
     return await render_template(
         "accounts/audit.html",
         events=page.events,
-        titles=await titles_of(page.events),
-        actions=[("", "Everything"), *((action.value, action.value) for action in AuditAction)],
+        titles=await audit.titles_of(page.events),
+        actions=[("", "Everything"), *((it.value, it.value) for it in audit.AuditAction)],
         chosen=chosen,
         is_filtered=bool(given),
         is_newest=before is None,
@@ -62,15 +55,15 @@ async def export() -> Response:
     return response
 
 
-async def _lines(query: AuditQuery) -> AsyncIterator[str]:
-    async for event in read_all(query):
-        yield json_line(event) + "\n"
+async def _lines(query: audit.AuditQuery) -> AsyncIterator[str]:
+    async for event in audit.read_all(query):
+        yield audit.json_line(event) + "\n"
 
 
-def _query() -> AuditQuery:
+def _query() -> audit.AuditQuery:
     action = request.args.get("action", "")
-    return AuditQuery(
-        action=action if action in set(AuditAction) else "",
+    return audit.AuditQuery(
+        action=action if action in set(audit.AuditAction) else "",
         person=_typed("person"),
         thing=_typed("object"),
     )

@@ -21,21 +21,7 @@ from portal.accounts.permissions import Action, Principal
 from portal.database.models import Video, Visibility
 from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFound
 from portal.text import shown, whole_number
-from portal.videos.deletion import (
-    UNDO_S,
-    delete_undoably,
-    fetch_with_deleted,
-    undo_deletion,
-    was_deleted,
-)
-from portal.videos.metadata import (
-    EditableMetadata,
-    TagsTooLong,
-    recorded,
-    save_metadata,
-    with_tags,
-    without_tags,
-)
+from portal.videos import deletion, metadata
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.videos.visibility import recorded_access, save_access
 from portal.web.auth import Policy, policy, principal
@@ -85,7 +71,7 @@ RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
     VideoNotFound: ActionResult.NOT_FOUND,
     AccessChanged: ActionResult.CONFLICT,
     MetadataChanged: ActionResult.CONFLICT,
-    TagsTooLong: ActionResult.TAG_LIMIT,
+    metadata.TagsTooLong: ActionResult.TAG_LIMIT,
 }
 
 Change = Callable[[Video], Awaitable[object]]
@@ -115,7 +101,7 @@ async def apply() -> ResponseReturnValue:
     if change is None:
         return _redirect("incomplete", {})
     who = await principal()
-    found = await (fetch_with_deleted if action == "undo" else fetch_videos)(ids)
+    found = await (deletion.fetch_with_deleted if action == "undo" else fetch_videos)(ids)
     permission = Action.DELETE if action in ("delete", "undo") else Action.EDIT
     results = {it: await _result(found.get(it), permission, change, by=who) for it in ids}
     done = [str(it) for it, result in results.items() if result is ActionResult.DONE]
@@ -144,10 +130,10 @@ async def delete(video_id: str) -> WerkzeugResponse:
     if parsed is None:
         raise VideoNotFound
     try:
-        await delete_undoably(parsed)
+        await deletion.delete_undoably(parsed)
     except VideoNotFound:
         # Pressed twice, or pressed by two.
-        if not await was_deleted(parsed):
+        if not await deletion.was_deleted(parsed):
             raise
     toast = _toast_arguments("delete", {ActionResult.DONE: 1}, undo_ids=[video_id])
     return redirect(url_for(TABLE, **toast), 303)
@@ -162,7 +148,8 @@ def toast_of(args: MultiDict[str, str]) -> Toast | None:
     message = " ".join(_sentences(action, counts)) if action in MESSAGES else ""
     if not message:
         return None
-    return Toast(message=message, undo_ids=undo_ids, timeout_s=UNDO_S if undo_ids else TIMEOUT_S)
+    timeout_s = deletion.UNDO_S if undo_ids else TIMEOUT_S
+    return Toast(message=message, undo_ids=undo_ids, timeout_s=timeout_s)
 
 
 def one_line(text: str) -> str:
@@ -178,23 +165,23 @@ async def _change(action: str, sent: MultiDict[str, str]) -> Change | None:
     visibility = next((it for it in Visibility if it.value == sent.get("visibility")), None)
     match action:
         case "delete":
-            return lambda video: delete_undoably(video.id)
+            return lambda video: deletion.delete_undoably(video.id)
         case "undo":
-            return lambda video: undo_deletion(video.id)
+            return lambda video: deletion.undo_deletion(video.id)
         case "add-tags" if tags:
-            return _edited(lambda metadata: with_tags(metadata, tags))
+            return _edited(lambda it: metadata.with_tags(it, tags))
         case "remove-tags" if tags:
-            return _edited(lambda metadata: without_tags(metadata, tags))
+            return _edited(lambda it: metadata.without_tags(it, tags))
         case "category" if category_id is not None:
-            return _edited(lambda metadata: replace(metadata, category_ids=(category_id,)))
+            return _edited(lambda it: replace(it, category_ids=(category_id,)))
         case "visibility" if visibility:
             return lambda video: _set_visibility(video, visibility)
     return None
 
 
-def _edited(alter: Callable[[EditableMetadata], EditableMetadata]) -> Change:
-    return lambda video: save_metadata(
-        video.id, alter(recorded(video)), version=str(video.metadata_version)
+def _edited(alter: Callable[[metadata.EditableMetadata], metadata.EditableMetadata]) -> Change:
+    return lambda video: metadata.save_metadata(
+        video.id, alter(metadata.recorded(video)), version=str(video.metadata_version)
     )
 
 

@@ -19,8 +19,8 @@ from portal.database.models import Video
 from portal.errors import FieldError, InvalidRequest
 from portal.text import shown, split_tags
 from portal.videos.metadata import EditableMetadata, merge_metadata, recorded
+from portal.web.api.editing import VideoMetadata, metadata_record
 from portal.web.api.json_bodies import validated
-from portal.web.api.metadata import VideoMetadata, metadata_record
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.errors import fragment

@@ -6,7 +6,6 @@ piece is escaped by itself, so nothing of the text can become markup, whatever i
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import floor
 
@@ -29,22 +28,6 @@ _TIME = re.compile(r"(?<![\w:.,/-])(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)(?![\w:]|[.
 _CLOSING = {")": "(", "]": "["}
 # Ends a sentence, or closes a quotation, rather than an address.
 _TRAILING = frozenset(".,;:!?'*_~…·’”“„»«›‹、。，；：！？）】》」』")  # noqa: RUF001 - as people type
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A point in time for a <time> element: for programs, and in words (UTC)."""
-
-    iso: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """A size for a <data> element: in bytes, and in words."""
-
-    size_bytes: int
-    words: str
 
 
 def queue_words(position: int | None) -> str:
@@ -82,15 +65,10 @@ def clock(duration_s: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def size(size_bytes: int) -> Size:
-    """A size, for programs and for people."""
-    return Size(size_bytes, size_in_words(size_bytes))
-
-
-def moment(at: datetime) -> Moment:
-    """A point in time, for programs and for people."""
+def moment_in_words(at: datetime) -> str:
+    """A point in time, in UTC."""
     utc = at.astimezone(UTC)
-    return Moment(iso=utc.isoformat(), words=f"{utc.day} {utc:%b %Y, %H:%M} UTC")
+    return f"{utc.day} {utc:%b %Y, %H:%M} UTC"
 
 
 def bit_rate(rate_bps: int) -> str:
@@ -109,8 +87,8 @@ def linkify(text: str, duration_s: float = 0.0) -> Markup:
 
 
 FILTERS = (
-    *(bit_rate, clock, linkify, moment, queue_words, shown, size_in_words, split_tags, time_left),
-    whole_seconds,
+    *(bit_rate, clock, linkify, moment_in_words, queue_words, shown, size_in_words, split_tags),
+    *(time_left, whole_seconds),
 )
 
 

@@ -10,9 +10,10 @@ from portal.accounts import invitations, people
 from portal.accounts.permissions import Principal
 from portal.database.account_models import Role
 from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner, NotAllowed
+from portal.uploads.quotas import usage_of
 from portal.web.auth import Policy, policy, require_person
+from portal.web.composition import web_context
 from portal.web.pages.embedding import public_url
-from portal.web.pages.quota_views import quotas_of
 from portal.web.pages.signing_in import ROLE_WORDS
 
 blueprint = Blueprint("people", __name__)
@@ -130,11 +131,12 @@ def _address(secret: str) -> str:
 async def _page(person: Principal, **more: object) -> str:
     """The page, with a `fault`, or a `new_link` and whom it is for: a role or an address."""
     given = {"fault": "", "new_link": "", "new_link_for": "", **more}
-    accounts = await people.list_accounts()
+    accounts, quota = await people.list_accounts(), web_context().quota
+    publishers = [it.id for it in accounts if it.role is not Role.VIEWER]
     return await render_template(
         "accounts/people.html",
         people=accounts,
-        quotas=await quotas_of([it.id for it in accounts if it.role is not Role.VIEWER]),
+        quotas=await usage_of(publishers, quota) if quota else {},
         own_id=person.account_id,
         invitations=await invitations.list_invitations(),
         roles={role.value: words for role, words in ROLE_WORDS.items() if person.may_manage(role)},

@@ -13,25 +13,13 @@ from quart import Blueprint, Response, redirect, render_template, request, url_f
 from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from portal import errors
 from portal.accounts import identities, invitations, people, sessions
 from portal.accounts.identities import CALLBACK, SignOnSecrets
 from portal.accounts.permissions import Action
 from portal.config import Config
 from portal.config.values import LOOPBACK
 from portal.database.account_models import Account, Role
-from portal.errors import (
-    AccountExists,
-    InvalidRequest,
-    NotFound,
-    PortalError,
-    ProviderUnavailable,
-    SignInRefused,
-    SignOnUnknown,
-    SingleSignOnRefused,
-    TokenRefused,
-    TooManyTries,
-    Unavailable,
-)
 from portal.text import host_name, shown
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
@@ -77,7 +65,7 @@ async def current_viewer() -> Viewer | None:
     """Who looks at this page; None where that can't be found out, as in an error's."""
     try:
         found = await principal()
-    except (TokenRefused, Unavailable, *DATABASE_ERRORS):
+    except (errors.TokenRefused, errors.Unavailable, *DATABASE_ERRORS):
         return None
     return Viewer(
         is_open=found.account_id is None and found.role is not None,
@@ -112,15 +100,14 @@ async def sign_in() -> ResponseReturnValue:
             sent.get("email", ""),
             sent.get("password", ""),
             passwords=web.passwords,
-            device=request.headers.get("User-Agent", ""),
-            address=state_of(request.scope).client,
+            **_from_here(),
         )
-    except (SignInRefused, TooManyTries) as exc:
+    except (errors.SignInRefused, errors.TooManyTries) as exc:
         return await _refused(exc, sent)
     return await lead_on(secret, next_path(sent))
 
 
-async def _refused(error: SignInRefused | TooManyTries, sent: Mapping[str, str]) -> Response:
+async def _refused(error: errors.PortalError, sent: Mapping[str, str]) -> Response:
     if request.accept_mimetypes.best == PROBLEM_TYPE:
         document = problem_document(error)
         return Response(document, error.status, dict(error.headers), content_type=PROBLEM_TYPE)
@@ -128,7 +115,7 @@ async def _refused(error: SignInRefused | TooManyTries, sent: Mapping[str, str])
         next_url=next_path(sent), email=sent.get("email", ""), fault=error.detail
     )
     # What a browser would ask a password for by itself, with a header, this form asks.
-    status = 422 if isinstance(error, SignInRefused) else error.status
+    status = 422 if isinstance(error, errors.SignInRefused) else error.status
     return Response(page, status, dict(error.headers))
 
 
@@ -164,8 +151,8 @@ async def accept(secret: str) -> ResponseReturnValue:
             password=sent.get("password", ""),
             passwords=web_context().passwords,
         )
-    except (InvalidRequest, AccountExists) as exc:
-        faults = exc.by_field if isinstance(exc, InvalidRequest) else {"email": exc.detail}
+    except (errors.InvalidRequest, errors.AccountExists) as exc:
+        faults = exc.by_field if isinstance(exc, errors.InvalidRequest) else {"email": exc.detail}
         return await _welcome(secret, offer, email=sent.get("email", ""), faults=faults), 422
     return await signed_in_anew(account, url_for("library.index"))
 
@@ -183,7 +170,7 @@ async def begin_single_sign_on() -> ResponseReturnValue:
         await provider.discover()
         secrets = await identities.begin_sign_on(next_url)
         response = redirect(await provider.authorization_url(secrets), 303)
-    except ProviderUnavailable as exc:
+    except errors.ProviderUnavailable as exc:
         return await _sign_on_refused(exc, next_url)
     SIGN_ON.set(response, secrets.secret, config)
     return _unkept(response)
@@ -197,12 +184,12 @@ async def come_back() -> ResponseReturnValue:
     secrets = SignOnSecrets(SIGN_ON.read(request, config))
     try:
         next_url = await identities.end_sign_on(secrets, request.args.get("state", ""))
-    except SignOnUnknown as exc:
+    except errors.SignOnUnknown as exc:
         return await _sign_on_refused(exc, url_for("library.index"))
     try:
         claimed = await provider.claims_of(_code(config), secrets)
         response = await _signed_in(identities.read_claims(claimed, config), next_url)
-    except (SingleSignOnRefused, ProviderUnavailable) as exc:
+    except (errors.SingleSignOnRefused, errors.ProviderUnavailable) as exc:
         response = await _sign_on_refused(exc, next_url)
     SIGN_ON.clear(response, config)
     return _unkept(response)
@@ -222,20 +209,21 @@ async def make_first() -> ResponseReturnValue:
     """Make the first account, an owner's, and sign in."""
     await _require_open()
     if not _is_here():
-        raise NotFound
+        raise errors.NotFound
     sent, hasher = await request.form, web_context().passwords
     email = sent.get("email", "")
     try:
         password_hash = await hasher.choose(sent.get("password", ""), email=email)
         account = await people.add_first(email, password_hash=password_hash)
-    except InvalidRequest as exc:
+    except errors.InvalidRequest as exc:
         return await _set_up(email=email, faults=exc.by_field), 422
     return await signed_in_anew(account, url_for("library.index"))
 
 
 async def _require_open() -> None:
     if await web_context().accounts_exist():
-        raise NotFound("This portal has accounts already. Sign in, or ask an owner for a link.")
+        words = "This portal has accounts already. Sign in, or ask an owner for a link."
+        raise errors.NotFound(words)
 
 
 def _is_here() -> bool:
@@ -252,12 +240,13 @@ def _is_here() -> bool:
 
 async def signed_in_anew(account: Account, next_url: str) -> WerkzeugResponse:
     """Sign in who has just chosen a password, and lead on."""
-    secret = await sessions.begin(
-        account.id,
-        device=request.headers.get("User-Agent", ""),
-        address=state_of(request.scope).client,
-    )
-    return await lead_on(secret, next_url)
+    return await lead_on(await sessions.begin(account.id, **_from_here()), next_url)
+
+
+def _from_here() -> dict[str, str]:
+    """What a session remembers of the browser that it is begun in."""
+    device, address = request.headers.get("User-Agent", ""), state_of(request.scope).client
+    return {"device": device, "address": address}
 
 
 async def lead_on(secret: str, next_url: str) -> WerkzeugResponse:
@@ -317,19 +306,15 @@ async def _set_up(*, email: str = "", faults: Mapping[str, str] | None = None) -
 
 async def _signed_in(person: identities.Person, next_url: str) -> WerkzeugResponse:
     found = await principal()
-    secret = await identities.sign_in(
-        person,
-        device=request.headers.get("User-Agent", ""),
-        address=state_of(request.scope).client,
-        signed_in_id=found.account_id if found.is_signed_in else None,
-    )
+    own_id = found.account_id if found.is_signed_in else None
+    secret = await identities.sign_in(person, **_from_here(), signed_in_id=own_id)
     return await lead_on(secret, next_url)
 
 
 def _provider() -> Provider:
     provider = web_context().provider
     if provider is None:
-        raise NotFound("Single sign-on is not set up here. Sign in with your password.")
+        raise errors.NotFound("Single sign-on is not set up here. Sign in with your password.")
     return provider
 
 
@@ -337,15 +322,15 @@ def _code(config: Config) -> str:
     """The code that came back. Raises `SingleSignOnRefused` for what else did."""
     sent = request.args
     if error := sent.get("error"):
-        known = error if ERROR_CODE.fullmatch(error) else "unknown"
-        raise SingleSignOnRefused(REFUSED_THERE) from ValueError(f"the provider says {known}")
+        cause = ValueError(f"says {error if ERROR_CODE.fullmatch(error) else 'what is no code'}")
+        raise errors.SingleSignOnRefused(REFUSED_THERE) from cause
     # RFC 9207: the answer of another provider names that one.
     if sent.get("iss", config.oidc_issuer) != config.oidc_issuer or not sent.get("code"):
-        raise SingleSignOnRefused
+        raise errors.SingleSignOnRefused
     return sent["code"]
 
 
-async def _sign_on_refused(error: PortalError, next_url: str) -> WerkzeugResponse:
+async def _sign_on_refused(error: errors.PortalError, next_url: str) -> WerkzeugResponse:
     """The form, with a password for another way, and with the fault."""
     fields = {"action": error.code, "client": state_of(request.scope).client}
     # A cause names members, addresses and statuses, but no code, state or token.

@@ -4,7 +4,7 @@ Of an account those that it has published, for admins and owners also everyone's
 without accounts all there are. It is searched, filtered and paged as the library is.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from quart import Blueprint, render_template, request
 
@@ -48,16 +48,6 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A column's head: `url` sorts by it; `sorted` is the value of `aria-sort`, if it is."""
-
-    name: str
-    words: str
-    url: str
-    sorted: str
-
-
 @blueprint.get("/videos")
 @policy(Policy.PUBLISH)
 async def index() -> str:
@@ -93,18 +83,13 @@ async def progress() -> str:
     return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
 
 
-def _columns(listing: Listing) -> list[Column]:
-    """The columns that sort."""
+def _columns(listing: Listing) -> list[dict[str, str]]:
+    """The heads of the columns: `url` sorts by it; `sorted` is its `aria-sort`, if it is."""
     present, columns = listing.query.sort, []
+    direction = "descending" if ORDERS[present].descending else "ascending"
     for name, (words, first, other) in COLUMNS.items():
         wanted = replace(listing.query, sort=other if present is first else first)
-        direction = "descending" if ORDERS[present].descending else "ascending"
-        columns.append(
-            Column(
-                name=name,
-                words=words,
-                url=replace(listing, query=wanted).url(),
-                sorted=direction if present in (first, other) else "",
-            )
-        )
+        is_sorted = direction if present in (first, other) else ""
+        url = replace(listing, query=wanted).url()
+        columns.append({"name": name, "words": words, "url": url, "sorted": is_sorted})
     return columns

@@ -1,12 +1,15 @@
-"""The upload page; its scripts talk to the JSON API and to storage."""
+"""The upload page, and what of their quota is left to who asks.
+
+Its scripts talk to the JSON API and to storage.
+"""
 
 from quart import Blueprint, render_template
 
 from portal.config import Config
 from portal.text import duration_in_words, size_in_words
+from portal.uploads.quotas import Usage, usage_of
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.pages.quota_views import own_quota
 from portal.web.pages.visibility import visibility_choices
 
 blueprint = Blueprint("upload", __name__)
@@ -25,6 +28,14 @@ async def page() -> str:
         quota=await own_quota(),
         visibilities=visibility_choices(await principal(), is_own=True),
     )
+
+
+async def own_quota() -> Usage | None:
+    """What who asks has used of their quota; None without an account or without quotas."""
+    quota, account_id = web_context().quota, (await principal()).account_id
+    if not quota or account_id is None:
+        return None
+    return (await usage_of([account_id], quota)).get(account_id)
 
 
 def _limits_in_words(config: Config) -> list[str]:
