@@ -87,7 +87,6 @@ async def static_file(name: str) -> Response:
         _built_file(static_dist_dir() / (name + ENCODINGS.get(encoding, ""))),
         content_type=get_content_type(file_type(name), "utf-8"),
         cache_control=CACHE_CONTROL,
-        accept_ranges=True,
     )
     if encoding:
         response.headers["Content-Encoding"] = encoding
@@ -131,17 +130,14 @@ class Site:
 
 
 def install_site(app: Quart, config: Config) -> None:
-    """Give the site to templates, as `site`, and to the views here."""
-    site = site_of(config)
-    app.extensions[EXTENSION] = app.jinja_env.globals["site"] = site
+    """Give the site that the settings describe to templates, as `site`, and to the views here.
 
-
-def site_of(config: Config) -> Site:
-    """The site that the settings describe. Addresses carry a hash of what they lead to."""
-    style = accent_style(config.site_accent) if config.site_accent else ""
+    Addresses carry a hash of what they lead to.
+    """
+    style = _accent_style(config.site_accent) if config.site_accent else ""
     path = config.site_logo
     logo = path.read_bytes() if path else b""
-    return Site(
+    app.extensions[EXTENSION] = app.jinja_env.globals["site"] = Site(
         name=config.site_name,
         style=style,
         logo=logo,
@@ -151,7 +147,7 @@ def site_of(config: Config) -> Site:
     )
 
 
-def accent_style(accent: str) -> str:
+def _accent_style(accent: str) -> str:
     """The style sheet of an accent, `#rrggbb`, after `static/css/tokens.css`."""
     light, dark = (
         "".join(f"{name}:{value};" for name, value in colours.items())

@@ -122,7 +122,9 @@ def problem_document(error: PortalError) -> bytes:
 
 async def _response(error: PortalError) -> Response:
     is_api = f"{request.path}/".startswith("/api/")
-    if _asks_for_a_person(error) and not is_api and _is_page():
+    # A program would send the same token to the form again.
+    is_signed_out = isinstance(error, NotSignedIn) and not isinstance(error, TokenRefused)
+    if is_signed_out and not is_api and _is_page():
         sign_in = url_for("signing_in.form", next=request.full_path.rstrip("?"))
         return Response(status=303, headers={"Location": sign_in})
     gone = getattr(current_app.view_functions.get(request.endpoint or ""), GONE, None)
@@ -136,11 +138,6 @@ async def _response(error: PortalError) -> Response:
         response = Response(await error_page(error, **known), error.status)
     response.headers.extend(error.headers)
     return response
-
-
-def _asks_for_a_person(error: PortalError) -> bool:
-    """Whether signing in would help; a program would send the same token to the form again."""
-    return isinstance(error, NotSignedIn) and not isinstance(error, TokenRefused)
 
 
 def _is_page() -> bool:

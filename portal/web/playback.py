@@ -15,7 +15,6 @@ names never changes.
 """
 
 import re
-from dataclasses import dataclass
 from uuid import UUID
 
 from quart import Blueprint, Response, redirect, request
@@ -48,15 +47,7 @@ PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaybackAddresses:
-    """Absolute addresses of a stream, empty while there is none, and of a player to be framed."""
-
-    playback_url: str
-    embed_url: str
-
-
-async def link_addresses(link: PlaybackLink) -> PlaybackAddresses:
+async def link_addresses(link: PlaybackLink) -> dict[str, str]:
     """The addresses of a playback link."""
     web = web_context()
     token = await link.token(web.signing_keys)
@@ -65,13 +56,13 @@ async def link_addresses(link: PlaybackLink) -> PlaybackAddresses:
 
 def signed_addresses(
     config: Config, video_id: UUID, published_attempt: int | None, *, token: str
-) -> PlaybackAddresses:
-    """The addresses of a video that this token opens."""
+) -> dict[str, str]:
+    """The addresses of a video that this token opens: of its stream, empty while there is none,
+    and of a player to be framed.
+    """
     base = f"{config.public_url}/p/{token}"
-    return PlaybackAddresses(
-        playback_url=_stream(base, video_id, published_attempt),
-        embed_url=f"{base}/embed/{video_id}",
-    )
+    stream = _stream(base, video_id, published_attempt)
+    return {"playback_url": stream, "embed_url": f"{base}/embed/{video_id}"}
 
 
 def master_url(
@@ -99,18 +90,16 @@ async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | 
     if not OUTPUT_NAME.fullmatch(name):
         raise NotFound
     # What lies in no rendition's folder is there in the published attempt's only.
-    rendition, is_master = name.rpartition("/")[0], name == MASTER_NAME
-    audience = await read_served(video_id, attempt, rendition)
+    audience = await read_served(video_id, attempt, rendition=name.rpartition("/")[0])
     key = output_prefix(video_id, attempt) + name
     if not name.endswith(PLAYLIST_SUFFIX):
         response = await _redirect(key, is_private=audience.is_private)
         response.headers.update(OPEN_TO_ALL)
         return response
     playlists = web_context().playlists
-    if audience.is_private:
-        return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, max_age_s=0)
-    if is_master:
-        return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, MASTER_MAX_AGE_S)
+    if audience.is_private or name == MASTER_NAME:
+        max_age_s = 0 if audience.is_private else MASTER_MAX_AGE_S
+        return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, max_age_s)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
     return await _open_to_all(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
 
@@ -141,12 +130,10 @@ async def storyboard(video_id: UUID) -> Response:
     if video.published_attempt is None or not video.has_storyboard:
         raise NotFound
     key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
-    playlists = web_context().playlists
-    if audience_of(video).is_private:
-        found = await playlists.private_storyboard(key, root=request.root_path)
-        return await _open_to_all(found, VTT_TYPE, max_age_s=0)
-    max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
-    return await _open_to_all(await playlists.storyboard(key), VTT_TYPE, max_age_s)
+    playlists, is_private = web_context().playlists, audience_of(video).is_private
+    root = request.root_path if is_private else None
+    max_age_s = 0 if is_private else await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
+    return await _open_to_all(await playlists.storyboard(key, root=root), VTT_TYPE, max_age_s)
 
 
 async def _redirect(key: str, *, is_private: bool, max_age_s: int = 0) -> WerkzeugResponse:

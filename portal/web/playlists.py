@@ -15,11 +15,7 @@ from portal.config import MAX_TTL_S
 from portal.errors import NotFound
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
-from portal.transcoding.packaging.hls import (
-    parse_media_playlist,
-    playlist_uris,
-    sign_playlist,
-)
+from portal.transcoding.packaging.hls import parse_media_playlist, playlist_uris, sign_playlist
 from portal.transcoding.planning.storyboard import SPRITE_LINE
 
 # Who may see a private video may change at any time; what was signed before lives on for so long.
@@ -59,19 +55,16 @@ class Playlists:
 
         return await self._signing.get(key, signed)
 
-    async def storyboard(self, key: str) -> str:
-        """A storyboard's index whose sprites have addresses."""
-        text = await self.text(key)
-        folder = key.rpartition("/")[0]
+    async def storyboard(self, key: str, *, root: str | None) -> str:
+        """A storyboard's index whose sprites have addresses; or, below the portal's own path
+        `root`, names.
+        """
+        text, folder = await self.text(key), key.rpartition("/")[0]
+        if root is not None:
+            return SPRITE_LINE.sub(rf"{root}/{folder}/\g<name>", text)
         keys = {f"{folder}/{match['name']}" for match in SPRITE_LINE.finditer(text)}
         addresses = await self._addresses(keys)
         return SPRITE_LINE.sub(lambda match: addresses[f"{folder}/{match['name']}"], text)
-
-    async def private_storyboard(self, key: str, *, root: str) -> str:
-        """A storyboard's index whose sprites are named below `root`, the portal's own path."""
-        folder = key.rpartition("/")[0]
-        text = await self.text(key)
-        return SPRITE_LINE.sub(rf"{root}/{folder}/\g<name>", text)
 
     async def address(self, key: str, *, is_private: bool) -> str:
         """Where who may see a video gets an object of it."""

@@ -15,7 +15,6 @@ from portal.videos.progress import Progress
 from portal.videos.reading import parse_video_id
 from portal.web.auth import require_visible
 from portal.web.composition import web_context
-from portal.web.data_loader import DataLoader
 
 Value = TypeVar("Value")
 
@@ -25,13 +24,15 @@ async def read_video(video_id: str) -> Video:
 
     Raises `VideoNotFound` for an unknown or malformed id, and if who asks may not see it.
     """
-    video = await _load(web_context().videos, parse_video_id(video_id))
+    parsed = parse_video_id(video_id)
+    video = await web_context().videos.load(parsed) if parsed else None
     return await _visible(video, reading.audience_of(video) if video else None)
 
 
 async def read_record(video_id: str) -> Row:
     """As `read_video`, what the API tells of it."""
-    row = await _load(web_context().records, parse_video_id(video_id))
+    parsed = parse_video_id(video_id)
+    row = await web_context().records.load(parsed) if parsed else None
     return await _visible(row, reading.audience_of(row) if row else None)
 
 
@@ -50,10 +51,6 @@ async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
     """
     audience = await reading.fetch_served(video_id, attempt, rendition)
     return await _visible(audience, audience)
-
-
-async def _load(loader: DataLoader[UUID, Value], video_id: UUID | None) -> Value | None:
-    return await loader.load(video_id) if video_id else None
 
 
 async def _visible(value: Value | None, audience: Audience | None) -> Value:

@@ -42,6 +42,7 @@ MESSAGES = {
     "too_long": "Give at most {max_length:,}.",
     **dict.fromkeys(("literal_error", "enum"), "Choose {expected}."),
     "bool_type": "Give true or false.",
+    "extra_forbidden": "There is no such parameter; see /api/docs.",
 }
 # No version has this name.
 OUTDATED = "outdated"
@@ -166,13 +167,9 @@ def validated(shape: type[Model], body: Any, *, context: object = None) -> Model
 def validated_query(shape: type[Model]) -> Model:
     """The parameters of the address as this shape, or `InvalidRequest`.
 
-    One that is misspelt or given twice is refused: what it asks for would not be done.
+    One that is given twice is refused, as one that is misspelt: what it asks for would not be done.
     """
     given = request.args.to_dict(flat=False)
-    known = {field.alias or name for name, field in shape.model_fields.items()}
-    if unknown := sorted(given.keys() - known):
-        words = f"There is no such parameter. The address takes {', '.join(sorted(known))}."
-        raise InvalidRequest([FieldError(_pointer((name,)), words) for name in unknown])
     return validated(shape, {name: it[0] if len(it) == 1 else it for name, it in given.items()})
 
 

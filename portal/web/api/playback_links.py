@@ -1,6 +1,5 @@
 """Links by which a video can be watched for a while, by whoever has one."""
 
-from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -109,7 +108,7 @@ async def create_playback_link(id: str) -> Response:
         video.id, life_s=sent.expires_in_seconds, by=await principal(), label=sent.label
     )
     created = CreatedPlaybackLink(
-        id=str(link.id), expires_at=link.expires_at, **asdict(await link_addresses(link))
+        id=str(link.id), expires_at=link.expires_at, **await link_addresses(link)
     )
     return json_response(created, 201, cache_control=NO_STORE)
 
@@ -127,7 +126,7 @@ async def list_playback_links(id: str) -> Response:
             created_at=link.created_at,
             expires_at=link.expires_at,
             made_by=link.made_by,
-            **asdict(await link_addresses(link)),
+            **await link_addresses(link),
         )
         for link in await playback_links.list_links(video.id)
     ]

@@ -96,7 +96,7 @@ class CreateVideoRequest(VideoMetadata):
         return metadata.Submission(metadata=self.value(), file_name=self.file_name, key=self.key)
 
 
-class NewVideoQuery(Shape):
+class NewVideoQuery(Shape, extra="forbid"):
     """What may be said of a new video in the address."""
 
     visibility: Visibility | None = Field(None, description="Who may see it from the start.")
@@ -229,7 +229,7 @@ async def _playback_url(record: Row) -> str:
     expires_at = account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
     said = PlaybackToken(UUID(record["id"]), expires_at, account_id=own_id)
     token = await web.signing_keys.sign(said)
-    return signed_addresses(web.config, said.video_id, attempt, token=token).playback_url
+    return signed_addresses(web.config, said.video_id, attempt, token=token)["playback_url"]
 
 
 @lru_cache(maxsize=1)

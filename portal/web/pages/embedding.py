@@ -8,6 +8,7 @@ from what a request says of its host.
 import json
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
@@ -15,7 +16,7 @@ from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, VideoStatus
-from portal.errors import PortalError, VideoNotFound
+from portal.errors import VideoNotFound
 from portal.text import shown, whole_number
 from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
@@ -40,14 +41,6 @@ IFRAME = Markup(
     '<iframe src="{src}" width="{width}" height="{height}" title="{title}" frameborder="0"'
     ' allow="autoplay; fullscreen; picture-in-picture" allowfullscreen loading="lazy"></iframe>'
 )
-
-
-class QueryRefused(PortalError):
-    """An oEmbed question that can't be answered: what is wrong with it, and a status."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
 
 
 @blueprint.app_template_global()
@@ -75,10 +68,14 @@ async def stage(video_id: str) -> str:
 @policy(Policy.WATCH)
 async def oembed() -> Response:
     """How to embed a video, as oEmbed 1.0 (oembed.com) has it; for any site to read."""
-    try:
-        return _open_to_all(await _oembed(), status=200)
-    except (QueryRefused, VideoNotFound) as exc:
-        return _open_to_all({"status": exc.status, "detail": exc.detail}, status=exc.status)
+    body, status = {"detail": "Answers are JSON; ask with format=json."}, 501
+    if request.args.get("format", "json") == "json":
+        try:
+            body, status = await _oembed(), 200
+        except VideoNotFound as exc:
+            body, status = {"detail": exc.detail}, exc.status
+    headers = {**OPEN_TO_ALL, "Content-Type": "application/json"}
+    return Response(json.dumps(body), status, headers)
 
 
 async def _context(video_id: str) -> dict[str, object]:
@@ -109,13 +106,12 @@ def _framed_by(origins: Sequence[str]) -> str:
     return " ".join(("'self'", *(it for it in origins if it != NO_SITE)))
 
 
-async def _oembed() -> dict[str, object]:
-    if request.args.get("format", "json") != "json":
-        raise QueryRefused(501, "Answers are JSON; ask with format=json.")
-    limits = (_limit("maxwidth"), _limit("maxheight"))
+async def _oembed() -> dict[str, Any]:
+    names = ("maxwidth", "maxheight")
+    limits = [whole_number(request.args.get(it, ""), max_digits=6) or None for it in names]
     video = await _video_at(request.args.get("url", ""))
-    width, height = frame_size(video.width, video.height, limits=limits)
-    answer: dict[str, object] = {
+    width, height = frame_size(video.width, video.height, *limits)
+    answer: dict[str, Any] = {
         "version": "1.0",
         "type": "video",
         "provider_name": web_context().config.site_name,
@@ -134,11 +130,13 @@ async def _oembed() -> dict[str, object]:
 
 
 def frame_size(
-    width: int | None, height: int | None, *, limits: tuple[int | None, int | None]
+    width: int | None,
+    height: int | None,
+    max_width: int | None = None,
+    max_height: int | None = None,
 ) -> tuple[int, int]:
-    """The size of a frame in the video's shape, within (width, height) where they are given."""
+    """The size of a frame in the video's shape, within limits where they are given."""
     shape = Fraction(width or DEFAULT_WIDTH, height or DEFAULT_HEIGHT)
-    max_width, max_height = limits
     frame_width = max_width or (FRAME_WIDTH if max_height is None else round(max_height * shape))
     if max_height is not None:
         frame_width = min(frame_width, int(max_height * shape))
@@ -151,7 +149,7 @@ def frame_size(
 @blueprint.app_template_global()
 def embed_code(video: Video) -> str:
     """HTML that shows a video's player on another page, as text to be copied."""
-    width, height = frame_size(video.width, video.height, limits=(None, None))
+    width, height = frame_size(video.width, video.height)
     return _iframe(video, width=width, height=height)
 
 
@@ -161,12 +159,10 @@ def _iframe(video: Video, *, width: int, height: int) -> str:
 
 
 async def _video_at(address: str) -> Video:
-    if not address:
-        raise QueryRefused(400, "Send the address of a video as url.")
     try:
         parts, own = urlsplit(address), urlsplit(web_context().config.public_url)
     except ValueError as exc:
-        raise QueryRefused(400, "This url is not an address.") from exc
+        raise VideoNotFound from exc
     path = parts.path.removeprefix(own.path)
     folder, _, video_id = path.strip("/").rpartition("/")
     if parts.netloc.lower() != own.netloc.lower() or folder not in {"videos", "embed"}:
@@ -175,18 +171,3 @@ async def _video_at(address: str) -> Video:
     if video.status is not VideoStatus.READY:
         raise VideoNotFound
     return video
-
-
-def _limit(name: str) -> int | None:
-    text = request.args.get(name)
-    if not text:
-        return None
-    number = whole_number(text, max_digits=6)
-    if not number:
-        raise QueryRefused(400, f"Send {name} as a whole positive number.")
-    return number
-
-
-def _open_to_all(body: dict[str, object], *, status: int) -> Response:
-    headers = {**OPEN_TO_ALL, "Content-Type": "application/json"}
-    return Response(json.dumps(body), status, headers)

@@ -5,8 +5,8 @@ because of a mistyped filter. `table` asks in the same way.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,8 +28,8 @@ from portal.web.pages.bulk_actions import LIBRARY, one_line, toast_of
 blueprint = Blueprint("library", __name__)
 
 PAGE_SIZE = 24
-# A search takes milliseconds; one that has waited this long for others is answered 503.
-SEARCH_WAIT_S = 5.0
+# A search takes milliseconds; after so long a wait for others and for itself it is answered 503.
+SEARCH_TIMEOUT_S = 5.0
 MAX_TAG_LENGTH = 500
 SORT_WORDS = {
     Sort.RELEVANCE: "Best match",
@@ -151,8 +151,13 @@ async def asked_listing(
     """The page of a query's answer that the address asks for."""
     after = Cursor.parse(request.args.get("after", ""), query)
     before = Cursor.parse(request.args.get("before", ""), query)
-    async with _search_slot(query):
-        page = await list_videos(query, limit=limit, after=after, before=before)
+    # What searches for no words goes on.
+    slot = web_context().searches if query.words else nullcontext()
+    try:
+        async with asyncio.timeout(SEARCH_TIMEOUT_S), slot:
+            page = await list_videos(query, limit=limit, after=after, before=before)
+    except TimeoutError:
+        raise Overloaded from None
     return Listing(
         endpoint=endpoint,
         query=query,
@@ -185,21 +190,3 @@ async def seen_videos(videos: Sequence[Video]) -> dict[str, Any]:
 
 async def _cards(videos: Sequence[Video]) -> dict[str, Any]:
     return {**await seen_videos(videos), "names": await names_of(it.owner_id for it in videos)}
-
-
-@asynccontextmanager
-async def _search_slot(query: LibraryQuery) -> AsyncIterator[None]:
-    """Wait until one more search may ask the database; what searches for no words goes on."""
-    if not query.words:
-        yield
-        return
-    searches = web_context().searches
-    try:
-        async with asyncio.timeout(SEARCH_WAIT_S):
-            await searches.acquire()
-    except TimeoutError:
-        raise Overloaded from None
-    try:
-        yield
-    finally:
-        searches.release()

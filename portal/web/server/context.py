@@ -35,7 +35,8 @@ SLOW_S = 1.0
 # Whoever reads a log could use what stands there, however the address is mistyped.
 SECRET_PATH = re.compile(r"^(/*(?:welcome|p)/+).+", re.IGNORECASE | re.DOTALL)
 # A playback token wherever it stands: a proxy may put something before it.
-TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+")
+# itsdangerous writes JSON in base64, or with a dot in front what zlib made of it.
+TOKEN = re.compile(r"(?:eyJ|\.eJ)[\w-]+\.[\w-]+")
 # What follows is an address of the app; addresses that it makes for the answer have it, too.
 PLAYBACK_PREFIX = re.compile(r"/p/(?P<token>[^/]+)(?=/(?!/))")
 # Of a request's scope.

@@ -73,20 +73,14 @@ def has_credentials(scope: HTTPScope) -> bool:
 
 
 async def conditional_response(
-    body: str | bytes,
-    *,
-    content_type: str,
-    cache_control: str,
-    accept_ranges: bool = False,
+    body: str | bytes, *, content_type: str, cache_control: str
 ) -> Response:
     """A response with an ETag; 304 if the current request names it."""
     data = body.encode() if isinstance(body, str) else body
     response = Response(data, content_type=content_type)
     response.headers["Cache-Control"] = cache_control
     response.set_etag(generate_etag(data))
-    # Without a length Quart answers no part of it.
-    length = len(data) if accept_ranges else None
-    return await response.make_conditional(request, accept_ranges, length)
+    return await response.make_conditional(request)
 
 
 def _for_caches(headers: Headers, *, is_own: bool) -> Headers:

@@ -90,7 +90,7 @@ def test_frame_keeps_the_shape_within_limits(
     limits: tuple[int | None, int | None],
     expected: tuple[int, int],
 ) -> None:
-    assert frame_size(*video, limits=limits) == expected
+    assert frame_size(*video, *limits) == expected
 
 
 async def test_links_to_a_video_carry_its_title_poster_and_player(

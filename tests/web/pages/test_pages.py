@@ -10,7 +10,7 @@ from api_client import Client
 from library_pages import FAILED
 from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.database.models import Rendition, RenditionState, Video
+from portal.database.models import RenditionState, Video
 from portal.transcoding.packaging.master import Kind
 from portal.videos.progress import Progress
 from portal.web.pages import video as video_pages
@@ -72,7 +72,8 @@ async def test_ready_video_plays_and_tells_what_is_still_being_made(client: Clie
         whole = await read(client, f"/videos/{video.id}{page}")
         assert whole.count('id="remaining"') == 1
         assert whole.count('hx-trigger="every') == 1
-    await Rendition.filter(name="720p").update(state=RenditionState.FAILED, error_code="stalled")
+    video = await make_row(2, **READY)
+    await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
     text = await read(client, f"/videos/{video.id}/remaining")
     assert "Could not be made: 720p." in text
     assert f'action="/videos/{video.id}/retry"' in text
