@@ -34,7 +34,6 @@ from portal.web.pages import (
     people,
     posters,
     signing_in,
-    table,
     upload,
     video,
     visibility,
@@ -59,7 +58,7 @@ LIBRARY, SIGN_ON = "library.index", "signing_in.begin_single_sign_on"
 API = (videos, transcodes, openapi, api_editing, uploads, playback_links)
 PAGES = (
     *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),
-    *(table, upload, video, visibility, workshop),
+    *(upload, video, visibility, workshop),
 )
 FILES_AND_STATE = (assets, monitoring, playback)
 

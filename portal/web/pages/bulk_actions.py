@@ -32,7 +32,7 @@ blueprint = Blueprint("bulk_actions", __name__)
 
 # Of the page that the form was on; what else stands in an address is not passed on.
 LISTING_PARAMETERS = ("q", "category", "status", "tag", "whose", "sort", "after", "before")
-LIBRARY, TABLE = "library.index", "table.index"
+LIBRARY, TABLE = "library.index", "library.table"
 # Of one action; as many as a page of the table has.
 MAX_SELECTED = 50
 TIMEOUT_S = 8

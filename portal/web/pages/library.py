@@ -1,7 +1,7 @@
-"""The library: every video as a card, searched, filtered and sorted, a page at a time.
+"""The library, every video as a card, and My videos, a table for who publishes.
 
-What the address asks for and cannot be had is ignored: a library never answers with an error
-because of a mistyped filter. `table` asks in the same way.
+Both are searched, filtered, sorted and paged by their address. What it asks for and cannot be had
+is ignored: neither answers with an error because of a mistyped filter.
 """
 
 import asyncio
@@ -14,16 +14,16 @@ from quart import Blueprint, render_template, request, url_for
 
 from portal.accounts.people import names_of
 from portal.accounts.permissions import Action
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video, VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.errors import Overloaded
 from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, list_videos, read_work
-from portal.videos.library_queries import Cursor, LibraryQuery, Sort
+from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.pages.bulk_actions import LIBRARY, one_line, toast_of
+from portal.web.pages.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
 
 blueprint = Blueprint("library", __name__)
 
@@ -37,6 +37,28 @@ SORT_WORDS = {
     Sort.OLDEST: "Oldest first",
     Sort.TITLE: "Title A–Z",  # noqa: RUF001 - a dash
     Sort.LONGEST: "Longest first",
+}
+
+# In the address: what everyone has published, for who may change all of it.
+EVERYONES = "all"
+TABLE_SORT_WORDS = SORT_WORDS | {
+    Sort.TITLE_LAST: "Title Z–A",  # noqa: RUF001 - a dash
+    Sort.SHORTEST: "Shortest first",
+    Sort.LARGEST: "Largest first",
+    Sort.SMALLEST: "Smallest first",
+    Sort.STATE: "Failed first",
+    Sort.STATE_LAST: "Ready first",
+    Sort.VISIBILITY: "Private first",
+    Sort.VISIBILITY_LAST: "Unlisted first",
+}
+# By the name of a column: its words, the order that choosing it gives, and the other way round.
+COLUMNS = {
+    "title": ("Title", Sort.TITLE, Sort.TITLE_LAST),
+    "state": ("Status", Sort.STATE, Sort.STATE_LAST),
+    "visibility": ("Visibility", Sort.VISIBILITY, Sort.VISIBILITY_LAST),
+    "length": ("Length", Sort.LONGEST, Sort.SHORTEST),
+    "size": ("Size", Sort.LARGEST, Sort.SMALLEST),
+    "date": ("Published", Sort.NEWEST, Sort.OLDEST),
 }
 
 
@@ -109,8 +131,8 @@ class Listing:
 @policy(Policy.WATCH)
 async def index() -> str:
     """The library; scripts ask for it, too, and take the results out of it."""
-    query = await asked_query(SORT_WORDS)
-    listing = await asked_listing(query, endpoint=LIBRARY, sorts=SORT_WORDS, limit=PAGE_SIZE)
+    query = await _asked_query(SORT_WORDS)
+    listing = await _asked_listing(query, endpoint=LIBRARY, sorts=SORT_WORDS, limit=PAGE_SIZE)
     return await render_template(
         "library/index.html",
         listing=listing,
@@ -124,11 +146,50 @@ async def index() -> str:
 @policy(Policy.WATCH)
 async def progress() -> str:
     """The cards of videos that were being processed, and the element that asks for them again."""
-    videos = await polled_videos(limit=PAGE_SIZE)
+    videos = await _polled_videos(limit=PAGE_SIZE)
     return await render_template("library/_progress.html", is_news=True, **await _cards(videos))
 
 
-async def asked_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
+@blueprint.get("/videos")
+@policy(Policy.PUBLISH)
+async def table() -> str:
+    """My videos: a table for who publishes, of what they may change.
+
+    Of an account those that it has published, for admins and owners also everyone's; on a portal
+    without accounts all there are.
+    """
+    who, names = await principal(), await web_context().categories.names()
+    sees_others = who.sees_all and who.account_id is not None
+    whose = EVERYONES if sees_others and request.args.get("whose") == EVERYONES else ""
+    query = replace(
+        await _asked_query(TABLE_SORT_WORDS), is_own=who.account_id is not None and not whose
+    )
+    listing = await _asked_listing(
+        query, endpoint=TABLE, sorts=TABLE_SORT_WORDS, limit=MAX_SELECTED, whose=whose
+    )
+    return await render_template(
+        "library/table.html",
+        name="My videos" if who.account_id else "Manage videos",
+        listing=listing,
+        owners=[("", "My videos"), (EVERYONES, "All videos")] if sees_others else [],
+        columns=_columns(listing),
+        categories=names,
+        visibilities=[(it, it.capitalize()) for it in Visibility] if who.account_id else [],
+        may_delete=who.may(Action.DELETE, owner_id=who.account_id),
+        toast=toast_of(request.args),
+        **await _seen_videos(listing.page.videos),
+    )
+
+
+@blueprint.get("/videos/progress")
+@policy(Policy.PUBLISH)
+async def table_progress() -> str:
+    """The rows of videos that were being processed, and the element that asks for them again."""
+    rows = await _seen_videos(await _polled_videos(limit=MAX_SELECTED))
+    return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
+
+
+async def _asked_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
     """What the address asks for, in one of these orders."""
     args, names = request.args, await web_context().categories.names()
     text = one_line(args.get("q", ""))[:MAX_QUERY_LENGTH]
@@ -145,7 +206,7 @@ async def asked_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
     )
 
 
-async def asked_listing(
+async def _asked_listing(
     query: LibraryQuery, *, endpoint: str, sorts: Mapping[Sort, str], limit: int, whose: str = ""
 ) -> Listing:
     """The page of a query's answer that the address asks for."""
@@ -169,7 +230,7 @@ async def asked_listing(
     )
 
 
-async def polled_videos(*, limit: int) -> list[Video]:
+async def _polled_videos(*, limit: int) -> list[Video]:
     """The videos that a page asks for again, as far as they are there for who asks."""
     who = await principal()
     asked = [parse_video_id(text) for text in request.args.getlist("id")[:limit]]
@@ -177,7 +238,7 @@ async def polled_videos(*, limit: int) -> list[Video]:
     return [it for it in found.values() if who.may_see(audience_of(it))]
 
 
-async def seen_videos(videos: Sequence[Video]) -> dict[str, Any]:
+async def _seen_videos(videos: Sequence[Video]) -> dict[str, Any]:
     """What templates see of videos: which may be edited, and how far processing is."""
     who = await principal()
     processing = [it.id for it in videos if it.status is VideoStatus.PROCESSING]
@@ -189,4 +250,16 @@ async def seen_videos(videos: Sequence[Video]) -> dict[str, Any]:
 
 
 async def _cards(videos: Sequence[Video]) -> dict[str, Any]:
-    return {**await seen_videos(videos), "names": await names_of(it.owner_id for it in videos)}
+    return {**await _seen_videos(videos), "names": await names_of(it.owner_id for it in videos)}
+
+
+def _columns(listing: Listing) -> list[dict[str, str]]:
+    """The heads of the columns: `url` sorts by it; `sorted` is its `aria-sort`, if it is."""
+    present, columns = listing.query.sort, []
+    direction = "descending" if ORDERS[present].descending else "ascending"
+    for name, (words, first, other) in COLUMNS.items():
+        wanted = replace(listing.query, sort=other if present is first else first)
+        is_sorted = direction if present in (first, other) else ""
+        url = replace(listing, query=wanted).url()
+        columns.append({"name": name, "words": words, "url": url, "sorted": is_sorted})
+    return columns
