@@ -3,7 +3,6 @@
 import html
 import re
 from datetime import UTC, datetime
-from uuid import UUID
 
 import pytest
 from api_client import Client
@@ -12,8 +11,6 @@ from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import RenditionState, Video
 from portal.transcoding.packaging.master import Kind
-from portal.videos.progress import Progress
-from portal.web.pages import video as video_pages
 
 pytestmark = pytest.mark.shared_app
 
@@ -123,40 +120,14 @@ async def test_facts_name_qualities_notes_sound_and_captions(client: Client) -> 
         assert "Commentary" not in found
 
 
-async def test_video_that_becomes_ready_while_its_page_is_made_is_still_told_of(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row, read_progress = await make_row(), video_pages.read_progress
-
-    async def read_later(video_id: UUID) -> Progress:
-        await Video.filter(id=video_id).update(**READY)
-        return await read_progress(video_id)
-
-    monkeypatch.setattr(video_pages, "read_progress", read_later)
-    assert '<h2 class="stage__title">Checking the result</h2>' in await read(
-        client, f"/videos/{row.id}"
-    )
-
-
 async def test_last_change_is_that_of_a_person(client: Client) -> None:
-    video = await make_row()
-    address = f"/videos/{video.id}"
-
-    async def last_change() -> str:
-        page = await read(client, f"{address}/facts")
-        found = re.search(r'<dt>Last change</dt>.*?datetime="([^"]+)"', page, re.DOTALL)
-        return found[1] if found else ""
-
-    await Video.filter(id=video.id).update(**READY, updated_at=datetime.now(UTC))
-    times = [await last_change()]
-    for part, body in (
-        ("access", {"visibility": "unlisted", "signedInOnly": False, "embedOrigins": []}),
-        ("metadata", {"title": "New", "description": "", "categoryIds": [1], "tags": ""}),
-    ):
-        sent = await client.put(f"/api{address}/{part}", json=body, headers={"If-Match": "*"})
-        assert sent.status_code == 200
-        times.append(await last_change())
-    assert "" == times[0] < times[1] < times[2]
-    # What is processed later is no person's doing.
-    await Video.filter(id=video.id).update(updated_at=datetime.now(UTC))
-    assert await last_change() == times[2]
+    """Not that of processing."""
+    video = await make_row(**READY, updated_at=datetime.now(UTC))
+    address = f"/videos/{video.id}/facts"
+    assert "Last change" not in await read(client, address)
+    body = {"title": "New", "description": "", "categoryIds": [1], "tags": ""}
+    sent = await client.put(
+        f"/api/videos/{video.id}/metadata", json=body, headers={"If-Match": "*"}
+    )
+    assert sent.status_code == 200
+    assert "Last change" in await read(client, address)

@@ -12,7 +12,6 @@ from signed_in import Sender, signed_in
 
 from portal.database.account_models import Account
 from portal.database.models import Video, Visibility
-from portal.web.pages.bulk_actions import MAX_SELECTED
 
 pytestmark = pytest.mark.shared_app
 
@@ -110,34 +109,13 @@ async def test_columns_sort_from_either_end(anyone: Sender) -> None:
         assert second.titles == there[::-1]
 
 
-async def test_every_order_is_paged_through_without_loss(anyone: Sender) -> None:
-    wanted = {f"Video {number}" for number in range(MAX_SELECTED + 2)}
-    for number in range(MAX_SELECTED + 2):
-        await add_video(f"Video {number}", number, size_bytes=number // 3, duration_s=number // 7)
-    for sort in ("state", "largest", "title-last", "shortest"):
-        first = await read(anyone, TABLE, sort=sort)
-        assert first.next is not None
-        second = await read(anyone, first.next)
-        assert sorted(first.titles + second.titles) == sorted(wanted)
-        assert second.previous is not None
-        assert (await read(anyone, second.previous)).titles == first.titles
-
-
-async def test_search_filters_and_order_stay_among_own_videos(
+async def test_search_and_filters_stay_among_own_videos(
     app: Quart, olga: Account, edith: Account
 ) -> None:
-    for number, title in enumerate(("Sea one", "Sea two", "Hill")):
-        await add_video(title, number, owner_id=edith.id, tags="coast", category_ids=[3], **READY)
-    await add_video("Sea of Ann", 9, owner_id=olga.id, tags="coast", category_ids=[3], **READY)
-    sender = await signed_in(app, edith)
-    assert (await read(sender, TABLE, q="sea")).titles == ["Sea two", "Sea one"]
-    sorted_titles = (await read(sender, TABLE, tag="coast", sort="title")).titles
-    assert sorted_titles == ["Hill", "Sea one", "Sea two"]
-    query = {"q": "sea", "tag": "coast", "category": "3", "status": "ready"}
-    text = (await read(sender, TABLE, **query)).text
-    assert 'class="results__clear" href="/videos"' in text
-    without_tag = re.search(r'class="tag-filter" href="([^"]+)"', text)
-    assert without_tag is not None
-    assert html.unescape(without_tag[1]) == "/videos?q=sea&category=3&status=ready"
-    nothing = (await read(sender, TABLE, q="xyzzy")).text
-    assert 'href="/videos">Clear search and filters' in nothing
+    for number, (title, owner) in enumerate((("Sea", edith), ("Hill", edith), ("Sea too", olga))):
+        await add_video(title, number, owner_id=owner.id, tags="coast", **READY)
+    found = await read(await signed_in(app, edith), TABLE, q="sea", tag="coast")
+    assert found.titles == ["Sea"]
+    assert 'class="results__clear" href="/videos"' in found.text
+    [without_tag] = re.findall(r'class="tag-filter" href="([^"]+)"', found.text)
+    assert html.unescape(without_tag) == "/videos?q=sea"
