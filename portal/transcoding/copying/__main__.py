@@ -14,7 +14,6 @@ from typing import Any
 
 import av
 from av.container import InputContainer
-from av.error import FFmpegError
 
 from portal.transcoding.copying.audio import AudioCopy
 from portal.transcoding.copying.rendition import NotWritten, Rendition, Undeliverable
@@ -105,7 +104,7 @@ def _remux(request: dict[str, Any]) -> dict[str, Any]:
         return _fail("out_of_memory", exc)
     except UNREACHABLE as exc:
         return _fail("unreachable", exc)
-    except (FFmpegError, ValueError, IndexError) as exc:
+    except (av.FFmpegError, ValueError, IndexError) as exc:
         return _fail("undeliverable", exc, reason="unreadable")
 
 

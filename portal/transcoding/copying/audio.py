@@ -8,7 +8,7 @@ from collections import deque
 from fractions import Fraction
 from typing import Any
 
-from av.packet import Packet
+import av
 
 from portal.transcoding.copying.rendition import Rendition, Sample, init_segment
 from portal.transcoding.probing.cuts import SEGMENT_S
@@ -44,7 +44,9 @@ class AudioCopy:
         self._missing = packet_count
         self._rate_hz = _sample_rate_hz(stream.codec_context.extradata) or 0
         self._samples_per_tick: Fraction = stream.time_base * self._rate_hz
-        self.dropped = None if self._is_known_shape() else "codec"
+        is_aac = stream.codec_context.name == "aac" and self._rate_hz > 0
+        is_deliverable = is_aac and self._samples_per_tick <= _MAX_TICK_SAMPLES
+        self.dropped = None if is_deliverable else "codec"
         self._tolerance = math.ceil(self._samples_per_tick) + _MAX_GAP_SAMPLES
         self._waiting: list[Sample] = []
         self._cuts: deque[int] = deque()
@@ -54,7 +56,7 @@ class AudioCopy:
         self._begins_at: int | None = None
         self._ends_at = 0
 
-    def take(self, packet: Packet[Any]) -> None:
+    def take(self, packet: av.Packet[Any]) -> None:
         """Take the next packet."""
         self._missing -= 1
         if self.dropped:
@@ -87,11 +89,7 @@ class AudioCopy:
             self._write(len(self._waiting), self._ends_at)
             self._rendition.finish()
 
-    def _is_known_shape(self) -> bool:
-        is_aac = self._stream.codec_context.name == "aac" and self._rate_hz > 0
-        return is_aac and self._samples_per_tick <= _MAX_TICK_SAMPLES
-
-    def _fault(self, packet: Packet[Any], at: int) -> str | None:
+    def _fault(self, packet: av.Packet[Any], at: int) -> str | None:
         if packet.is_corrupt:
             return "damaged"
         if packet.has_sidedata("new_extradata"):
@@ -102,7 +100,7 @@ class AudioCopy:
             return "starts_late"
         return "edited" if at < -_MAX_PRIMING_SAMPLES else None
 
-    def _add(self, packet: Packet[Any], at: int) -> None:
+    def _add(self, packet: av.Packet[Any], at: int) -> None:
         data = bytes(packet)
         if self._begins_at is None:
             self._begins_at = self._ends_at = at

@@ -14,17 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from portal.processes.child import (
-    Limits,
-    OutOfTime,
-    Stalled,
-    Watch,
-    attend,
-    describe_exit,
-    spawn,
-    stop,
-    was_ended_from_outside,
-)
+from portal.processes import child
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 from portal.transcoding.probing.probe import reading_options, source_address
 
@@ -100,27 +90,27 @@ async def remux(
         "video": asdict(video),
         "audio": [asdict(track) for track in audio],
     }
-    limits = Limits(
+    limits = child.Limits(
         nice=0,
         memory_bytes=_MEMORY_BYTES,
         cpu_s=math.ceil(timeout_s),
         file_bytes=_MAX_FILE_BYTES,
     )
-    process = await spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
-    answer, watch = _Answer(), Watch(timeout_s, stall_s)
+    process = await child.spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
+    answer, watch = _Answer(), child.Watch(timeout_s, stall_s)
     readers = (
         _ask(cast("StreamWriter", process.stdin), request),
         _follow(cast("StreamReader", process.stdout), answer, watch, on_progress),
         _keep_tail(cast("StreamReader", process.stderr), answer),
     )
     try:
-        await attend(process, watch, *readers, paused=paused)
-    except Stalled:
+        await child.attend(process, watch, *readers, paused=paused)
+    except child.Stalled:
         raise TranscodeFailed(FailCode.STALLED, detail="copying") from None
-    except OutOfTime:
+    except child.OutOfTime:
         raise TranscodeFailed(FailCode.TIMED_OUT, detail="copying") from None
     finally:
-        await stop(process)
+        await child.stop(process)
     return _report(process, answer)
 
 
@@ -133,7 +123,7 @@ async def _ask(stdin: StreamWriter, request: dict[str, Any]) -> None:
 
 
 async def _follow(
-    stdout: StreamReader, answer: _Answer, watch: Watch, on_progress: OnCopied
+    stdout: StreamReader, answer: _Answer, watch: child.Watch, on_progress: OnCopied
 ) -> None:
     while line := await stdout.readline():
         answer.last = json.loads(line)
@@ -164,9 +154,9 @@ def _report(process: Process, answer: _Answer) -> RemuxReport:
 
 def _death(returncode: int, complaints: str) -> Exception:
     """What a child that gave no answer ended by."""
-    detail = f"copying ended with {describe_exit(returncode)}: {complaints}"
+    detail = f"copying ended with {child.describe_exit(returncode)}: {complaints}"
     if returncode == -signal.SIGXCPU:
         return TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
-    if was_ended_from_outside(returncode):
+    if child.was_ended_from_outside(returncode):
         return TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
     return CopyUndeliverable("crashed", detail=detail)  # by what the file holds

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import av
-from av.packet import Packet
 
 from portal.transcoding.packaging import hls
 
@@ -114,7 +113,7 @@ def init_segment(stream: Any, first: bytes, *, pts: int, dts: int) -> bytes:
     """
     written = io.BytesIO()
     with av.open(written, "w", format="mp4", options=_INIT_OPTIONS) as output:
-        packet: Packet[Any] = Packet(first)
+        packet: av.Packet[Any] = av.Packet(first)
         packet.stream = output.add_stream_from_template(stream)
         packet.time_base = stream.time_base
         packet.pts, packet.dts, packet.duration = pts, dts, 1

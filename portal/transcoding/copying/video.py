@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from av.packet import Packet
+import av
 
 from portal.transcoding.copying.rendition import Rendition, Sample, Undeliverable, init_segment
 from portal.transcoding.packaging.cmaf import time_scale
@@ -50,7 +50,7 @@ class VideoCopy:
         self.frame_count = 0
         self.end_s = 0.0
 
-    def take(self, packet: Packet[Any]) -> list[int]:
+    def take(self, packet: av.Packet[Any]) -> list[int]:
         """Take the next packet. Returns the ends of segments that are now certain."""
         data = bytes(packet)
         is_key = self._is_key(packet, data)
@@ -88,7 +88,7 @@ class VideoCopy:
         self._rendition.add(self._waiting, until=until, end_s=self.end_s)
         self._rendition.finish()
 
-    def _is_key(self, packet: Packet[Any], data: bytes) -> bool:
+    def _is_key(self, packet: av.Packet[Any], data: bytes) -> bool:
         """Whether it is an IDR picture, every slice of it."""
         if packet.is_corrupt:
             raise self._odd("damaged", "not all of it is there")
@@ -110,7 +110,7 @@ class VideoCopy:
             raise self._odd("damaged", str(exc)) from exc
         return has_idr and not has_other
 
-    def _begin(self, first: Packet[Any], data: bytes) -> None:
+    def _begin(self, first: av.Packet[Any], data: bytes) -> None:
         self._delay = int(first.pts or 0) - int(first.dts or 0)
         init = init_segment(self._stream, data, pts=0, dts=-self._delay)
         self._scale, rest = divmod(time_scale(init), self.ticks_per_s)

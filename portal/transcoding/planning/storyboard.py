@@ -114,16 +114,14 @@ def spread_tiles(text: str, count: int) -> list[Tile]:
     Each is from the middle of one of `count` equal parts; all, if there are no more. None of
     storyboards whose cues have no identifiers: those don't tell which frame a thumbnail shows.
     """
-    tiles = [_tile(*found.groups()) for found in _TILE.finditer(text)]
+    tiles = []
+    for at_s, sprite, *place in _TILE.findall(text):
+        x, y, width, height = map(int, place)
+        inside_s = float(at_s) + _INSIDE_FRAME_S
+        tiles.append(Tile(at_s=inside_s, sprite=sprite, x=x, y=y, width=width, height=height))
     if len(tiles) <= count:
         return tiles
     return [tiles[(2 * number + 1) * len(tiles) // (2 * count)] for number in range(count)]
-
-
-def _tile(at_s: str, sprite: str, *place: str) -> Tile:
-    x, y, width, height = map(int, place)
-    inside_s = float(at_s) + _INSIDE_FRAME_S
-    return Tile(at_s=inside_s, sprite=sprite, x=x, y=y, width=width, height=height)
 
 
 def plan_storyboard(width: int, height: int, *, duration_s: float) -> Storyboard:

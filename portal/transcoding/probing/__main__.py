@@ -20,22 +20,10 @@ from typing import Any
 
 import av
 from av.container import InputContainer
-from av.error import FFmpegError
-from av.packet import Packet
 from av.sidedata.sidedata import Type
 from av.stream import Disposition
-from av.video.frame import VideoFrame
-from av.video.stream import VideoStream
 
-from portal.transcoding.probing import boxes, sample_index
-from portal.transcoding.probing.boxes import VIDEO_HANDLER, Outline
-from portal.transcoding.probing.source import (
-    UNREACHABLE,
-    open_source,
-    packets,
-    read_configuration,
-    told_lost,
-)
+from portal.transcoding.probing import boxes, sample_index, source
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
 _MAX_PACKETS = 600
@@ -63,32 +51,32 @@ def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
 def _shows_encryption(container: InputContainer) -> bool:
     """Whether one of the first video or audio packets says that it is encrypted."""
     media = [*container.streams.video, *container.streams.audio]
-    with contextlib.suppress(FFmpegError):
-        first = itertools.islice(packets(container, media), _MAX_ENCRYPTION_PACKETS)
+    with contextlib.suppress(av.FFmpegError):
+        first = itertools.islice(source.packets(container, media), _MAX_ENCRYPTION_PACKETS)
         return any(packet.has_sidedata("encryption_info") for packet in first)
     return False
 
 
 def _first_frame(
-    container: InputContainer, stream: VideoStream, request: dict[str, Any]
-) -> tuple[VideoFrame | None, Packet[Any] | None]:
+    container: InputContainer, stream: av.VideoStream, request: dict[str, Any]
+) -> tuple[av.VideoFrame | None, av.Packet[Any] | None]:
     """The first frame that decodes, and the first packet."""
     stream.thread_count = 1  # threads multiply memory, and one frame needs no hurry
     stream.codec_context.options = _decoder_options(request)
-    with contextlib.suppress(FFmpegError):
+    with contextlib.suppress(av.FFmpegError):
         container.seek(0)
     first = None
-    for packet in itertools.islice(packets(container, [stream]), _MAX_PACKETS):
+    for packet in itertools.islice(source.packets(container, [stream]), _MAX_PACKETS):
         if packet.size and first is None:
             first = packet
         # A broken packet is no reason to give up before the limit.
-        with contextlib.suppress(FFmpegError):
+        with contextlib.suppress(av.FFmpegError):
             for frame in stream.decode(packet):
                 return frame, first
     return None, first
 
 
-def _readable_share(container: InputContainer, stream: VideoStream) -> float:
+def _readable_share(container: InputContainer, stream: av.VideoStream) -> float:
     """Which share of the indexed samples lies inside the file (1.0 when unknown)."""
     entries, size_bytes = stream.index_entries, container.size
     if size_bytes <= 0 or len(entries) == 0 or _end(entries[-1]) <= size_bytes:
@@ -101,7 +89,7 @@ def _end(entry: Any) -> int:
 
 
 def _examine(
-    container: InputContainer, outline: Outline, request: dict[str, Any]
+    container: InputContainer, outline: boxes.Outline, request: dict[str, Any]
 ) -> dict[str, Any]:
     if not container.streams:
         return _fail("truncated" if outline.is_index_cut else "not_a_video")
@@ -162,14 +150,16 @@ def _probe(request: dict[str, Any]) -> dict[str, Any]:
         if outline.is_encrypted:
             return _fail("encrypted")
         if outline.external:
-            return _fail("zero_duration" if VIDEO_HANDLER in outline.external else "external_media")
+            is_picture = boxes.VIDEO_HANDLER in outline.external
+            return _fail("zero_duration" if is_picture else "external_media")
         if outline.is_unfinished:
             return _fail("damaged" if outline.has_index else "not_a_video")
-        with open_source(request["source"], options, timeout_s=request["timeout_s"]) as container:
+        timeout_s = request["timeout_s"]
+        with source.open_source(request["source"], options, timeout_s=timeout_s) as container:
             return _examine(container, outline, request)
-    except UNREACHABLE as exc:
+    except source.UNREACHABLE as exc:
         return _fail("unreachable", exc)
-    except (FFmpegError, MemoryError, ValueError) as exc:
+    except (av.FFmpegError, MemoryError, ValueError) as exc:
         return _fail(outline.verdict if outline else "not_a_video", exc)
 
 
@@ -179,7 +169,7 @@ def main() -> None:
     av.logging.set_level(av.logging.WARNING)
     with av.logging.Capture() as complaints:
         answer = _probe(request)
-    if lost := told_lost(complaints):
+    if lost := source.told_lost(complaints):
         # FFmpeg judges what it has.
         answer = {"error": "unreachable", "detail": lost}
     elif answer.get("error") == "damaged" and any(_SIZE_COMPLAINT in it[2] for it in complaints):
@@ -187,7 +177,7 @@ def main() -> None:
     json.dump(answer, sys.stdout)
 
 
-def _video_streams(container: InputContainer) -> list[VideoStream]:
+def _video_streams(container: InputContainer) -> list[av.VideoStream]:
     """The default one first, without cover art, which is a video stream too."""
     still = Disposition.attached_pic | Disposition.timed_thumbnails
     return _default_first(
@@ -195,10 +185,10 @@ def _video_streams(container: InputContainer) -> list[VideoStream]:
     )
 
 
-def _video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
+def _video(stream: av.VideoStream, frame: av.VideoFrame) -> dict[str, Any]:
     """The facts of the video, but for those of its index."""
     context = stream.codec_context
-    configuration = read_configuration(context.extradata)
+    configuration = source.read_configuration(context.extradata)
     return {
         "index": stream.index,
         "codec": context.name,
@@ -223,7 +213,7 @@ def _video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
     }
 
 
-def _is_mirrored(frame: VideoFrame) -> bool:
+def _is_mirrored(frame: av.VideoFrame) -> bool:
     """Whether the display matrix (three rows of three, from FFmpeg in native order) flips."""
     matrix = b""
     # PyAV doesn't know every kind of side data, and then gives none.

@@ -18,10 +18,8 @@ from fractions import Fraction
 from itertools import pairwise, repeat
 from typing import Any
 
+import av
 from av.container import InputContainer
-from av.error import FFmpegError
-from av.packet import Packet
-from av.video.stream import VideoStream
 
 from portal.transcoding.probing.cuts import peak_bitrate_bps
 from portal.transcoding.probing.source import IDR, SLICES, nal_units, packets, read_configuration
@@ -62,7 +60,7 @@ class _Summary:
     shown: array[int] = field(default_factory=lambda: array("q"))
 
 
-def is_too_dense(stream: VideoStream) -> bool:
+def is_too_dense(stream: av.VideoStream) -> bool:
     """Whether there are more frames than any camera makes: edit lists can multiply them."""
     duration_s = float((stream.duration or 0) * (stream.time_base or 0))
     return len(stream.index_entries) > _MAX_FRAMES_PER_S * max(1.0, duration_s)
@@ -70,8 +68,8 @@ def is_too_dense(stream: VideoStream) -> bool:
 
 def facts(
     container: InputContainer,
-    stream: VideoStream,
-    first: Packet[Any] | None,
+    stream: av.VideoStream,
+    first: av.Packet[Any] | None,
     *,
     is_complete: bool,
     offsets: Iterable[int] | None,
@@ -118,7 +116,7 @@ def facts(
     }
 
 
-def _summarise(stream: VideoStream, offsets: Iterable[int]) -> _Summary:
+def _summarise(stream: av.VideoStream, offsets: Iterable[int]) -> _Summary:
     found = _Summary()
     for entry, offset in zip(stream.index_entries, offsets, strict=False):
         at = entry.timestamp
@@ -136,7 +134,7 @@ def _summarise(stream: VideoStream, offsets: Iterable[int]) -> _Summary:
     return found
 
 
-def _end(stream: VideoStream) -> int:
+def _end(stream: av.VideoStream) -> int:
     """When the last frame ends; the index has no durations, so it gets the mean one."""
     entries = stream.index_entries
     first, last = entries[0].timestamp, entries[-1].timestamp
@@ -146,7 +144,7 @@ def _end(stream: VideoStream) -> int:
 
 
 def _has_closed_gops(
-    container: InputContainer, stream: VideoStream, first: Packet[Any] | None
+    container: InputContainer, stream: av.VideoStream, first: av.Packet[Any] | None
 ) -> bool:
     """Whether a few sampled key frames can be cut at; False in doubt."""
     configuration = read_configuration(stream.codec_context.extradata)
@@ -158,18 +156,18 @@ def _has_closed_gops(
     )
 
 
-def _sampled(container: InputContainer, stream: VideoStream) -> Iterator[Packet[Any] | None]:
+def _sampled(container: InputContainer, stream: av.VideoStream) -> Iterator[av.Packet[Any] | None]:
     entries = stream.index_entries
     for share in _SAMPLED:
         found = None
-        with contextlib.suppress(FFmpegError):
+        with contextlib.suppress(av.FFmpegError):
             entry = entries[int(share * (len(entries) - 1))]
             container.seek(entry.timestamp, stream=stream)
             found = next(packets(container, [stream]), None)
         yield found
 
 
-def _is_idr(packet: Packet[Any], length_size: int) -> bool:
+def _is_idr(packet: av.Packet[Any], length_size: int) -> bool:
     """Whether every slice is of an IDR picture."""
     try:
         kinds = {kind for kind, *_ in nal_units(bytes(packet), length_size)}

@@ -11,12 +11,10 @@ from typing import Any
 
 import av
 from av.container import InputContainer
-from av.error import HTTPClientError, HTTPError
-from av.packet import Packet
 from av.stream import Discard
 
 # PyAV's classes for system errors (no route, timed out, no such file) are OSErrors too.
-UNREACHABLE = (HTTPError, HTTPClientError, OSError)
+UNREACHABLE = (av.HTTPError, av.HTTPClientError, OSError)
 # These complain of a source that doesn't arrive.
 _PROTOCOLS = frozenset({"http", "https", "tcp", "tls"})
 _MAX_LOST_LINES = 5
@@ -51,7 +49,7 @@ def told_lost(complaints: Sequence[tuple[Any, str, str]]) -> str:
     return "".join(lost[-_MAX_LOST_LINES:])
 
 
-def packets(container: InputContainer, streams: Iterable[Any]) -> Iterator[Packet[Any]]:
+def packets(container: InputContainer, streams: Iterable[Any]) -> Iterator[av.Packet[Any]]:
     """The packets of these streams; those of others are not even fetched."""
     wanted = {stream.index for stream in streams}
     for stream in container.streams:
