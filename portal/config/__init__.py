@@ -20,24 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from portal.config.values import (
-    ANY_SITE,
-    LOOPBACK,
-    ROLES,
-    checked,
-    is_database_url,
-    is_host,
-    one_of,
-    read_accent,
-    read_address,
-    read_domains,
-    read_hosts,
-    read_issuer,
-    read_logo,
-    read_networks,
-    read_roles,
-    read_sites,
-)
+from portal.config import values
 from portal.text import whole_number
 
 MAX_DIGITS = 15
@@ -97,15 +80,17 @@ def _integer(default: int, low: int, high: int) -> Any:
         number = whole_number(text, max_digits=MAX_DIGITS)
         return number is not None and low <= number <= high
 
-    return _setting(default, checked(is_good, f"give a whole number from {low} to {high}.", int))
+    return _setting(
+        default, values.checked(is_good, f"give a whole number from {low} to {high}.", int)
+    )
 
 
 def _choice(default: str, *choices: str) -> Any:
-    return _setting(default, one_of(choices))
+    return _setting(default, values.one_of(choices))
 
 
 def _switch(default: Any = False) -> Any:
-    return _setting(default, one_of(("on", "off"), "on".__eq__))
+    return _setting(default, values.one_of(("on", "off"), "on".__eq__))
 
 
 def _own_address(before: Mapping[str, Any]) -> str:
@@ -124,32 +109,36 @@ class Config:
 
     database_url: str = _setting(
         "",
-        checked(is_database_url, "give postgresql://user:password@host/database.", is_secret=True),
+        values.checked(
+            values.is_database_url, "give postgresql://user:password@host/database.", is_secret=True
+        ),
     )
     # S3 as the portal reaches it, empty for AWS; and as browsers do.
-    s3_endpoint_url: str = _setting("", read_address)
-    s3_public_endpoint_url: str = _setting(itemgetter("s3_endpoint_url"), read_address)
+    s3_endpoint_url: str = _setting("", values.read_address)
+    s3_public_endpoint_url: str = _setting(itemgetter("s3_endpoint_url"), values.read_address)
     s3_bucket: str = _setting("portal")
     aws_region: str = _setting("us-east-1", alias="AWS_DEFAULT_REGION")
-    host: str = _setting("127.0.0.1", checked(is_host, "give an address or a name to listen on."))
+    host: str = _setting(
+        "127.0.0.1", values.checked(values.is_host, "give an address or a name to listen on.")
+    )
     port: int = _integer(8000, 1, 65535)
     # The address that people use.
-    public_url: str = _setting(_own_address, read_address)
+    public_url: str = _setting(_own_address, values.read_address)
     # A CDN in front of the bucket.
-    playback_base_url: str = _setting("", read_address)
+    playback_base_url: str = _setting("", values.read_address)
     # Sites that may show a player in a frame.
-    embed_origins: tuple[str, ...] = _setting((ANY_SITE,), read_sites)
+    embed_origins: tuple[str, ...] = _setting((values.ANY_SITE,), values.read_sites)
     default_visibility: str = _choice("public", "public", "unlisted", "private")
     site_name: str = _setting(
         "Portal",
-        checked(lambda text: len(text) <= MAX_NAME, f"give at most {MAX_NAME} characters."),
+        values.checked(lambda text: len(text) <= MAX_NAME, f"give at most {MAX_NAME} characters."),
     )
-    site_accent: str = _setting("", read_accent)
-    site_logo: Path | None = _setting(None, read_logo)  # noqa: RUF009  # makes a field
+    site_accent: str = _setting("", values.read_accent)
+    site_logo: Path | None = _setting(None, values.read_logo)  # noqa: RUF009  # makes a field
     # Further names of the portal.
-    allowed_hosts: tuple[str, ...] = _setting((), read_hosts)
+    allowed_hosts: tuple[str, ...] = _setting((), values.read_hosts)
     # Those whose X-Forwarded-For is believed.
-    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting((), read_networks)
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting((), values.read_networks)
     web_workers: int = _integer(1, 1, 64)
     # Videos that a worker transcodes, and files that it looks into, at once.
     worker_concurrency: int = _integer(1, 1, 64)
@@ -177,18 +166,20 @@ class Config:
     audit_days: int = _integer(365, 0, 36_500)
     # Whether pages offer the uploaded file.
     downloads: bool = _switch()
-    oidc_issuer: str = _setting("", read_issuer)
+    oidc_issuer: str = _setting("", values.read_issuer)
     oidc_client_id: str = _setting("")
     oidc_client_secret: str = _setting("")
     # The claim that has a person's groups, and which of them are which role.
     oidc_role_claim: str = _setting("groups")
-    oidc_roles: tuple[tuple[str, str], ...] = _setting((), read_roles)
-    oidc_domains: tuple[str, ...] = _setting((), read_domains)
+    oidc_roles: tuple[tuple[str, str], ...] = _setting((), values.read_roles)
+    oidc_domains: tuple[str, ...] = _setting((), values.read_domains)
     # Of newcomers. Admins are made on purpose.
-    oidc_default_role: str = _choice("", *ROLES[2:])
+    oidc_default_role: str = _choice("", *values.ROLES[2:])
     metrics_token: str = _setting(
         "",
-        checked(TOKEN.fullmatch, "give 16 or more letters, digits and -._~+/=.", is_secret=True),
+        values.checked(
+            TOKEN.fullmatch, "give 16 or more letters, digits and -._~+/=.", is_secret=True
+        ),
     )
     metrics: bool = _switch(lambda before: bool(before["metrics_token"]))
     log_level: str = _choice("INFO", "DEBUG", "INFO", "WARNING", "ERROR")
@@ -202,16 +193,16 @@ class Config:
         """Read the settings, or raise `ConfigError` listing every fault at once."""
         environ = os.environ if environ is None else environ
         faults = list(_tracing_faults(environ))
-        values: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         for variable, setting in SETTINGS.items():
             value = setting.read(variable, environ, faults)
             if value is None:
-                value = setting.default(values) if callable(setting.default) else setting.default
-            values[variable.lower()] = value
-        faults += _missing(values, environ)
+                value = setting.default(found) if callable(setting.default) else setting.default
+            found[variable.lower()] = value
+        faults += _missing(found, environ)
         if faults:
             raise ConfigError(faults)
-        return cls(**values)
+        return cls(**found)
 
 
 # By variable, in the order in which they are read: defaults may depend on settings before.
@@ -240,20 +231,20 @@ def _tracing_faults(environ: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def _missing(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[str]:
+def _missing(found: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[str]:
     """Settings that are needed, by themselves or because of others."""
     if not environ.get("DATABASE_URL", "").strip():
         yield (
             "DATABASE_URL is not set: give postgresql://user:password@host/database, "
             "or run `portal up`, which brings its own database."
         )
-    if any(values[name.lower()] for name in OIDC_NEEDED):
+    if any(found[name.lower()] for name in OIDC_NEEDED):
         for name in OIDC_NEEDED:
-            if not values[name.lower()] and not environ.get(name, "").strip():
+            if not found[name.lower()] and not environ.get(name, "").strip():
                 yield f"{name} is not set: single sign-on wants {', '.join(OIDC_NEEDED)}."
     # Any other public address means a proxy in front, through which others can ask.
-    is_local = {values["host"], urlsplit(values["public_url"]).hostname} <= LOOPBACK
-    if values["metrics"] and not environ.get("METRICS_TOKEN", "").strip() and not is_local:
+    is_local = {found["host"], urlsplit(found["public_url"]).hostname} <= values.LOOPBACK
+    if found["metrics"] and not environ.get("METRICS_TOKEN", "").strip() and not is_local:
         yield "METRICS_TOKEN is not set: METRICS=on wants it, others can ask."
 
 

@@ -17,17 +17,8 @@ from functools import partial
 from time import monotonic
 from uuid import UUID
 
+from portal import errors
 from portal.database.connection import execute, fetch_rows, transaction
-from portal.errors import (
-    KeyAlreadyUsed,
-    PartNotFound,
-    PartsMissing,
-    UploadAlreadyStarted,
-    UploadGone,
-    UploadNotIssued,
-    UploadNotStarted,
-    UploadSizeDiffers,
-)
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import ObjectInfo, StoredPart, upload_id
@@ -146,19 +137,21 @@ async def start(
     for _ in range(START_TRIES):
         row = await _going_on(upload_id(key))
         if row.key != key:
-            raise UploadNotIssued
+            raise errors.UploadNotIssued
         _require_unused(row)
         found = await _view(row, storage)
         if found.state is not UploadState.PENDING:
             if found.size_bytes != size_bytes:
-                raise UploadAlreadyStarted
+                raise errors.UploadAlreadyStarted
             return Started(found, created=False)
         if await _create(row, size_bytes, storage, require):
             metrics.UPLOAD_STARTED.inc()
             logger.info("Upload started", extra={"action": "start_upload", "key": key})
             view = UploadView(key, UploadState.UPLOADING, size_bytes)
             return Started(view, created=True)
-    raise UploadAlreadyStarted("Others keep starting and ending this upload. Ask for a new key.")
+    raise errors.UploadAlreadyStarted(
+        "Others keep starting and ending this upload. Ask for a new key."
+    )
 
 
 async def get(upload_id: str, *, storage: Storage) -> UploadView:
@@ -175,9 +168,9 @@ async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s:
     """
     row = await _going_on(upload_id)
     if row.multipart_id is None or row.size_bytes is None:
-        raise UploadNotStarted
+        raise errors.UploadNotStarted
     if not PART_NUMBER.fullmatch(number) or int(number) > part_count(row.size_bytes):
-        raise PartNotFound
+        raise errors.PartNotFound
     return await storage.public.presign_part(
         row.key,
         row.multipart_id,
@@ -205,9 +198,9 @@ async def complete(upload_id: str, *, storage: Storage) -> UploadView:
             await _record_end(row)
             metrics.UPLOAD_COMPLETED.inc()
     if stored is None:
-        raise UploadNotStarted if row.size_bytes is None else UploadGone
+        raise errors.UploadNotStarted if row.size_bytes is None else errors.UploadGone
     if row.size_bytes not in (None, stored.size_bytes):
-        raise UploadSizeDiffers
+        raise errors.UploadSizeDiffers
     logger.info("Upload completed", extra={"action": "complete_upload", "key": row.key})
     return UploadView(row.key, UploadState.STORED, stored.size_bytes)
 
@@ -221,7 +214,7 @@ async def discard(upload_id: str, *, storage: Storage) -> None:
     async with transaction():
         row = await lock(upload_id)
         if row is None:
-            raise UploadNotIssued
+            raise errors.UploadNotIssued
         _require_unused(row)
         await execute(DISCARD, row.key)
     await _remove(row, storage)
@@ -259,15 +252,17 @@ def _valid_id(upload_id: str) -> str:
 def _issued(row: UploadRow | None) -> UploadRow:
     """The upload. Raises `UploadNotIssued` for an unknown or discarded one."""
     if row is None:
-        raise UploadNotIssued
+        raise errors.UploadNotIssued
     if row.is_discarded:
-        raise UploadNotIssued("This upload was discarded. Get a key from POST /api/videos/presign.")
+        raise errors.UploadNotIssued(
+            "This upload was discarded. Get a key from POST /api/videos/presign."
+        )
     return row
 
 
 def _require_unused(row: UploadRow) -> None:
     if row.has_video:
-        raise KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
+        raise errors.KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
 
 
 async def _remove(row: UploadRow, storage: Storage) -> None:
@@ -328,7 +323,7 @@ async def _assemble(row: UploadRow, multipart_id: str, storage: Storage) -> Obje
         try:
             await storage.multiparts.complete(row.key, multipart_id, whole)
         except PartsRefused as exc:
-            raise PartsMissing from exc
+            raise errors.PartsMissing from exc
         except (MultipartMissing, ObjectMissing):
             logger.info("Completed by another call", extra={"action": "complete_upload"})
     return await _settled_object(row.key, storage)
@@ -339,7 +334,7 @@ def _all_parts(parts: list[StoredPart], size_bytes: int) -> list[StoredPart]:
     if missing:
         named = ", ".join(map(str, missing[:MAX_NAMED]))
         more = " and more" if len(missing) > MAX_NAMED else ""
-        raise PartsMissing(
+        raise errors.PartsMissing(
             missing,
             f"{len(missing):,} of {part_count(size_bytes):,} parts are not stored: {named}{more}. "
             "Send them, then complete the upload again.",

@@ -10,19 +10,11 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
+from portal import errors
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Audience
 from portal.database.connection import fetch_rows, lock_present, transaction
 from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
-from portal.errors import (
-    FieldError,
-    InvalidRequest,
-    KeyAlreadyUsed,
-    NothingToRetry,
-    StorageQuotaExceeded,
-    StorageUnavailable,
-    UploadNotFound,
-)
 from portal.processing import attempts, renditions, sources
 from portal.processing.attempts import TRANSCODE_FAILED
 from portal.queue.app import Queue
@@ -66,7 +58,7 @@ RETRY_HELPS = frozenset(
 )
 
 
-class SourceTooLarge(InvalidRequest):
+class SourceTooLarge(errors.InvalidRequest):
     """The file is larger than the portal takes, and is to be removed."""
 
 
@@ -150,7 +142,7 @@ async def publish(
         async with transaction():
             upload = await uploads.lock(upload_id(submission.key))
             if upload is None or not _is_issued(upload, submission.key, audience.owner_id):
-                raise InvalidRequest([FieldError("/key", KEY_NOT_ISSUED)])
+                raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
             if upload.has_video:
                 return await _existing(submission)
             found = _checked_source(upload, source, max_source_bytes)
@@ -163,7 +155,7 @@ async def publish(
             )
             if refusal is None:
                 video = await _insert(submission, found, queue, audience)
-    except (SourceTooLarge, StorageQuotaExceeded):
+    except (SourceTooLarge, errors.StorageQuotaExceeded):
         await uploads.discard(upload_id(submission.key), storage=storage)
         raise
     # Not before: that the file is kept has to be recorded.
@@ -181,14 +173,14 @@ async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
     """What storage holds under the key of an upload, if anything."""
     # Storage and PostgreSQL reject some texts: NUL, lone surrogates, more than a key's length.
     if not UPLOAD_KEY.fullmatch(key):
-        raise InvalidRequest([FieldError("/key", KEY_NOT_ISSUED)])
+        raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     try:
         async with asyncio.timeout(HEAD_TIMEOUT_S):
             return await sources.identify(key, storage)
     except ObjectMissing:
         return None
     except TimeoutError as exc:
-        raise StorageUnavailable from exc
+        raise errors.StorageUnavailable from exc
 
 
 def _is_issued(upload: UploadRow, key: str, owner_id: UUID | None) -> bool:
@@ -199,9 +191,9 @@ async def _existing(submission: Submission) -> Published:
     """The video that was made of the upload, if this asks for the same again."""
     video = await Video.present().get_or_none(upload_id=submission.key)
     if video is None:
-        raise InvalidRequest([FieldError("/key", KEY_NOT_ISSUED)])
+        raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     if not was_created_with(video, submission):
-        raise KeyAlreadyUsed
+        raise errors.KeyAlreadyUsed
     return Published(video, created=False)
 
 
@@ -210,30 +202,30 @@ def _checked_source(
 ) -> ObjectInfo:
     """The whole file of an upload, if a video can be made of it."""
     if upload.is_discarded:
-        raise UploadNotFound("This upload was discarded. Ask for a new upload address.")
+        raise errors.UploadNotFound("This upload was discarded. Ask for a new upload address.")
     if upload.multipart_id is not None:
-        raise UploadNotFound(
+        raise errors.UploadNotFound(
             "The upload in parts is not complete. Send the parts that are missing, then "
             f"POST /api/uploads/{upload_id(upload.key)}/complete, then try again."
         )
     if source is None:
-        raise UploadNotFound
+        raise errors.UploadNotFound
     if source.size_bytes == 0:
-        raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
+        raise errors.UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
     if source.content_encoding not in UNENCODED:
         fault = (
             f"The file was uploaded with the header Content-Encoding: {source.content_encoding}. "
             "Send the video itself, without that header, to the same address, then retry."
         )
-        raise InvalidRequest([FieldError("/key", fault)])
+        raise errors.InvalidRequest([errors.FieldError("/key", fault)])
     if 0 < max_source_bytes < source.size_bytes:
         fault = (
             f"The uploaded file has {source.size_bytes:,} bytes, and this portal takes at most "
             f"{max_source_bytes:,}. It was removed; ask for a new address and send a smaller file."
         )
-        raise SourceTooLarge([FieldError("/key", fault)])
+        raise SourceTooLarge([errors.FieldError("/key", fault)])
     if upload.size_bytes not in (None, source.size_bytes):
-        raise UploadNotFound(
+        raise errors.UploadNotFound(
             f"The uploaded file has {source.size_bytes:,} bytes where {upload.size_bytes:,} were "
             "announced. Ask for a new upload address and upload the file again."
         )
@@ -275,8 +267,8 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
         elif found is not None and found.status is VideoStatus.READY:
             failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
             if not await renditions.plan_again(found, failed, queue):
-                raise NothingToRetry
+                raise errors.NothingToRetry
         else:
-            raise NothingToRetry
+            raise errors.NothingToRetry
         await note(AuditAction.VIDEO_RETRIED, video.id)
     logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
