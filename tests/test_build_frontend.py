@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from front_end import STATIC, build_hook
+from build_frontend import is_fresh
+from front_end import STATIC
 
 from portal.web.assets import FrontEndNotBuilt, load_manifest
 
@@ -27,11 +28,11 @@ def static(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("source", ["src/main.js", "package-lock.json", "src"])
 def test_newer_source_calls_for_a_build(static: Path, source: str) -> None:
     os.utime(static / source, (3_000, 3_000))
-    assert not build_hook().is_fresh(static)
+    assert not is_fresh(static)
 
 
 def test_interrupted_build_calls_for_another(static: Path) -> None:
     (static / "dist" / "manifest.json").unlink()
-    assert not build_hook().is_fresh(static)
+    assert not is_fresh(static)
     with pytest.raises(FrontEndNotBuilt, match="npm ci"):
         load_manifest(static / "dist")
