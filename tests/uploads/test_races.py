@@ -3,13 +3,11 @@
 import asyncio
 from dataclasses import replace
 
-import pytest
 from api_client import Client, metadata, presign, problem, rows, run_sql
 from quart import Quart
 from running_portal import until
 from stored_objects import unreachable
 from upload_client import (
-    abort_behind,
     complete,
     content,
     look,
@@ -22,10 +20,7 @@ from upload_client import (
 )
 
 from portal.config import Config
-from portal.storage.bucket import Storage, open_storage
-from portal.storage.calls import ObjectMissing
-from portal.storage.objects import ObjectInfo
-from portal.uploads import service as uploads
+from portal.storage.bucket import open_storage
 from portal.web.composition import WebContext
 
 
@@ -38,29 +33,6 @@ async def test_simultaneous_starts_with_different_sizes_agree_on_one(
     (winner,) = [await answer.get_json() for answer in answers if answer.status_code == 201]
     assert await look(client, {"key": key}) == winner
     assert await multipart_uploads(resources, key) == [await multipart_id(resources, key)]
-
-
-async def test_completion_waits_for_the_file_that_another_one_is_making(
-    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Storage has forgotten the parts, and the file does not show yet."""
-    monkeypatch.setattr(uploads, "SETTLE_TIMEOUT_S", 60)
-    upload = await started(client, 3)
-    await abort_behind(resources, upload)
-    missed, head = asyncio.Event(), Storage.head
-
-    async def watched_head(storage: Storage, key: str) -> ObjectInfo:
-        try:
-            return await head(storage, key)
-        except ObjectMissing:
-            missed.set()
-            raise
-
-    monkeypatch.setattr(Storage, "head", watched_head)
-    completion = asyncio.create_task(complete(client, upload))
-    await missed.wait()
-    await resources.storage.put(upload["key"], b"abc", content_type="video/mp4")
-    assert (await completion)["state"] == "stored"
 
 
 async def test_completion_whose_answer_was_lost_may_be_repeated(
