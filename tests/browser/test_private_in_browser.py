@@ -15,21 +15,6 @@ pytestmark = [
     pytest.mark.complaint("frame-ancestors|Framing|status of 404"),
 ]
 
-# The pictures of the time bar, and what stands until it plays, as the page itself finds them.
-PICTURES = """async () => {
-    const video = document.querySelector("video");
-    const index = await fetch(document.querySelector("track[kind=metadata]").src);
-    const sprite = (await index.text()).split("\\n").find((line) => line.includes("#xywh="));
-    const sizes = [];
-    for (const address of [video.poster, sprite]) {
-        const image = new Image();
-        image.src = address;
-        await image.decode();
-        sizes.push(image.naturalWidth);
-    }
-    return sizes;
-}"""
-
 
 @pytest.fixture(scope="module")
 async def closed(
@@ -56,7 +41,6 @@ async def test_owner_watches_by_the_session_and_nobody_else(
     assert await page.locator("media-cast-button, media-airplay-button").count() == 0
     await read(page, f"void (video.currentTime = {FILM_S / 2})")
     await play_past(page, FILM_S / 2 + 0.5)
-    assert all(it > 0 for it in await page.evaluate(PICTURES))
     assert given
     assert all("X-Amz-Expires=300" in it for it in given)
 

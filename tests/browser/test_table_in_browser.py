@@ -125,13 +125,11 @@ async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:
     await expect(button).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(card.get_by_role("link", name="Edit")).to_be_visible()
-    for width in (360, 1440):
-        await page.set_viewport_size({"width": width, "height": 900})
-        box = await card.locator(".menu__items").bounding_box()
-        assert box is not None
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= width
-        assert await axe_findings(page) == []
+    assert await axe_findings(page) == []
+    await page.set_viewport_size({"width": 360, "height": 900})
+    box = await card.locator(".menu__items").bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= 360
     await page.keyboard.press("Escape")
     await expect(button).to_be_focused()
     await expect(card.get_by_role("link", name="Edit")).to_be_hidden()
