@@ -28,7 +28,7 @@ const behaviours = [
   onDemand("[data-bulk-form]", async () => (await import("./library/table.js")).bulkForm),
   onDemand("[data-selection]", async () => (await import("./library/table.js")).selection),
   onDemand("[data-toast]", async () => (await import("./library/table.js")).toast),
-  onDemand("[data-shows]", async () => (await import("./accounts/sign-in-dialog.js")).showPassword),
+  onDemand("[data-shows]", async () => (await import("./accounts/sign-in-again.js")).showPassword),
   onDemand(
     "[data-sign-in-again]",
     async () => (await import("./accounts/sign-in-again.js")).followRefusals,

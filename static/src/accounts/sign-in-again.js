@@ -1,22 +1,29 @@
 /**
- * Signing in again on a page whose session has ended: one question for all that was refused, which
- * goes on afterwards. Who closes it is left alone until they do something.
+ * Signing in again on a page whose session has ended: one question for everything that was refused,
+ * which goes on afterwards. Someone who closes the dialog isn't asked again until they do something.
+ * The dialog is <template data-sign-in-again>; its form is that of the sign-in page, sent by script.
  */
 
-import { opensElsewhere } from "../dom.js";
-import { askToSignIn, readPage } from "./sign-in-dialog.js";
+import { element, opensElsewhere } from "../dom.js";
 
 /** Sent to the document once the person who opened the page is signed in again. */
 export const SIGNED_IN = "signed-in-again";
 export const SOMEONE_ELSE =
   "You are signed in as someone else than before, and an upload belongs to who began it. Sign in as that person to go on. What you typed stays.";
 
+const TIMEOUT_MS = 30_000;
+const UNREACHABLE = "The portal can’t be reached. Check your connection, then sign in again.";
+const NOBODY = "You are still signed out. Sign in in the other tab first, or here.";
+
+/** @typedef {"same" | "other" | "closed"} Outcome who is signed in; `closed`: nobody */
+/** @typedef {{ id: string, email: string }} Person */
+
 /** The page was opened by another person than the one who is signed in by now. */
 export class SomeoneElse extends Error {}
 
 /** @type {Promise<void> | null} */
 let question = null;
-/** @type {import("./sign-in-dialog.js").Outcome} of the last question */
+/** @type {Outcome} of the last question */
 let outcome = "same";
 let signInCount = 0;
 
@@ -25,12 +32,12 @@ export function signIns() {
   return signInCount;
 }
 
-/** Someone did something that is worth another question. */
+/** The person acted, so the dialog may be shown again. */
 export function askAgain() {
   outcome = "same";
 }
 
-/** What goes on by itself is not done in another person's name. @throws {SomeoneElse} */
+/** Keeps automatic requests from being sent in another person's name. @throws {SomeoneElse} */
 export function requireSamePerson() {
   if (outcome === "other") throw new SomeoneElse();
 }
@@ -71,10 +78,10 @@ async function ask() {
 }
 
 /**
- * What was refused to who is signed out: links that ask in this tab, and forms sent by scripts.
- * @param {HTMLElement} _dialog there on pages that can ask @param {AbortSignal} signal
+ * Shows the dialog for links that ask to sign in, and for forms that htmx sent in vain.
+ * @param {HTMLElement} _template present on pages that can ask @param {AbortSignal} signal
  */
-export function followRefusals(_dialog, signal) {
+export function followRefusals(_template, signal) {
   document.addEventListener("click", linkClicked, { signal });
   document.addEventListener("htmx:response:error", answered, { signal });
 }
@@ -93,10 +100,154 @@ function answered(event) {
   if (status === 401 && event.target instanceof HTMLFormElement) goOn(event.target);
 }
 
-/** @param {HTMLFormElement | null} form sent again; what waits otherwise goes on by itself */
+/** @param {HTMLFormElement | null} form sent again; requests that wait go on by themselves */
 async function goOn(form) {
   askAgain();
-  // Of another person the dialog tells already.
+  // The dialog itself reports another person.
   const isDone = await signedInAgain(signInCount).catch(() => false);
   if (isDone && form?.hasAttribute("hx-post")) form.requestSubmit();
+}
+
+/** Shows the dialog, and waits for its end. @returns {Promise<Outcome>} */
+async function askToSignIn() {
+  const template = document.querySelector("template[data-sign-in-again]");
+  if (!(template instanceof HTMLTemplateElement)) return "closed";
+  document.body.append(document.importNode(template.content, true));
+  const dialog = /** @type {HTMLDialogElement} */ (
+    element(document, "dialog[data-sign-in-dialog]")
+  );
+  const asked = new SignInDialog(dialog);
+  await new Promise((resolve) => dialog.addEventListener("close", resolve));
+  dialog.remove();
+  return asked.outcome;
+}
+
+/**
+ * Who was signed in when the page was opened, and who is now.
+ * @returns {Promise<{ before: Person | null, now: Person | null }>} null for nobody; `now` also where
+ *   `before` is nobody
+ */
+async function readPage() {
+  const before = personOn(document);
+  return { before, now: before && (await whoIsSignedIn(before.address)) };
+}
+
+class SignInDialog {
+  /** @type {Outcome} */
+  outcome = "closed";
+
+  /** @param {HTMLDialogElement} dialog removed once it is closed, and its listeners with it */
+  constructor(dialog) {
+    this.dialog = dialog;
+    this.form = /** @type {HTMLFormElement} */ (element(dialog, "form"));
+    this.form.addEventListener("submit", (event) => this.#submitted(event));
+    const again = dialog.querySelector("[data-signed-in-elsewhere]");
+    again?.addEventListener("click", () => this.#do(() => this.#settle(NOBODY)));
+    showPassword(element(dialog, "[data-shows]"));
+    dialog.showModal();
+  }
+
+  /** @param {SubmitEvent} event */
+  #submitted(event) {
+    const { submitter } = event;
+    if (submitter instanceof HTMLButtonElement && submitter.formMethod === "dialog") return;
+    event.preventDefault();
+    this.#do(() => this.#send());
+  }
+
+  /** One after the other. @param {() => Promise<void>} action */
+  async #do(action) {
+    const button = element(this.form, "[data-sign-in-button]");
+    if (button.hasAttribute("aria-disabled")) return;
+    button.setAttribute("aria-disabled", "true");
+    this.#say("");
+    await action().catch(() => this.#say(UNREACHABLE));
+    button.removeAttribute("aria-disabled");
+  }
+
+  async #send() {
+    const { action } = this.form;
+    const fields = [...new FormData(this.form)].map(([name, value]) => [name, String(value)]);
+    const response = await fetch(action, {
+      method: "POST",
+      body: new URLSearchParams(fields),
+      headers: { Accept: "application/problem+json" },
+      redirect: "manual",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    // Who is signed in is led on to another page.
+    if (response.type === "opaqueredirect") return this.#settle(UNREACHABLE);
+    const { detail } = await response.json().catch(() => ({}));
+    this.#say(detail || `The portal can’t sign you in now (status ${response.status}). Try again.`);
+    this.#emptyPassword();
+  }
+
+  /** Someone should be signed in now. @param {string} otherwise */
+  async #settle(otherwise) {
+    const { before, now } = await readPage();
+    if (!now) return this.#say(otherwise);
+    this.outcome = now.id === before?.id ? "same" : "other";
+    if (this.outcome === "same") return this.dialog.close();
+    this.#emptyPassword();
+    this.#say(
+      `You are signed in as ${now.email} now, and what ${before?.email} began can’t go on like that. Sign in as ${before?.email}. What was typed stays.`,
+    );
+  }
+
+  #emptyPassword() {
+    const password = /** @type {HTMLInputElement} */ (element(this.form, "[name=password]"));
+    password.value = "";
+    password.focus();
+  }
+
+  /** @param {string} words */
+  #say(words) {
+    const place = element(this.dialog, "[data-fault]");
+    element(place, "[data-text]").textContent = words;
+    place.hidden = !words;
+  }
+}
+
+/**
+ * @param {string} address of a page that only who is signed in gets
+ * @returns {Promise<Person | null>} @throws {Error} without an answer
+ */
+async function whoIsSignedIn(address) {
+  const response = await fetch(address, {
+    redirect: "manual",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  // Who isn't is led on to the form.
+  if (response.type === "opaqueredirect") return null;
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  return personOn(new DOMParser().parseFromString(await response.text(), "text/html"));
+}
+
+/**
+ * @param {Document} page
+ * @returns {Person & { address: string } | null} with the address of their account's page
+ */
+function personOn(page) {
+  const link = page.querySelector("a[data-account]");
+  const id = link?.getAttribute("data-account");
+  if (!link || !id) return null;
+  return { id, email: link.getAttribute("title") ?? "", address: link.getAttribute("href") ?? "" };
+}
+
+/**
+ * Shows what is typed as a password: <button data-shows="id of the field" hidden>, which is there
+ * from now on. A form that is sent hides it again, so that the browser offers to keep it.
+ * @param {HTMLElement} button @param {AbortSignal} [signal]
+ */
+export function showPassword(button, signal) {
+  const field = document.getElementById(button.dataset.shows ?? "");
+  if (!(field instanceof HTMLInputElement)) return;
+  /** @param {boolean} isShown */
+  const show = (isShown) => {
+    field.type = isShown ? "text" : "password";
+    button.setAttribute("aria-pressed", String(isShown));
+  };
+  button.addEventListener("click", () => show(field.type === "password"), { signal });
+  field.form?.addEventListener("submit", () => show(false), { signal });
+  button.hidden = false;
 }

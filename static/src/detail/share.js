@@ -1,6 +1,6 @@
 /**
- * What is shared of a video: from which time, and how an embedded player looks and begins. Once the
- * video plays, the section is replaced, except for the form in which that is chosen.
+ * The options for sharing a video: its start time, and the size and autoplay of an embedded player.
+ * The section is replaced once the video is ready, except for the form with the options.
  */
 
 import { formatClock, parseStartTime_s } from "../format.js";
@@ -35,7 +35,7 @@ function update(form, changed) {
 }
 
 /**
- * @param {string} id of a field that was sent with what is shared without options
+ * @param {string} id of a field whose default is the value without options
  * @param {(plain: string) => string} make
  */
 function write(id, make) {
@@ -46,7 +46,7 @@ function write(id, make) {
 /** @param {string} code @param {HTMLFormElement} form @param {number} start_s */
 function embedCode(code, form, start_s) {
   const chosen = new FormData(form);
-  // Browsers allow a player that plays by itself without sound only.
+  // Browsers allow autoplay without sound only.
   const isMuted = chosen.has("autoplay");
   const size = String(chosen.get("size") ?? "");
   if (!start_s && !isMuted && !size) return code;

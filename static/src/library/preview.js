@@ -1,10 +1,9 @@
 /**
- * Looking into a video without opening it: its storyboard plays on its card. A mouse moves through
- * it from left to right; with the keyboard's focus it steps on by itself, unless someone wants
- * less motion. Fingers have no hover, so nothing happens for them.
+ * Previews a video on its card by its storyboard. The mouse scrubs through it from left to right;
+ * with keyboard focus it plays by itself, unless reduced motion is preferred. Touch shows none.
  */
 
-// Whoever only passes over a card asks for nothing.
+// The pointer has to rest on a card this long before anything is fetched.
 const INTENT_MS = 120;
 const STEP_MS = 800;
 const STEPS = 12;
@@ -83,10 +82,10 @@ class Preview {
     this.#draw();
   }
 
-  /** Steps through the whole video, again and again. */
+  /** Steps through the whole video in a loop. */
   play() {
     this.#steps = setInterval(() => {
-      // The first picture is looked at before there is a second.
+      // Not before the first picture shows.
       if (!this.#canvas.isConnected) return;
       this.#share = (this.#share + 1 / Math.min(STEPS, this.#frames.length)) % 1;
       this.#draw();
@@ -102,7 +101,7 @@ class Preview {
 
   async #open() {
     if (this.#isClosed) return;
-    // Without one the poster stays; a preview is no news worth telling.
+    // On failure the poster stays.
     this.#frames = await storyboard(this.card.dataset.storyboard ?? "").catch(() => []);
     this.#draw();
   }
@@ -115,13 +114,13 @@ class Preview {
     const image = new Image();
     image.src = frame.url;
     await image.decode().catch(() => {});
-    // By now the pointer may want another one.
+    // The pointer may have moved on meanwhile.
     if (image.naturalWidth && this.#wanted === frame && !this.#isClosed) this.#paint(frame, image);
   }
 
   /** @param {Frame} frame @param {HTMLImageElement} image */
   #paint(frame, image) {
-    // As the poster: the whole card is covered, what stands out is cut off.
+    // Like `object-fit: cover`.
     const scale = Math.min(frame.width / WIDTH, frame.height / HEIGHT);
     const [width, height] = [WIDTH * scale, HEIGHT * scale];
     const x = frame.x + (frame.width - width) / 2;
@@ -133,7 +132,7 @@ class Preview {
   }
 }
 
-/** Those that were looked at on this page. @type {Map<string, Frame[]>} */
+/** By address. @type {Map<string, Frame[]>} */
 const storyboards = new Map();
 
 /** @param {string} url @returns {Promise<Frame[]>} its pictures, evenly spread over the video */

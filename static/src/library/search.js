@@ -1,7 +1,7 @@
 /**
- * Searching while someone types. htmx sends the form and replaces the results; what is left to do
- * here is the address: it always shows what is on the page, without empty parameters. One stretch
- * of typing is one entry of the history, and going back loads the page of the entry before.
+ * Search as you type. htmx sends the form and replaces the results; this keeps the page's address in
+ * step, without empty parameters. A stretch of typing is one history entry, and going back reloads
+ * the page at the entry before.
  */
 import { announce, element } from "../dom.js";
 
@@ -27,7 +27,7 @@ export const searchBehaviour = {
   },
 };
 
-/** The poll brought a card to its end. @type {import("../lifecycle.js").Behaviour} */
+/** Announces that a video has become ready. @type {import("../lifecycle.js").Behaviour} */
 export const newsBehaviour = {
   selector: "#library-poll[data-news]",
   start(element) {
@@ -36,7 +36,7 @@ export const newsBehaviour = {
 };
 
 /**
- * What an input method has not settled yet, such as the sound of a character, is not searched.
+ * Text that an input method is still composing is not searched.
  * @param {HTMLFormElement} form @param {AbortSignal} signal
  */
 function waitForComposition(form, signal) {
@@ -65,7 +65,7 @@ class Search {
   }
 
   /**
-   * Leaves out what goes without saying, so that an address is as short as it can be.
+   * Leaves out empty parameters, so that the address is short.
    * @param {FormData} data
    */
   tidy(data) {
@@ -90,7 +90,7 @@ class Search {
     announce(element(document, "#results").dataset.announce ?? "");
   }
 
-  /** The browser went back or forward, unless within the page, such as to its content. */
+  /** The browser went back or forward, other than to a fragment of the page. */
   restore() {
     if (addressNow() !== this.address) location.reload();
   }
@@ -103,7 +103,7 @@ class Search {
     this.address = addressNow();
   }
 
-  /** What goes without saying is the best match first, or the newest if there is none to match. */
+  /** The default order is the best match first, or without a text the newest. */
   #offerBestMatch() {
     const hasText = this.text.value.trim() !== "";
     const usual = this.sort.querySelector("option[value='']");

@@ -1,13 +1,13 @@
 /**
- * Draws the captions. Browsers draw them below the controls, and not all let them be moved. The
- * tracks stay "showing", so that menus know which one it is, and so do players of the browser's own
- * (a phone's fullscreen, Picture-in-Picture), which draw captions themselves. A style sheet hides
- * the browser's captions as long as there are these.
+ * Draws the captions above the controls; browsers draw them below, and not all can move them. The
+ * tracks stay "showing" for the menus, and for the browser's own players (a phone's fullscreen,
+ * Picture-in-Picture), which draw captions themselves. The style sheet hides the browser's captions
+ * while these are shown.
  */
 
-// As many as CEA-608 has. Only such captions say where they stand; subtitles do not.
+// As in CEA-608, whose captions are positioned; subtitles rarely are.
 const ROWS = 15;
-// To and from a player of the browser's own.
+// Entering and leaving a player of the browser's own.
 const HANDED_OVER = {
   webkitbeginfullscreen: true,
   webkitendfullscreen: false,
@@ -50,7 +50,7 @@ function rowsOf(cues) {
     const row = rows.get(number) ?? document.createElement("div");
     rows.set(number, row);
     row.style.gridRow = String(number);
-    // What came first stays at the bottom.
+    // The oldest cue stays at the bottom.
     row.prepend(drawn(cue));
   }
   return rows.values();

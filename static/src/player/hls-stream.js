@@ -1,9 +1,9 @@
 /**
- * Plays the stream by hls.js: keeps it going through network and media errors, fills the lists
- * of qualities and audio tracks, and takes up qualities that were added to the playlist.
+ * Plays the stream by hls.js: recovers from network and media errors, fills the lists of qualities
+ * and audio tracks, and adopts qualities that are added to the playlist while it plays.
  *
- * Sends "trouble" (detail: what kind) when it can't go on, "reconnecting" when it tries again by
- * itself, and "recovered" when it is going again.
+ * Sends "trouble" (detail: its kind) when playback can't continue, "reconnecting" when it retries by
+ * itself, and "recovered" when segments arrive again.
  */
 import Hls from "hls.js";
 import { Backoff } from "../backoff.js";
@@ -11,14 +11,14 @@ import { saveSettings, settings } from "./saved-state.js";
 import { asAudioTrack, asRendition, indexOfNearest } from "./track-lists.js";
 import { lookFor, REFUSALS } from "./troubles.js";
 
-// Until someone presses play just enough is fetched to begin at once.
+// Before play is pressed: enough to start immediately.
 const BUFFER_AT_REST_S = 6;
-// Then as much as bridges a gap, but not what someone who leaves early would never see.
+// While playing: enough to bridge an outage, without fetching far more than is watched.
 const BUFFER_S = 60;
 const BACK_BUFFER_S = 60;
-// A decoder that fails again within so long is beyond recovery.
+// A second decoder error within this time is not recovered from.
 const RECOVERY_MS = 15_000;
-// hls.js leaves out what it can't parse, to the last segment, and then waits without a word.
+// hls.js skips segments that it can't parse, up to the last one, and then waits without an error.
 const UNREADABLE_LIMIT = 8;
 const { ErrorDetails, ErrorTypes, Events } = Hls;
 /** @type {string[]} */
@@ -36,19 +36,19 @@ export const isSupported = () => Hls.isSupported();
 export class HlsStream extends EventTarget {
   /** @type {Hls | null} */
   #hls = null;
-  /** @type {Hls | null} a second one, which reads a grown playlist */
+  /** @type {Hls | null} reads the playlist anew while `#hls` plays */
   #successor = null;
   #backoff = new Backoff();
-  /** What is done after a pause, or as soon as there is a network. @type {(() => void) | null} */
+  /** Called after a pause, or when the network is back. @type {(() => void) | null} */
   #retry = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #pause;
   #recovered_ms = Number.NEGATIVE_INFINITY;
-  /** Segments that made no sense since the last one that did. */
+  /** Consecutive segments that couldn't be parsed. */
   #unreadable = 0;
-  /** Whether a part of what is buffered was fetched by another, and is unknown to this one. */
+  /** Whether `#hls` took over a buffer that it didn't fetch itself. */
   #isSuccessor = false;
-  /** The name of the quality someone chose, for this video or an earlier one, or 0 for any. */
+  /** Name of the chosen quality (720 for 720p), also from an earlier video; 0 for automatic. */
   #wanted = settings().quality ?? 0;
 
   /**
@@ -70,7 +70,7 @@ export class HlsStream extends EventTarget {
     window.addEventListener("online", () => this.#retryNow(), { signal });
   }
 
-  /** Of the quality that is shown, or is to be. @returns {number | undefined} */
+  /** Of the current quality. @returns {number | undefined} */
   get framesPerSecond() {
     const { levels = [], currentLevel = 0 } = this.#hls ?? {};
     return (levels[currentLevel] ?? levels[0])?.frameRate || undefined;
@@ -79,12 +79,12 @@ export class HlsStream extends EventTarget {
   /** @param {number | null} at_s where to start */
   open(at_s) {
     this.close();
-    this.#begin(at_s ?? -1);
+    this.#begin({ startPosition: at_s ?? -1 });
   }
 
-  /** @param {number} startPosition in seconds, or -1 */
-  #begin(startPosition) {
-    const hls = this.#make({ startPosition });
+  /** @param {Partial<import("hls.js").HlsConfig>} options */
+  #begin(options) {
+    const hls = this.#make(options);
     this.#hls = hls;
     this.#isSuccessor = false;
     this.#unreadable = 0;
@@ -100,9 +100,9 @@ export class HlsStream extends EventTarget {
   }
 
   /**
-   * The playlist has grown. hls.js reads a master playlist once; a second one reads it again, and
-   * takes over the video with all that is buffered, so that whoever is watching notices nothing.
-   * @returns {boolean} whether it will be done; if not the stream has to be opened anew
+   * Qualities were added. hls.js reads a master playlist once; a second instance reads it again and
+   * takes over the video with its buffer, so that playback isn't interrupted.
+   * @returns {boolean} false where the stream has to be opened anew instead
    */
   adoptQualities() {
     const old = this.#hls;
@@ -111,12 +111,11 @@ export class HlsStream extends EventTarget {
     const next = this.#make({
       autoStartLoad: false,
       abrEwmaDefaultEstimate: old.bandwidthEstimate,
-      audioPreference: preference(old.audioTracks[old.audioTrack]),
-      subtitlePreference: preference(old.subtitleTracks[old.subtitleTrack]),
+      ...chosenTracks(old),
     });
     this.#successor = next;
     next.once(Events.MANIFEST_PARSED, () => this.#succeed(old, next));
-    // Another address, for caches may hold the playlist as it was.
+    // A different address, because caches may hold the old playlist.
     const address = new URL(this.source, location.href);
     address.searchParams.set("levels", String(old.levels.length + 1));
     next.loadSource(address.href);
@@ -131,7 +130,7 @@ export class HlsStream extends EventTarget {
     const height = old.levels[old.currentLevel]?.height;
     const transfer = old.transferMedia();
     old.destroy();
-    // What is handed over includes the old one's captions, and the new one makes its own.
+    // The new instance adds its own captions.
     for (const track of this.video.querySelectorAll(CAPTIONS)) track.remove();
     this.#hls = next;
     this.#isSuccessor = true;
@@ -164,9 +163,8 @@ export class HlsStream extends EventTarget {
   }
 
   /**
-   * A device that plays for the browser (AirPlay) can't take the segments that arrive here; it asks
-   * for the stream itself. Browsers look for its address where a managed media source stands among
-   * <source> elements.
+   * An AirPlay device can't take the segments that arrive here; it requests the stream itself.
+   * Browsers with a managed media source look for its address among the <source> elements.
    */
   #offerAlternative() {
     if (!this.playsElsewhere || !this.video.querySelector("source")) return;
@@ -174,13 +172,13 @@ export class HlsStream extends EventTarget {
     source.type = "application/vnd.apple.mpegurl";
     source.src = this.source;
     this.video.append(source);
-    // hls.js disables it where there's no alternative.
+    // hls.js disables it while there's no alternative.
     this.video.disableRemotePlayback = false;
   }
 
   /** @param {Hls} hls @param {import("hls.js").Fragment | import("hls.js").Part} frag */
   #buffered(hls, { elementaryStreams: { video, audio, audiovideo } }) {
-    // Told of segments that nothing was found in, too.
+    // Also sent for segments without samples.
     if (hls !== this.#hls || !(video || audio || audiovideo)) return;
     if (video || audiovideo) this.#unreadable = 0;
     this.#stopRetrying();
@@ -201,7 +199,7 @@ export class HlsStream extends EventTarget {
     this.#wanted = items[selectedIndex]?.name ?? 0;
     saveSettings({ quality: this.#wanted });
     if (!this.#hls) return;
-    // What is shown plays on to the end of its segment, if there's a way to tell where that is.
+    // Switches at the end of the segment, which a successor doesn't know of its inherited buffer.
     if (this.#isSuccessor) this.#hls.currentLevel = selectedIndex;
     else this.#hls.nextLevel = selectedIndex;
   }
@@ -219,7 +217,7 @@ export class HlsStream extends EventTarget {
 
   /** @param {Hls} hls @param {import("hls.js").ErrorData} error */
   #failed(hls, error) {
-    // Of a successor the one that plays goes on; the new qualities come with the next visit.
+    // Without its successor the current instance plays on; a reload shows the new qualities.
     if (hls === this.#successor && error.fatal) hls.destroy();
     if (hls !== this.#hls) return;
     const isNetwork = error.type === ErrorTypes.NETWORK_ERROR;
@@ -240,7 +238,7 @@ export class HlsStream extends EventTarget {
       if (found === "gone") return this.#fail("gone");
     }
     const hasBegun = hls.levels.length > 0;
-    // Signed addresses run out: a playlist fetched anew has fresh ones.
+    // Signed addresses expire; a playlist fetched again has fresh ones.
     this.#retry = () => (isRefused || !hasBegun ? this.#reopen(hls) : hls.startLoad());
     const pause_ms = this.#backoff.pause_ms();
     clearTimeout(this.#pause);
@@ -265,9 +263,13 @@ export class HlsStream extends EventTarget {
   /** @param {Hls} hls */
   #reopen(hls) {
     const { currentTime, paused } = this.video;
-    const at_s = hls.levels.length ? currentTime : hls.config.startPosition;
+    const { startPosition } = hls.config;
+    const hasBegun = hls.levels.length > 0;
+    const options = hasBegun
+      ? { startPosition: currentTime, ...chosenTracks(hls) }
+      : { startPosition };
     hls.destroy();
-    this.#begin(at_s);
+    this.#begin(options);
     if (!paused) this.video.play().catch(() => {});
   }
 
@@ -287,12 +289,17 @@ export class HlsStream extends EventTarget {
   }
 }
 
-/** @param {number} length_s how much to fetch ahead of what is shown */
+/** @param {number} length_s how far to fetch ahead of the playhead */
 function buffering(length_s) {
   return { maxBufferLength: length_s, maxMaxBufferLength: length_s };
 }
 
-/** @param {{ lang?: string, name: string } | undefined} track */
-function preference(track) {
-  return track && { lang: track.lang, name: track.name };
+/** The chosen languages, for an instance that replaces this one. @param {Hls} hls */
+function chosenTracks({ audioTracks, audioTrack, subtitleTracks, subtitleTrack }) {
+  const preference = (/** @type {{ lang?: string, name: string } | undefined} */ track) =>
+    track && { lang: track.lang, name: track.name };
+  return {
+    audioPreference: preference(audioTracks[audioTrack]),
+    subtitlePreference: preference(subtitleTracks[subtitleTrack]),
+  };
 }

@@ -1,11 +1,11 @@
 /**
- * Keys and taps on the player, and the brief sign on the picture of what they did.
+ * Keyboard shortcuts and taps, and the sign on the picture that shows their effect.
  *
- * Keys are those of the big video sites. Letters, digits and the space bar work on the whole page
- * while nothing on it has the focus, or a time in the description, from which it plays; keys that
- * scroll work only inside the player. What has its own use for a key keeps it: fields, buttons and
- * links, open menus, the volume slider. Where letters are switched off, no key that writes anything
- * does anything, and none works outside the player (WCAG 2.1.4).
+ * Shortcuts are those of the big video sites. Letters, digits and the space bar work on the whole
+ * page while nothing has the focus except a time in the description; keys that scroll work only
+ * inside the player. Fields, buttons, links, open menus and the volume slider keep their own keys.
+ * With character keys switched off, no character is a shortcut except the space bar, and nothing
+ * works outside the player (WCAG 2.1.4).
  */
 
 const SIGN_MS = 800;
@@ -13,22 +13,21 @@ const STEP_S = 5;
 const LEAP_S = 10;
 const VOLUME_STEP = 0.05;
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2];
-// Where the stream doesn't say.
+// When the stream doesn't say.
 const FRAMES_PER_S = 30;
 const SCROLLING = new Set(["ArrowUp", "ArrowDown", "Home", "End"]);
 const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [role=textbox]";
-// Taps that are further apart than this are single ones.
+// Taps further apart than this are separate.
 const PAUSE_MS = 350;
 /** @typedef {(words: string) => void} ShowSign */
 /**
- * What the keys do that media-chrome or the player must be asked for; `press` takes the name of one
- * of media-chrome's buttons.
+ * What keys need of the player; `press` takes the name of a media-chrome button.
  * @typedef {{ press: (button: string) => void, showKeys: () => void,
  *   hasLetterKeys: () => boolean, framesPerSecond: () => number | undefined,
  *   showSign: ShowSign }} Actions
  */
 /**
- * Answers what is shown on the picture of what it did, if anything is.
+ * Returns the words of the sign, if it has one.
  * @typedef {(video: HTMLVideoElement, actions: Actions) => string | void} Command
  */
 
@@ -67,7 +66,7 @@ export function listenToKeys(controller, video, actions, signal) {
     const command = commandFor(event, controller, actions.hasLetterKeys());
     if (!command) return;
     event.preventDefault();
-    // A slider in the player must not act on it, too.
+    // Otherwise a slider in the player would act on it as well.
     event.stopPropagation();
     const words = command(video, actions);
     if (words) actions.showSign(words);
@@ -81,7 +80,7 @@ export function listenToKeys(controller, video, actions, signal) {
  */
 function commandFor(event, controller, hasLetterKeys) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return null;
-  // A dialog's own keys are all that there is while it is open.
+  // An open dialog has the keyboard to itself.
   if (document.querySelector("dialog[open]")) return null;
   const path = event.composedPath().filter((node) => node instanceof Element);
   const isInside = path.includes(controller);
@@ -91,7 +90,7 @@ function commandFor(event, controller, hasLetterKeys) {
   if (!hasLetterKeys && event.key.length === 1 && event.key !== " ") return null;
   if (path.some((element) => hasOwnUse(element, event.key))) return null;
   if (/^[0-9]$/.test(event.key)) return (video) => seek(video, (video.duration * +event.key) / 10);
-  // With the shift key held or capitals locked a letter is the same key.
+  // Shift and caps lock make no difference.
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   return COMMANDS[key] ?? null;
 }
@@ -115,26 +114,24 @@ function seek(video, to_s) {
   video.currentTime = Math.min(Math.max(to_s, 0), video.duration);
 }
 
-/**
- * @param {HTMLVideoElement} video @param {number} by_s @param {number} [told_s] of several leaps
- */
-function leap(video, by_s, told_s = by_s) {
+/** @param {HTMLVideoElement} video @param {number} by_s @param {number} [sum_s] of several leaps */
+function leap(video, by_s, sum_s = by_s) {
   seek(video, video.currentTime + by_s);
-  return `${by_s < 0 ? "−" : "+"}${Math.abs(told_s)} s`;
+  return `${by_s < 0 ? "−" : "+"}${Math.abs(sum_s)} s`;
 }
 
 /** @param {HTMLVideoElement} video @param {-1 | 1} direction @param {number} [framesPerSecond] */
 function stepFrame(video, direction, framesPerSecond = FRAMES_PER_S) {
   if (!video.paused) return;
   const frame = Math.floor(video.currentTime * framesPerSecond);
-  // To the middle of the frame: rounding would miss its beginning.
+  // The middle of the frame: rounding could miss its start.
   seek(video, (frame + direction + 0.5) / framesPerSecond);
 }
 
 /** @param {HTMLVideoElement} video @param {number} by */
 function changeVolume(video, by) {
   video.muted = false;
-  // In hundredths: sums of fractions would never quite reach the ends.
+  // Rounded, because sums of fractions never quite reach 0 or 1.
   video.volume = Math.min(Math.max(Math.round((video.volume + by) * 100) / 100, 0), 1);
   return volumeWords(video);
 }
@@ -144,17 +141,16 @@ function volumeWords({ muted, volume }) {
   return muted ? "Muted" : `Volume ${Math.round(volume * 100)}%`;
 }
 
-/** @param {HTMLVideoElement} video @param {number | undefined} speed none beyond the ends */
+/** @param {HTMLVideoElement} video @param {number} [speed] undefined past the slowest or fastest */
 function changeSpeed(video, speed = video.playbackRate) {
   video.playbackRate = speed;
   return `${speed}×`;
 }
 
 /**
- * Tapping twice in the left or right third of the picture goes 10 s back or on, and each further
- * tap 10 s more. A single tap shows and hides the controls, which is media-chrome's; of two it
- * undoes with the second what it did with the first, and hears of no further ones. Only fingers
- * tap: a mouse that clicks twice has its own meaning.
+ * A double tap in the left or right third of the picture seeks 10 s back or forward, and each
+ * further tap 10 s more. media-chrome shows or hides the controls on single taps: the second of two
+ * undoes the first, and further ones are kept from it.
  * @param {HTMLElement} controller @param {HTMLVideoElement} video
  * @param {ShowSign} showSign @param {AbortSignal} signal
  */
@@ -162,8 +158,8 @@ export function listenToTaps(controller, video, showSign, signal) {
   let last = { side: 0, at_ms: Number.NEGATIVE_INFINITY, count: 0 };
   /** @param {PointerEvent} event */
   const tapped = (event) => {
-    // The picture alone; buttons on it have their own use for a tap.
     if (event.pointerType !== "touch" || !event.isPrimary) return;
+    // Not the buttons on the picture.
     if (event.target !== video && event.target !== controller) return;
     const { left, width } = controller.getBoundingClientRect();
     const side = Math.floor((3 * (event.clientX - left)) / width) - 1;
@@ -175,7 +171,7 @@ export function listenToTaps(controller, video, showSign, signal) {
     if (leaps > 1) event.stopPropagation();
     if (Number.isFinite(video.duration)) showSign(leap(video, side * LEAP_S, leaps * LEAP_S));
   };
-  // Above the controller, which would act on a tap before. One that scrolls doesn't end like this.
+  // On the parent, to act before the controller. Scrolling ends in "pointercancel" instead.
   const frame = controller.parentElement ?? controller;
   frame.addEventListener("pointerup", tapped, { capture: true, signal });
 }
@@ -192,7 +188,7 @@ export function pictureSign(sign, signal) {
   return (words) => {
     hide();
     sign.textContent = words;
-    // A leap is shown at the side that it leads to.
+    // The style sheet places it by its first character.
     sign.dataset.playerSign = words.slice(0, 1);
     sign.hidden = false;
     hiding = setTimeout(hide, SIGN_MS);

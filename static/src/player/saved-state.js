@@ -1,7 +1,4 @@
-/**
- * What the player saves in this browser: its settings, and where each video was left. Both are
- * restored, and saved as a viewer changes them.
- */
+/** The player's settings and the position in each video, saved in this browser. */
 
 import { readStored, writeStored } from "../browser-storage.js";
 import { parseStartTime_s } from "../format.js";
@@ -9,15 +6,15 @@ import { isCaptions } from "./captions.js";
 
 const SETTINGS_KEY = "portal.player";
 const POSITIONS_KEY = "portal.positions";
-// Positions of more videos than this are forgotten, those not watched for longest first.
+// The most recently watched videos whose positions are kept.
 const POSITIONS_LIMIT = 100;
-// Less than this was only a look.
+// Positions before this are not saved.
 const WATCHED_S = 5;
-// What is left of a video that counts as seen: this share of it, but no more than so long.
+// Nor are positions in the ending, which is this share of the video, at most `ENDING_S`.
 const ENDING_SHARE = 0.05;
 const ENDING_S = 20;
 const SAVE_EVERY_S = 5;
-// A start time past the end shows the last moments.
+// A start time past the end starts this long before it.
 const LAST_MOMENT_S = 1;
 const CAPTION_REQUESTS = [
   "mediashowsubtitlesrequest",
@@ -26,8 +23,8 @@ const CAPTION_REQUESTS = [
 ];
 
 /**
- * `captions` is their language, or empty for none; `quality` the lines of its name (480 for 480p),
- * or 0 for any; `hasLetterKeys` whether single characters are keys of the player.
+ * `captions`: their language, empty for off; `quality`: 480 for 480p, 0 for automatic;
+ * `hasLetterKeys`: whether letters, digits and punctuation control the player.
  * @typedef {{ volume?: number, isMuted?: boolean, speed?: number, captions?: string,
  *   hasLetterKeys?: boolean, quality?: number }} Settings
  */
@@ -57,12 +54,12 @@ export function startPosition_s(video) {
 /** @param {HTMLVideoElement} video @param {AbortSignal} signal */
 export function restoreSettings(video, signal) {
   const { volume, isMuted, speed } = settings();
-  // A frame that was told to start muted says nothing about its viewer.
+  // Muted by the address of an embedded player, not by its viewer.
   const isToldSo = video.muted;
   if (volume !== undefined) video.volume = volume;
   if (isMuted && !isToldSo) video.muted = true;
   if (speed !== undefined) {
-    // A new source takes on the default.
+    // A new source resets the rate to the default.
     video.defaultPlaybackRate = speed;
     video.playbackRate = speed;
   }
@@ -109,7 +106,7 @@ function savePosition(videoId, at_s, duration_s) {
 }
 
 /**
- * Remembers the language of the captions that someone chose; hls.js shows them again next time.
+ * Saves the language of the chosen captions; hls.js shows them in the next video.
  * @param {HTMLElement} controller @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
 export function rememberCaptions(controller, video, signal) {
@@ -119,7 +116,7 @@ export function rememberCaptions(controller, video, signal) {
     saveSettings({ captions: shown?.language ?? "" });
   };
   for (const name of CAPTION_REQUESTS) {
-    // The tracks change while the event goes up; then the choice can be read off them.
+    // The tracks change while the event bubbles.
     controller.addEventListener(name, () => setTimeout(remember), { signal });
   }
 }

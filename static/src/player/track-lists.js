@@ -1,6 +1,6 @@
 /**
- * The two lists that media-chrome's menus read and browsers lack: qualities and audio tracks. They
- * hold what the stream says it has; choosing in them sends "change", which the stream acts on.
+ * The lists of qualities and audio tracks that media-chrome's menus read. The stream fills them;
+ * choosing an item sends "change", which the stream acts on.
  */
 
 /**
@@ -23,7 +23,7 @@ export class TrackList extends EventTarget {
     return this.items[Symbol.iterator]();
   }
 
-  /** What someone chose; of qualities -1 for one that follows the connection. */
+  /** The chosen item; -1 for automatic quality. */
   get selectedIndex() {
     return this.#selected;
   }
@@ -44,8 +44,8 @@ export class TrackList extends EventTarget {
 }
 
 /**
- * Gives a video its lists, which has to be done before media-chrome finds it. A browser that plays
- * HLS by itself keeps its own list of audio tracks.
+ * Gives a video its lists, which has to happen before media-chrome is loaded. A browser without
+ * Media Source Extensions keeps its own list of audio tracks.
  * @param {HTMLVideoElement} video @returns {TrackLists}
  */
 export function giveTrackLists(video) {
@@ -59,8 +59,8 @@ export function giveTrackLists(video) {
 }
 
 /**
- * An entry of the menu of qualities. It goes by the rendition's name, for sizes are rounded to what
- * encoders take: 358 lines are called 360p.
+ * An item of the quality menu. It is named like the rendition, because encoders round sizes: 358
+ * lines are called 360p.
  * @param {import("hls.js").Level} level @param {number} index @returns {Rendition}
  */
 export function asRendition({ width, height, bitrate, uri }, index) {
@@ -72,8 +72,8 @@ export function asRendition({ width, height, bitrate, uri }, index) {
 
 /**
  * @param {Rendition[]} renditions from the lowest
- * @param {number} wanted the name of one, of this video or another; 0 for any
- * @returns {number} the index of the nearest that isn't above, else of the lowest; -1 for any
+ * @param {number} wanted a name such as 720; 0 for automatic
+ * @returns {number} index of the nearest that isn't higher, else of the lowest; -1 for automatic
  */
 export function indexOfNearest(renditions, wanted) {
   if (!wanted || renditions.length === 0) return -1;
@@ -82,7 +82,7 @@ export function indexOfNearest(renditions, wanted) {
 }
 
 /**
- * An entry of the menu of audio tracks; enabling it asks for it.
+ * An item of the audio menu; enabling it selects it.
  * @param {TrackList<any>} list @param {number} index @param {import("hls.js").MediaPlaylist} track
  */
 export function asAudioTrack(list, index, { name, lang }) {
