@@ -25,7 +25,7 @@ PRESSED_IN_THE_MIDDLE = """(element) => {
 }"""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def shelf(services: dict[str, str]) -> AsyncIterator[LivePortal]:
     """An open portal with a handful of videos in its database and nobody at work."""
     async with fresh_portal(services) as portal:
@@ -112,6 +112,7 @@ async def test_rows_change_while_videos_are_processed(page: Page, shelf: LivePor
     await expect(row.get_by_role("checkbox")).to_be_focused()
     await expect(menu.get_by_role("status")).to_have_text("1 selected")
     await expect(menu.get_by_label("Tags")).to_be_visible()
+    await rows.remove_added()
 
 
 async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:
