@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from time import time
 from typing import Any
-from uuid import uuid4
 
 import aioboto3
 from botocore.config import Config as ClientConfig
-from running_portal import until
 
 from portal.config import Config
 from portal.storage.bucket import Storage
@@ -32,20 +29,6 @@ async def stored(storage: Storage, video_id: Any, storage_key: str = "") -> list
     """Every key that storage holds of a video."""
     found = await storage.list_some(f"hls/{video_id}/")
     return found + (await storage.list_some(storage_key) if storage_key else [])
-
-
-async def with_own_bucket(environ: Mapping[str, str]) -> dict[str, str]:
-    """These settings with a new bucket."""
-    name = f"bucket-{uuid4().hex}"
-    async with s3_client(environ) as client:
-        await client.create_bucket(Bucket=name)
-    return {**environ, "S3_BUCKET": name}
-
-
-async def another_second() -> None:
-    """Wait until storage's clock, which is this machine's, shows another second."""
-    now_s = int(time())
-    await until(lambda: int(time()) > now_s, timeout_s=5, interval_s=0.02)
 
 
 def unreachable(config: Config) -> Config:

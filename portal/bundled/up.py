@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -262,7 +261,17 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
         plan.folder,
         {name: it for name, it in environ.items() if name in settings or name.startswith(theirs)},
     )
-    portal = partial(_portal_child, environ=environ, terminal=terminal)
+
+    def portal(command: str, *arguments: str, **options: Any) -> ChildSpec:
+        return ChildSpec(
+            name=command,
+            argv=(sys.executable, "-m", "portal", command, *arguments),
+            environ=environ,
+            output=LineOutput(lambda line: terminal.write(f"{command:7} | {line}")),
+            stop_signals=((signal.SIGTERM, STOP_GRACE_S),),
+            **options,
+        )
+
     await children.run(portal("migrate", ready_timeout_s=MIGRATE_TIMEOUT_S))
 
     async def web_answers() -> bool:
@@ -298,19 +307,6 @@ def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
     # The web cannot see its siblings.
     failing = str(plan.folder.failing)
     return {**kept, **settings, "PYTHONUNBUFFERED": "1", "FAILING_PROCESSES_FILE": failing}
-
-
-def _portal_child(
-    command: str, *arguments: str, environ: Mapping[str, str], terminal: Terminal, **options: Any
-) -> ChildSpec:
-    return ChildSpec(
-        name=command,
-        argv=(sys.executable, "-m", "portal", command, *arguments),
-        environ=environ,
-        output=LineOutput(lambda line: terminal.write(f"{command:7} | {line}")),
-        stop_signals=((signal.SIGTERM, STOP_GRACE_S),),
-        **options,
-    )
 
 
 def _announcement(plan: _Plan) -> str:

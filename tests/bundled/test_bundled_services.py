@@ -7,14 +7,15 @@ import stat
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
+from time import time
 
 import aiohttp
 import psycopg
 import pytest
 from api_client import rows, run_sql
-from running_portal import embedded_services
+from running_portal import embedded_services, until
 from signed_in import CREDENTIALS
-from stored_objects import another_second, s3_client
+from stored_objects import s3_client
 
 from portal.bundled.data_folder import (
     grant_access,
@@ -29,6 +30,12 @@ from portal.database.models import Video
 from portal.processes.child import SystemUser
 from portal.processing.sources import holds_source, identify
 from portal.storage.bucket import open_storage
+
+
+async def another_second() -> None:
+    """Wait until storage's clock, which is this machine's, shows another second."""
+    now_s = int(time())
+    await until(lambda: int(time()) > now_s, timeout_s=5, interval_s=0.02)
 
 
 def mode(path: Path) -> int:

@@ -1,16 +1,11 @@
-"""What the tests of faults share: a seed for their choices, and parts that go away."""
+"""What the tests of faults share: a seed for their choices."""
 
 import os
-from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
-from bad_network import Network, network_to_database
 from quart import Quart
-
-from portal.config import Config
 
 HERE = Path(__file__).parent
 
@@ -29,13 +24,6 @@ def rng() -> Random:
     seed = os.environ.get("PORTAL_FAULT_SEED", "1")
     print(f"PORTAL_FAULT_SEED={seed}")  # noqa: T201
     return Random(int(seed))  # noqa: S311  # to be repeated, not to be secret
-
-
-@pytest.fixture
-async def proxied(config: Config) -> AsyncIterator[tuple[Network, Config]]:
-    """A bad network to the test's database, and the settings by which it is gone through."""
-    async with network_to_database(config.database_url) as (network, address):
-        yield network, replace(config, database_url=address)
 
 
 @pytest.fixture

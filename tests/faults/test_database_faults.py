@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ from uuid import UUID
 
 import pytest
 from api_client import Client, metadata, problem, published, rows, run_sql, uploaded
-from bad_network import Network
+from bad_network import Network, network_to_database
 from passes import make_playable, published_file
 from running_portal import make_video, process, until
 
@@ -59,6 +60,13 @@ LEASE_END = "SELECT lease_expires_at FROM attempts"
 POOL_SIZE = 2
 # More turns of the loop than it takes to get a connection and begin.
 TURNS = 40
+
+
+@pytest.fixture
+async def proxied(config: Config) -> AsyncIterator[tuple[Network, Config]]:
+    """A bad network to the test's database, and the settings by which it is gone through."""
+    async with network_to_database(config.database_url) as (network, address):
+        yield network, replace(config, database_url=address)
 
 
 async def confirmed(client: Client, key: str, answers: Counter[int]) -> None:

@@ -13,7 +13,7 @@ from command_line import portal
 from page_rows import READY, make_rendition
 from passes import make_missing, make_playable, ready_video
 from running_portal import create, run_portal, until
-from stored_objects import stored, with_own_bucket
+from stored_objects import s3_client, stored
 from upload_client import started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
@@ -39,7 +39,10 @@ SEGMENTS = ("init.mp4", "00000.m4s", "00001.m4s", "iframes.m3u8")
 @pytest.fixture
 async def environ(environ: dict[str, str]) -> dict[str, str]:
     """A bucket of its own, too: what other tests leave in theirs would be found."""
-    return await with_own_bucket(environ)
+    name = f"bucket-{uuid4().hex}"
+    async with s3_client(environ) as client:
+        await client.create_bucket(Bucket=name)
+    return {**environ, "S3_BUCKET": name}
 
 
 async def compared(resources: WebContext, **options: Any) -> Report:
