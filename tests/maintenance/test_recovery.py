@@ -38,6 +38,8 @@ VALUES ('chores', 'portal:janitor', 'portal:janitor');
 JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY id"
 DEAD = RUNNING.format(heard_of="31 s", began="31 s")
 
+pytestmark = pytest.mark.shared_app()
+
 
 @pytest.fixture
 async def queue(resources: WebContext) -> AsyncIterator[App]:
