@@ -86,15 +86,18 @@ pytestmark = pytest.mark.shared_app(prepare=add_careless)
 async def test_route_that_forgets_a_policy_or_a_question_is_refused(app: Quart) -> None:
     """On an open portal, and to an owner."""
     assert {it.rule for it in routes(app) if it.policy is None} == {FORGOTTEN, API_FORGOTTEN}
-    senders = [Sender(app)]
-    owner = await make_account("olga")
-    senders += [browser(app, await session_of(owner)), program(app, await token_of(owner))]
-    for sender in senders:
+
+    async def check(sender: Sender) -> None:
         await problem(await sender.post(API_FORGOTTEN), 403, "not_allowed")
         for path, status in ((FORGOTTEN, 403), ("/careless/none", 500)):
             page = await sender.get(path)
             assert page.status_code == status
             assert "a secret" not in await text_of(page)
+
+    await check(Sender(app))
+    owner = await make_account("olga")
+    await check(browser(app, await session_of(owner)))
+    await check(program(app, await token_of(owner)))
 
 
 def test_every_route_declares_the_policy_that_fits_its_address(config: Config) -> None:

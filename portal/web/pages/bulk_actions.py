@@ -7,7 +7,7 @@ of what came of it, of which `toast_of` makes a message.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -77,15 +77,6 @@ RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
 Change = Callable[[Video], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toast:
-    """A sentence or two; with ids of videos that can still be brought back, for `timeout_s`."""
-
-    message: str
-    undo_ids: list[str]
-    timeout_s: int
-
-
 @blueprint.post("/videos/selected")
 @policy(Policy.PUBLISH)
 async def apply() -> ResponseReturnValue:
@@ -139,8 +130,11 @@ async def delete(video_id: str) -> WerkzeugResponse:
     return redirect(url_for(TABLE, **toast), 303)
 
 
-def toast_of(args: MultiDict[str, str]) -> Toast | None:
-    """The toast that an address asks for, if it does. Anyone may have written the address."""
+def toast_of(args: MultiDict[str, str]) -> dict[str, Any] | None:
+    """The toast that an address asks for, if it does: a sentence or two, for `timeout_s`.
+
+    `undo_ids` are of videos that can still be brought back. Anyone may have written the address.
+    """
     action = args.get("did", "")
     counts = {it: _count(args.get(it.value, "")) for it in ActionResult}
     ids = args.getlist("undo")[:MAX_SELECTED] if action == "delete" else []
@@ -149,7 +143,7 @@ def toast_of(args: MultiDict[str, str]) -> Toast | None:
     if not message:
         return None
     timeout_s = deletion.UNDO_S if undo_ids else TIMEOUT_S
-    return Toast(message=message, undo_ids=undo_ids, timeout_s=timeout_s)
+    return {"message": message, "undo_ids": undo_ids, "timeout_s": timeout_s}
 
 
 def one_line(text: str) -> str:

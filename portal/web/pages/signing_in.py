@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, redirect, render_template, request, url_for
@@ -48,34 +47,24 @@ REFUSED_THERE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Viewer:
-    """Who looks at a page, as far as that changes what all pages show."""
+async def current_viewer() -> dict[str, Any] | None:
+    """Who looks at this page, as far as that changes what all pages show.
 
-    is_open: bool
-    is_signed_in: bool
-    account_id: str
-    email: str
-    may_publish: bool
-    may_administer: bool
-    has_single_sign_on: bool
-
-
-async def current_viewer() -> Viewer | None:
-    """Who looks at this page; None where that can't be found out, as in an error's."""
+    None where that can't be found out, as in an error's.
+    """
     try:
         found = await principal()
     except (errors.TokenRefused, errors.Unavailable, *DATABASE_ERRORS):
         return None
-    return Viewer(
-        is_open=found.account_id is None and found.role is not None,
-        is_signed_in=found.is_signed_in,
-        account_id=str(found.account_id or ""),
-        email=shown(found.email),
-        may_publish=found.may(Action.PUBLISH),
-        may_administer=found.is_signed_in and found.may(Action.ADMINISTER),
-        has_single_sign_on=web_context().provider is not None,
-    )
+    return {
+        "is_open": found.account_id is None and found.role is not None,
+        "is_signed_in": found.is_signed_in,
+        "account_id": str(found.account_id or ""),
+        "email": shown(found.email),
+        "may_publish": found.may(Action.PUBLISH),
+        "may_administer": found.is_signed_in and found.may(Action.ADMINISTER),
+        "has_single_sign_on": web_context().provider is not None,
+    }
 
 
 @blueprint.get("/sign-in")

@@ -23,7 +23,6 @@ VIDEO = {
 EXTENSION = "End the file name with an extension like .mp4."
 NAME_ALONE = "Give the file's name alone: no path separators or control characters."
 UNKNOWN = "There is no category with this id. See GET /api/categories."
-RANGE = "Give an integer from 1 to 32767."
 SHORTEN = "Shorten this to at most"
 EMPTY = "This may not be empty."
 
@@ -60,7 +59,8 @@ def test_file_name_is_one_with_an_extension(words: str | None, names: list[str])
             ({"categoryIds": [1, it]}, {"/categoryIds/1": "Give an integer."})
             for it in (1.5, True, "1", None)
         ),
-        *(({"categoryIds": [it]}, {"/categoryIds/0": RANGE}) for it in (0, 32768, 10**4000)),
+        ({"categoryIds": [0]}, {"/categoryIds/0": "Give 1 or more."}),
+        ({"categoryIds": [10**4000]}, {"/categoryIds/0": "Give 32,767 or less."}),
         ({"categoryIds": [3, 1, 4]}, {"/categoryIds/0": UNKNOWN, "/categoryIds/2": UNKNOWN}),
         ({"categoryIds": 1}, {"/categoryIds": "Give an array."}),
         ({"categoryIds": []}, {"/categoryIds": EMPTY}),

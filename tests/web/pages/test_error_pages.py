@@ -10,18 +10,11 @@ from portal.web.errors import error_page
 pytestmark = pytest.mark.shared_app
 
 
-class Gone(PortalError, status=410, code="gone"):
-    """It was here."""
-
-
 @pytest.mark.parametrize(
     ("error", "words"),
     [
         (errors.NotSignedIn("Sign in."), "After signing in"),
-        (errors.NotAllowed("No."), "can tell you who may do this"),
         (errors.NotFound(), "Search for the video by its name"),
-        (Gone(), "It will not come back"),
-        (errors.TooManyRequests("Too many."), "Wait for a moment"),
         (PortalError(), "pass the reference below on"),
         (errors.Unavailable(), "It was not your doing. Wait"),
     ],
@@ -38,4 +31,4 @@ async def test_page_of_an_error_says_what_to_do(app: Quart, error: PortalError, 
     message, _ = message.split("</section>")
     assert message.count('class="empty__art"') == 1
     assert message.count('<a class="button"') == 1
-    assert ('role="search"' in message) == (error.status in (404, 410))
+    assert ('role="search"' in message) == (error.status == 404)
