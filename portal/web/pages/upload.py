@@ -19,14 +19,14 @@ blueprint = Blueprint("upload", __name__)
 @policy(Policy.PUBLISH)
 async def page() -> str:
     """The form for files and what is said of them."""
-    web = web_context()
+    web, who = web_context(), await principal()
     return await render_template(
         "upload/index.html",
         config=web.config,
         categories=await web.categories.names(),
         limits=_limits_in_words(web.config),
         quota=await own_quota(),
-        visibilities=visibility_choices(await principal(), is_own=True),
+        visibilities=visibility_choices(who, who.account_id),
     )
 
 

@@ -5,6 +5,7 @@ The form is merged with what others have saved since, as that for the details is
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from pydantic.alias_generators import to_camel
 from quart import Blueprint, render_template, request
@@ -71,15 +72,14 @@ async def recorded_form(
     who, access = await principal(), recorded_access(video)
     body = access_record(access).model_dump()
     names = {ANY_SITE: "any site", NO_SITE: "no other site"}
-    is_own = _is_own(video, who)
     return AccessForm(
         video=video,
         base=body,
         typed=body,
         kept=kept,
         is_saved=is_saved,
-        state=_audience_words(access, who, is_own=is_own),
-        choices=visibility_choices(who, is_own=is_own),
+        state=_audience_words(access, who, video.owner_id),
+        choices=visibility_choices(who, video.owner_id),
         portal_sites=", ".join(
             names.get(it, shown(it)) for it in web_context().config.embed_origins
         ),
@@ -105,18 +105,17 @@ async def save(video_id: str) -> EditForm:
     if not merged.conflicts:
         return form
     mine, who = merged_access(merged), await principal()
-    is_own = _is_own(video, who)
-    sides = [_texts(it, who, is_own=is_own) for it in (mine, recorded_access(video))]
+    sides = [_texts(it, who, video.owner_id) for it in (mine, recorded_access(video))]
     form = replace(form, typed=access_record(mine).model_dump())
     return form.ask([to_camel(it) for it in merged.conflicts], *sides)
 
 
-def visibility_choices(who: Principal, *, is_own: bool) -> list[tuple[str, str, str]]:
+def visibility_choices(who: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
     """The visibilities: value, name, and who sees such a video."""
     return [
         ("public", "Public", "Everyone. It is listed in the library."),
         ("unlisted", "Unlisted", "Everyone who has the address."),
-        ("private", "Private", f"{_private_words(who, is_own=is_own)}."),
+        ("private", "Private", f"{_private_words(who, owner_id)}."),
     ]
 
 
@@ -141,21 +140,18 @@ def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
     }
 
 
-def _is_own(video: Video, who: Principal) -> bool:
-    return who.account_id is not None and who.account_id == video.owner_id
-
-
 def _is_open(who: Principal) -> bool:
     return who.account_id is None and who.role is not None
 
 
-def _private_words(who: Principal, *, is_own: bool) -> str:
+def _private_words(who: Principal, owner_id: UUID | None) -> str:
     if _is_open(who):
         return "Only you and admins (needs accounts)"
+    is_own = who.account_id is not None and who.account_id == owner_id
     return f"{'You' if is_own else 'Who published it'}, admins and owners"
 
 
-def _audience_words(access: VideoAccess, who: Principal, *, is_own: bool) -> str:
+def _audience_words(access: VideoAccess, who: Principal, owner_id: UUID | None) -> str:
     if access.visibility is Visibility.PUBLIC:
         return "everyone"
     if access.visibility is Visibility.UNLISTED:
@@ -164,13 +160,13 @@ def _audience_words(access: VideoAccess, who: Principal, *, is_own: bool) -> str
         return "everyone, until there are accounts"
     if access.signed_in_only:
         return "everyone with an account"
-    words = _private_words(who, is_own=is_own)
+    words = _private_words(who, owner_id)
     return words[0].lower() + words[1:]
 
 
-def _texts(access: VideoAccess, who: Principal, *, is_own: bool) -> Body:
+def _texts(access: VideoAccess, who: Principal, owner_id: UUID | None) -> Body:
     """Each field as people read it."""
-    words = f"{access.visibility.capitalize()}: {_audience_words(access, who, is_own=is_own)}"
+    words = f"{access.visibility.capitalize()}: {_audience_words(access, who, owner_id)}"
     sites = "\n".join(map(shown, access.embed_origins))
     return {"visibility": words, "embedOrigins": sites or "As the portal is set up"}
 

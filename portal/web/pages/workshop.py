@@ -12,7 +12,7 @@ from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.database.models import PosterRequest, Video, VideoStatus
-from portal.errors import FieldError, InvalidRequest, PortalError, TooManyPlaybackLinks
+from portal.errors import TooManyPlaybackLinks
 from portal.text import whole_number
 from portal.videos import playback_links
 from portal.videos.playback_links import PlaybackLink
@@ -20,8 +20,6 @@ from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages import editing, posters, visibility
-from portal.web.pages.editing import EditForm
-from portal.web.pages.posters import PosterView
 from portal.web.playback import link_addresses
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
@@ -102,16 +100,14 @@ async def make_link(video_id: str) -> ResponseReturnValue:
     """Make a playback link, and show it; or say at the form why not."""
     found = await read_video(video_id)
     sent = await request.form
-    life_s = whole_number(sent.get("life", ""), max_digits=9)
+    life_s, label = whole_number(sent.get("life", ""), max_digits=9), sent.get("label", "")
     if life_s not in LIVES:
-        words = f"Choose one of {', '.join(LIVES.values())}."
-        return await _refused_link(found, InvalidRequest([FieldError("/life", words)]), words)
+        return await _page(found, link_fault=f"Choose one of {', '.join(LIVES.values())}."), 422
     try:
-        link = await playback_links.make(
-            found.id, life_s=life_s, by=await principal(), label=sent.get("label", "")
-        )
+        by = await principal()
+        link = await playback_links.make(found.id, life_s=life_s, by=by, label=label)
     except TooManyPlaybackLinks as exc:
-        return await _refused_link(found, exc, exc.detail)
+        return await _page(found, link_fault=exc.detail), exc.status
     return _redirect(found.id, "links", link=link.id)
 
 
@@ -124,25 +120,18 @@ async def revoke_link(video_id: str, link_id: UUID) -> WerkzeugResponse:
     return _redirect(found.id, "links")
 
 
-async def _refused_link(found: Video, refusal: PortalError, words: str) -> ResponseReturnValue:
-    """The page with the refusal at the form. Raises it where there is no form."""
-    if await _links(found) is None:
-        raise refusal
-    return await _page(found, link_fault=words), refusal.status
-
-
-async def _page(
-    found: Video,
-    *,
-    details: EditForm | None = None,
-    access: EditForm | None = None,
-    poster: PosterView | None = None,
-    link_fault: str = "",
-) -> str:
+async def _page(found: Video, **changed: object) -> str:
     """The page, with those of its forms that have something to say; the others as recorded."""
     expect_player(request.scope)
     sent, links = request.args, await _links(found)
     saved, kept = sent.get("saved"), sent.getlist("kept")
+    given = {
+        "details": editing.recorded_form(found, kept=kept, is_saved=saved == "details"),
+        "access": await visibility.recorded_form(found, kept=kept, is_saved=saved == "access"),
+        "poster": await posters.poster_view(found, watched=posters.watched_poster()),
+        "link_fault": "",
+        **changed,
+    }
     shown_links = (links or [])[:MAX_SHOWN_LINKS]
     return await render_template(
         "videos/workshop.html",
@@ -151,16 +140,12 @@ async def _page(
         transcoding=await read_progress(found.id),
         may_edit=True,
         categories=await web_context().categories.names(),
-        poster=poster or await posters.poster_view(found, watched=posters.watched_poster()),
-        details=details or editing.recorded_form(found, kept=kept, is_saved=saved == "details"),
-        access=access
-        or await visibility.recorded_form(found, kept=kept, is_saved=saved == "access"),
         has_links=links is not None,
         links=[(it, await link_addresses(it)) for it in shown_links],
         more_links=len(links or []) - len(shown_links),
         lives=LIVES.items(),
         opened_link=sent.get("link", ""),
-        link_fault=link_fault,
+        **given,
     )
 
 
