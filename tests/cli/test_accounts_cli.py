@@ -1,4 +1,4 @@
-"""`portal accounts` and `portal tokens`, as an operator types them, and publishing with a token."""
+"""`portal accounts`, `tokens` and `audit`, as an operator types them; publishing with a token."""
 
 import json
 import re
@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pytest
+from api_client import run_sql
+from audit_lines import add_lines
 from command_line import Ended, portal
 from page_rows import make_row
 from quart import Quart
@@ -21,7 +22,7 @@ from portal.database.models import Video
 
 PRESIGN = {"json": {"fileName": "a.mp4", "contentType": "video/mp4"}}
 LINK = re.compile(r"http://\S+(/welcome/[\w-]{43})\n")
-TO_PUBLISH = ("--category", "1", "--no-wait")
+ADD_OWNER = ("accounts", "add", "ann@example.org", "--role", "owner")
 
 
 async def document(environ: dict[str, str], *arguments: str) -> Any:
@@ -30,39 +31,40 @@ async def document(environ: dict[str, str], *arguments: str) -> Any:
     return json.loads(ended.out)
 
 
+async def table(environ: dict[str, str], *arguments: str) -> list[list[str]]:
+    """The cells of what is printed, the heads first."""
+    ended = await portal(environ, *arguments)
+    assert (ended.code, ended.err) == (0, "")
+    return [re.split(r"  +", line) for line in ended.out.splitlines()]
+
+
 def told(ended: Ended) -> str:
     """The one line of a command that could not be carried out."""
-    assert ended.code == 1
-    assert ended.out == ""
+    assert (ended.code, ended.out) == (1, "")
     [line] = ended.err.splitlines()
     return line
 
 
-def welcome(ended: Ended) -> str:
-    """The path of the link that a command printed, and nothing else but words beside it."""
-    assert ended.code == 0, ended.err
-    assert "It works once, for 7 days" in ended.err
+async def choose(app: Quart, ended: Ended) -> int:
+    """Use up the link that alone went to standard output; returns the status."""
     found = LINK.fullmatch(ended.out)
-    assert found is not None, ended.out
-    return found[1]
-
-
-async def choose(app: Quart, path: str, password: str = PASSWORD) -> int:
-    """Use a link up; returns the status."""
+    assert found is not None, ended
+    assert "It works once, for 7 days" in ended.err
     sender = Sender(app, {"Sec-Fetch-Site": "same-origin"})
-    return (await sender.post(path, form={"password": password})).status_code
+    return (await sender.post(found[1], form={"password": PASSWORD})).status_code
+
+
+async def signs_in(app: Quart, email: str = "ann@example.org") -> bool:
+    return (await try_to_sign_in(Sender(app), email)).status_code == 303
 
 
 async def test_first_account_closes_the_portal(app: Quart, environ: dict[str, str]) -> None:
     video = await make_row()
     refused = await portal(environ, "accounts", "add", "ann@example.org", "--role", "editor")
     assert told(refused) == "Error: The first account has to be an owner's."
-    assert (await Sender(app).post("/api/videos/presign", **PRESIGN)).status_code == 200
-    ended = await portal(environ, "accounts", "list")
-    assert "no accounts" in ended.out
+    assert "no accounts" in (await portal(environ, "accounts", "list")).out
 
-    named = ("--name", " Ann  Hill")
-    added = await portal(environ, "accounts", "add", " Ann@Example.org", "--role", "owner", *named)
+    added = await portal(environ, *ADD_OWNER, "--name", " Ann  Hill")
 
     assert "ann@example.org has an account with the role owner." in added.err
     assert "from now on changes need an account, and all videos" in added.err
@@ -70,109 +72,70 @@ async def test_first_account_closes_the_portal(app: Quart, environ: dict[str, st
     account = await people.get("ann@example.org")
     assert account.name == "Ann Hill"
     assert (await Video.get(id=video.id)).owner_id == account.id
-    assert await choose(app, welcome(added)) == 303
-    assert await choose(app, welcome(added)) == 404
-    assert (await try_to_sign_in(Sender(app), "ann@example.org")).status_code == 303
+    assert [await choose(app, added) for _ in range(2)] == [303, 404]
+    assert await signs_in(app)
 
 
 async def test_password_is_read_from_standard_input(app: Quart, environ: dict[str, str]) -> None:
-    add = ("accounts", "add", "ann@example.org", "--role", "owner", "--password-stdin")
+    add = (*ADD_OWNER, "--password-stdin")
     weak = await portal(environ, *add, typed="ann@example.org\n")
     assert "easily guessed" in told(weak)
-    assert "12 characters or more" in told(await portal(environ, *add, typed="\n"))
     assert not await Account.exists()
-
     added = await portal(environ, *add, typed=f"{PASSWORD}\n")
-
-    assert added.code == 0
-    assert added.out == ""
-    assert "link" not in added.err
+    assert (added.code, added.out) == (0, "")
     assert PASSWORD not in added.err
-    assert (await try_to_sign_in(Sender(app), "ann@example.org")).status_code == 303
+    assert await signs_in(app)
     again = await portal(environ, *add, typed=PASSWORD)
     assert told(again) == "Error: There is an account with this e-mail address already."
 
 
-async def test_accounts_are_listed_without_secrets(app: Quart, environ: dict[str, str]) -> None:
+async def test_accounts_are_listed_and_changed(app: Quart, environ: dict[str, str]) -> None:
     await make_account("ann")
-    await make_account("bob", Role.EDITOR, has_password=False)
-    listed = await portal(environ, "accounts", "list")
-    heads, ann, bob = (re.split(r"  +", line) for line in listed.out.splitlines())
-    assert heads == ["EMAIL", "ROLE", "STATE", "SEEN", "ADDED"]
-    assert ann[:4] == ["ann@example.org", "owner", "active", "-"]
-    assert bob[:4] == ["bob@example.org", "editor", "no password yet", "-"]
-
-    found = await document(environ, "accounts", "list")
-
-    assert [account["email"] for account in found["accounts"]] == [ann[0], bob[0]]
-    assert set(found["accounts"][0]) == {
+    bob = await make_account("bob", Role.VIEWER, has_password=False)
+    identity = {"issuer": "https://id.example", "subject": "bob"}
+    await Identity.create(id=uuid4(), account_id=bob.id, **identity)
+    sender = program(app, await token_of(bob, [Scope.WRITE]))
+    assert [it[:4] for it in await table(environ, "accounts", "list")] == [
+        ["EMAIL", "ROLE", "STATE", "SEEN"],
+        ["ann@example.org", "owner", "active", "-"],
+        ["bob@example.org", "viewer", "no password yet", "-"],
+    ]
+    found = (await document(environ, "accounts", "list"))["accounts"]
+    assert set(found[0]) == {
         *("id", "email", "name", "role", "is_disabled", "has_password", "created_at", "seen_at")
     }
-
-
-async def test_roles_and_states_are_changed(app: Quart, environ: dict[str, str]) -> None:
-    await make_account("ann")
-    bob = await make_account("bob", Role.VIEWER)
-    token = await token_of(bob, [Scope.WRITE])
-
-    changed = await portal(environ, "accounts", "role", "BOB@example.org", "editor")
-    assert (changed.code, changed.out) == (0, "bob@example.org has the role editor now.\n")
-    assert (await program(app, token).post("/api/videos/presign", **PRESIGN)).status_code == 200
-    disabled = await portal(environ, "accounts", "disable", "bob@example.org")
-    assert "is disabled" in disabled.out
-    assert (await program(app, token).post("/api/videos/presign", **PRESIGN)).status_code == 401
-    listed = await portal(environ, "accounts", "list")
-    assert "disabled" in listed.out.splitlines()[-1]
-    enabled = await portal(environ, "accounts", "enable", "bob@example.org")
-    assert "is enabled" in enabled.out
-    assert (await program(app, token).post("/api/videos/presign", **PRESIGN)).status_code == 200
-
-
-async def test_reset_leaves_the_password_until_the_link_is_used(
-    app: Quart, environ: dict[str, str]
-) -> None:
-    await make_account("ann")
-    path = welcome(await portal(environ, "accounts", "reset", "ann@example.org"))
-    assert (await try_to_sign_in(Sender(app), "ann@example.org")).status_code == 303
-    assert await choose(app, path, "another calm green boat") == 303
-    assert (await try_to_sign_in(Sender(app), "ann@example.org")).status_code == 422
-
-
-async def test_unbind_lets_another_of_the_provider_have_the_account(
-    app: Quart, environ: dict[str, str]
-) -> None:
-    ann = await make_account("ann")
-    who = {"issuer": "https://id.example", "subject": "ann"}
-    await Identity.create(id=uuid4(), account_id=ann.id, **who)
-    ended = await portal(environ, "accounts", "unbind", ann.email)
-    assert (ended.code, ended.err) == (0, "")
-    assert ann.email in ended.out
-    assert await Identity.all().count() == 0
-    assert "There is no such account" in told(
-        await portal(environ, "accounts", "unbind", "x@example.org")
-    )
+    for arguments, words, status in (
+        (("role", "BOB@example.org", "editor"), "has the role editor now", 200),
+        (("disable", bob.email), "is disabled", 401),
+        (("enable", bob.email), "is enabled", 200),
+        (("unbind", bob.email), "is bound to nobody", 200),
+    ):
+        changed = await portal(environ, "accounts", *arguments)
+        assert (changed.code, changed.err) == (0, "")
+        assert f"bob@example.org {words}" in changed.out
+        assert (await sender.post("/api/videos/presign", **PRESIGN)).status_code == status
+    assert not await Identity.exists()
+    assert await choose(app, await portal(environ, "accounts", "reset", bob.email)) == 303
+    assert await signs_in(app, bob.email)
+    unknown = await portal(environ, "accounts", "unbind", "x@example.org")
+    assert "There is no such account" in told(unknown)
 
 
 async def test_remove_asks_and_says_who_gets_the_videos(
     app: Quart, environ: dict[str, str]
 ) -> None:
     ann = await make_account("ann")
-    await make_account("cid")
     bob = await make_account("bob", Role.EDITOR)
-    videos = [await make_row(number, owner_id=bob.id) for number in (1, 2)]
-
+    video = await make_row(owner_id=bob.id)
     kept = await portal(environ, "accounts", "remove", "bob@example.org", typed="n\n")
     assert kept.code == 1
-    assert "Its videos (2) go to ann@example.org. Remove bob@example.org?" in kept.out
-    assert "Aborted" in kept.err
+    assert "Its videos (1) go to ann@example.org. Remove bob@example.org?" in kept.out
     assert await Account.exists(id=bob.id)
-
     removed = await portal(environ, "accounts", "remove", "bob@example.org", "--yes")
     assert removed.code == 0
-    assert "Its videos (2) belong to ann@example.org now." in removed.out
+    assert "Its videos (1) belong to ann@example.org now." in removed.out
     assert not await Account.exists(id=bob.id)
-    for video in videos:
-        assert (await Video.get(id=video.id)).owner_id == ann.id
+    assert (await Video.get(id=video.id)).owner_id == ann.id
 
 
 async def test_token_is_printed_once_and_works_until_revoked(
@@ -180,76 +143,71 @@ async def test_token_is_printed_once_and_works_until_revoked(
 ) -> None:
     await make_account("ann")
     scopes = ("--scope", "videos:write", "--scope", "videos:read")
-    added = await portal(
-        environ, "tokens", "add", "ann@example.org", "--name", "nightly", *scopes, "--days", "30"
-    )
+    named = ("ann@example.org", "--name", "nightly", "--days", "30")
+    added = await portal(environ, "tokens", "add", *named, *scopes)
     assert added.code == 0, added.err
     assert "shown this once" in added.err
-    token = added.out.strip()
-    assert re.fullmatch(r"portal_[\w-]{43}", token)
-    assert (await program(app, token).post("/api/videos/presign", **PRESIGN)).status_code == 200
+    sender = program(app, added.out.strip())
+    assert (await sender.post("/api/videos/presign", **PRESIGN)).status_code == 200
 
-    listed = await portal(environ, "tokens", "list")
-    heads, row = (re.split(r"  +", line) for line in listed.out.splitlines())
+    heads, row = await table(environ, "tokens", "list")
     assert heads == ["ID", "ACCOUNT", "NAME", "SCOPES", "MADE", "USED", "EXPIRES"]
     assert row[1:4] == ["ann@example.org", "nightly", "videos:read, videos:write"]
     assert row[6] == "in 30 d"
     [found] = (await document(environ, "tokens", "list"))["tokens"]
-    assert found["id"] == row[0]
     assert set(found) == {*("id", "email", "name", "scopes", "created_at", "expires_at", "used_at")}
 
-    revoked = await portal(environ, "tokens", "revoke", row[0])
-    assert (revoked.code, revoked.out) == (0, f"{row[0]} is revoked.\n")
-    assert (await program(app, token).post("/api/videos/presign", **PRESIGN)).status_code == 401
+    revoked = await portal(environ, "tokens", "revoke", found["id"])
+    assert (revoked.code, revoked.out) == (0, f"{found['id']} is revoked.\n")
+    assert (await sender.post("/api/videos/presign", **PRESIGN)).status_code == 401
     assert not await ApiToken.exists()
 
 
-@pytest.fixture
-async def closed(web: LivePortal, config: Config) -> LivePortal:
-    """A running portal without a worker, whose only account is an owner's."""
-    async with open_database(config):
-        await make_account("ann")
-    return web
-
-
-async def token(config: Config, *scopes: Scope) -> str:
-    async with open_database(config):
-        return await token_of(await people.get("ann@example.org"), scopes)
+async def test_audit_prints_what_commands_did_limited_in_words_and_by_time(
+    environ: dict[str, str],
+) -> None:
+    """More lines than are read at once."""
+    await add_lines(environ["DATABASE_URL"], 600)
+    aged = "UPDATE audit_events SET at = '2024-05-01T12:00:00Z'"
+    await run_sql(environ["DATABASE_URL"], aged)
+    assert (await portal(environ, *ADD_OWNER)).code == 0
+    heads, newest, before, *rest = await table(environ, "audit")
+    assert heads == ["WHEN", "WHO", "FROM", "WHAT", "OBJECT", "MORE"]
+    assert newest[1:5] == ["command", "-", "account.link_made", "ann@example.org"]
+    assert before[3:] == ["account.added", "ann@example.org", "role: owner"]
+    assert len(rest) == 48
+    assert len(await table(environ, "audit", "--limit", "3")) == 4
+    for since, count in (("2024-05-01", 602), ("2024-05-01T12:00:01", 2)):
+        ended = await portal(environ, "audit", "--json", "--since", since)
+        found = [json.loads(line) for line in ended.out.splitlines()]
+        assert len(found) == count
+        assert [it["action"] for it in found[-2:]] == ["account.added", "account.link_made"]
+    wrong = await portal(environ, "audit", "--since", "yesterday")
+    assert wrong.code == 2
+    assert "--since" in wrong.err
 
 
 async def test_publish_with_a_token_publishes_on_a_closed_portal(
-    closed: LivePortal, config: Config, short_video: Path
+    web: LivePortal, config: Config, short_video: Path
 ) -> None:
-    environ = {"PORTAL_URL": closed.base_url}
-    publish = ("publish", str(short_video), *TO_PUBLISH)
-
-    refused = await portal(environ, *publish)
-    assert "--token or in PORTAL_TOKEN" in told(refused)
-    secret = await token(config, Scope.WRITE)
-    by_variable = await portal({**environ, "PORTAL_TOKEN": f"{secret}\n"}, *publish)
-    by_option = await portal(environ, *publish, "--token", secret)
-
-    for ended in (by_variable, by_option):
-        assert ended.code == 0, ended.err
-        assert secret not in ended.out + ended.err
+    """By a variable and by an option; waiting takes another scope."""
     async with open_database(config):
-        ann = await people.get("ann@example.org")
-        owners = [video.owner_id for video in await Video.all()]
-    assert owners == [ann.id, ann.id]
-
-
-async def test_publish_tells_what_to_do_about_a_token(
-    closed: LivePortal, config: Config, short_video: Path
-) -> None:
-    environ = {"PORTAL_URL": closed.base_url}
+        ann = await make_account("ann")
+        secret = await token_of(ann, [Scope.WRITE])
+        reading = await token_of(ann, [Scope.READ])
+    environ = {"PORTAL_URL": web.base_url}
     publish = ("publish", str(short_video), "--category", "1")
-    mistyped = await portal({**environ, "PORTAL_TOKEN": "portal_mistyped"}, *publish)
-    assert "mistyped, revoked or expired. Make a new one" in told(mistyped)
-    secret = await token(config, Scope.READ)
-    lacking = await portal({**environ, "PORTAL_TOKEN": secret}, *publish)
-    assert "lacks the scope videos:write. Make one that has it." in told(lacking)
-    # To wait is to read.
-    secret = await token(config, Scope.WRITE)
-    lacking = await portal({**environ, "PORTAL_TOKEN": secret}, *publish)
-    assert lacking.code == 1
-    assert "lacks the scope videos:read" in lacking.err.splitlines()[-1]
+    for given, words in (
+        ({}, "--token or in PORTAL_TOKEN"),
+        ({"PORTAL_TOKEN": "portal_mistyped"}, "mistyped, revoked or expired. Make a new one"),
+        ({"PORTAL_TOKEN": reading}, "lacks the scope videos:write. Make one that has it."),
+    ):
+        assert words in told(await portal({**environ, **given}, *publish))
+    waits = await portal({**environ, "PORTAL_TOKEN": f"{secret}\n"}, *publish)
+    assert waits.code == 1
+    assert "lacks the scope videos:read" in waits.err.splitlines()[-1]
+    by_option = await portal(environ, *publish, "--no-wait", "--token", secret)
+    assert by_option.code == 0, by_option.err
+    assert secret not in by_option.out + by_option.err + waits.out + waits.err
+    async with open_database(config):
+        assert [video.owner_id for video in await Video.all()] == [ann.id, ann.id]
