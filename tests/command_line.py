@@ -1,10 +1,17 @@
-"""The `portal` command, run as a process of its own."""
+"""Commands and other programs, run to their end."""
 
 import asyncio
+import logging
 import os
 import subprocess
 import sys
+from contextvars import Context
 from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from click.testing import CliRunner, Result
+
+from portal.cli.main import main
 
 
 async def run_program(*argv: str, timeout_s: float = 120, **options: Any) -> tuple[int, str, str]:
@@ -35,18 +42,23 @@ class Ended(NamedTuple):
 
 
 async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> Ended:
-    """Run the `portal` command to its end, which is never an exception that nobody caught."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "portal", *arguments),
-        env={"PATH": os.environ["PATH"], **environ},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(120):
-        out, err = await process.communicate(typed.encode())
-    assert b"Traceback" not in out + err
-    return Ended(process.returncode or 0, out.decode(), err.decode())
+    """Run the `portal` command in this process, in a thread with a loop and database of its own.
+
+    That takes a tenth of the time of a process. No command ends by an exception of ours.
+    """
+
+    def invoke() -> Result:
+        return CliRunner().invoke(main, arguments, input=typed)
+
+    with patch.dict(os.environ, environ), patch("tortoise.context.set_global_context"):
+        try:
+            ended = await asyncio.to_thread(Context().run, invoke)
+        finally:
+            # Commands keep back what libraries log.
+            logging.disable(logging.NOTSET)
+    if ended.exception and not isinstance(ended.exception, SystemExit):
+        raise ended.exception
+    return Ended(ended.exit_code, ended.stdout, ended.stderr)
 
 
 def loaded_by(code: str) -> set[str]:

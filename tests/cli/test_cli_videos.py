@@ -4,7 +4,6 @@ import json
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from aged_videos import ended_attempt
 from api_client import Client, published, run_sql
 from command_line import portal
@@ -98,14 +97,12 @@ async def test_delete_asks_first(client: Client, environ: dict[str, str]) -> Non
     assert await Deletion.exists(video_id=video.id)
 
 
-@pytest.mark.parametrize("command", ["show", "retry", "delete"])
-@pytest.mark.slow
-async def test_unknown_ids_are_named(client: Client, environ: dict[str, str], command: str) -> None:
-    more = ("--yes",) if command == "delete" else ()
-    unknown = "nonsense" if command == "show" else str(uuid4())
-    code, _, err = await portal(environ, "videos", command, unknown, *more)
-    assert code == 1
-    assert "There is no video with this id" in err
+async def test_unknown_ids_are_named(client: Client, environ: dict[str, str]) -> None:
+    unknown = str(uuid4())
+    for arguments in (("show", "nonsense"), ("retry", unknown), ("delete", unknown, "--yes")):
+        code, _, err = await portal(environ, "videos", *arguments)
+        assert code == 1
+        assert "There is no video with this id" in err
 
 
 async def test_queue_shows_waiting_stalled_and_leases(
