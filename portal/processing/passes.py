@@ -212,7 +212,7 @@ class Pass:
             detail = f"{expected_s:.0f} s are expected"
             raise limits.rejection(RejectCode.TOO_MUCH_WORK, detail)
         wanted = plan.first_pass(cautious=self.attempt.is_cautious)
-        if plan.needs_encoder(wanted) and not may_encode:
+        if plan.encode_s(wanted) > 0 and not may_encode:
             return EncoderNeeded(plan, self.tools.pace.ratio * plan.encode_s(wanted))
         await renditions.plan(self.attempt, plan, wanted=wanted)
         return await EncodingRun(

@@ -28,9 +28,10 @@ class _Copy:
         self._container = container
         self._folder = Path(request["folder"])
         self._position_s = 0.0
-        self._stream = container.streams[request["video"]["index"]]
-        self._video = VideoCopy(self._stream, self._rendition(request["video"]))
-        self._audio = {track["name"]: self._audio_copy(track) for track in request["audio"]}
+        (name, index), *audio = request["tracks"].items()
+        self._stream = container.streams[index]
+        self._video = VideoCopy(self._stream, self._rendition(name))
+        self._audio = {name: self._audio_copy(name, index) for name, index in audio}
 
     def run(self) -> dict[str, Any]:
         """Copy all of it. Raises Undeliverable, NotWritten, or what reading fails with."""
@@ -65,12 +66,12 @@ class _Copy:
         for track in self._audio.values():
             track.end_video()
 
-    def _audio_copy(self, track: dict[str, Any]) -> AudioCopy:
-        stream = self._container.streams[track["index"]]
-        return AudioCopy(stream, self._rendition(track), packet_count=_packet_count(stream))
+    def _audio_copy(self, name: str, index: int) -> AudioCopy:
+        stream = self._container.streams[index]
+        return AudioCopy(stream, self._rendition(name), packet_count=_packet_count(stream))
 
-    def _rendition(self, track: dict[str, Any]) -> Rendition:
-        return Rendition(self._folder / track["name"], self._tell)
+    def _rendition(self, name: str) -> Rendition:
+        return Rendition(self._folder / name, self._tell)
 
     def _tell(self, at_s: float) -> None:
         if at_s > self._position_s:
@@ -99,7 +100,7 @@ def _remux(request: dict[str, Any]) -> dict[str, Any]:
     except Undeliverable as exc:
         return {"error": "undeliverable", "reason": exc.reason, "detail": exc.detail}
     except NotWritten as exc:
-        return _fail("not_written", exc, errno=exc.cause.errno)
+        return _fail("not_written", exc, errno=exc.errno)
     except MemoryError as exc:
         return _fail("out_of_memory", exc)
     except UNREACHABLE as exc:

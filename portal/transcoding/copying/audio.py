@@ -22,12 +22,7 @@ _MAX_PRIMING_SAMPLES = 4 * _FRAME_SAMPLES
 # Players wait for sound that begins later; encoded sound begins with silence instead.
 _MAX_LATE_S = 1.0
 _MAX_TICK_SAMPLES = 256
-# ISO/IEC 14496-3, 1.6.2.1: 5 bits of object type, 4 of sampling rate, 4 of channels, then the
-# length of frames, two flags, and, if it is there, the extension that tells of SBR.
-_AAC_LC = 2
-_SAMPLE_RATES_HZ = {3: 48_000, 4: 44_100}
-_CHANNELS = (1, 2)
-_SYNC_EXTENSION, _HAS_SBR = 0x2B7, 0x80
+_SAMPLE_RATES_HZ = (44_100, 48_000)
 
 
 class AudioCopy:
@@ -42,10 +37,14 @@ class AudioCopy:
         self._stream = stream
         self._rendition = rendition
         self._missing = packet_count
-        self._rate_hz = _sample_rate_hz(stream.codec_context.extradata) or 0
+        self._rate_hz: int = stream.sample_rate
         self._samples_per_tick: Fraction = stream.time_base * self._rate_hz
-        is_aac = stream.codec_context.name == "aac" and self._rate_hz > 0
-        is_deliverable = is_aac and self._samples_per_tick <= _MAX_TICK_SAMPLES
+        is_deliverable = (
+            (stream.codec_context.name, stream.codec_context.profile) == ("aac", "LC")
+            and stream.channels in (1, 2)
+            and self._rate_hz in _SAMPLE_RATES_HZ
+            and self._samples_per_tick <= _MAX_TICK_SAMPLES
+        )
         self.dropped = None if is_deliverable else "codec"
         self._tolerance = math.ceil(self._samples_per_tick) + _MAX_GAP_SAMPLES
         self._waiting: list[Sample] = []
@@ -130,15 +129,3 @@ class AudioCopy:
         samples = self._waiting[:place]
         del self._waiting[:place]
         self._rendition.add(samples, until=end + self._priming, end_s=end / self._rate_hz)
-
-
-def _sample_rate_hz(config: bytes | None) -> int | None:
-    """The rate of AAC-LC in one or two channels, by its AudioSpecificConfig; None of any other."""
-    if not config or len(config) < 2:
-        return None
-    head = int.from_bytes(config[:2])
-    kind, rate, channels, rest = head >> 11, head >> 7 & 0xF, head >> 3 & 0xF, head & 7
-    extension = int.from_bytes(config[2:5].ljust(3, b"\0"))
-    has_sbr = extension >> 13 == _SYNC_EXTENSION and extension & _HAS_SBR
-    is_plain = kind == _AAC_LC and channels in _CHANNELS and not rest and not has_sbr
-    return _SAMPLE_RATES_HZ.get(rate) if is_plain else None

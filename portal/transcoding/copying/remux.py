@@ -8,9 +8,9 @@ import signal
 import sys
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import Process
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,14 +37,6 @@ OnCopied = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrackCopy:
-    """A track of the source, and the name of the rendition that it becomes."""
-
-    index: int
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RemuxReport:
     """What was copied of the video, and why the sound of which names could not be.
 
@@ -68,8 +60,7 @@ class _Answer:
 async def remux(
     source_url: str,
     *,
-    video: TrackCopy,
-    audio: Sequence[TrackCopy],
+    tracks: Mapping[str, int],
     work_dir: Path,
     on_progress: OnCopied,
     paused: asyncio.Event,
@@ -78,17 +69,17 @@ async def remux(
 ) -> RemuxReport:
     """Write init segments, segments and playlists into a folder of each name in `work_dir`.
 
-    While `paused` is set the child stands still. Raises CopyUndeliverable, TranscodeFailed when
-    the source can't be reached, it takes too long or memory is short, and OSError when nothing can
-    be written.
+    `tracks` are the indexes of the source's streams by the names of the renditions that they
+    become, the video first. While `paused` is set the child stands still. Raises
+    CopyUndeliverable, TranscodeFailed when the source can't be reached, it takes too long or
+    memory is short, and OSError when nothing can be written.
     """
     address, protocols = source_address(source_url)
     request = {
         "source": address,
         "options": reading_options(protocols),
         "folder": str(work_dir),
-        "video": asdict(video),
-        "audio": [asdict(track) for track in audio],
+        "tracks": tracks,
     }
     limits = child.Limits(
         nice=0,

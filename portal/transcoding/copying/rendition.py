@@ -44,12 +44,8 @@ class Undeliverable(Exception):
         super().__init__(f"{reason}: {detail}")
 
 
-class NotWritten(Exception):
-    """A file could not be written, for which `cause` is the reason."""
-
-    def __init__(self, cause: OSError) -> None:
-        self.cause = cause
-        super().__init__(str(cause))
+class NotWritten(OSError):
+    """A file could not be written."""
 
 
 class Rendition:
@@ -93,7 +89,7 @@ class Rendition:
                 file.writelines(content)
             temporary.rename(path)
         except OSError as exc:
-            raise NotWritten(exc) from exc
+            raise NotWritten(exc.errno, exc.strerror) from exc
 
 
 class Sample(NamedTuple):

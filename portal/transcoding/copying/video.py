@@ -8,14 +8,8 @@ import av
 
 from portal.transcoding.copying.rendition import Rendition, Sample, Undeliverable, init_segment
 from portal.transcoding.packaging.cmaf import time_scale
+from portal.transcoding.probing import source
 from portal.transcoding.probing.cuts import MAX_GOP_S, Cutter
-from portal.transcoding.probing.source import (
-    IDR,
-    PARAMETER_SETS,
-    SLICES,
-    nal_units,
-    read_configuration,
-)
 
 # What the package reads and writes elsewhere, and what every encoder writes.
 _NAL_LENGTH_BYTES = 4
@@ -31,7 +25,7 @@ class VideoCopy:
     """
 
     def __init__(self, stream: Any, rendition: Rendition) -> None:
-        configuration = read_configuration(stream.codec_context.extradata)
+        configuration = source.read_configuration(stream.codec_context.extradata)
         if stream.codec_context.name != "h264" or configuration is None:
             raise Undeliverable("codec", "no H.264 with its parameter sets up front")
         if configuration.length_size != _NAL_LENGTH_BYTES or stream.time_base.numerator != 1:
@@ -68,7 +62,14 @@ class VideoCopy:
         self._duration = packet.duration or decode_at - self._decode_at
         self._decode_at, self._last_at = decode_at, max(self._last_at, shown_at)
         self.frame_count += 1
-        return self._cut(shown_at) if is_key else []
+        if not is_key:
+            return []
+        self._key_at = shown_at
+        self._keys[shown_at] = self.frame_count - 1
+        cuts = self._cutter.push(shown_at)
+        for cut in cuts:
+            self._write(cut)
+        return cuts
 
     def finish(self) -> None:
         """Write what is left. The last frame lasts as long as the source says."""
@@ -98,13 +99,13 @@ class VideoCopy:
             raise self._odd("parameter_sets", "another sample entry")
         has_idr, has_other = False, False
         try:
-            for kind, begin, end in nal_units(data, _NAL_LENGTH_BYTES):
-                if kind in SLICES:
-                    has_idr |= kind == IDR
-                    has_other |= kind != IDR
+            for kind, begin, end in source.nal_units(data, _NAL_LENGTH_BYTES):
+                if kind in source.SLICES:
+                    has_idr |= kind == source.IDR
+                    has_other |= kind != source.IDR
                     if data.find(_HOLE, begin, end) >= 0:
                         raise self._odd("damaged", "a hole")
-                elif kind in PARAMETER_SETS and data[begin:end] not in self._parameter_sets:
+                elif kind in source.PARAMETER_SETS and data[begin:end] not in self._parameter_sets:
                     raise self._odd("parameter_sets", "it brings others")
         except ValueError as exc:
             raise self._odd("damaged", str(exc)) from exc
@@ -132,15 +133,6 @@ class VideoCopy:
     def _check_gop(self, shown_at: int) -> None:
         if shown_at - self._key_at > MAX_GOP_S * self.ticks_per_s:
             raise self._odd("long_gop", "too long after the latest IDR picture")
-
-    def _cut(self, key_at: int) -> list[int]:
-        """Write the segments that are certain now that this IDR picture came last."""
-        self._key_at = key_at
-        self._keys[key_at] = self.frame_count - 1
-        cuts = self._cutter.push(key_at)
-        for cut in cuts:
-            self._write(cut)
-        return cuts
 
     def _write(self, cut: int) -> None:
         """Write the segment that ends before the IDR picture which is shown at `cut`."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from portal.concurrency import task_group
 from portal.telemetry.tracing import span
-from portal.transcoding.copying.remux import TrackCopy, remux
+from portal.transcoding.copying.remux import remux
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.continuation import (
     MadeRendition,
@@ -189,13 +189,12 @@ class _Pass:
         rung = next((rung for rung in self.rungs if rung.copied), None)
         if rung is None:
             return {}
-        video = TrackCopy(index=self.probe.video.index, name=rung.name)
-        audio = [TrackCopy(index=it.index, name=it.name) for it in self.plan.audio if it.copied]
-        names = [track.name for track in (video, *audio)]
+        tracks = {rung.name: self.probe.video.index}
+        tracks |= {it.name: it.index for it in self.plan.audio if it.copied}
         self.progress.next_run(ends_at=1.0 if len(self.rungs) == 1 else _COPY_SHARE)
-        with span("copy", renditions=" ".join(names)):
-            copied = await self.upload.during(lambda: self._remux(video, audio), names)
-        for name in names:
+        with span("copy", renditions=" ".join(tracks)):
+            copied = await self.upload.during(lambda: self._remux(tracks), tracks)
+        for name in tracks:
             if name not in copied:
                 await self.upload.discard(name)
         playlists = await read_playlists(self.upload, copied)
@@ -203,18 +202,17 @@ class _Pass:
         check_copy([self.upload.facts[f"{rung.name}/{it.uri}"] for it in segments], self.probe)
         return playlists
 
-    async def _remux(self, video: TrackCopy, audio: Sequence[TrackCopy]) -> list[str]:
+    async def _remux(self, tracks: Mapping[str, int]) -> list[str]:
         """Copy, and check that while the last segments are uploaded; answers what was copied."""
         report = await remux(
             self.source_url,
-            video=video,
-            audio=audio,
+            tracks=tracks,
             work_dir=self.upload.work_dir,
             on_progress=self.progress.encoded,
             paused=self.upload.paused,
             timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
         )
-        copied = [track.name for track in (video, *audio) if track.name not in report.dropped]
+        copied = [name for name in tracks if name not in report.dropped]
         try:
             await self._check_decoding(copied)
         except TranscodeFailed as exc:

@@ -4,7 +4,6 @@ Limits: one track and one movie fragment to a segment, as the HLS muxer writes t
 """
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import add
@@ -102,19 +101,14 @@ def _read_run(segment: bytes) -> "_Run":
 
 def _box(data: bytes, kind: bytes, start: int, end: int) -> tuple[int, int]:
     """Where the content of the first box of this kind begins and ends."""
-    for found, content_at, content_end in _boxes(data, start, end):
-        if found == kind:
-            return content_at, content_end
-    raise SegmentError(f"no {kind.decode()} box")
-
-
-def _boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    while start + 8 <= end:
-        size_bytes, kind = struct.unpack_from(">I4s", data, start)
-        if size_bytes < 8:
+    while start + _BOX_HEADER_BYTES <= end:
+        size_bytes, found = struct.unpack_from(">I4s", data, start)
+        if size_bytes < _BOX_HEADER_BYTES:
             raise SegmentError("a box of an impossible size")
-        yield kind, start + 8, start + size_bytes
+        if found == kind:
+            return start + _BOX_HEADER_BYTES, start + size_bytes
         start += size_bytes
+    raise SegmentError(f"no {kind.decode()} box")
 
 
 def _defaults(data: bytes, at: int) -> tuple[int, int]:

@@ -50,12 +50,12 @@ def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
 
 def webvtt(cues: Iterable[Cue], *, header: Sequence[str] = (_HEADER,)) -> str:
     """Write a file."""
-    return "\n".join(["\n".join(header) + "\n", *map(_block, cues)])
-
-
-def _block(cue: Cue) -> str:
-    identifier = f"{cue.identifier}\n" if cue.identifier else ""
-    return f"{identifier}{_clock(cue.start_s)} --> {_clock(cue.end_s)}\n{cue.text}\n"
+    blocks = ["\n".join(header) + "\n"]
+    for cue in cues:
+        identifier = f"{cue.identifier}\n" if cue.identifier else ""
+        times = f"{_clock(cue.start_s)} --> {_clock(cue.end_s)}"
+        blocks.append(f"{identifier}{times}\n{cue.text}\n")
+    return "\n".join(blocks)
 
 
 def segment_webvtt(cues: Sequence[Cue], *, duration_s: float) -> Iterator[tuple[float, str]]:

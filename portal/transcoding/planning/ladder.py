@@ -167,10 +167,6 @@ class Plan:
         """How long all renditions are expected to take, made in one pass."""
         return self.encode_s([rung.name for rung in self.video])
 
-    def needs_encoder(self, names: Collection[str]) -> bool:
-        """Whether a pass that makes these video renditions does more than copy."""
-        return any(not rung.copied for rung in self.video if rung.name in names)
-
     def encode_s(self, names: Collection[str]) -> float:
         """How long a pass that makes these video renditions is expected to encode; 0 for copies."""
         encoded = [rung for rung in self.video if rung.name in names and not rung.copied]

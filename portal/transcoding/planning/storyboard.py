@@ -74,21 +74,14 @@ class Storyboard:
         """
         middles_s = ((before + after) / 2 for before, after in pairwise(times_s))
         bounds_s = pairwise([0.0, *middles_s, duration_s])
-        return webvtt(
-            Cue(
-                start_s=start_s,
-                end_s=end_s,
-                text=self._address(number),
-                identifier=f"{at_s:.6f}",
-            )
-            for number, (at_s, (start_s, end_s)) in enumerate(zip(times_s, bounds_s, strict=True))
-        )
-
-    def _address(self, number: int) -> str:
-        sprite, place = divmod(number, TILES)
-        row, column = divmod(place, _COLUMNS)
-        x, y = column * self.width, row * self.height
-        return f"{SPRITE_PATTERN % sprite}#xywh={x},{y},{self.width},{self.height}"
+        cues = []
+        for number, (at_s, (start_s, end_s)) in enumerate(zip(times_s, bounds_s, strict=True)):
+            sprite, place = divmod(number, TILES)
+            row, column = divmod(place, _COLUMNS)
+            area = f"{column * self.width},{row * self.height},{self.width},{self.height}"
+            text = f"{SPRITE_PATTERN % sprite}#xywh={area}"
+            cues.append(Cue(start_s=start_s, end_s=end_s, text=text, identifier=f"{at_s:.6f}"))
+        return webvtt(cues)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

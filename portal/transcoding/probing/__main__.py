@@ -27,8 +27,6 @@ from portal.transcoding.probing import boxes, sample_index, source
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
 _MAX_PACKETS = 600
-# Interleaved tracks show their first packet early.
-_MAX_ENCRYPTION_PACKETS = 50
 _PADDED = 1.25
 _SIZE_COMPLAINT = "Picture size"
 _MAX_AUDIO_TRACKS = 8
@@ -46,15 +44,6 @@ _FULL_TURN = 360
 
 def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
     return {"error": kind, "detail": f"{type(exc).__name__}: {exc}" if exc else ""}
-
-
-def _shows_encryption(container: InputContainer) -> bool:
-    """Whether one of the first video or audio packets says that it is encrypted."""
-    media = [*container.streams.video, *container.streams.audio]
-    with contextlib.suppress(av.FFmpegError):
-        first = itertools.islice(source.packets(container, media), _MAX_ENCRYPTION_PACKETS)
-        return any(packet.has_sidedata("encryption_info") for packet in first)
-    return False
 
 
 def _first_frame(
@@ -93,12 +82,12 @@ def _examine(
 ) -> dict[str, Any]:
     if not container.streams:
         return _fail("truncated" if outline.is_index_cut else "not_a_video")
-    if _shows_encryption(container):
-        return _fail("encrypted")
-    videos = _video_streams(container)
+    # Cover art is a video stream, too.
+    still = Disposition.attached_pic | Disposition.timed_thumbnails
+    videos = [it for it in container.streams.video if not it.disposition & still]
     if not videos:
         return _fail("no_video_track")
-    stream = videos[0]
+    stream: av.VideoStream = _default_first(videos)[0]
     context = stream.codec_context
     if context is None:
         return _fail("unsupported_codec")
@@ -175,14 +164,6 @@ def main() -> None:
     elif answer.get("error") == "damaged" and any(_SIZE_COMPLAINT in it[2] for it in complaints):
         answer["error"] = "too_large"
     json.dump(answer, sys.stdout)
-
-
-def _video_streams(container: InputContainer) -> list[av.VideoStream]:
-    """The default one first, without cover art, which is a video stream too."""
-    still = Disposition.attached_pic | Disposition.timed_thumbnails
-    return _default_first(
-        stream for stream in container.streams.video if not stream.disposition & still
-    )
 
 
 def _video(stream: av.VideoStream, frame: av.VideoFrame) -> dict[str, Any]:

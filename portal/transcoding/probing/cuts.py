@@ -37,23 +37,14 @@ class Cutter:
             return []
         self._ends.append(key)
         certain = []
-        while (end := _segment_end(self.start, self._ends, self.ticks_per_s)) is not None:
-            certain.append(end)
-            self.start = end
-            shortest = end + _SHORTEST_S * self.ticks_per_s
+        # All possible ends but the last are less than `SEGMENT_S` after the start.
+        while self._ends and self._ends[-1] - self.start >= SEGMENT_S * self.ticks_per_s:
+            is_late = self._ends[-1] - self.start > _LATE_S * self.ticks_per_s
+            self.start = self._ends[-2 if is_late and len(self._ends) > 1 else -1]
+            certain.append(self.start)
+            shortest = self.start + _SHORTEST_S * self.ticks_per_s
             self._ends = [each for each in self._ends if each >= shortest]
         return certain
-
-
-def _segment_end(start: int, ends: Sequence[int], ticks_per_s: int) -> int | None:
-    """Where a segment ends that could end at these times so far; None while that is not known.
-
-    All but the last are less than `SEGMENT_S` after the start.
-    """
-    if not ends or ends[-1] - start < SEGMENT_S * ticks_per_s:
-        return None
-    is_late = ends[-1] - start > _LATE_S * ticks_per_s
-    return ends[-2] if is_late and len(ends) > 1 else ends[-1]
 
 
 def peak_bitrate_bps(

@@ -8,7 +8,6 @@ import json
 import math
 import sys
 from asyncio import timeout
-from asyncio.subprocess import Process
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,15 +130,11 @@ async def examine(
         raise TranscodeFailed(FailCode.PROBE_FAILED, detail="probe timed out") from None
     finally:
         await stop(process)
-    return _answer(process, stdout=stdout, stderr=stderr)
-
-
-def _answer(process: Process, *, stdout: bytes, stderr: bytes) -> str:
-    if process.returncode == 0:
+    returncode = process.returncode or 0
+    if returncode == 0:
         return stdout.decode()
     tail = stderr.decode(errors="replace")[-_STDERR_TAIL_CHARS:]
-    detail = f"probe ended with {process.returncode}: {tail}"
-    returncode = process.returncode or 0
+    detail = f"probe ended with {returncode}: {tail}"
     if returncode < 0 and not was_ended_from_outside(returncode):
         # The file crashed the parser or ran into a limit, and it will do so again.
         raise SourceRejected(RejectCode.DAMAGED, detail=detail)

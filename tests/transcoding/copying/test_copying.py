@@ -16,7 +16,7 @@ from media_recipes import MakeMedia, with_late
 from published import frames, joined, playlist
 from serving import Hanging, Serve, begin_range, cut
 
-from portal.transcoding.copying.remux import RemuxReport, TrackCopy, remux
+from portal.transcoding.copying.remux import RemuxReport, remux
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 
 VIDEO, SOUND = "video", "audio"
@@ -46,13 +46,12 @@ async def ignore(copied_s: float) -> None:
 async def copy(source: Path, folder: Path, *, address: str = "", **how: Any) -> Copied:
     """Copy the first picture and the first sound."""
     with open_media(source) as container:
-        tracks = (*container.streams.video[:1], *container.streams.audio[:1])
-        picture, *sounds = (track.index for track in tracks)
+        tracks = {VIDEO: container.streams.video[0].index}
+        tracks |= {SOUND: track.index for track in container.streams.audio[:1]}
     defaults = {"on_progress": ignore, "paused": asyncio.Event(), "timeout_s": 60}
     report = await remux(
         address or str(source),
-        video=TrackCopy(index=picture, name=VIDEO),
-        audio=[TrackCopy(index=sound, name=SOUND) for sound in sounds],
+        tracks=tracks,
         work_dir=folder,
         **{**defaults, **how},
     )
