@@ -47,7 +47,8 @@ async def copy(source: Path, folder: Path, *, address: str = "", **how: Any) -> 
     """Copy the first picture and the first sound."""
     with open_media(source) as container:
         tracks = {VIDEO: container.streams.video[0].index}
-        tracks |= {SOUND: track.index for track in container.streams.audio[:1]}
+        if sounds := container.streams.audio:
+            tracks[SOUND] = sounds[0].index
     defaults = {"on_progress": ignore, "paused": asyncio.Event(), "timeout_s": 60}
     report = await remux(
         address or str(source),
