@@ -1,4 +1,4 @@
-"""Whose turn it is in the queue, and that people are told the truth about it."""
+"""Whose turn it is in the queue, when a pass gives way, and that people are told the truth."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from api_client import run_sql
 from page_rows import READY, make_row
 
 from portal.database.connection import transaction
@@ -23,6 +24,7 @@ from portal.queue.enqueue import (
     encode_priority,
     look_priority,
 )
+from portal.queue.rows import is_overtaken
 from portal.videos.progress import fetch_progress
 from portal.web.composition import WebContext
 
@@ -122,3 +124,41 @@ async def test_place_in_the_queue_is_the_true_one(seed: int, queue: WebContext) 
         for place in sorted(places):
             assert await next_video(queue, name) == places[place], f"place {place} of seed {seed}"
     assert sum(map(len, told.values())) == len(videos)
+
+
+JOB = """
+INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, args, status,
+                                scheduled_at)
+VALUES ({id}, 'transcode', 'portal:{task}', {priority}, 'video:{lock}', '{{}}', '{status}', {at});
+"""
+FIRST, LATER = -1000, -1_000_001_000
+
+
+def job(id: int, task: str, priority: int, status: str, *, lock: int = 0, at: str = "NULL") -> str:
+    return JOB.format(id=id, task=task, priority=priority, status=status, lock=lock or id, at=at)
+
+
+COMPLETION = job(1, "complete", LATER, "doing")
+WAITING = job(9, "encode", FIRST, "todo")
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        (COMPLETION + WAITING, True),
+        (COMPLETION, False),
+        (COMPLETION + job(9, "complete", LATER + 10, "todo"), False),
+        (COMPLETION + job(9, "encode", FIRST, "todo", at="now() + interval '1 minute'"), False),
+        (COMPLETION + job(9, "encode", FIRST, "todo", lock=1), False),
+        (job(1, "encode", FIRST, "doing") + job(9, "encode", FIRST - 1, "todo"), False),
+        (job(1, "encode", FIRST - 1, "doing") + WAITING, True),
+        # Of several that run, the one that is due last ends.
+        (COMPLETION + job(2, "complete", LATER - 5, "doing") + WAITING, False),
+        (COMPLETION + job(2, "complete", LATER + 5, "doing") + WAITING, True),
+    ],
+)
+async def test_only_what_is_due_before_and_has_no_other_slot_overtakes(
+    resources: WebContext, jobs: str, *, expected: bool
+) -> None:
+    await run_sql(resources.config.database_url, jobs)
+    assert await is_overtaken(1) is expected
