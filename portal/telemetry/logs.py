@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from time import monotonic
 from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
@@ -20,7 +19,6 @@ _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # 
 
 TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 JSON_FIELDS = ("timestamp", "levelname", "name", "message")
-TALLY_INTERVAL_S = 10.0
 # Their own info lines say what ours say already, or carry no ids.
 QUIET = ("procrastinate", "hypercorn.error", "aiobotocore", "botocore", "tortoise", "psycopg.pool")
 
@@ -87,27 +85,6 @@ def visible(text: str) -> str:
 def indented(text: str) -> str:
     """Several lines, none of which begins as a record does."""
     return "\n".join(f"    {visible(line)}" for line in text.split("\n"))
-
-
-class Tally:
-    """Counts what may happen thousands of times a second; logs the count every ten seconds."""
-
-    def __init__(self, logger: logging.Logger, words: str, *, action: str) -> None:
-        self._logger = logger
-        self._words = words
-        self._action = action
-        self._count = 0
-        self._said_at = -TALLY_INTERVAL_S
-
-    def add(self, cause: Exception | None = None) -> None:
-        """Count one more; the first is logged at once."""
-        self._count += 1
-        now = monotonic()
-        if now - self._said_at >= TALLY_INTERVAL_S:
-            extra = {"action": self._action, "count": self._count}
-            words = f"{self._words} ({cause!r})" if cause else self._words
-            self._logger.warning("%s: %d", words, self._count, extra=extra)
-            self._said_at, self._count = now, 0
 
 
 def _add_context(record: logging.LogRecord) -> bool:

@@ -24,7 +24,6 @@ from portal.database.models import Outcome, VideoStatus
 from portal.errors import NotFound, StorageDenied
 from portal.processing.attempts import DURATION_BOUNDS_S
 from portal.queue.enqueue import QUEUES
-from portal.telemetry.logs import Tally
 from portal.telemetry.metrics import process_registry
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
@@ -37,7 +36,8 @@ Rows = Sequence[Row]
 
 CHECK_TIMEOUT_S = 3
 NEEDED = ("database", "storage")
-_unreachable = {part: Tally(logger, f"{part} is not reachable", action="readyz") for part in NEEDED}
+# As last seen by this process, so that only changes are logged.
+_states = dict.fromkeys(NEEDED, "ok")
 FIGURES_MAX_AGE_S = 5.0
 FIGURES_TIMEOUT_S = 3.0
 JOB_STATES = ("waiting", "scheduled", "running")
@@ -87,13 +87,16 @@ def _failing_processes(file: Path | None) -> list[str]:
 
 
 async def _state(part: str, check: Awaitable[object]) -> str:
+    state = "ok"
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check
     except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
-        _unreachable[part].add(exc)
-        return "denied" if isinstance(exc, StorageDenied) else "unreachable"
-    return "ok"
+        state = "denied" if isinstance(exc, StorageDenied) else "unreachable"
+        if _states[part] != state:
+            logger.warning("The %s is %s: %r", part, state, exc, extra={"action": "readyz"})
+    _states[part] = state
+    return state
 
 
 def _uncached(**members: str) -> Response:
