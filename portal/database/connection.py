@@ -164,7 +164,7 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
         "minsize": 1,
         "maxsize": config.database_pool_size,
         "timeout": CONNECT_TIMEOUT_S,
-        # Tried in vain for this long, a connection is given up and made anew for the next request;
+        # After this long a failing connection is dropped, and made anew for the next request;
         # with a longer limit the pool's growing pauses would outlast an outage by minutes.
         "reconnect_timeout": RECONNECT_TIMEOUT_S,
         # The server's own limit works only as long as the server does.

@@ -129,7 +129,7 @@ class Video(Model):
     `search` and `sort_title` follow from title, description and tags and are written with them by
     `save`, and so by `create`; a query's `update` has to write `search.search_columns` itself.
 
-    What has a `deleted_at` is there for nobody, though its deletion can be undone for a moment
+    A video with `deleted_at` is hidden, and its deletion can be undone for a moment
     (`videos.deletion`). Its processing goes on meanwhile.
     """
 
@@ -343,7 +343,7 @@ class PosterRequest(Model):
         "portal.Video", related_name="poster_request", on_delete=fields.CASCADE
     )
     number = fields.IntField()
-    # None of a picture.
+    # NULL for a picture that was sent.
     time_s: float | None = fields.FloatField(null=True)
     state = fields.CharEnumField(PosterState, max_length=10, default=PosterState.WAITING)
     tries = fields.IntField(default=0)

@@ -27,7 +27,7 @@ from portal.errors import DatabaseUnavailable
 
 # Of the one request that tries whether a database that was away is back.
 TRY_TIMEOUT_S = 2.0
-# A pool that gives out no connection for so long is no busy one: the database is stuck.
+# A pool that gives out no connection for this long isn't busy: the database is stuck.
 STUCK_S = 2.0
 # After which the driver looks up from waiting, as it does by itself.
 WAIT_INTERVAL_S = 0.1

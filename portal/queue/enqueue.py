@@ -76,9 +76,9 @@ POSTER_PRIORITY = 10
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
     """Queue the job that looks into a video's file; returns the job's id.
 
-    Its priority counts from `since`, or from the video's creation. It has a lock of its own, as has
-    a quick storyboard: what it queues for other slots is taken at once, by the news of it, and not
-    at the next poll after this one ended.
+    Its priority counts from `since`, or from the video's creation. Its lock is not the video's, nor
+    is that of a quick storyboard: so a worker takes what they queue as soon as it is notified, and
+    not at a poll after they ended.
     """
     lock = f"look:{video.id}"
     priority = look_priority(video.size_bytes, since=since or video.created_at)
@@ -88,9 +88,9 @@ async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None 
 
 
 async def defer_encode(video: Video, queue: Queue, *, expected_s: float) -> int:
-    """Queue the job that makes a video playable by encoding for so long; returns the job's id.
+    """Queue the job that makes a video playable by encoding; returns the job's id.
 
-    Its priority counts from when the look was asked for.
+    It is expected to take `expected_s`. Its priority counts from when the look was asked for.
     """
     since = await queued_at(video.transcode_job_id) or video.created_at
     priority = encode_priority(expected_s, since=since)
@@ -121,7 +121,7 @@ async def defer_removal(video_id: UUID, queue: Queue) -> int:
 async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
     """Queue the job that cuts a poster; returns the job's id.
 
-    It has a lock of its own: completing a long video's ladder takes hours, and does not mind.
+    Its lock is not the video's: completing a long ladder takes hours, and a poster can't wait.
     """
     lock, priority = f"poster:{video_id}", POSTER_PRIORITY
     return await _defer(

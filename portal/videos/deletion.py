@@ -1,11 +1,11 @@
-"""Deleting a video: at once for good, or so that it can be undone for a moment.
+"""Deleting a video: for good, as the API does, or with an undo window, as the pages do.
 
-People can undo: their video is there for nobody at once (`Video.present`), and once `UNDO_S` have
-passed `maintenance.recovery` has it removed as programs have theirs: its record, and its files by
-a job (see `processing.removal`).
+On the pages a deleted video is hidden immediately (`Video.present`). When its undo window has
+passed, `maintenance.recovery` removes it like an API deletion: the record at once, the files by a
+job (see `processing.removal`).
 
-A file that arrives long after, by an upload address that was still valid, is left to the janitor:
-the row of `Tombstone` has it list storage once more when no address can be valid.
+A file may still arrive later, by an upload address that was valid. It is left to the janitor: the
+`Tombstone` makes it list storage once more when every address has expired.
 """
 
 import logging
@@ -43,10 +43,10 @@ async def delete_video(video_id: UUID, *, queue: Queue) -> None:
 
 
 async def delete_undoably(video_id: UUID) -> None:
-    """Delete a video, which `undo_deletion` can bring back for `UNDO_S`; raises as the other.
+    """Hide a video, which `undo_deletion` can bring back for `UNDO_S`; or `VideoNotFound`.
 
-    It is there for nobody from now on. Its processing goes on, so that undoing is all there is to
-    do; what is left is stopped and removed once the time is over.
+    Its processing goes on, so that there is nothing else to undo. It is stopped and removed when
+    the undo window has passed.
     """
     async with transaction():
         video = await locked_video(video_id)
@@ -97,7 +97,7 @@ async def was_deleted(video_id: UUID) -> bool:
 
 
 def _is_over(video: Video, now: datetime) -> bool:
-    """Whether a video was deleted so long ago that nothing brings it back."""
+    """Whether a video was deleted and is past its undo window."""
     return video.deleted_at is not None and video.deleted_at <= now - timedelta(seconds=UNDO_S)
 
 

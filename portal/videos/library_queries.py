@@ -119,7 +119,7 @@ class LibraryQuery:
     status: VideoStatus | None = None
     tag: str = ""
     sort: Sort = Sort.NEWEST
-    # What they may not see is not there, and what is unlisted is there for its owner.
+    # Limited to what they may see; unlisted videos are listed for their owner.
     seen_by: Principal = ANYONE
     # Whether only what that account has published is wanted.
     is_own: bool = False

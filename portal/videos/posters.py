@@ -1,9 +1,9 @@
 """Posters that editors choose: a frame of the video, or a picture that they send.
 
-A request is a row; its job cuts the frame out of one segment in storage, or the picture to the
-video's shape, with the confined ffmpeg, writes that under a name of its own, and only then makes it
-the video's poster. The web process decodes nothing: a worker has the limits, the work folder and
-the recovery for it, and does it beside a transcode, since side jobs have a queue of their own.
+A request is a row. Its job cuts the frame out of one segment in storage, or the picture to the
+video's shape, with the confined ffmpeg, stores it under a new name, and only then makes it the
+video's poster. The web process decodes nothing: a worker has the limits, the work folder and the
+recovery for it. It does so beside a transcode, because side jobs have their own queue.
 """
 
 import asyncio
