@@ -7,9 +7,10 @@ added meanwhile.
 """
 
 import json
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -18,9 +19,11 @@ from uuid import UUID
 from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
-from portal.accounts.permissions import Principal
+from portal.accounts.permissions import ANYONE, Principal
 from portal.database.account_models import Account, AuditEvent
 from portal.database.connection import IS_PRESENT, execute, fetch_rows
+
+logger = logging.getLogger(__name__)
 
 # Lines of an export that are in memory at once.
 BATCH = 500
@@ -68,44 +71,13 @@ class AuditAction(StrEnum):
     KEYS_ROTATED = "keys.rotated"
 
 
-class ActorKind(StrEnum):
-    """Who acts. ANYONE has no account: on an open portal, or before signing in."""
-
-    PERSON = "person"
-    TOKEN = "token"  # noqa: S105
-    ANYONE = "anyone"
-    COMMAND = "command"
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who acts, as the log keeps it; `address` is the client's, empty for commands."""
-
-    kind: ActorKind
-    account_id: UUID | None = None
-    email: str = ""
-    token_id: UUID | None = None
-    token_name: str = ""
-    address: str = ""
-
-
-_actor: ContextVar[Actor] = ContextVar("audit_actor", default=Actor(ActorKind.COMMAND))  # noqa: B039  # frozen
+# Who acts, and the client's address: nobody, for commands.
+_actor: ContextVar[tuple[Principal | None, str]] = ContextVar("audit_actor", default=(None, ""))
 
 
 def act_as(principal: Principal, *, address: str) -> None:
     """Say who acts until the current task ends; for a request, which is a task."""
-    is_someone = principal.account_id is not None
-    kind = ActorKind.TOKEN if principal.scopes is not None else ActorKind.PERSON
-    _actor.set(
-        Actor(
-            kind=kind if is_someone else ActorKind.ANYONE,
-            account_id=principal.account_id,
-            email=principal.email,
-            token_id=principal.token_id,
-            token_name=principal.token_name,
-            address=address,
-        )
-    )
+    _actor.set((principal, address))
 
 
 async def note(
@@ -121,21 +93,32 @@ async def note(
     `name` is what the object is called, such as an account's address. `by` is who has just proved
     to be someone, by a password or a link. Never give a secret, or the text of a video.
     """
-    actor = _actor.get()
+    principal, address = _actor.get()
     if by is not None:
-        actor = replace(actor, kind=ActorKind.PERSON, account_id=by.id, email=by.email)
+        principal = Principal(account_id=by.id, email=by.email)
+    actor = principal or ANYONE
     await AuditEvent.create(
         action=action.value,
-        actor_kind=actor.kind.value,
+        actor_kind=_kind(principal),
         actor_id=actor.account_id,
         actor_email=actor.email,
         token_id=actor.token_id,
         token_name=actor.token_name,
-        address=actor.address,
+        address=address,
         object_id=None if object_id is None else str(object_id),
         object_name=name,
         detail=dict(detail or {}),
     )
+    logger.info("Audit: %s", action, extra={"action": action.value})
+
+
+def _kind(principal: Principal | None) -> str:
+    """Who acts: a stored word. Anyone has no account, on an open portal or before signing in."""
+    if principal is None:
+        return "command"
+    if principal.account_id is None:
+        return "anyone"
+    return "person" if principal.scopes is None else "token"
 
 
 def changed_fields(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
@@ -171,20 +154,17 @@ class AuditQuery:
         return found.filter(at__gte=self.since) if self.since else found
 
 
-@dataclass(frozen=True, slots=True)
-class AuditPage:
-    """Some lines, the newest first, and the number before which older ones go on, if there are."""
+async def read_page(
+    query: AuditQuery, *, limit: int, before: int | None = None
+) -> tuple[list[AuditEvent], int | None]:
+    """The newest lines, of those with smaller numbers than `before` if it is given.
 
-    events: Sequence[AuditEvent]
-    older: int | None
-
-
-async def read_page(query: AuditQuery, *, limit: int, before: int | None = None) -> AuditPage:
-    """The newest lines, of those with smaller numbers than `before` if it is given."""
+    And the number before which older ones go on, if there are any.
+    """
     lines = query.lines if before is None else query.lines.filter(id__lt=before)
     found = await lines.order_by("-id").limit(limit + 1)
     events = found[:limit]
-    return AuditPage(events, events[-1].id if len(found) > limit else None)
+    return events, events[-1].id if len(found) > limit else None
 
 
 async def read_all(query: AuditQuery) -> AsyncIterator[AuditEvent]:

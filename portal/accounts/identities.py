@@ -12,7 +12,6 @@ provider's gets at the account, should the address be given to someone else.
 
 import hashlib
 import hmac
-import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,8 +36,6 @@ from portal.database.account_models import (
 )
 from portal.database.connection import NOW, fetch_rows, transaction
 from portal.errors import SignOnUnknown, SingleSignOnRefused
-
-logger = logging.getLogger(__name__)
 
 LIFE_S = 600
 # Where the provider sends browsers back to.
@@ -169,7 +166,6 @@ async def sign_in(
         await _adjust_role(account, person)
         await Account.filter(id=account.id).update(seen_at=NOW)
         await _note(AuditAction.SIGNED_IN, account, person)
-        _log("Signed in", "sign_in", account)
         return await sessions.begin(account.id, device=device, address=address)
 
 
@@ -240,7 +236,6 @@ async def _bind(person: Person, signed_in_id: UUID | None) -> Account:
     if person.name and not account.name:
         await Account.filter(id=account.id).update(name=people.plain_name(person.name))
     await _note(AuditAction.ACCOUNT_BOUND, account, person)
-    _log("Account bound to single sign-on", "account_bound", account)
     return account
 
 
@@ -267,7 +262,6 @@ async def _adjust_role(account: Account, person: Person) -> None:
     await OneTimeLink.filter(account_id=account.id).delete()
     changed = {"was": account.role.value, "role": person.role.value}
     await _note(AuditAction.ROLE_CHANGED, account, person, **changed)
-    _log(f"Role is now {person.role}", "role_changed", account)
 
 
 def _require_enabled(account: Account) -> None:
@@ -281,8 +275,3 @@ async def _note(action: AuditAction, account: Account, person: Person, **detail:
     """As the account's own doing, by its provider."""
     told = {"provider": person.issuer, **detail}
     await note(action, account.id, name=account.email, detail=told, by=account)
-
-
-def _log(words: str, action: str, account: Account) -> None:
-    extra = {"action": action, "account_id": str(account.id), "by": "single_sign_on"}
-    logger.info(words, extra=extra)

@@ -1,6 +1,5 @@
 """Accounts: who has one, with which role. Changes are made one at a time, under a lock."""
 
-import logging
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -26,8 +25,6 @@ from portal.errors import (
     NotAllowed,
 )
 from portal.text import is_blank
-
-logger = logging.getLogger(__name__)
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
 # Control characters, and lone surrogates, which the database can't store.
@@ -127,7 +124,6 @@ async def add_locked(
     if is_first:
         for statement in ADOPT:
             await execute(statement, account.id)
-    _log("Account added", "account_added", account)
     return account
 
 
@@ -169,7 +165,6 @@ async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
         await OneTimeLink.filter(account_id=account_id).delete()
         if role is not account.role:
             await _note(AuditAction.ROLE_CHANGED, account, was=account.role.value, role=role.value)
-        _log(f"Role is now {role}", "role_changed", account)
 
 
 async def disable(account_id: UUID, *, by: Principal) -> None:
@@ -180,7 +175,6 @@ async def disable(account_id: UUID, *, by: Principal) -> None:
         await Session.filter(account_id=account_id).delete()
         if not account.is_disabled:
             await _note(AuditAction.ACCOUNT_DISABLED, account)
-        _log("Account disabled", "account_disabled", account)
 
 
 async def enable(account_id: UUID, *, by: Principal) -> None:
@@ -189,7 +183,6 @@ async def enable(account_id: UUID, *, by: Principal) -> None:
         await Account.filter(id=account_id).update(is_disabled=False)
         if account.is_disabled:
             await _note(AuditAction.ACCOUNT_ENABLED, account)
-        _log("Account enabled", "account_enabled", account)
 
 
 async def remove(account_id: UUID, *, by: Principal) -> Account:
@@ -200,7 +193,6 @@ async def remove(account_id: UUID, *, by: Principal) -> Account:
             await execute(statement, heir.id, account_id)
         await account.delete()
         await _note(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
-        _log("Account removed", "account_removed", account)
     return heir
 
 
@@ -229,11 +221,6 @@ async def rename(account_id: UUID, name: str) -> None:
             return
         await Account.filter(id=account_id).update(name=name)
         await _note(AuditAction.NAME_CHANGED, account)
-
-
-async def name_of(account_id: UUID | None) -> str:
-    """The name of an account; empty without one."""
-    return (await names_of([account_id])).get(account_id, "")
 
 
 async def names_of(account_ids: Iterable[UUID | None]) -> dict[UUID | None, str]:
@@ -291,7 +278,3 @@ async def _note(
     action: AuditAction, account: Account, *, by: Account | None = None, **detail: str
 ) -> None:
     await note(action, account.id, name=account.email, detail=detail, by=by)
-
-
-def _log(words: str, action: str, account: Account) -> None:
-    logger.info(words, extra={"action": action, "account_id": str(account.id)})

@@ -19,7 +19,7 @@ from portal.accounts.passwords import Passwords
 from portal.accounts.people import plain_email
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import digest, fetch_used, new_secret
-from portal.database.account_models import MAX_DEVICE_LENGTH, Account, AuditEvent, Role, Session
+from portal.database.account_models import MAX_DEVICE_LENGTH, Account, AuditEvent, Session
 from portal.database.connection import NOW, execute, fetch_rows, transaction
 from portal.errors import SignInRefused, TooManyTries
 
@@ -34,7 +34,8 @@ REFUSALS_AN_HOUR = 200
 INTERNET_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[\w-]+(\.[\w-]+)+")
 
 SESSIONS = """
-SELECT session.digest, session.id, account.id AS account_id, account.email, account.role,
+SELECT session.digest, session.id AS session_id, account.id AS account_id, account.email,
+       account.role,
        account.seen_at IS NULL OR session.seen_at < now() - interval '1 minute' AS is_stale
 FROM sessions session JOIN accounts account ON account.id = session.account_id
 WHERE session.digest = ANY(%s) AND NOT account.is_disabled
@@ -118,15 +119,8 @@ async def begin(account_id: UUID, *, device: str, address: str) -> str:
 
 async def fetch_principals(digests: Sequence[str]) -> dict[str, Principal]:
     """The principals of the live ones among these sessions, by digest."""
-    return {
-        row["digest"]: Principal(
-            account_id=row["account_id"],
-            role=Role(row["role"]),
-            email=row["email"],
-            session_id=row["id"],
-        )
-        for row in await fetch_used(SESSIONS, digests, mark_used=SESSIONS_USED)
-    }
+    found = await fetch_used(SESSIONS, digests, key="session_id", mark_used=SESSIONS_USED)
+    return {it: Principal(**row) for it, row in found.items()}
 
 
 async def list_sessions(account_id: UUID) -> list[Session]:
@@ -191,7 +185,6 @@ async def _begin_unless_changed(account: Account, device: str, address: str) -> 
         if not await Account.filter(**is_same).update(seen_at=NOW):
             return ""
         await note(AuditAction.SIGNED_IN, account.id, name=account.email, by=account)
-        logger.info("Signed in", extra={"action": "sign_in", "account_id": str(account.id)})
         return await begin(account.id, device=device, address=address)
 
 

@@ -23,8 +23,8 @@ MAX_SECRET_LENGTH = 100
 MAX_DAYS = 3650
 
 TOKENS = """
-SELECT token.digest, token.id, account.id AS account_id, account.email, account.role, token.scopes,
-       token.name,
+SELECT token.digest, token.id AS token_id, account.id AS account_id, account.email, account.role,
+       token.scopes, token.name AS token_name,
        coalesce(token.used_at < now() - interval '1 minute', true) AS is_stale
 FROM api_tokens token JOIN accounts account ON account.id = token.account_id
 WHERE token.digest = ANY(%s) AND NOT account.is_disabled
@@ -52,14 +52,19 @@ def checked_label(label: str) -> str:
     return label.strip()
 
 
-async def fetch_used(query: str, digests: Sequence[str], *, mark_used: str) -> list[Row]:
-    """The rows of credentials with these digests, which count as used now, as do their accounts."""
-    rows = await fetch_rows(query, list(digests))
+async def fetch_used(
+    query: str, digests: Sequence[str], *, key: str, mark_used: str
+) -> dict[str, Row]:
+    """The members of the principals of credentials, by digest; `key` is the credential's id.
+
+    Those with these digests count as used now, as do their accounts.
+    """
+    found = {row.pop("digest"): row for row in await fetch_rows(query, list(digests))}
     # At most one write a minute for each: how exact the time is does not matter.
-    if stale := [row for row in rows if row["is_stale"]]:
-        await execute(mark_used, [row["id"] for row in stale])
+    if stale := [row for row in found.values() if row.pop("is_stale")]:
+        await execute(mark_used, [row[key] for row in stale])
         await execute(ACCOUNTS_SEEN, [row["account_id"] for row in stale])
-    return rows
+    return {it: {**row, "role": Role(row["role"])} for it, row in found.items()}
 
 
 async def create(
@@ -89,16 +94,10 @@ async def create(
 
 async def fetch_principals(digests: Sequence[str]) -> dict[str, Principal]:
     """The principals of the valid ones among these tokens, by digest."""
+    found = await fetch_used(TOKENS, digests, key="token_id", mark_used=TOKENS_USED)
     return {
-        row["digest"]: Principal(
-            account_id=row["account_id"],
-            role=Role(row["role"]),
-            email=row["email"],
-            scopes=frozenset(map(Scope, row["scopes"])),
-            token_id=row["id"],
-            token_name=row["name"],
-        )
-        for row in await fetch_used(TOKENS, digests, mark_used=TOKENS_USED)
+        it: Principal(**{**row, "scopes": frozenset(map(Scope, row["scopes"]))})
+        for it, row in found.items()
     }
 
 

@@ -13,15 +13,7 @@ from portal.accounts import identities, invitations, people
 from portal.accounts import tokens as api_tokens
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import EVERYONES
-from portal.cli.common import (
-    age,
-    ask,
-    data_dir_option,
-    json_option,
-    print_json,
-    print_table,
-    with_database,
-)
+from portal.cli.common import age, ask, data_dir_option, json_option, print_list, with_database
 from portal.config import Config
 from portal.database.account_models import Account, ApiToken, Role, Scope
 from portal.database.connection import Row
@@ -30,8 +22,6 @@ from portal.errors import NotFound
 
 ROLES = click.Choice([role.value for role in Role])
 SCOPES = click.Choice([scope.value for scope in Scope])
-ACCOUNT_HEADS = ("EMAIL", "ROLE", "STATE", "SEEN", "ADDED")
-TOKEN_HEADS = ("ID", "ACCOUNT", "NAME", "SCOPES", "MADE", "USED", "EXPIRES")
 ACCOUNT = ("id", "email", "name", "role", "is_disabled", "created_at", "seen_at")
 TOKEN = ("id", "name", "scopes", "created_at", "expires_at", "used_at")
 
@@ -53,12 +43,16 @@ async def list_accounts(as_json: bool) -> None:
         }
         for account in await people.list_accounts()
     ]
-    if as_json:
-        print_json({"accounts": found})
-    elif found:
-        print_table(ACCOUNT_HEADS, [_account_row(account) for account in found])
-    else:
-        click.echo("There are no accounts: anyone who reaches this portal may do everything.")
+    empty = "There are no accounts: anyone who reaches this portal may do everything."
+    print_list("accounts", found, _account_row, as_json=as_json, empty=empty)
+
+
+def _read_password(_context: click.Context, _option: click.Parameter, wanted: bool) -> str | None:
+    """The first line of standard input, whatever the terminal's encoding."""
+    try:
+        return sys.stdin.buffer.readline().decode().rstrip("\r\n") if wanted else None
+    except UnicodeDecodeError as exc:
+        raise click.ClickException("The password is not encoded as UTF-8.") from exc
 
 
 @accounts.command("add")
@@ -66,25 +60,23 @@ async def list_accounts(as_json: bool) -> None:
 @click.option("--role", required=True, type=ROLES, help="What it may do.")
 @click.option("--name", default="", help="What viewers read beside its videos.")
 @click.option(
-    "--password-stdin", is_flag=True, help="Read its password from standard input; make no link."
+    *("--password-stdin", "password"),
+    is_flag=True,
+    callback=_read_password,
+    help="Read its password from standard input; make no link.",
 )
-@data_dir_option
-def add_account(
-    email: str, role: str, name: str, password_stdin: bool, data_dir: Path | None
+@with_database
+@click.pass_obj
+async def add_account(
+    config: Config, email: str, role: str, name: str, password: str | None
 ) -> None:
     """Add an account, and print a link to choose its password. The first has to be an owner's."""
-    password = _read_password() if password_stdin else None
-    ask(data_dir, _add, email=email, role=Role(role), name=name, password=password)
-
-
-@click.pass_obj
-async def _add(config: Config, email: str, role: Role, name: str, password: str | None) -> None:
     password_hash = None
     if password is not None:
         password_hash = await Passwords().choose(password, email=people.plain_email(email))
-    is_first = not await people.list_accounts()
-    account = await people.add(email, role, password_hash=password_hash, name=name)
-    click.echo(f"{account.email} has an account with the role {role.value}.", err=True)
+    is_first = not await people.has_accounts()
+    account = await people.add(email, Role(role), password_hash=password_hash, name=name)
+    click.echo(f"{account.email} has an account with the role {role}.", err=True)
     if is_first:
         click.echo(
             "It is the first one: from now on changes need an account, and all videos that are "
@@ -191,10 +183,7 @@ async def list_tokens(as_json: bool) -> None:
         {**{name: getattr(token, name) for name in TOKEN}, "email": token.account.email}
         for token in await ApiToken.all().order_by("-created_at").prefetch_related("account")
     ]
-    if as_json:
-        print_json({"tokens": found})
-    else:
-        print_table(TOKEN_HEADS, [_token_row(token) for token in found])
+    print_list("tokens", found, _token_row, as_json=as_json)
 
 
 @tokens.command("add")
@@ -226,30 +215,15 @@ async def add_token(email: str, name: str, scopes: tuple[str, ...], days: int | 
 
 
 @tokens.command("revoke")
-@click.argument("token_id", metavar="ID")
+@click.argument("token_id", metavar="ID", type=click.UUID)
 @with_database
-async def revoke_token(token_id: str) -> None:
+async def revoke_token(token_id: UUID) -> None:
     """Make an API token void."""
-    token = await ApiToken.get_or_none(id=_parse_id(token_id))
+    token = await ApiToken.get_or_none(id=token_id)
     if token is None:
         raise NotFound("There is no API token with this id. See `portal tokens list`.")
     await api_tokens.revoke(token.id, account_id=token.account_id)
     click.echo(f"{token_id} is revoked.")
-
-
-def _read_password() -> str:
-    """The first line of standard input, whatever the terminal's encoding."""
-    try:
-        return sys.stdin.buffer.readline().decode().rstrip("\r\n")
-    except UnicodeDecodeError as exc:
-        raise click.ClickException("The password is not encoded as UTF-8.") from exc
-
-
-def _parse_id(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 async def _print_link(config: Config, account: Account) -> None:
@@ -263,17 +237,28 @@ async def _print_link(config: Config, account: Account) -> None:
     click.echo(f"{config.public_url}/welcome/{secret}")
 
 
-def _account_row(account: Row) -> tuple[object, ...]:
+def _account_row(account: Row) -> Row:
     state = "active" if account["has_password"] else "no password yet"
-    state = "disabled" if account["is_disabled"] else state
-    times = age(account["seen_at"]), age(account["created_at"])
-    return account["email"], account["role"], state, *times
+    return {
+        "email": account["email"],
+        "role": account["role"],
+        "state": "disabled" if account["is_disabled"] else state,
+        "seen": age(account["seen_at"]),
+        "added": age(account["created_at"]),
+    }
 
 
-def _token_row(token: Row) -> tuple[object, ...]:
-    names = token["id"], token["email"], token["name"], ", ".join(token["scopes"])
+def _token_row(token: Row) -> Row:
     expires = "never"
     if token["expires_at"] is not None:
         expires = age(token["expires_at"])
         expires = expires if expires.startswith("in ") else "expired"
-    return *names, age(token["created_at"]), age(token["used_at"]), expires
+    return {
+        "id": token["id"],
+        "account": token["email"],
+        "name": token["name"],
+        "scopes": ", ".join(token["scopes"]),
+        "made": age(token["created_at"]),
+        "used": age(token["used_at"]),
+        "expires": expires,
+    }

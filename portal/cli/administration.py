@@ -12,14 +12,13 @@ from portal.cli.common import (
     ask,
     data_dir_option,
     json_option,
-    print_json,
+    print_list,
     print_table,
     with_database,
 )
 from portal.database.account_models import AuditEvent
+from portal.database.connection import Row
 from portal.videos import playback_tokens
-
-AUDIT_HEADS = ("WHEN", "WHO", "FROM", "WHAT", "OBJECT", "MORE")
 
 
 @click.command()
@@ -42,7 +41,9 @@ async def audit(since: datetime | None, limit: int, as_json: bool) -> None:
         async for event in read_all(query):
             click.echo(json_line(event))
         return
-    print_table(AUDIT_HEADS, map(_audit_row, (await read_page(query, limit=limit)).events))
+    events, _ = await read_page(query, limit=limit)
+    if events:
+        print_table([_audit_row(event) for event in events])
 
 
 @click.group()
@@ -56,12 +57,8 @@ def keys() -> None:
 async def list_keys(as_json: bool) -> None:
     """List the keys; the first one signs, all of them verify."""
     found = await playback_tokens.list_keys()
-    if as_json:
-        print_json({"keys": found})
-    elif found:
-        print_table(("ID", "MADE"), [(key["kid"], age(key["created_at"])) for key in found])
-    else:
-        click.echo("There are no keys yet: the first is made when it is needed.")
+    empty = "There are no keys yet: the first is made when it is needed."
+    print_list("keys", found, _key_row, as_json=as_json, empty=empty)
 
 
 @keys.command("rotate")
@@ -79,9 +76,17 @@ def rotate_keys(revoke: bool, yes: bool, data_dir: Path | None) -> None:
         click.echo(f"Key {kid} signs within seconds. Links work as before.")
 
 
-def _audit_row(event: AuditEvent) -> tuple[object, ...]:
+def _key_row(key: Row) -> Row:
+    return {"id": key["kid"], "made": age(key["created_at"])}
+
+
+def _audit_row(event: AuditEvent) -> Row:
     who = event.actor_email or event.actor_kind
-    who = f"{who} ({event.token_name})" if event.token_name else who
-    more = ", ".join(f"{name}: {text}" for name, text in sorted(event.detail.items()))
-    thing = event.object_name or event.object_id or "-"
-    return age(event.at), who, event.address or "-", event.action, thing, more
+    return {
+        "when": age(event.at),
+        "who": f"{who} ({event.token_name})" if event.token_name else who,
+        "from": event.address or None,
+        "what": event.action,
+        "object": event.object_name or event.object_id,
+        "more": ", ".join(f"{name}: {text}" for name, text in sorted(event.detail.items())),
+    }

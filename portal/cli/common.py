@@ -5,7 +5,7 @@ import functools
 import json
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from tortoise.exceptions import DBConnectionError, OperationalError
 
 from portal.bundled.data_folder import load_environment
 from portal.config import Config, ConfigError
-from portal.database.connection import open_database
+from portal.database.connection import Row, open_database
 from portal.errors import InvalidRequest, PortalError
 from portal.queue.app import QueueUnavailable
 from portal.text import shown
@@ -105,10 +105,28 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
 
 
-def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print columns as wide as what is in them; the last one may be cut by the terminal."""
-    lines = [[one_line(cell) for cell in row] for row in (heads, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+def print_list(
+    name: str,
+    records: Sequence[Row],
+    row: Callable[[Row], Row],
+    *,
+    as_json: bool,
+    empty: str = "There are none.",
+) -> None:
+    """Print records: as JSON under their name, or as a table of what `row` makes of each."""
+    if as_json:
+        print_json({name: records})
+    elif records:
+        print_table([row(record) for record in records])
+    else:
+        click.echo(empty)
+
+
+def print_table(rows: Sequence[Row]) -> None:
+    """Print columns as wide as what is in them, under their names."""
+    lines = [[one_line(cell) for cell in row.values()] for row in rows]
+    lines.insert(0, [name.upper() for name in rows[0]])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for number, line in enumerate(lines):
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo(click.style(text.rstrip(), bold=number == 0))
@@ -116,7 +134,7 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def one_line(value: object) -> str:
     """A value as one line of text without control characters, whoever wrote it."""
-    return " ".join(shown(str(value)).split())
+    return "-" if value is None else " ".join(shown(str(value)).split())
 
 
 def age(moment: datetime | None) -> str:

@@ -6,36 +6,26 @@ import click
 
 from portal import __version__
 
-# What is said of each command: the list of them is printed without loading one.
-SUMMARIES = {
-    "accounts": "Add, change and remove the accounts of a portal.",
-    "audit": "List who did what, from where and when.",
-    "doctor": "Try every part for real and print the fix for what does not work.",
-    "keys": "List and replace the keys that sign playback addresses.",
-    "migrate": "Bring the database to the newest version.",
-    "publish": "Upload FILE to a portal, wait for it, and print its playback address.",
-    "queue": "Show the jobs that wait, run and failed, the workers, and what is stalled.",
-    "tokens": "List, make and revoke API tokens.",
-    "up": "Run everything on this machine: database, storage, web and one worker.",
-    "videos": "List, show, retry and delete videos.",
-    "web": "Serve the pages, the JSON API and the playlists.",
-    "worker": "Transcode videos from the queue until stopped.",
-}
-
-
-MODULES = {
-    "accounts": "accounts",
-    "audit": "administration",
-    "doctor": "doctor",
-    "keys": "administration",
-    "migrate": "serving",
-    "publish": "serving",
-    "queue": "videos",
-    "tokens": "accounts",
-    "up": "serving",
-    "videos": "videos",
-    "web": "serving",
-    "worker": "serving",
+# The module of each command, and what is said of it: the list is printed without loading one.
+COMMANDS = {
+    "accounts": ("accounts", "Add, change and remove the accounts of a portal."),
+    "audit": ("administration", "List who did what, from where and when."),
+    "doctor": ("doctor", "Try every part for real and print the fix for what does not work."),
+    "keys": ("administration", "List and replace the keys that sign playback addresses."),
+    "migrate": ("serving", "Bring the database to the newest version."),
+    "publish": (
+        "serving",
+        "Upload FILE to a portal, wait for it, and print its playback address.",
+    ),
+    "queue": (
+        "videos",
+        "Show the jobs that wait, run and failed, the workers, and what is stalled.",
+    ),
+    "tokens": ("accounts", "List, make and revoke API tokens."),
+    "up": ("serving", "Run everything on this machine: database, storage, web and one worker."),
+    "videos": ("videos", "List, show, retry and delete videos."),
+    "web": ("serving", "Serve the pages, the JSON API and the playlists."),
+    "worker": ("serving", "Transcode videos from the queue until stopped."),
 }
 
 
@@ -44,22 +34,22 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands' names."""
-        return sorted(SUMMARIES)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command itself."""
-        if cmd_name not in SUMMARIES:
+        if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"portal.cli.{MODULES[cmd_name]}")
+        module = import_module(f"portal.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, as click writes it."""
-        width = formatter.width - 6 - max(map(len, SUMMARIES))
+        width = formatter.width - 6 - max(map(len, COMMANDS))
         rows = [
             (name, click.Command(name, help=summary).get_short_help_str(width))
-            for name, summary in SUMMARIES.items()
+            for name, (_, summary) in COMMANDS.items()
         ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -28,10 +27,6 @@ from portal.videos import deletion, library, publishing, reading
 from portal.videos.library_queries import LibraryQuery
 
 STATUSES = ("processing", "ready", "failed")
-VIDEO_HEADS = ("ID", "STATUS", "AGE", "LENGTH", "MB", "TITLE")
-JOB_HEADS = ("JOB", "TASK", "STATUS", "QUEUED", "STARTED", "DUE", "TRIES", "LAST ERROR", "VIDEO")
-LEASE_HEADS = ("WORKER", "STAGE", "PERCENT", "LEASE ENDS", "VIDEO")
-
 HIDDEN = frozenset({"search", "sort_title", "submitted_digest"})
 MEASURED = ("failure_code", "duration_s", "size_bytes", "created_at")
 RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
@@ -64,7 +59,8 @@ async def list_command(status: str | None, search: str, limit: int, as_json: boo
     if as_json:
         print_json({"videos": found, "total": page.total})
         return
-    print_table(VIDEO_HEADS, [_video_row(video) for video in found])
+    if found:
+        print_table([_video_row(video) for video in found])
     if page.total > len(found):
         click.echo(f"{len(found)} of {page.total}; see --limit.")
 
@@ -90,12 +86,12 @@ async def show_command(video_id: str, as_json: bool) -> None:
         return
     width = max(map(len, record))
     for name, value in record.items():
-        click.echo(f"{name.ljust(width)}  {'-' if value is None else one_line(value)}")
+        click.echo(f"{name.ljust(width)}  {one_line(value)}")
     for name, rows in tables.items():
         click.echo()
         click.echo(click.style(f"{len(rows)} {name}", bold=True))
         if rows:
-            print_table([head.upper() for head in rows[0]], [_cells(row) for row in rows])
+            print_table(rows)
 
 
 @videos.command("retry")
@@ -169,45 +165,54 @@ def _summary(video: Video, work: library.Work | None) -> Row:
     }
 
 
-def _video_row(video: dict[str, Any]) -> tuple[object, ...]:
-    length = "-" if video["duration_s"] is None else f"{video['duration_s']:.0f} s"
-    status = video["status"] if video["stage"] is None else f"{video['percent']:.0f}%"
-    megabytes = f"{video['size_bytes'] / 1e6:.1f}"
-    return video["id"], status, age(video["created_at"]), length, megabytes, video["title"]
+def _video_row(video: Row) -> Row:
+    length_s = video["duration_s"]
+    return {
+        "id": video["id"],
+        "status": video["status"] if video["stage"] is None else f"{video['percent']:.0f}%",
+        "age": age(video["created_at"]),
+        "length": None if length_s is None else f"{length_s:.0f} s",
+        "mb": f"{video['size_bytes'] / 1e6:.1f}",
+        "title": video["title"],
+    }
 
 
-def _cells(row: dict[str, Any]) -> list[object]:
-    return ["-" if value is None else value for value in row.values()]
-
-
-def _print_queue(found: dict[str, list[dict[str, Any]]]) -> None:
+def _print_queue(found: dict[str, list[Row]]) -> None:
     counts, jobs = found["counts"], found["jobs"]
     alive = sum(not worker["is_dead"] for worker in found["workers"])
     total = sum(row["jobs"] for row in counts)
     click.echo(f"{total} jobs wait, run or failed; {alive} queue workers live.")
-    if counts:
-        print_table(("QUEUE", "STATUS", "JOBS", "OLDEST"), [_count_row(row) for row in counts])
-    if jobs:
+    tables = (
+        [{**row, "oldest": age(row["oldest"])} for row in counts],
+        [_job_row(job) for job in jobs],
+        [_lease_row(lease) for lease in found["leases"]],
+    )
+    for table in filter(None, tables):
         click.echo()
-        print_table(JOB_HEADS, [_job_row(job) for job in jobs])
-    if found["leases"]:
-        click.echo()
-        print_table(LEASE_HEADS, [_lease_row(lease) for lease in found["leases"]])
+        print_table(table)
     if total > len(jobs):
         click.echo(f"{len(jobs)} of {total} jobs shown; see --limit.")
 
 
-def _count_row(row: dict[str, Any]) -> tuple[object, ...]:
-    return row["queue"], row["status"], row["jobs"], age(row["oldest"])
+def _job_row(job: Row) -> Row:
+    return {
+        "job": job["id"],
+        "task": job["task"].removeprefix("portal:"),
+        "status": "stalled" if job["is_stalled"] else job["status"],
+        "queued": age(job["queued_at"]),
+        "started": age(job["started_at"]),
+        "due": age(job["scheduled_at"]),
+        "tries": job["attempts"],
+        "last error": job["last_error"],
+        "video": job["video_id"],
+    }
 
 
-def _job_row(job: dict[str, Any]) -> tuple[object, ...]:
-    status = "stalled" if job["is_stalled"] else job["status"]
-    times = (age(job["queued_at"]), age(job["started_at"]), age(job["scheduled_at"]))
-    task, why = job["task"].removeprefix("portal:"), (job["attempts"], job["last_error"] or "-")
-    return (job["id"], task, status, *times, *why, job["video_id"] or "-")
-
-
-def _lease_row(lease: dict[str, Any]) -> tuple[object, ...]:
-    ends = "lost" if lease["is_lost"] else age(lease["lease_expires_at"])
-    return lease["worker"], lease["stage"], f"{lease['percent']:.0f}", ends, lease["video_id"]
+def _lease_row(lease: Row) -> Row:
+    return {
+        "worker": lease["worker"],
+        "stage": lease["stage"],
+        "percent": f"{lease['percent']:.0f}",
+        "lease ends": "lost" if lease["is_lost"] else age(lease["lease_expires_at"]),
+        "video": lease["video_id"],
+    }

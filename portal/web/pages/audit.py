@@ -28,19 +28,19 @@ async def index() -> str:
     """The newest lines of what is asked for, or those before a line."""
     query = _query()
     before = whole_number(request.args.get("before", ""), max_digits=MAX_DIGITS)
-    page = await audit.read_page(query, limit=PAGE_SIZE, before=before)
+    events, older = await audit.read_page(query, limit=PAGE_SIZE, before=before)
     chosen = {"action": query.action, "person": query.person, "object": query.thing}
     given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
     return await render_template(
         "accounts/audit.html",
-        events=page.events,
-        titles=await audit.titles_of(page.events),
+        events=events,
+        titles=await audit.titles_of(events),
         actions=[("", "Everything"), *((it.value, it.value) for it in audit.AuditAction)],
         chosen=chosen,
         is_filtered=bool(given),
         is_newest=before is None,
         newest_url=url_for("audit.index", **given),
-        older_url=url_for("audit.index", **given, before=page.older) if page.older else "",
+        older_url=url_for("audit.index", **given, before=older) if older else "",
         export_url=url_for("audit.export", **given),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.accounts.people import name_of, names_of
+from portal.accounts.people import names_of
 from portal.database.models import Video
 from portal.errors import NotFound, NothingToRetry
 from portal.processing.sources import SourceChanged, check_source
@@ -87,7 +87,7 @@ async def page(video_id: str) -> str:
         "videos/detail.html",
         **await _state(found),
         categories=await web_context().categories.names(),
-        by=await name_of(found.owner_id),
+        by=(await names_of([found.owner_id])).get(found.owner_id, ""),
     )
 
 
