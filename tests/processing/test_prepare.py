@@ -105,25 +105,6 @@ async def test_file_that_says_it_is_compressed_is_not_inflated(
     assert caught.value.code is RejectCode.NOT_A_VIDEO
 
 
-async def test_look_neither_counts_as_an_attempt_nor_forgives_any(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
-) -> None:
-    created = await published_file(client, resources, film)
-    for number in (1, 2):
-        await Attempt.create(
-            video=created,
-            number=number,
-            **{"worker": "w", "stage": "probing", "outcome": "failed"},
-            lease_expires_at=created.created_at,
-            started_at=created.created_at,
-        )
-    video = await looked_into(created, resources, tmp_path)
-    assert [it.number for it in await Attempt.all().order_by("number")] == [1, 2]
-    attempt = await attempts.begin(video.id, worker="w")
-    assert attempt is not None
-    assert (attempt.number, attempt.is_cautious) == (3, True)
-
-
 async def test_pictures_that_are_stored_once_are_refused_by_the_time_they_would_take(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
