@@ -96,14 +96,6 @@ class UploadView:
         return upload_id(self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """An upload, and whether this call started it or an earlier one with the same size did."""
-
-    upload: UploadView
-    created: bool
-
-
 async def find(upload_id: str) -> UploadRow | None:
     """The upload with this id, discarded or not; None for an unknown one."""
     rows = await fetch_rows(UPLOAD, _valid_id(upload_id))
@@ -124,8 +116,10 @@ async def start(
     storage: Storage,
     owner_id: UUID | None = None,
     quota: Quota = NO_QUOTA,
-) -> Started:
+) -> tuple[UploadView, bool]:
     """Start an upload in parts, or find the one that was started with the same size.
+
+    Returns it, and whether this call started it.
 
     Raises:
         UploadNotIssued: the portal did not issue this key.
@@ -143,12 +137,11 @@ async def start(
         if found.state is not UploadState.PENDING:
             if found.size_bytes != size_bytes:
                 raise errors.UploadAlreadyStarted
-            return Started(found, created=False)
+            return found, False
         if await _create(row, size_bytes, storage, require):
             metrics.UPLOAD_STARTED.inc()
             logger.info("Upload started", extra={"action": "start_upload", "key": key})
-            view = UploadView(key, UploadState.UPLOADING, size_bytes)
-            return Started(view, created=True)
+            return UploadView(key, UploadState.UPLOADING, size_bytes), True
     raise errors.UploadAlreadyStarted(
         "Others keep starting and ending this upload. Ask for a new key."
     )

@@ -72,14 +72,6 @@ class NewUpload:
     owner_id: UUID | None
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A video, and whether this call made it or an earlier one with the same metadata did."""
-
-    video: Video
-    created: bool
-
-
 class CategoryTable:
     """The fixed category table, read once from the database."""
 
@@ -121,8 +113,10 @@ async def publish(
     max_source_bytes: int,
     audience: Audience,
     quota: Quota = NO_QUOTA,
-) -> Published:
+) -> tuple[Video, bool]:
     """Record the video, for this audience, and start its transcoding, both or neither.
+
+    Returns it, and whether this call made it or an earlier one with the same metadata did.
 
     Calling again with the same key and metadata gives the same video; this makes a retry after
     a lost answer safe. A signed PUT can't limit what is sent, so a file that is too large is
@@ -144,7 +138,7 @@ async def publish(
             if upload is None or not _is_issued(upload, submission.key, audience.owner_id):
                 raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
             if upload.has_video:
-                return await _existing(submission)
+                return await _existing(submission), False
             found = _checked_source(upload, source, max_source_bytes)
             refusal = await quotas.video_refusal(
                 audience.owner_id,
@@ -166,7 +160,7 @@ async def publish(
         "Video created",
         extra={"action": "create", "video_id": str(video.id), "job_id": video.transcode_job_id},
     )
-    return Published(video, created=True)
+    return video, True
 
 
 async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
@@ -187,14 +181,14 @@ def _is_issued(upload: UploadRow, key: str, owner_id: UUID | None) -> bool:
     return upload.key == key and owner_id in (None, upload.owner_id)
 
 
-async def _existing(submission: Submission) -> Published:
+async def _existing(submission: Submission) -> Video:
     """The video that was made of the upload, if this asks for the same again."""
     video = await Video.present().get_or_none(upload_id=submission.key)
     if video is None:
         raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     if not was_created_with(video, submission):
         raise errors.KeyAlreadyUsed
-    return Published(video, created=False)
+    return video
 
 
 def _checked_source(

@@ -117,15 +117,15 @@ async def start_upload() -> Response:
     largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
     wanted = validated(StartUploadRequest, await read_json(), context=largest)
     await require_own_upload(upload_id(wanted.key))
-    started = await uploads.start(
+    upload, is_new = await uploads.start(
         wanted.key,
         wanted.size_bytes,
         storage=web.storage,
         owner_id=await account_id(),
         quota=web.quota,
     )
-    response = _answer(started.upload, 201 if started.created else 200)
-    response.headers["Location"] = url_for("api_uploads.get_upload", id=started.upload.upload_id)
+    response = _answer(upload, 201 if is_new else 200)
+    response.headers["Location"] = url_for("api_uploads.get_upload", id=upload.upload_id)
     return response
 
 

@@ -185,7 +185,7 @@ async def create_video() -> Response:
     visibility = validated_query(NewVideoQuery).visibility or web.config.default_visibility
     categories = await web.categories.names()
     wanted = validated(CreateVideoRequest, await read_json(), context=categories)
-    published = await publishing.publish(
+    video, is_new = await publishing.publish(
         wanted.submission(),
         storage=web.storage,
         queue=web.queue,
@@ -193,10 +193,9 @@ async def create_video() -> Response:
         audience=Audience(Visibility(visibility), owner_id=await account_id()),
         quota=web.quota,
     )
-    video = published.video
     columns = {name: getattr(video, name) for name in CreatedVideo.model_fields}
     ids = {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
-    response = json_response(CreatedVideo(**columns | ids), 201 if published.created else 200)
+    response = json_response(CreatedVideo(**columns | ids), 201 if is_new else 200)
     response.headers["Location"] = url_for("api_videos.get_video", id=video.id)
     return response
 
