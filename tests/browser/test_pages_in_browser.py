@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 
@@ -240,7 +241,8 @@ async def test_components_suit_everyone_in_every_state(
     assert loader is not None
     app.jinja_env.loader = ChoiceLoader([loader, FileSystemLoader(DOCS)])
     async with app.test_request_context("/components"):
-        components = await render_template("components.html")
+        seen_at = datetime(2026, 5, 4, 8, tzinfo=UTC)
+        components = await render_template("components.html", seen_at=seen_at)
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await page.route("**/components", lambda route: route.fulfill(body=components))
     await page.goto("/components")
