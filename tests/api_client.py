@@ -19,8 +19,6 @@ from portal.web.app import create_app
 RAW_FILE = b"the raw bytes of a video"
 # An id that no video has.
 UNKNOWN_VIDEO_ID = "5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b"
-# Finds an attempt whose ffmpeg runs.
-ENCODING = "SELECT 1 FROM attempts WHERE outcome IS NULL AND stage = 'transcoding'"
 CREATED_MEMBERS = {
     *("id", "title", "description", "categoryIds", "tags", "fileName", "storageKey"),
     *("transcodeJobId", "status", "sizeBytes", "createdAt", "updatedAt"),
@@ -82,14 +80,6 @@ async def published(client: Client, **changes: Any) -> dict[str, Any]:
     """The creation record of a new video."""
     body = metadata(await uploaded(client), **changes)
     return await answered(await client.post("/api/videos", json=body), 201)
-
-
-async def send(
-    client: Client, path: str, data: bytes, content_type: str | None = "application/json"
-) -> Response:
-    """POST these very bytes."""
-    headers = {} if content_type is None else {"Content-Type": content_type}
-    return await client.post(path, data=data, headers=headers)
 
 
 async def problem(response: Response, status: int, code: str) -> dict[str, Any]:

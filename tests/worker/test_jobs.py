@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from api_client import ENCODING, rows, run_sql, until_found
+from api_client import rows, run_sql, until_found
 from procrastinate.jobs import Job
 from running_portal import LivePortal, create, final_status, process, read, run_ffmpeg, until
 
@@ -19,6 +19,8 @@ INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at
 SELECT videos.id, number, 'gone', 'transcoding', 50, now(), now()
 FROM videos, generate_series(1, 3) AS number
 """
+# Finds an attempt whose ffmpeg runs.
+ENCODING = "SELECT 1 FROM attempts WHERE outcome IS NULL AND stage = 'transcoding'"
 # On a machine that does nothing else.
 REFUSED_WITHIN_S, COPIED_WITHIN_S = 5, 6
 

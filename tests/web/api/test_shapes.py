@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
-from api_client import Client, faults, problem, send
+from api_client import Client, faults, problem
 from pydantic import BaseModel, ValidationError
+from quart import Response
 
+from portal.web.api.editing import AccessRecord
 from portal.web.api.json_bodies import field_errors
 from portal.web.api.videos import CreateVideoRequest, PresignRequest
 
@@ -92,6 +94,28 @@ def test_texts_are_strings_that_the_database_can_hold(member: str) -> None:
         assert refusals(CreateVideoRequest, {**VIDEO, member: value}) == {f"/{member}": words}
 
 
+@pytest.mark.parametrize(
+    ("changes", "pointer", "remedy"),
+    [
+        ({"visibility": "hidden"}, "/visibility", "Choose 'public', 'unlisted' or 'private'."),
+        ({"signedInOnly": True}, "/signedInOnly", "Choose private"),
+        ({"signedInOnly": 1}, "/signedInOnly", "Give true or false."),
+        ({"embedOrigins": "https://a.example"}, "/embedOrigins", "Give an array."),
+        ({"embedOrigins": ["https://a.example", "*"]}, "/embedOrigins/1", "Give a site like"),
+        ({"embedOrigins": ["https://a.example/b"]}, "/embedOrigins/0", "without a path"),
+        ({"embedOrigins": ["https://*.com"]}, "/embedOrigins/0", "https://*.example.org"),
+        ({"embedOrigins": ["https://a.example; x"]}, "/embedOrigins/0", "Give a site like"),
+        ({"embedOrigins": ["https://A.example"]}, "/embedOrigins/0", "small letters"),
+        ({"embedOrigins": [f"https://{it}.example" for it in range(21)]}, "/embedOrigins", "20"),
+    ],
+)
+def test_who_may_see_a_video_has_rules(changes: dict[str, Any], pointer: str, remedy: str) -> None:
+    body = {"visibility": "public", "signedInOnly": False, "embedOrigins": [], **changes}
+    [(found, words)] = refusals(AccessRecord, body).items()
+    assert found == pointer
+    assert remedy in words
+
+
 PRESIGN = "/api/videos/presign"
 GOOD = b'{"fileName": "a.mp4", "contentType": "video/mp4"}'
 MALFORMED = {
@@ -105,21 +129,29 @@ MALFORMED = {
 }
 
 
+async def send(
+    client: Client, body: bytes, content_type: str | None = "application/json"
+) -> Response:
+    """POST these very bytes."""
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    return await client.post(PRESIGN, data=body, headers=headers)
+
+
 async def test_body_is_one_json_object_in_utf_8_of_at_most_64_kib(client: Client) -> None:
     for name, body in MALFORMED.items():
-        response = await send(client, PRESIGN, body)
+        response = await send(client, body)
         assert response.status_code == 400, name
         await problem(response, 400, "malformed_json")
     for body in (b"[]", b"1e999", b"null"):
-        assert await faults(await send(client, PRESIGN, body)) == {"": "Send one JSON object."}
-    assert (await send(client, PRESIGN, GOOD.ljust(65_536))).status_code == 200
-    large = await send(client, PRESIGN, GOOD.ljust(65_537))
+        assert await faults(await send(client, body)) == {"": "Send one JSON object."}
+    assert (await send(client, GOOD.ljust(65_536))).status_code == 200
+    large = await send(client, GOOD.ljust(65_537))
     await problem(large, 413, "request_entity_too_large")
 
 
 async def test_body_has_to_be_announced_as_json(client: Client) -> None:
     for taken in ("application/json", "Application/JSON;charset=UTF-8"):
-        assert (await send(client, PRESIGN, GOOD, taken)).status_code == 200
+        assert (await send(client, GOOD, taken)).status_code == 200
     for content_type in (None, "text/plain", "application/problem+json", "multipart/form-data"):
-        response = await send(client, PRESIGN, GOOD, content_type)
+        response = await send(client, GOOD, content_type)
         await problem(response, 415, "unsupported_media_type")
