@@ -212,10 +212,10 @@ async def _asked_listing(
     """The page of a query's answer that the address asks for."""
     after = Cursor.parse(request.args.get("after", ""), query)
     before = Cursor.parse(request.args.get("before", ""), query)
-    # What searches for no words goes on.
+    # What searches for no words waits for no search.
     slot = web_context().searches if query.words else nullcontext()
     try:
-        async with asyncio.timeout(SEARCH_TIMEOUT_S), slot:
+        async with asyncio.timeout(SEARCH_TIMEOUT_S if query.words else None), slot:
             page = await list_videos(query, limit=limit, after=after, before=before)
     except TimeoutError:
         raise Overloaded from None
