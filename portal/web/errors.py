@@ -43,6 +43,7 @@ OWNERS = frozenset({"uploads_owner_id_fkey", "videos_owner_id_fkey"})
 HTTP_MESSAGES = {
     404: "There is nothing at this address.",
     405: "This address does not take that method; see the Allow header.",
+    408: "The request body did not arrive within 20 seconds.",
     413: "The request body is larger than what this address takes, 64 KiB nearly everywhere.",
 }
 

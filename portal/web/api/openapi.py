@@ -21,6 +21,7 @@ from portal.web.api.json_bodies import Problem, ValidationProblem
 from portal.web.auth import ACTIONS, Policy, declared_policy, policy
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
+from portal.web.errors import HTTP_MESSAGES
 from portal.web.server.headers import conditional_response
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
@@ -58,14 +59,7 @@ HEADERS_OF = {
     **dict.fromkeys(product(TAGGED, (200,)), "ETag"),
 }
 # Refused by the framework itself, under the names that HTTP has for them.
-FRAMEWORK_ERRORS = {
-    "method_not_allowed": (405, "Use a method that the Allow header names."),
-    "request_timeout": (408, "Send the whole body within 20 seconds."),
-    "request_entity_too_large": (
-        413,
-        "Shorten the body. Files go to uploadUrl, never through the API.",
-    ),
-}
+BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
 
 
 class Provider(OpenAPIProvider):
@@ -205,7 +199,8 @@ def _document() -> dict[str, Any]:
 
 def _errors() -> dict[str, tuple[int, str]]:
     """Status and message of every error, by its code."""
-    found, kinds = dict(FRAMEWORK_ERRORS), [PortalError]
+    found = {code: (status, HTTP_MESSAGES[status]) for status, code in BY_FRAMEWORK.items()}
+    kinds = [PortalError]
     for kind in kinds:
         kinds += kind.__subclasses__()
         # These two are only what others have in common.
