@@ -12,6 +12,7 @@ from api_client import (
     counts,
     metadata,
     problem,
+    run_sql,
     uploaded,
 )
 from quart import Response
@@ -21,6 +22,16 @@ from portal.videos import publishing
 
 FEW_SECONDS = 12
 NOWHERE = "127.0.0.1:9"
+REFUSE = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'secret detail'; END $$;
+"""
+TRAPS = {
+    "video": "TRIGGER trap BEFORE INSERT ON videos FOR EACH ROW",
+    "job": "TRIGGER trap BEFORE INSERT ON procrastinate_jobs FOR EACH ROW",
+    "commit": "CONSTRAINT TRIGGER trap AFTER INSERT ON videos DEFERRABLE INITIALLY DEFERRED"
+    " FOR EACH ROW",
+}
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 
 
@@ -91,3 +102,19 @@ async def test_storage_that_never_answers_gives_503_in_bounded_time(
             async with asyncio.timeout(FEW_SECONDS):
                 response = await client.post("/api/videos", json=body)
             await expect_unavailable(response, "storage_unavailable")
+
+
+@pytest.mark.parametrize("when", TRAPS)
+async def test_creation_that_fails_half_way_leaves_neither_video_nor_job(
+    client: Client, config: Config, when: str
+) -> None:
+    body = metadata(await uploaded(client))
+    await run_sql(config.database_url, f"{REFUSE} CREATE {TRAPS[when]} EXECUTE FUNCTION refuse()")
+    # No connection may be missing from the pool afterwards.
+    for _ in range(config.database_pool_size + 2):
+        answer = await client.post("/api/videos", json=body)
+        assert "secret" not in str(await problem(answer, 500, "internal_error"))
+    assert await counts(config.database_url) == (0, 0)
+    await run_sql(config.database_url, "DROP FUNCTION refuse() CASCADE")
+    assert (await client.post("/api/videos", json=body)).status_code == 201
+    assert await counts(config.database_url) == (1, 1)
