@@ -4,7 +4,6 @@
 """
 
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -140,7 +139,8 @@ async def categories() -> Response:
     The table is fixed; ids never change.
     """
     names = await web_context().categories.names()
-    return Response(_category_list(tuple(names.items())), content_type="application/json")
+    records = [CategoryRecord(id=number, name=name) for number, name in names.items()]
+    return json_response(CategoryList(categories=records))
 
 
 @blueprint.post("/videos/presign")
@@ -229,9 +229,3 @@ async def _playback_url(record: Row) -> str:
     said = PlaybackToken(UUID(record["id"]), expires_at, account_id=own_id)
     token = await web.signing_keys.sign(said)
     return signed_addresses(web.config, said.video_id, attempt, token=token)["playback_url"]
-
-
-@lru_cache(maxsize=1)
-def _category_list(rows: tuple[tuple[int, str], ...]) -> str:
-    records = [CategoryRecord(id=number, name=name) for number, name in rows]
-    return CategoryList(categories=records).model_dump_json()

@@ -212,28 +212,23 @@ async def _confirmation(ids: list[UUID]) -> ResponseReturnValue:
         "videos/delete.html",
         ids=[str(it.id) for it in asked],
         titles=[shown(it.title) for it in asked],
-        action=url_for("bulk_actions.apply", at=_listing_endpoint(), **_listing_arguments()),
-        back=_listing_url({}),
+        # With what the page was asked for.
+        action=request.full_path.rstrip("?"),
+        back=_listing_url(),
     )
 
 
 def _redirect(
     action: str, results: Mapping[ActionResult, int], *, undo_ids: Sequence[str] = ()
 ) -> WerkzeugResponse:
-    return redirect(_listing_url(_toast_arguments(action, results, undo_ids=undo_ids)), 303)
+    return redirect(_listing_url(**_toast_arguments(action, results, undo_ids=undo_ids)), 303)
 
 
-def _listing_url(toast: dict[str, Any]) -> str:
+def _listing_url(**toast: Any) -> str:
     """The page that the form was on, as it was asked for, with this toast."""
-    return url_for(_listing_endpoint(), **_listing_arguments(), **toast)
-
-
-def _listing_endpoint() -> str:
-    return LIBRARY if request.args.get("at") == LIBRARY else TABLE
-
-
-def _listing_arguments() -> dict[str, Any]:
-    return {name: request.args[name] for name in LISTING_PARAMETERS if name in request.args}
+    endpoint = LIBRARY if request.args.get("at") == LIBRARY else TABLE
+    named = [name for name in LISTING_PARAMETERS if name in request.args]
+    return url_for(endpoint, **{name: request.args[name] for name in named} | toast)
 
 
 def _toast_arguments(
