@@ -1,19 +1,17 @@
 """Small media made on the spot, a sink that keeps files in a folder, and a look at /proc."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 from aiohttp import web
-from media_recipes import ENCODED, MakeMedia, make_card
-from published import FolderSink, Publish, PublishCard, Published, Write, transcode
-from running_portal import run_ffmpeg, until
-from serving import Eventually, FindProcesses, Handler, Hanging, Serve, serving
+from media_recipes import ENCODED, MakeMedia
+from published import FolderSink, Publish, Published, Write, transcode
+from running_portal import run_ffmpeg
+from serving import Handler, Hanging, Serve, serving
 
 
 @pytest.fixture(scope="session")
@@ -75,16 +73,6 @@ def publish(tmp_path_factory: pytest.TempPathFactory) -> Publish:
     return run
 
 
-@pytest.fixture(scope="session")
-def publish_card(make_media: MakeMedia, publish: Publish) -> PublishCard:
-    """Publish a card, by the recipe that `make_card` is given."""
-
-    async def run(name: str, *options: str, **recipe: Any) -> Published:
-        return await publish(make_card(make_media, name, *options, **recipe))
-
-    return run
-
-
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
     """Make a file of these bytes; each time the same one."""
@@ -107,30 +95,6 @@ def work_dir(tmp_path: Path) -> Path:
     path = tmp_path / "work 100%"
     path.mkdir()
     return path
-
-
-@pytest.fixture
-def processes_naming() -> FindProcesses:
-    """The ids of all processes with this text among their arguments."""
-
-    def find(text: str) -> list[int]:
-        processes = psutil.process_iter(["cmdline"])
-        return [each.pid for each in processes if text in " ".join(each.info["cmdline"] or ())]
-
-    return find
-
-
-@pytest.fixture
-def eventually() -> Eventually:
-    """Wait until a condition holds, and fail when it doesn't in time."""
-
-    async def wait(condition: Callable[[], object], *, timeout_s: float = 15) -> None:
-        async def holds() -> bool:
-            return bool(condition())
-
-        await until(holds, timeout_s=timeout_s, interval_s=0.02)
-
-    return wait
 
 
 @pytest.fixture

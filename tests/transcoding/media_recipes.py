@@ -102,10 +102,6 @@ def beeps(
     return f"aevalsrc=exprs='{'|'.join([tone] * count)}':c={layout}:s={rate_hz}:d={duration_s}"
 
 
-def tone(frequency_hz: int, *, duration_s: float = DURATION_S, rate_hz: int = 48_000) -> str:
-    return f"sine=f={frequency_hz}:d={duration_s}:r={rate_hz},volume=4"
-
-
 def with_late(make_media: MakeMedia, name: str, source: Path, track: str, late_s: float) -> Path:
     """A copy whose picture (`0:v`) or sound (`0:a`) begins later, by an empty edit."""
     other = "1:a" if track == "0:v" else "1:v"

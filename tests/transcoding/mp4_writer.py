@@ -20,10 +20,10 @@ FILE_TYPE = box(b"ftyp", b"isom", bytes(4), b"isommp42")
 MEDIA_AT = len(FILE_TYPE) + 8
 
 
-def table(kind: bytes, row: str, *rows: Sequence[int], count: int | None = None) -> bytes:
-    """A full box with a count and rows; the count may claim more than there are."""
+def table(kind: bytes, row: str, *rows: Sequence[int]) -> bytes:
+    """A full box with a count and rows."""
     packed = b"".join(struct.pack(f">{row}", *values) for values in rows)
-    return box(kind, struct.pack(">II", 0, len(rows) if count is None else count), packed)
+    return box(kind, struct.pack(">II", 0, len(rows)), packed)
 
 
 def picture_entry(kind: bytes, width: int, height: int, *extensions: bytes) -> bytes:
@@ -42,7 +42,6 @@ def track(
     sizes: bytes,
     *,
     frames: int,
-    size: tuple[int, int] = (64, 64),
     data_reference: bytes = HERE,
     edits: bytes = b"",
     handler: bytes = b"vide",
@@ -70,7 +69,7 @@ def track(
     named = box(b"hdlr", struct.pack(">II4s12x", 0, 0, handler), b"\0")
     return box(
         b"trak",
-        box(b"tkhd", header, struct.pack(">II", size[0] << 16, size[1] << 16)),
+        box(b"tkhd", header, struct.pack(">II", 64 << 16, 64 << 16)),
         edits,
         box(
             b"mdia",
@@ -130,7 +129,6 @@ def png_movie(
         picture_entry(b"png ", width, height),
         sample_sizes([len(picture)] * frames),
         frames=frames,
-        size=(width, height),
         data_reference=data_reference,
         edits=edits,
     )
@@ -141,5 +139,5 @@ def same_picture(frames: int, size: tuple[int, int] = (8192, 4320)) -> bytes:
     """A film all of whose frames are one picture that is stored once."""
     picture = png(*size)
     sizes = sample_sizes([], count=frames, same=len(picture))
-    film = track(picture_entry(b"png ", *size), sizes, frames=frames, size=size, shared=True)
+    film = track(picture_entry(b"png ", *size), sizes, frames=frames, shared=True)
     return movie(picture, film, duration_ms=frames * FRAME_MS)

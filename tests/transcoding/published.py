@@ -120,7 +120,6 @@ class Published:
 
 # What the fixtures of the same names are called with.
 Publish = Callable[[Path], Awaitable[Published]]
-PublishCard = Callable[..., Awaitable[Published]]
 Write = Callable[[bytes], Path]
 
 

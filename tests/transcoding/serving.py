@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 import pytest
 from aiohttp import web
+from running_portal import until
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # What the fixtures of the same names are called with.
 Serve = Callable[..., Awaitable[str]]
-FindProcesses = Callable[[str], list[int]]
-Eventually = Callable[..., Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,17 @@ def cut(request: web.Request) -> None:
     """Break the connection off."""
     if request.transport is not None:
         request.transport.abort()
+
+
+def processes_naming(text: str) -> list[int]:
+    """The ids of all processes with this text among their arguments."""
+    processes = psutil.process_iter(["cmdline"])
+    return [each.pid for each in processes if text in " ".join(each.info["cmdline"] or ())]
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds, and fail when it doesn't in time."""
+    await until(condition, timeout_s=15, interval_s=0.02)
 
 
 async def cancel(task: asyncio.Task[Any]) -> None:

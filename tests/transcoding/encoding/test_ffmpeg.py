@@ -9,7 +9,7 @@ from time import monotonic
 from uuid import uuid4
 
 import pytest
-from serving import Eventually, FindProcesses, Hanging, cancel
+from serving import Hanging, cancel, eventually, processes_naming
 
 from portal.processes import child
 from portal.processes.child import Limits
@@ -29,12 +29,12 @@ ENCODING = (
 
 
 @pytest.fixture
-def endless(processes_naming: FindProcesses) -> Callable[[], list[int]]:
+def endless() -> Callable[[], list[int]]:
     """The ids of the processes that run it."""
     return lambda: processes_naming(MARK)
 
 
-async def started(endless: Callable[[], list[int]], eventually: Eventually) -> int:
+async def started(endless: Callable[[], list[int]]) -> int:
     """The id of the process, once it is ffmpeg: while it becomes so, it has no arguments."""
     await eventually(lambda: any("ffmpeg" in proc(pid, "comm") for pid in endless()))
     return endless()[0]
@@ -87,11 +87,9 @@ async def test_a_run_over_its_limits_ends_with_a_code_of_its_own(
         await run((*ENCODING, str(tmp_path / "out.mp4")), timeout_s=600, limits=limits)
 
 
-async def test_a_run_is_limited_without_being_told(
-    endless: Callable[[], list[int]], eventually: Eventually
-) -> None:
+async def test_a_run_is_limited_without_being_told(endless: Callable[[], list[int]]) -> None:
     task = asyncio.create_task(run(ENDLESS, timeout_s=60))
-    pid = await started(endless, eventually)
+    pid = await started(endless)
     limits, niceness = proc(pid, "limits"), os.getpriority(os.PRIO_PROCESS, pid)
     await cancel(task)
     assert niceness == 19
@@ -108,9 +106,7 @@ async def test_a_run_over_its_wall_time_is_ended(endless: Callable[[], list[int]
     assert not endless()
 
 
-async def test_a_run_without_progress_is_ended(
-    hanging: Hanging, processes_naming: FindProcesses
-) -> None:
+async def test_a_run_without_progress_is_ended(hanging: Hanging) -> None:
     arguments = ("-progress", "pipe:1", "-i", hanging.address, "-f", "null", "-")
     with pytest.raises(TranscodeFailed, match=FailCode.STALLED):
         await run(arguments, timeout_s=30, stall_s=0.5)
@@ -130,13 +126,13 @@ class Clock:
 
 
 async def test_backpressure_stops_the_process_and_the_clock(
-    endless: Callable[[], list[int]], eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+    endless: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(child, "time", clock)
     paused = asyncio.Event()
     task = asyncio.create_task(run(ENDLESS, timeout_s=1_000, stall_s=1_000, paused=paused))
-    pid = await started(endless, eventually)
+    pid = await started(endless)
     paused.set()
     await eventually(lambda: state(pid) == "T")
     # Longer than both limits: had the clock gone on, the run would end by itself.

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from media_recipes import MakeMedia
 from published import FolderSink, everything, transcode
-from serving import Eventually, FindProcesses, Serve, begin_range, cut
+from serving import Serve, begin_range, cut, eventually, processes_naming
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -35,9 +35,7 @@ class FailingSink:
             raise ConnectionError("storage went away")
 
 
-async def test_a_failing_sink_stops_ffmpeg_and_says_why(
-    long_video: Path, work_dir: Path, processes_naming: FindProcesses
-) -> None:
+async def test_a_failing_sink_stops_ffmpeg_and_says_why(long_video: Path, work_dir: Path) -> None:
     with pytest.raises(ConnectionError, match="storage went away"):
         await transcode(str(long_video), sink=FailingSink(), work_dir=work_dir)
     assert not processes_naming(str(long_video))
@@ -50,7 +48,6 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
     long_video: Path,
     sink: FolderSink,
     work_dir: Path,
-    eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(probing._PERSISTENT, "reconnect_delay_max", "1")
@@ -97,8 +94,6 @@ class SlowSink(FolderSink):
 async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     long_video: Path,
     tmp_path: Path,
-    processes_naming: FindProcesses,
-    eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("portal.transcoding.encoding.segment_upload._PAUSE_BACKLOG_FILES", 6)

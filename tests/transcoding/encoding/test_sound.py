@@ -1,8 +1,8 @@
 """Sound: every track is there with its own sound and language, in one or two channels."""
 
 import pytest
-from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone
-from published import Publish, PublishCard
+from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card
+from published import Publish
 from published_checks import check_published
 
 from portal.transcoding.errors import Note
@@ -25,7 +25,7 @@ async def test_each_alternate_holds_its_own_sound(make_media: MakeMedia, publish
     ]
     source = make_media(
         "three languages.mp4",
-        *("-i", str(mute), *lavfi(*(tone(hz) for hz in TONES_HZ.values()))),
+        *("-i", str(mute), *lavfi(*(f"sine=f={hz}:d=7:r=48000" for hz in TONES_HZ.values()))),
         *("-map", "0:v", *tracks, "-c:v", "copy", "-c:a", "aac"),
     )
 
@@ -42,12 +42,13 @@ async def test_each_alternate_holds_its_own_sound(make_media: MakeMedia, publish
 
 @pytest.mark.parametrize("speaker", ["FC", "BL"])
 async def test_five_channels_become_two_and_none_gets_lost(
-    speaker: str, publish_card: PublishCard
+    speaker: str, make_media: MakeMedia, publish: Publish
 ) -> None:
     picture = card(size="320x180", duration_s=3, flashes_s=())
     words = ["0.5*sin(2*PI*500*t)" if name == speaker else "0" for name in SURROUND]
     sound = f"aevalsrc=exprs='{'|'.join(words)}':c=5.1:s=48000:d=3"
-    published = await publish_card(f"{speaker}.mp4", "-b:a", "384k", picture=picture, sound=sound)
+    name, rate = f"{speaker}.mp4", ("-b:a", "384k")
+    published = await publish(make_card(make_media, name, *rate, picture=picture, sound=sound))
     (rendition,) = published.result.audio
     assert rendition.channels == 2
     heard = published.sounds["audio"]
