@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -209,8 +209,3 @@ def _rgb(luma: float, blue: float, red: float) -> RGB:
     r, b = y + 1.5748 * cr, y + 1.8556 * cb
     g = (y - 0.2126 * r - 0.0722 * b) / 0.7152
     return (r * 255, g * 255, b * 255)
-
-
-def distance(one: Iterable[float], other: Iterable[float]) -> float:
-    """The largest difference of two colours in any channel."""
-    return max(abs(a - b) for a, b in zip(one, other, strict=True))

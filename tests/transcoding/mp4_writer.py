@@ -42,6 +42,7 @@ def track(
     sizes: bytes,
     *,
     frames: int,
+    size: tuple[int, int] = (64, 64),
     data_reference: bytes = HERE,
     edits: bytes = b"",
     handler: bytes = b"vide",
@@ -69,7 +70,7 @@ def track(
     named = box(b"hdlr", struct.pack(">II4s12x", 0, 0, handler), b"\0")
     return box(
         b"trak",
-        box(b"tkhd", header, struct.pack(">II", 64 << 16, 64 << 16)),
+        box(b"tkhd", header, struct.pack(">II", size[0] << 16, size[1] << 16)),
         edits,
         box(
             b"mdia",
@@ -129,6 +130,7 @@ def png_movie(
         picture_entry(b"png ", width, height),
         sample_sizes([len(picture)] * frames),
         frames=frames,
+        size=(width, height),
         data_reference=data_reference,
         edits=edits,
     )
@@ -139,5 +141,5 @@ def same_picture(frames: int, size: tuple[int, int] = (8192, 4320)) -> bytes:
     """A film all of whose frames are one picture that is stored once."""
     picture = png(*size)
     sizes = sample_sizes([], count=frames, same=len(picture))
-    film = track(picture_entry(b"png ", *size), sizes, frames=frames, shared=True)
+    film = track(picture_entry(b"png ", *size), sizes, frames=frames, size=size, shared=True)
     return movie(picture, film, duration_ms=frames * FRAME_MS)

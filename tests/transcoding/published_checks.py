@@ -11,19 +11,19 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import av
-from decoded_media import RGB, Shown, display_aspect, distance, flashes_s, listen, look, open_media
+import pytest
+from decoded_media import RGB, Shown, display_aspect, flashes_s, listen, look, open_media
 from mp4_writer import IDENTITY
-from published import Published, joined, shown
+from published import Published, joined
 
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.errors import Note
-from portal.transcoding.packaging.master import MASTER_NAME, Kind
+from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, Kind
 
 BT709, STUDIO_RANGE = 1, 1
 MAX_DRIFT_S = 0.040
 MAX_SHIFT_S = 0.050
 MAX_FPS = 60
-TIME_BASE_HZ = 1_000_000
 # The first frame of a burst above the cap is kept, and those too close to it are left out.
 _BURST_S = 0.75 / MAX_FPS
 _TICK_S = 0.001
@@ -65,27 +65,21 @@ def check_published(
     corners: Sequence[RGB] = (),
     tolerance: float = 8,
     in_sync: bool = False,
-    thorough: bool = True,
 ) -> None:
     """Everything there is, plays, stands upright, and is where it was in time.
 
     `corners` are the colours expected in reading order; `in_sync` is for sources that flash and
-    beep, at least twice. Unless thorough, only the lowest rendition is decoded to its end.
+    beep, at least twice.
     """
+    assert Note.PARTLY_DAMAGED not in published.result.notes
     check_hls(published.folder, published.result.output)
     _check_sound(published)
-    assert not thorough or Note.PARTLY_DAMAGED not in published.result.notes
-    times_s = source_times_s(published)
-    for rendition in published.result.renditions if thorough else published.result.renditions[:1]:
-        name = rendition.name
-        pictures = published.pictures[name] if thorough else shown(published.folder, name)
-        _check_form(published, pictures, is_copied=rendition.copied)
-        _check_times(published, pictures, times_s)
-        _check_segments(published, name, pictures)
-        if corners:
-            for picture in (pictures[0], pictures[-1]):
-                off = [distance(*pair) for pair in zip(picture.corners, corners, strict=True)]
-                assert max(off) <= tolerance, f"corners are {picture.corners}"
+    for rendition in published.result.renditions:
+        pictures = published.pictures[rendition.name]
+        check_pictures(published, rendition, pictures)
+        for picture in (pictures[0], pictures[-1]) if corners else ():
+            for corner, expected in zip(picture.corners, corners, strict=True):
+                assert corner == pytest.approx(expected, abs=tolerance)
         if in_sync:
             _check_sync(published, pictures)
 
@@ -183,7 +177,7 @@ def _check_stream(folder: Path, name: str, claimed: dict[str, str]) -> None:
 def source_start_s(path: Path) -> float:
     """Where the file's time line begins: FFmpeg, and players, show that as zero."""
     with open_media(path) as container:
-        return (container.start_time or 0) / TIME_BASE_HZ
+        return (container.start_time or 0) / av.time_base
 
 
 def source_times_s(published: Published) -> list[float]:
@@ -193,9 +187,13 @@ def source_times_s(published: Published) -> list[float]:
     return [0.0, *later]
 
 
-def _check_form(published: Published, pictures: Sequence[Shown], *, is_copied: bool) -> None:
-    aspect = display_aspect(published.path)
-    first = pictures[0]
+def check_pictures(
+    published: Published, rendition: FinishedRendition, pictures: Sequence[Shown]
+) -> None:
+    """They have the source's shape and times, and every player's form."""
+    _check_times(published, pictures, source_times_s(published))
+    _check_segments(published, rendition.name, pictures)
+    aspect, is_copied, first = display_aspect(published.path), rendition.copied, pictures[0]
     width, height = first.size
     assert width % 2 == height % 2 == 0
     assert abs(width - height * aspect) <= max(0.01 * width, 2, 2 * aspect), "shape"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import FolderSink, Published, transcode
-from published_checks import check_published
+from published import FolderSink, Published, shown, transcode
+from published_checks import check_hls, check_pictures
 
 from portal.transcoding.errors import SourceRejected
 from portal.transcoding.planning.ladder import Plan
@@ -56,4 +56,6 @@ async def test_the_corpus_is_published_or_refused(
             await transcode(str(source), sink=sink, work_dir=work_dir)
         return
     result = await transcode(str(source), sink=sink, work_dir=work_dir, choose=affordable)
-    check_published(Published(source, result, sink), thorough=False)
+    published, lowest = Published(source, result, sink), result.renditions[0]
+    check_hls(sink.folder, result.output)
+    check_pictures(published, lowest, shown(sink.folder, lowest.name))

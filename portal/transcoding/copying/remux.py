@@ -129,8 +129,14 @@ async def _keep_tail(stderr: StreamReader, answer: _Answer) -> None:
 
 
 def _report(process: Process, answer: _Answer) -> RemuxReport:
-    if process.returncode != 0:
-        raise _death(process.returncode or 0, answer.complaints.decode(errors="replace"))
+    if returncode := process.returncode or 0:  # it gave no answer
+        complaints = answer.complaints.decode(errors="replace")
+        detail = f"copying ended with {child.describe_exit(returncode)}: {complaints}"
+        if returncode == -signal.SIGXCPU:
+            raise TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
+        if child.was_ended_from_outside(returncode):
+            raise TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
+        raise CopyUndeliverable("crashed", detail=detail)  # by what the file holds
     error, detail = answer.last.get("error"), answer.last.get("detail", "")
     if error is None:
         return RemuxReport(**answer.last["report"])
@@ -141,13 +147,3 @@ def _report(process: Process, answer: _Answer) -> RemuxReport:
     if answer.last["errno"] == errno.EFBIG:
         raise CopyUndeliverable("too_large", detail="a segment exceeds the limit on files")
     raise OSError(answer.last["errno"], detail)
-
-
-def _death(returncode: int, complaints: str) -> Exception:
-    """What a child that gave no answer ended by."""
-    detail = f"copying ended with {child.describe_exit(returncode)}: {complaints}"
-    if returncode == -signal.SIGXCPU:
-        return TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
-    if child.was_ended_from_outside(returncode):
-        return TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
-    return CopyUndeliverable("crashed", detail=detail)  # by what the file holds

@@ -26,7 +26,7 @@ from portal.transcoding.encoding.filters import still_filters
 from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.encoding.source_proxy import ProxiedSource
 from portal.transcoding.errors import FailCode, PictureFault, PictureRejected, TranscodeFailed
-from portal.transcoding.packaging.cmaf import SegmentError, frames_until
+from portal.transcoding.packaging.cmaf import SegmentError, shown_frames
 from portal.transcoding.probing.facts import Probe
 
 POSTER_NAME = "poster.jpg"
@@ -113,7 +113,7 @@ async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path)
     is in memory and, while ffmpeg runs, in the working folder. Raises TranscodeFailed.
     """
     try:
-        number = frames_until(init, segment, at_s) - 1
+        number = sum(shown_s <= at_s for shown_s, _ in shown_frames(init, segment)[1:])
     except SegmentError as exc:
         raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=str(exc)) from exc
     await asyncio.to_thread((work_dir / _SEGMENT).write_bytes, init + segment)

@@ -127,7 +127,7 @@ async def _segments(
     rendition: RenditionFiles, init: bytes, storyboard: Storyboard
 ) -> AsyncIterator[tuple[_Segment, list[float]]]:
     """The segments that thumbnails are in, read one by one, and the times of these."""
-    playlist, last_s = rendition.playlist, storyboard.before_first_s
+    playlist, last_s = rendition.playlist, -storyboard.interval_s / 2
     ends_s = [*playlist.starts_s[1:], playlist.duration_s + storyboard.interval_s / 2]
     for entry, start_s, next_s in zip(playlist.segments, playlist.starts_s, ends_s, strict=True):
         if not storyboard.chosen([start_s], last_s=last_s, next_s=next_s):

@@ -75,11 +75,6 @@ def inspect_segment(segment: bytes) -> SegmentFacts:
     )
 
 
-def frames_until(init_segment: bytes, segment: bytes, at_s: float) -> int:
-    """How many frames of a segment are shown by `at_s` after its first; at least that one."""
-    return max(1, sum(shown_s <= at_s for shown_s, _ in shown_frames(init_segment, segment)))
-
-
 def shown_frames(init_segment: bytes, segment: bytes) -> list[tuple[float, bool]]:
     """When each frame is shown, in seconds after the first, and whether it is an IDR picture.
 

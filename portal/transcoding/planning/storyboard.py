@@ -46,15 +46,11 @@ class Storyboard:
     width: int
     height: int
 
-    @property
-    def before_first_s(self) -> float:
-        """The time after which the first thumbnail is chosen, as others are after the last."""
-        return -self.interval_s / 2
-
     def chosen(self, times_s: Sequence[float], *, last_s: float, next_s: float) -> list[float]:
         """Of frames' times those that leave no gap above the interval, where there are enough.
 
-        `last_s` is that of the thumbnail before, `next_s` that of the next frame that can be one.
+        `last_s` is that of the thumbnail before, half an interval below zero for the first;
+        `next_s` is that of the next frame that can be one.
         """
         found = []
         for at_s, following_s in pairwise([*times_s, next_s]):

@@ -101,20 +101,16 @@ def _examine(
     if frame is None:
         kind = "damaged" if first else "zero_duration"
         return _fail("truncated" if readable < 1.0 else kind)
-    indexed = sample_index.facts(
-        container,
-        stream,
-        first,
-        is_complete=not outline.is_fragmented,
-        offsets=boxes.composition_offsets(
-            request, outline, track=stream.id, samples=len(stream.index_entries)
-        ),
-    )
+    video = _video(stream, frame)
+    if not outline.is_fragmented:
+        samples = len(stream.index_entries)
+        offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
+        video |= sample_index.facts(container, stream, first, offsets)
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
         "readable_share": readable,
-        "video": _video(stream, frame) | indexed,
+        "video": video,
         "audio": _audio(container),
         "subtitles": _subtitles(container),
     }

@@ -50,12 +50,12 @@ class VideoTrack:
     level: int | None
     has_alpha: bool
     start_s: float
-    frame_count: int | None
-    bitrate_bps: int | None
-    peak_bitrate_bps: int | None
-    max_key_distance_s: float | None
-    closed_gops: bool
     mirrored: bool = False
+    frame_count: int | None = None
+    bitrate_bps: int | None = None
+    peak_bitrate_bps: int | None = None
+    max_key_distance_s: float | None = None
+    closed_gops: bool = False
     grid_lead: float | None = None
 
     @property
@@ -121,10 +121,9 @@ def interpret(answer: dict[str, Any]) -> Probe:
 def _video_track(facts: dict[str, Any]) -> VideoTrack:
     sar = _fraction(facts.pop("sar")) or Fraction(1)
     average, base = _fraction(facts.pop("average_rate")), _fraction(facts.pop("base_rate"))
-    is_constant, grid_fps = facts.pop("constant_rate"), _fraction(facts.pop("grid_fps"))
-    if is_constant is None:  # no index to tell from
-        is_constant = average is not None and average == base
-    if facts["frame_count"] is None:
+    grid_fps = _fraction(facts.pop("grid_fps", None))
+    is_constant = facts.pop("constant_rate", average is not None and average == base)
+    if "frame_count" not in facts:  # there is no index to tell from
         facts["duration_s"] = None
     width, height = _display_size(facts, sar)
     return VideoTrack(

@@ -29,16 +29,6 @@ _MAX_ENTRIES = 4_000_000
 _MAX_FRAMES_PER_S = 1000
 # Where key frames are sampled, as shares of the index; the first one is looked at anyway.
 _SAMPLED = (0.25, 0.5, 0.75, 1.0)
-_UNKNOWN: dict[str, Any] = {
-    "frame_count": None,
-    "bitrate_bps": None,
-    "peak_bitrate_bps": None,
-    "max_key_distance_s": None,
-    "closed_gops": False,
-    "constant_rate": None,
-    "grid_fps": None,
-    "grid_lead": None,
-}
 # A frame this far from its place still belongs there, but sound must not part from its picture: the
 # second is half of what is noticed (ITU-R BT.1359: 45 ms early).
 _TOLERANCE_FRAMES = Fraction(1, 3)
@@ -70,18 +60,15 @@ def facts(
     container: InputContainer,
     stream: av.VideoStream,
     first: av.Packet[Any] | None,
-    *,
-    is_complete: bool,
     offsets: Iterable[int] | None,
 ) -> dict[str, Any]:
-    """The index's part of the facts; `first` is the first packet of the stream.
+    """The index's part of the facts, none without one; `first` is the stream's first packet.
 
     `offsets` are how long after its decoding each sample is shown, in ticks; None when unclear.
     """
     entries, time_base = stream.index_entries, stream.time_base
-    known = is_complete and stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES
-    if not known or not time_base:
-        return _UNKNOWN
+    if not (stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES and time_base):
+        return {}
     summary = _summarise(stream, repeat(0) if offsets is None else offsets)
     # FFmpeg's two rates agree when every decoding time fits.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None

@@ -126,7 +126,7 @@ def test_thumbnails_are_at_most_their_interval_apart(duration_s: int, interval_s
     assert storyboard.interval_s == interval_s
     times_s = [number / 25 for number in range(duration_s * 25)]
     end_s = duration_s + interval_s / 2
-    chosen = storyboard.chosen(times_s, last_s=storyboard.before_first_s, next_s=end_s)
+    chosen = storyboard.chosen(times_s, last_s=-interval_s / 2, next_s=end_s)
     assert len(chosen) == pytest.approx(duration_s / interval_s, abs=2)
     gaps = pairwise([-chosen[0], *chosen, 2 * duration_s - chosen[-1]])
     assert max(after - at for at, after in gaps) <= interval_s + 0.002

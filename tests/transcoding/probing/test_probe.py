@@ -73,7 +73,7 @@ async def test_bytes_that_samples_share_count_once_and_are_not_copied(
         size = (stream.width, stream.height)
     sizes = sample_sizes([len(picture)] * 100)
     entry = picture_entry(b"avc1", *size, box(b"avcC", avcc))
-    frames = track(entry, sizes, frames=100, shared=True)
+    frames = track(entry, sizes, frames=100, size=size, shared=True)
     found = (await probe(str(write(movie(picture, frames, duration_ms=100 * FRAME_MS))))).video
     assert found.frame_count == 100
     assert found.bitrate_bps == pytest.approx(len(picture) * 8000 / (100 * FRAME_MS), rel=0.05)
