@@ -16,10 +16,7 @@ CORNERS: tuple[RGB, ...] = ((192, 48, 48), (48, 160, 48), (48, 64, 192), (192, 1
 # A level above what players are sure to take, so that a source has to be encoded; and a common one.
 ENCODED, COPYABLE = ("-level:v", "5.1"), ("-g", "50", "-level:v", "4")
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-bf", "2", *ENCODED)
-_QUIET_X265 = ("-x265-params", "log-level=error", "-tag:v", "hvc1")
-X265 = ("-c:v", "libx265", "-preset", "ultrafast", *_QUIET_X265)
 BT709_TAGS = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
-TO_BT709 = f"scale=out_color_matrix=bt709:out_range=tv,format=yuv444p,{BT709_TAGS}"
 
 
 def card(
@@ -65,15 +62,6 @@ def as_yuv(pix_fmt: str = "yuv420p", *, matrix: str = "bt709", full_range: bool 
     tags = BT709_TAGS if matrix == "bt709" else f"setparams=colorspace={matrix}"
     tags = tags.replace("range=tv", f"range={span}")
     return f"scale=out_color_matrix={matrix}:out_range={span},format={pix_fmt},{tags}"
-
-
-def as_hdr(transfer: str, *, tagged: bool) -> str:
-    """A filter that grades for HDR, with white at 203 nits, in ten bits of BT.2020."""
-    graded = (
-        f"{TO_BT709},zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt2020,"
-        f"zscale=t={transfer}:m=bt2020nc:r=tv:npl=203,format=yuv420p10le"
-    )
-    return graded + ("" if tagged else ",setparams=color_trc=unknown")
 
 
 # What a filter says of times is kept to the microsecond.

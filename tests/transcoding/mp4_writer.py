@@ -115,28 +115,6 @@ def png(width: int, height: int) -> bytes:
     )
 
 
-def png_movie(
-    width: int,
-    height: int,
-    *,
-    frames: int = 1,
-    data_reference: bytes = HERE,
-    edits: bytes = b"",
-    others: Sequence[bytes] = (),
-) -> bytes:
-    """A film of the same picture over and over, stored once per frame, `others` beside it."""
-    picture = png(width, height)
-    film = track(
-        picture_entry(b"png ", width, height),
-        sample_sizes([len(picture)] * frames),
-        frames=frames,
-        size=(width, height),
-        data_reference=data_reference,
-        edits=edits,
-    )
-    return movie(picture * frames, film, *others, duration_ms=frames * FRAME_MS)
-
-
 def same_picture(frames: int, size: tuple[int, int] = (8192, 4320)) -> bytes:
     """A film all of whose frames are one picture that is stored once."""
     picture = png(*size)

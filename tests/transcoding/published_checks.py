@@ -137,7 +137,8 @@ def _measure(folder: Path, name: str, file: str = "playlist.m3u8") -> tuple[floa
         assert all(_is_one_key_frame(init + content) for content in contents)
     sizes = [len(content) for content in contents]
     average_bps = sum(sizes) * 8 / sum(durations_s)
-    return _peak_bps(durations_s, sizes, target_s) or average_bps, average_bps, target_s
+    peak_bps = max(average_bps, _peak_bps(durations_s, sizes, target_s))
+    return peak_bps, average_bps, target_s
 
 
 def _peak_bps(durations_s: Sequence[float], sizes: Sequence[int], target_s: int) -> float:

@@ -36,21 +36,18 @@ def parse_webvtt(text: str) -> list[Cue]:
             h1, m1, s1, h2, m2, s2 = times.groups()
             found.append((_seconds(h1, m1, s1), _seconds(h2, m2, s2), []))
         elif found and line:
-            found[-1][2].append(_escaped(line))
+            parts = (it if _TAG.fullmatch(it) else escape(it) for it in _TAG.split(line))
+            found[-1][2].append("".join(parts))
     return [Cue(start_s=start, end_s=end, text="\n".join(lines)) for start, end, lines in found]
-
-
-def _escaped(text: str) -> str:
-    return "".join(part if _TAG.fullmatch(part) else escape(part) for part in _TAG.split(text))
 
 
 def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
     return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
 
 
-def webvtt(cues: Iterable[Cue], *, header: Sequence[str] = (_HEADER,)) -> str:
+def webvtt(cues: Iterable[Cue], *, header: str = _HEADER) -> str:
     """Write a file."""
-    blocks = ["\n".join(header) + "\n"]
+    blocks = [f"{header}\n"]
     for cue in cues:
         identifier = f"{cue.identifier}\n" if cue.identifier else ""
         times = f"{_clock(cue.start_s)} --> {_clock(cue.end_s)}"
@@ -67,7 +64,7 @@ def segment_webvtt(cues: Sequence[Cue], *, duration_s: float) -> Iterator[tuple[
     while start_s < duration_s:
         end_s = min(start_s + SEGMENT_S, duration_s)
         inside = [cue for cue in cues if cue.start_s < end_s and cue.end_s > start_s]
-        yield end_s - start_s, webvtt(inside, header=(_HEADER, _TIMESTAMP_MAP))
+        yield end_s - start_s, webvtt(inside, header=f"{_HEADER}\n{_TIMESTAMP_MAP}")
         start_s = end_s
 
 

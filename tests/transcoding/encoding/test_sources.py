@@ -9,9 +9,7 @@ import pytest
 from decoded_media import RGB
 from media_recipes import (
     CORNERS,
-    X265,
     MakeMedia,
-    as_hdr,
     as_yuv,
     beeps,
     card,
@@ -29,12 +27,23 @@ A, B, C, D = CORNERS
 BLACK: RGB = (0, 0, 0)
 ON_ITS_SIDE = ("-display_rotation", "90")
 UPRIGHT = (B, D, A, C)
+X265 = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1")
+X265 += ("-x265-params", "log-level=error")
 UNTAGGED = "setparams=colorspace=unknown:range=unknown"
 # Dolby Vision's configuration (version 1.0): profile 8, level 4, RPU and base layer, and a base
 # layer that is HLG (8.4).
 _PROFILE_8_LEVEL_4 = 8 << 9 | 4 << 3 | 0b101
 DOLBY_VISION_8_4 = box(b"dvvC", struct.pack(">BBHB", 1, 0, _PROFILE_8_LEVEL_4, 4 << 4), bytes(19))
 CONTAINERS = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"hvc1")
+
+
+def as_hdr(transfer: str, *, tagged: bool) -> str:
+    """A filter that grades for HDR, with white at 203 nits, in ten bits of BT.2020."""
+    graded = (
+        f"{as_yuv('yuv444p')},zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt2020,"
+        f"zscale=t={transfer}:m=bt2020nc:r=tv:npl=203,format=yuv420p10le"
+    )
+    return graded + ("" if tagged else ",setparams=color_trc=unknown")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 import ctypes
 import os
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from mp4_writer import (
     index,
     movie,
     picture_entry,
-    png_movie,
+    png,
     sample_sizes,
     table,
     track,
@@ -36,6 +36,28 @@ SOON_S, LATE_S = 10, 35
 FREE = struct.pack(">I4s", 8, b"free")
 PNG_ENTRY = picture_entry(b"png ", 64, 64)
 EMPTY_TRACK = track(PNG_ENTRY, sample_sizes([]), frames=0)
+
+
+def png_movie(
+    width: int,
+    height: int,
+    *,
+    frames: int = 1,
+    data_reference: bytes = HERE,
+    edits: bytes = b"",
+    others: Sequence[bytes] = (),
+) -> bytes:
+    """A film of the same picture over and over, stored once per frame, `others` beside it."""
+    picture = png(width, height)
+    film = track(
+        picture_entry(b"png ", width, height),
+        sample_sizes([len(picture)] * frames),
+        frames=frames,
+        size=(width, height),
+        data_reference=data_reference,
+        edits=edits,
+    )
+    return movie(picture * frames, film, *others, duration_ms=frames * FRAME_MS)
 
 
 class Neighbourhood:
