@@ -18,12 +18,14 @@ from portal.web.composition import WebContext
 EARLY, LATER = ["360p"], ["240p", "480p", "720p"]
 
 
-def make_source(path: Path, *, seconds: int = 61, size: str = "1280x720", rate: int = 15) -> Path:
+def make_source(
+    path: Path, *options: str, seconds: int = 61, size: str = "1280x720", rate: int = 15
+) -> Path:
     """A long picture of few frames, whose key frames are too far apart for it to be copied."""
     picture = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
     inputs = ["-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={seconds}"]
     encoding = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"]
-    return run_ffmpeg(path, *inputs, *encoding)
+    return run_ffmpeg(path, *inputs, *encoding, *options)
 
 
 async def published_file(client: Client, resources: WebContext, file: Path) -> Video:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from api_client import Client
-from passes import begun, make_missing, make_playable, pass_of, published_file, states
-from running_portal import make_video, run_ffmpeg
+from passes import begun, make_missing, make_playable, make_source, pass_of, published_file, states
+from running_portal import make_video
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import attempts, renditions
@@ -19,14 +19,8 @@ from portal.web.composition import WebContext
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its key frames stand 5 s apart."""
-    return _film(tmp_path_factory.mktemp("media") / "film.mp4", seconds=21, rate=15)
-
-
-def _film(path: Path, *, seconds: int, rate: int) -> Path:
-    picture = f"testsrc2=size=1280x720:rate={rate}:duration={seconds}"
-    inputs = ("-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={seconds}")
-    encoding = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
-    return run_ffmpeg(path, *inputs, *encoding, "-g", str(5 * rate), "-b:v", "1M")
+    path = tmp_path_factory.mktemp("media") / "film.mp4"
+    return make_source(path, "-g", "75", "-b:v", "1M", seconds=21)
 
 
 async def looked_into(video: Video, resources: WebContext, work_dir: Path) -> Video:
