@@ -111,22 +111,16 @@ def read_logo(text: str) -> Path:
 
 
 def read_hosts(text: str) -> tuple[str, ...]:
-    hosts = tuple(entry.lower().removesuffix(".") for entry in _entries(text))
-    wrong = [it for it in hosts if it != ANY_HOST and host_name(it) != it]
-    if wrong:
-        raise ValueError(*(f": {it!r} is no name like portal.example.org." for it in wrong))
-    return hosts
+    hosts = [entry.lower().removesuffix(".") for entry in _entries(text)]
+    fault = "is no name like portal.example.org."
+    return _checked_all(hosts, lambda it: it == ANY_HOST or host_name(it) == it, fault)
 
 
 def read_sites(text: str) -> tuple[str, ...]:
     if text in (ANY_SITE, NO_SITE):
         return (text,)
-    entries = _entries(text)
-    wrong = [it for it in entries if not is_site(it)]
-    if wrong:
-        remedy = f"give sites like https://blog.example.org, {ANY_SITE} or {NO_SITE}"
-        raise ValueError(*(f": {it!r} is no such site; {remedy}." for it in wrong))
-    return tuple(entries)
+    remedy = f"give sites like https://blog.example.org, {ANY_SITE} or {NO_SITE}."
+    return _checked_all(_entries(text), is_site, f"is no such site; {remedy}")
 
 
 def read_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -139,6 +133,12 @@ def read_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
 
 def _entries(text: str) -> list[str]:
     return [entry for part in text.split(",") if (entry := part.strip())]
+
+
+def _checked_all(entries: list[str], is_good: Callable[[str], bool], fault: str) -> tuple[str, ...]:
+    if wrong := [it for it in entries if not is_good(it)]:
+        raise ValueError(*(f": {it!r} {fault}" for it in wrong))
+    return tuple(entries)
 
 
 def read_issuer(text: str) -> str:
@@ -161,11 +161,8 @@ def read_roles(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_domains(text: str) -> tuple[str, ...]:
-    domains = tuple(entry.lower().removeprefix("@") for entry in _entries(text))
-    wrong = [it for it in domains if host_name(it) != it]
-    if wrong:
-        raise ValueError(*(f": {it!r} is no domain like example.org." for it in wrong))
-    return domains
+    domains = [entry.lower().removeprefix("@") for entry in _entries(text)]
+    return _checked_all(domains, lambda it: host_name(it) == it, "is no domain like example.org.")
 
 
 def read_colour(text: str) -> Colour:

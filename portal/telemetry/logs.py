@@ -64,10 +64,8 @@ class LineFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return indented(super().formatException(ei))
-
-    def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging's name
-        return indented(stack_info)
+        lines = super().formatException(ei).split("\n")
+        return "\n".join(f"    {visible(line)}" for line in lines)
 
 
 def visible(text: str) -> str:
@@ -80,11 +78,6 @@ def visible(text: str) -> str:
     return "".join(
         it if it.isprintable() else it.encode("unicode_escape").decode("ascii") for it in text
     )
-
-
-def indented(text: str) -> str:
-    """Several lines, none of which begins as a record does."""
-    return "\n".join(f"    {visible(line)}" for line in text.split("\n"))
 
 
 def _add_context(record: logging.LogRecord) -> bool:

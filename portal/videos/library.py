@@ -111,7 +111,7 @@ async def list_videos(
     """A page of the library: its first, the one after a place, or the one before a place."""
     if query.finds_nothing:
         return LibraryPage()
-    total = await _count(query, query.tiers[-1].whole, cap=COUNT_CAP)
+    total = await _count(query, query.tiers[-1].whole)
     if total == 0:
         return LibraryPage()
     order = ORDERS[query.sort]
@@ -189,30 +189,30 @@ async def _find(
 async def _find_in_tier(
     query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, limit: int
 ) -> list[Cursor]:
-    if len(query.tiers) == 1 or await _count(query, tier.own, cap=COUNT_CAP) > COUNT_CAP:
-        found = await _walk(query, tier, order, start, steps=WALK_STEPS, limit=limit)
+    if len(query.tiers) == 1 or await _count(query, tier.own) > COUNT_CAP:
+        found = await _walk(query, tier, order, start, limit=limit)
         if len(found) == limit:
             return found
     return await _fetch(query, order, start, tier=tier, limit=limit)
 
 
-async def _count(query: LibraryQuery, search: str, *, cap: int) -> int:
-    """How many videos match a tsquery and the filters, up to one more than `cap`."""
-    [counted] = await _run(_sql(COUNT, where=_where(query, search), limit=cap + 1))
+async def _count(query: LibraryQuery, search: str) -> int:
+    """How many videos match a tsquery and the filters, up to one more than `COUNT_CAP`."""
+    [counted] = await _run(_sql(COUNT, where=_where(query, search), limit=COUNT_CAP + 1))
     return int(counted["total"])
 
 
 async def _walk(
-    query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, steps: int, limit: int
+    query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, limit: int
 ) -> list[Cursor]:
-    """The first matches of a tier among the `steps` videos after `start` along the order."""
+    """The first matches of a tier among the `WALK_STEPS` videos after `start` along the order."""
     text = _sql(
         WALK,
         where=_where(query, tier.own),
         beyond=_within(start, order, key=order.key) if start else sql.SQL("true"),
         key=sql.SQL(order.key),
         way=_way(order.descending),
-        steps=steps,
+        steps=WALK_STEPS,
         limit=limit,
     )
     return [Cursor(tier.number, row["value"], row["id"]) for row in await _run(text)]

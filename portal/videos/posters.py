@@ -83,7 +83,7 @@ async def request_poster(
         request.state = PosterState.WAITING
         request.job_id = await defer_poster(video_id, request.number, queue)
         await request.save()
-        await _drop_picture(video_id)
+        await execute(DROP_PICTURE, video_id)
         if picture is not None:
             await execute(ADD_PICTURE, video_id, picture)
         await note(AuditAction.POSTER_REPLACED, video_id)
@@ -113,7 +113,7 @@ async def make_poster(
             failed = PosterRequest.filter(video_id=video_id, number=number)
             code = getattr(exc, "code", "rendition_unreadable")
             if await failed.update(state=PosterState.FAILED, error_code=code):
-                await _drop_picture(video_id)
+                await execute(DROP_PICTURE, video_id)
     except TimeoutError as exc:
         await _release(video_id, number)
         raise StorageUnavailable from exc
@@ -133,7 +133,7 @@ async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | N
             request.state, request.tries = PosterState.WORKING, request.tries + 1
             if request.tries > MAX_TRIES:
                 request.state, request.error_code = PosterState.FAILED, "worker_lost"
-                await _drop_picture(video_id)
+                await execute(DROP_PICTURE, video_id)
         await request.save()
     return None if request.state is PosterState.FAILED else (video, request)
 
@@ -148,10 +148,6 @@ async def _picture(video: Video, request: PosterRequest, storage: Storage, work_
         # None was made void by a later request, of which this one's end tells nothing.
         picture = bytes(sent[0]["content"]) if sent else b""
         return await fit_picture(picture, shape=shape, work_dir=Path(own))
-
-
-async def _drop_picture(video_id: UUID) -> None:
-    await execute(DROP_PICTURE, video_id)
 
 
 async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
@@ -186,7 +182,7 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
             await Video.filter(id=former.id).update(
                 poster_version=number, has_poster=True, updated_at=NOW, changed_at=NOW
             )
-            await _drop_picture(former.id)
+            await execute(DROP_PICTURE, former.id)
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:
         await remove_again(former.id, former.storage_key, queue=queue)
