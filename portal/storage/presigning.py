@@ -11,7 +11,7 @@ comes alone (`AWS_SESSION_TOKEN` without `AWS_CREDENTIAL_EXPIRATION`).
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -51,14 +51,18 @@ class Presigner:
         query = urlencode({"partNumber": number, "uploadId": multipart_id})
         return sign("PUT", f"{key}?{query}", {"Content-Length": str(size_bytes)})
 
-    async def presign_get(self, key: str, *, ttl_s: int) -> str:
-        """Address to read this one object from."""
-        return (await self._signer(ttl_s))("GET", key, {})
+    async def presign_get(
+        self, key: str, *, ttl_s: int, headers: Mapping[str, str] | None = None
+    ) -> str:
+        """Address to read this one object from; answered with these headers instead of its own."""
+        overrides = {f"response-{name}": value for name, value in (headers or {}).items()}
+        query = f"?{urlencode(overrides, quote_via=quote)}" if overrides else ""
+        return (await self._signer(ttl_s))("GET", key + query, {})
 
     async def presign_private_get(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`; no cache that others share keeps the object."""
         headers = {"cache-control": f"private, max-age={ttl_s}"}
-        return await self._presign_answer(key, ttl_s, headers)
+        return await self.presign_get(key, ttl_s=ttl_s, headers=headers)
 
     async def presign_source(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`, of an uploaded file: nobody inflates it.
@@ -66,7 +70,7 @@ class Presigner:
         An uploader may have sent `Content-Encoding`, which isn't signed and which storage keeps;
         ffmpeg inflates what says that it is compressed, and has no option against that.
         """
-        return await self._presign_answer(key, ttl_s, {"content-encoding": "identity"})
+        return await self.presign_get(key, ttl_s=ttl_s, headers={"content-encoding": "identity"})
 
     async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
         """As `presign_source`; a browser saves the file under this name (RFC 6266).
@@ -78,13 +82,7 @@ class Presigner:
             "content-disposition": _attachment(file_name),
             "content-encoding": "identity",
         }
-        return await self._presign_answer(key, ttl_s, headers)
-
-    async def _presign_answer(self, key: str, ttl_s: int, headers: dict[str, str]) -> str:
-        """As `presign_get`; storage answers with these headers instead of the object's."""
-        overrides = {f"response-{name}": value for name, value in headers.items()}
-        query = urlencode(overrides, quote_via=quote)
-        return (await self._signer(ttl_s))("GET", f"{key}?{query}", {})
+        return await self.presign_get(key, ttl_s=ttl_s, headers=headers)
 
     async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
         """As `presign_get` for many keys; off the event loop, for it may take a while."""
