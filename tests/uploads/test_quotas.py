@@ -7,18 +7,17 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from api_client import RAW_FILE, answered, metadata, problem, put, run_sql
+from api_client import RAW_FILE, answered, metadata, problem, published, run_sql, uploaded
 from quart import Quart, Response
 from signed_in import Sender, signed_in
+from upload_client import start
 
 from portal.database.account_models import Account
 from portal.database.models import Rendition, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
-from portal.storage.calls import ObjectMissing
 from portal.transcoding.packaging.master import Kind
 from portal.uploads.quotas import Quota
 from portal.videos.deletion import delete_undoably, undo_deletion
-from portal.web.composition import WebContext
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 SIZE = len(RAW_FILE)
@@ -36,33 +35,8 @@ async def presign(sender: Sender) -> Response:
     return await sender.post("/api/videos/presign", json=PRESIGN)
 
 
-async def uploaded(sender: Sender, data: bytes = RAW_FILE) -> str:
-    """The key of a file that was sent at once."""
-    upload = await answered(await presign(sender))
-    assert await put(upload["uploadUrl"], data) == 200
-    return str(upload["key"])
-
-
 async def create(sender: Sender, key: str) -> Response:
     return await sender.post("/api/videos", json=metadata(key))
-
-
-async def publish(sender: Sender, data: bytes = RAW_FILE) -> Response:
-    return await create(sender, await uploaded(sender, data))
-
-
-async def start(sender: Sender, size_bytes: int, key: str = "") -> Response:
-    key = key or (await answered(await presign(sender)))["key"]
-    return await sender.post("/api/uploads", json={"key": key, "sizeBytes": size_bytes})
-
-
-async def is_stored(app: Quart, key: str) -> bool:
-    context: WebContext = app.extensions["portal"]
-    try:
-        await context.storage.head(key)
-    except ObjectMissing:
-        return False
-    return True
 
 
 async def no_more_videos(response: Response) -> dict[str, Any]:
@@ -92,7 +66,7 @@ async def test_day_takes_exactly_as_many_videos_as_it_may(app: Quart, edith: Acc
     free_at = datetime.fromisoformat(refusal["freeAt"])
     assert free_at == first.created_at + DAY
     # Large files, too, can't begin; one that has begun may go on.
-    assert (await start(sender, 5, keys[3])).status_code == 409
+    assert (await start(sender, keys[3], 5)).status_code == 409
     # What was refused is kept until then: the janitor removes what was idle for a day.
     await Upload.filter(key=keys[3]).update(created_at=datetime.now(UTC) - timedelta(hours=23))
     await no_more_videos(await create(sender, keys[3]))
@@ -108,11 +82,11 @@ async def test_deleted_video_counts_until_its_day_is_over_but_takes_no_room(
 ) -> None:
     limit(app, videos=1, stored_bytes=SIZE)
     sender = await signed_in(app, edith)
-    video = await answered(await publish(sender), 201)
+    video = await published(sender)
     assert (await sender.post(f"/api/videos/{video['id']}/deletion")).status_code == 202
     assert (await no_more_videos(await presign(sender)))["used"] == 1
     await age(app, DAY)
-    assert (await publish(sender)).status_code == 201
+    await published(sender)
     assert await Tombstone.filter(owner_id=edith.id).count() == 1
 
 
@@ -123,7 +97,8 @@ async def test_twenty_at_once_publish_as_many_as_the_day_takes(app: Quart, edith
     answers = await asyncio.gather(*(create(sender, key) for key in keys))
     assert sorted(it.status_code for it in answers) == [*[201] * 7, *[409] * 13]
     assert await Video.all().count() == 7
-    assert all([await is_stored(app, key) for key in keys])
+    storage = app.extensions["portal"].storage
+    assert all([await storage.list_some(key) for key in keys])
 
 
 async def test_room_is_used_up_to_the_last_byte(app: Quart, edith: Account) -> None:
@@ -132,17 +107,17 @@ async def test_room_is_used_up_to_the_last_byte(app: Quart, edith: Account) -> N
     too_large = await uploaded(sender, RAW_FILE + b"!")
     refusal = await no_room(await create(sender, too_large))
     assert (refusal["limit"], refusal["used"]) == (SIZE, 0)
-    assert not await is_stored(app, too_large)
+    assert not await app.extensions["portal"].storage.list_some(too_large)
     await problem(await create(sender, too_large), 409, "upload_not_found")
     # A large file that does not fit does not begin, and to ask again is no second upload.
     key = (await answered(await presign(sender)))["key"]
-    await no_room(await start(sender, SIZE + 1, key))
-    assert (await start(sender, SIZE, key)).status_code == 201
-    upload = await answered(await start(sender, SIZE, key))
+    await no_room(await start(sender, key, SIZE + 1))
+    assert (await start(sender, key, SIZE)).status_code == 201
+    upload = await answered(await start(sender, key, SIZE))
     await no_room(await presign(sender))
     # One that is given up frees its room.
     assert (await sender.ask("DELETE", f"/api/uploads/{upload['uploadId']}")).status_code == 204
-    assert (await publish(sender)).status_code == 201
+    await published(sender)
     refusal = await no_room(await presign(sender))
     assert (refusal["limit"], refusal["used"]) == (SIZE, SIZE)
 
@@ -150,7 +125,7 @@ async def test_room_is_used_up_to_the_last_byte(app: Quart, edith: Account) -> N
 async def test_renditions_take_room(app: Quart, edith: Account) -> None:
     limit(app, stored_bytes=2 * SIZE + 99)
     sender = await signed_in(app, edith)
-    await answered(await publish(sender), 201)
+    await published(sender)
     made = {"kind": Kind.VIDEO, "name": "360p", "position": 0, "size_bytes": 100}
     await Rendition.create(video=await Video.get(), **made)
     key = await uploaded(sender)
@@ -162,13 +137,13 @@ async def test_room_of_a_deletion_is_free_at_once_and_only_then_final(
 ) -> None:
     limit(app, stored_bytes=3 * SIZE)
     sender = await signed_in(app, edith)
-    first, second = [UUID((await answered(await publish(sender), 201))["id"]) for _ in range(2)]
+    first, second = [UUID((await published(sender))["id"]) for _ in range(2)]
     await delete_undoably(first)
-    assert (await publish(sender)).status_code == 201
+    await published(sender)
     await undo_deletion(first)
     await delete_undoably(first)
     await delete_undoably(second)
-    assert (await publish(sender)).status_code == 201
+    await published(sender)
     for video_id in (first, second):
         with pytest.raises(VideoNotFound):
             await undo_deletion(video_id)
@@ -179,4 +154,4 @@ async def test_open_portal_has_no_quotas(app: Quart) -> None:
     await Account.all().delete()
     limit(app, videos=1, stored_bytes=1)
     for _ in range(2):
-        assert (await publish(Sender(app))).status_code == 201
+        await published(Sender(app))
