@@ -334,13 +334,12 @@ test("a file that went away goes on where it was once it is chosen again", () =>
   assert.deepEqual([id, key, phase, publishing], ["a.mp4", "k", "sending", "wanted"]);
 });
 
-test("offline uploads go on once the browser is online", () => {
-  const offline = after(withFiles("a.mp4", "b.mp4"), { type: "connected", isOnline: false });
-  assert.deepEqual(phases(offline), ["offline", "offline"]);
-  assert.match(offline.news[0], /You are offline/);
-  const online = after(offline, { type: "connected", isOnline: true });
-  assert.deepEqual(phases(online), ["sending", "sending"]);
-  assert.deepEqual(phases(after(offline, chosen(film("c.mp4")))).at(-1), "offline");
+test("uploads that failed for want of a connection go on once there is one", () => {
+  const failed = (number, error) => ({ type: "failed", number, error });
+  let state = after(withFiles("a.mp4", "b.mp4", "c.mp4"), failed(1, new NoAnswer("")));
+  state = after(state, failed(2, new TransferFailed(0)), failed(3, new TransferFailed(403)));
+  state = after(state, { type: "connected" });
+  assert.deepEqual(phases(state), ["sending", "sending", "failed"]);
 });
 
 test("a file that the portal is sure to refuse is not sent on", () => {

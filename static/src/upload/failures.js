@@ -52,6 +52,12 @@ export class NotPublished extends Error {
   }
 }
 
+/** Whether there was no connection, or none for long enough. @param {unknown} error */
+export function isDisconnected(error) {
+  if (error instanceof NoAnswer) return true;
+  return error instanceof TransferFailed && error.status === 0 && error.code === "";
+}
+
 /** Whether reading the upload's state is what to do next. @param {unknown} error */
 export function isStale(error) {
   if (error instanceof Refused) return STALE_CODES.includes(error.code);

@@ -1,7 +1,7 @@
 /** What follows from the state: questions about an upload, and what begins by itself. Pure. */
 
 import { beyondQuota, contentTypeOf, unsuitable } from "../preflight/findings.js";
-import { NotPublished, TransferFailed } from "./failures.js";
+import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -12,7 +12,7 @@ import { NotPublished, TransferFailed } from "./failures.js";
 const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
 /** So many files are sent at once; the others wait in the order of their lines. */
 const FILE_CONCURRENCY = 2;
-const IN_FLIGHT = new Set(["waiting", "sending", "confirming", "offline"]);
+const IN_FLIGHT = new Set(["waiting", "sending", "confirming"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const WITHOUT_FILE = new Set(["cancelled", "refused"]);
 /** Details that other videos can get, too. */
@@ -34,6 +34,9 @@ export const isGivenUp = (upload) => !upload || WITHOUT_FILE.has(upload.phase);
 
 /** What was sent turned out to be of no use for publishing. @type {Test} */
 export const isLost = ({ phase, failure }) => phase === "failed" && failure instanceof NotPublished;
+
+/** It failed for want of a connection. @type {Test} */
+export const isCutOff = ({ phase, failure }) => phase === "failed" && isDisconnected(failure);
 
 /** It failed for a file that may come back, or be chosen again. @type {Test} */
 export const lacksFile = ({ phase, failure }) =>

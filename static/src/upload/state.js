@@ -26,7 +26,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  * said of a video about which nothing was typed. `applied` are the uploads that got details of
  * another one, as they were before; none once anything else was changed.
  * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
- *   isOnline: boolean, applied: Upload[], news: string[],
+ *   applied: Upload[], news: string[],
  *   blank: own.Details,
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
@@ -50,7 +50,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   submitted: {},
  *   published: { number: number, video: NonNullable<Upload["video"]> },
  *   refused: { number: number, error: import("./failures.js").NotPublished },
- *   connected: { isOnline: boolean }, signedIn: {},
+ *   connected: {}, signedIn: {},
  *   cancel: { number: number }, remove: { number: number },
  *   copy: { number: number, mayLoosen?: boolean }, undo: {},
  * }} PageEvents
@@ -62,7 +62,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
 
 /** @param {Limits} limits @param {own.Details} [blank] @returns {State} */
 export function initialState(limits, blank = own.NO_DETAILS) {
-  const fresh = { open: 0, nextNumber: 1, isOnline: true, focus: null };
+  const fresh = { open: 0, nextNumber: 1, focus: null };
   return { limits, blank, uploads: [], applied: [], news: [], ...fresh };
 }
 
@@ -77,12 +77,12 @@ export function reduce(before, event) {
 /** @param {State} state @param {any} event @returns {State} */
 function handled(state, event) {
   const change = ownHandlers[/** @type {keyof OwnEvents} */ (event.type)];
-  if (change) return updated(state, event.number, (upload) => change(upload, event, state));
+  if (change) return updated(state, event.number, (upload) => change(upload, event));
   return pageHandlers[/** @type {keyof PageEvents} */ (event.type)](state, event);
 }
 
 /**
- * @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T], state: State) => Upload }}
+ * @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T]) => Upload }}
  */
 const ownHandlers = {
   looked: (upload, { isStored, arrived_bytes }) =>
@@ -108,11 +108,11 @@ const ownHandlers = {
 
   pause: (it) => (is.isInFlight(it) ? { ...it, phase: "paused", failure: null } : it),
 
-  resume: (it, _event, { isOnline }) => (it.phase === "paused" ? own.queued(it, isOnline) : it),
+  resume: (it) => (it.phase === "paused" ? own.queued(it) : it),
 
-  retry: (upload, _event, { isOnline }) => {
+  retry: (upload) => {
     const isGone = upload.phase === "cancelled" || is.isLost(upload);
-    return own.queued(isGone ? own.restarted(upload) : upload, isOnline);
+    return own.queued(isGone ? own.restarted(upload) : upload);
   },
 };
 
@@ -169,18 +169,15 @@ const pageHandlers = {
     return { ...next, open: number, focus };
   },
 
-  connected(state, { isOnline }) {
-    const uploads = state.uploads.map((it) =>
-      // Those that are under way come to a stop, and go on afterwards.
-      is.isInFlight(it) && (!isOnline || it.phase === "offline") ? own.queued(it, isOnline) : it,
-    );
-    return { ...state, isOnline, uploads };
+  connected(state) {
+    const uploads = state.uploads.map((it) => (is.isCutOff(it) ? own.queued(it) : it));
+    return { ...state, uploads };
   },
 
   signedIn(state) {
     const uploads = state.uploads.map((upload) => {
       const isStopped = upload.phase === "failed" && needsSignIn(upload.failure);
-      const next = isStopped ? own.queued(upload, state.isOnline) : upload;
+      const next = isStopped ? own.queued(upload) : upload;
       return WHO_HAS_TO_SIGN_IN.has(next.publishTrouble) ? own.submitted(next) : next;
     });
     return { ...state, uploads };
@@ -233,8 +230,7 @@ function updated(state, number, change) {
 /** @param {State} state @param {Choice} choice @param {number} now @returns {State} */
 function withChoice(state, { file, id, match }, now) {
   /** @param {Upload} upload */
-  const take = (upload) =>
-    own.queued(own.withFile(upload, { file, id, saved_at: now }), state.isOnline);
+  const take = (upload) => own.queued(own.withFile(upload, { file, id, saved_at: now }));
   if (match) return { ...updated(state, match, take), open: match };
   const number = state.nextNumber;
   const uploads = [...state.uploads, take(own.newUpload(number, state.blank))];

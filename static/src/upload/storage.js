@@ -4,7 +4,7 @@
  */
 
 import { isSignedOut } from "../requests.js";
-import { canRetry, isStale, retrying, TransferFailed } from "./failures.js";
+import { canRetry, isDisconnected, isStale, retrying, TransferFailed } from "./failures.js";
 
 /**
  * On a slower line, parts are sent one after the other: together they would all arrive late, and a
@@ -35,8 +35,7 @@ export async function put(url, data, options) {
   try {
     return await send(url, data, options);
   } catch (error) {
-    const isBroken = error instanceof TransferFailed && error.status === 0;
-    if (!isBroken || options.signal.aborted) throw error;
+    if (!isDisconnected(error) || options.signal.aborted) throw error;
     // Browsers call it a network error when a file has changed on disk or its drive is gone.
     const first = data.slice(0, 1).arrayBuffer();
     await first.catch(() => Promise.reject(new TransferFailed(0, "file_unreadable")));

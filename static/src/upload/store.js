@@ -43,13 +43,9 @@ export class Store {
     this.changed = changed;
     this.signal = signal;
     this.#api = new Api(urls);
-    // A browser is "offline" on a machine without any network, too, where a portal and its storage
-    // on that very machine can be reached all the same; only a network that goes counts.
     this.state = initialState(limits, blank);
-    for (const type of ["online", "offline"]) {
-      const connect = () => this.dispatch({ type: "connected", isOnline: type === "online" });
-      window.addEventListener(type, connect, { signal });
-    }
+    // Whether it is offline a browser doesn't know: a portal may be on its own machine.
+    window.addEventListener("online", () => this.dispatch({ type: "connected" }), { signal });
     signal.addEventListener("abort", () => {
       for (const { stop } of this.#runs.values()) stop.abort();
     });

@@ -6,10 +6,9 @@ import * as is from "./selectors.js";
 /**
  * - `unfinished`: begun by an earlier visit, its file has to be chosen again;
  * - `waiting`, `sending`, `confirming`, `sent`: the way into storage;
- * - `offline`: goes on once there is a network;
  * - `paused`, `failed`, `cancelled`: goes on when the editor says so;
  * - `refused`: the portal is sure not to publish this file.
- * @typedef {"unfinished" | "waiting" | "sending" | "confirming" | "sent" | "offline"
+ * @typedef {"unfinished" | "waiting" | "sending" | "confirming" | "sent"
  *   | "paused" | "failed" | "cancelled" | "refused"} Phase
  * @typedef {{ title: string, description: string, categoryIds: number[], tags: string,
  *   visibility: string }} Details `visibility` is empty for what the portal's setting says
@@ -169,9 +168,8 @@ export function restarted(upload) {
   return { ...upload, key: "", sent_bytes: 0, request: null };
 }
 
-/** @param {Upload} upload @param {boolean} isOnline @returns {Upload} */
-export function queued(upload, isOnline) {
-  if (!isOnline) return { ...upload, phase: "offline", failure: null };
+/** @param {Upload} upload @returns {Upload} */
+export function queued(upload) {
   // Of what is sent as a whole nothing has arrived before all of it has.
   const sent_bytes = is.isSentWhole(upload) ? 0 : upload.sent_bytes;
   return { ...upload, phase: "waiting", failure: null, sent_bytes, rate: NO_RATE };

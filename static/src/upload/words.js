@@ -19,7 +19,6 @@ import * as is from "./selectors.js";
 
 const SMALL_FILES = "small files start again from the beginning";
 const WILL_BE_PUBLISHED = "Will be published when the upload finishes";
-const OFFLINE = "You are offline. The upload goes on by itself once you are connected again.";
 const SILENT = "Waiting for the file storage to answer…";
 /** Whoever has to wait longer than this may leave the page. */
 const LONG_S = 20;
@@ -29,7 +28,6 @@ export function standingOf(upload) {
   if (upload.publishing === "published") return publishedInWords(upload);
   const share = upload.sent_bytes / upload.size_bytes;
   const percent = `${Math.floor(share * 100)}%`;
-  const again = is.isSentWhole(upload) ? SMALL_FILES : "";
   switch (upload.phase) {
     case "unfinished": {
       const figure = upload.arrived_bytes ? `Unfinished at ${percent}` : "Unfinished";
@@ -43,13 +41,12 @@ export function standingOf(upload) {
       return { figure, rest: sendingInWords(upload), share: share || null, buttons };
     }
     case "paused":
-      return { figure: `Paused at ${percent}`, rest: again, share, buttons: ["resume", "cancel"] };
-    case "offline": {
-      const rest = again
-        ? "starts again by itself once you are connected"
-        : "goes on by itself once you are connected";
-      return { figure: `Offline at ${percent}`, rest, share, buttons: ["cancel"] };
-    }
+      return {
+        figure: `Paused at ${percent}`,
+        rest: is.isSentWhole(upload) ? SMALL_FILES : "",
+        share,
+        buttons: ["resume", "cancel"],
+      };
     case "confirming": {
       const figure = "Checking that everything has arrived…";
       return { figure, rest: upload.isSilent ? SILENT : "", share, buttons: ["cancel"] };
@@ -278,7 +275,6 @@ export function newsOf(before, after) {
     if (file && earlier?.phase !== phase) {
       if (phase === "paused") news.push(`${fileName} is paused.`);
       if (phase === "sent") news.push(`${fileName} is uploaded.`);
-      if (phase === "offline") news.push(OFFLINE);
     }
     if (inspection?.findings.length && earlier?.inspection !== inspection) {
       news.push(`${fileName}: ${inspection.findings.map(({ title }) => `${title}.`).join(" ")}`);
