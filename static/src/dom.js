@@ -26,15 +26,22 @@ export function opensElsewhere({ ctrlKey, metaKey, shiftKey }) {
   return ctrlKey || metaKey || shiftKey;
 }
 
+/** What is said to screen readers within this time is said at once. */
+const GATHER_MS = 300;
+const LIVE = "[data-detail-live], [data-library-live], [data-upload-live]";
+/** @type {Set<string>} */
+const unsaid = new Set();
+
 /** Tells assistive technology, politely, what has just happened. @param {string} words */
 export function announce(words) {
-  const region = document.querySelector(
-    "[data-detail-live], [data-library-live], [data-upload-live]",
-  );
-  if (!region) return;
+  const region = document.querySelector(LIVE);
+  const isWaiting = unsaid.size > 0;
+  if (region) unsaid.add(words);
+  if (!region || isWaiting) return;
   // The same words twice are news the second time, too.
   region.textContent = "";
-  requestAnimationFrame(() => {
-    region.textContent = words;
-  });
+  setTimeout(() => {
+    region.textContent = [...unsaid].join(" ");
+    unsaid.clear();
+  }, GATHER_MS);
 }

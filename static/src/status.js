@@ -1,12 +1,16 @@
 /**
  * Follows a video's status while the page is open: says that processing has ended, which other
  * fragments wait for, and tells assistive technology how it goes. The fragment is replaced every
- * other second, which as a live region would never fall silent, so the words go to a separate
+ * other second, which as a live region would never fall silent, so the words go to the page's own
  * region: a new stage at once, progress only at each quarter.
  */
 
+import { announce } from "./dom.js";
+
 let wasProcessing = false;
 let lastValue = 0;
+/** @type {string | null} */
+let lastMessage = null;
 
 /** @type {import("./lifecycle.js").Behaviour} */
 export const statusBehaviour = {
@@ -17,7 +21,7 @@ export const statusBehaviour = {
     if (isFinal && wasProcessing) document.body.dispatchEvent(new Event("video-final"));
     wasProcessing = status === "processing";
     glide(element);
-    announce(element);
+    tell(element);
   },
 };
 
@@ -36,17 +40,13 @@ function glide(element) {
 }
 
 /** @param {HTMLElement} element */
-function announce(element) {
-  const region = document.querySelector("[data-status-live]");
-  if (!region) return;
-  const words = element.dataset.announce ?? "";
-  const quarter = Math.floor(Number(element.dataset.percent ?? 0) / 25) * 25;
+function tell({ dataset }) {
+  const quarter = Math.floor(Number(dataset.percent ?? 0) / 25) * 25;
+  const words = dataset.announce ?? "";
   const message = quarter > 0 && quarter < 100 ? `${words} ${quarter}%` : words;
   // The first text is on the page already; only changes are news.
-  const isNews = region.getAttribute("data-said") !== null;
-  if (region.getAttribute("data-said") === message) return;
-  region.setAttribute("data-said", message);
-  if (isNews) region.textContent = message;
+  if (lastMessage !== null && lastMessage !== message) announce(message);
+  lastMessage = message;
 }
 
 /** @type {string | null} */

@@ -5,15 +5,12 @@
 
 import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
 import { copyLink } from "../copy.js";
-import { element, setText, setTexts } from "../dom.js";
+import { announce, element, setText, setTexts } from "../dom.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { NO_DETAILS } from "./upload.js";
 import { DetailsView, LineView } from "./views.js";
 import { batchOf, questionOf, submitOf } from "./words.js";
-
-/** What is said to screen readers within this time is said at once. */
-const GATHER_MS = 300;
 
 /** @typedef {import("./state.js").State} State */
 
@@ -23,8 +20,6 @@ export const startUploadPage = (root, signal) => new UploadPage(root, signal);
 class UploadPage {
   /** @type {Map<number, LineView>} by number */
   #lines = new Map();
-  /** @type {string[]} */
-  #unsaid = [];
 
   /** @param {HTMLElement} root @param {AbortSignal} signal */
   constructor(root, signal) {
@@ -134,7 +129,7 @@ class UploadPage {
     setText(this.drop, "[data-drop-words]", state.uploads.length ? "Upload more" : "Choose videos");
     if (state.focus) this.#focus(state.focus);
     else this.#keepFocus(focused, state, before);
-    this.#say(state.news);
+    for (const words of state.news) announce(words);
   }
 
   /** @param {State} state @param {State} before */
@@ -197,17 +192,6 @@ class UploadPage {
       focused !== document.body && isHidden(focused) && isHidden(document.activeElement);
     if (isMoved) this.#lines.get(before.open)?.focus();
     else if (isLost) this.#lines.get(state.open || before.open)?.focus();
-  }
-
-  /** In turn and without flooding. @param {string[]} news */
-  #say(news) {
-    const isIdle = this.#unsaid.length === 0;
-    this.#unsaid.push(...news.filter((words) => !this.#unsaid.includes(words)));
-    if (!isIdle || !this.#unsaid.length) return;
-    setTimeout(() => {
-      element(this.root, "[data-upload-live]").textContent = this.#unsaid.join(" ");
-      this.#unsaid = [];
-    }, GATHER_MS);
   }
 }
 

@@ -245,21 +245,17 @@ export function batchOf({ uploads }) {
   let count = `${sent} of ${counted.length} uploaded`;
   if (published) count = `${published} of ${counted.length} published`;
   if (published === counted.length) count = `${published} videos are published.`;
+  const { sent_bytes, total_bytes, left_bytes, speed_bps } = overall;
+  const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
+  if (speed_bps) parts.push(formatTimeLeft(left_bytes / speed_bps));
   return {
     isHidden: counted.length < 2,
     share,
     percent: share < 1 ? `${Math.floor(share * 100)}%` : "",
     count,
-    rest: overallInWords(overall),
+    // It follows the number of files.
+    rest: sent_bytes < total_bytes ? parts.join(" · ") : "",
   };
-}
-
-/** @param {ReturnType<typeof overallOf>} overall follows the number of files */
-function overallInWords({ sent_bytes, total_bytes, left_bytes, speed_bps }) {
-  if (sent_bytes >= total_bytes) return "";
-  const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
-  if (speed_bps) parts.push(formatTimeLeft(left_bytes / speed_bps));
-  return parts.join(" · ");
 }
 
 /**
