@@ -12,14 +12,13 @@ from inspect import isawaitable
 from pathlib import Path
 from time import monotonic
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 from uuid import uuid4
 
 import aiohttp
 import imageio_ffmpeg
 import psycopg
 import pytest
-from psycopg import sql
 
 from portal.bundled import addresses
 from portal.bundled.data_folder import open_data_folder
@@ -66,7 +65,7 @@ async def migrated_services(data_dir: Path, *, durable: bool) -> AsyncIterator[d
     """PostgreSQL with an empty, migrated template database, and an S3 server."""
     async with embedded_services(data_dir, durable=durable) as environ:
         environ = {**environ, "LOG_FORMAT": "text"}
-        await execute(environ, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+        await execute(environ, f"CREATE DATABASE {TEMPLATE}")
         await migrate(Config.from_env(on_database(environ, TEMPLATE)))
         yield environ
 
@@ -75,20 +74,14 @@ async def migrated_services(data_dir: Path, *, durable: bool) -> AsyncIterator[d
 async def fresh_database(services: dict[str, str]) -> AsyncIterator[dict[str, str]]:
     """The environment with a migrated database of its own."""
     name = f"test_{uuid4().hex}"
-    identifier = sql.Identifier(name)
-    await execute(
-        services,
-        # By files: the other way writes all of them to the log, too.
-        sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(
-            identifier, sql.Identifier(TEMPLATE)
-        ),
-    )
+    # By files: the other way writes all of them to the log, too.
+    await execute(services, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY")
     yield on_database(services, name)
 
     async def is_dropped() -> bool:
         # Refused while autovacuum looks at it, which only a superuser may end.
         with suppress(psycopg.errors.InsufficientPrivilege):
-            await execute(services, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+            await execute(services, f"DROP DATABASE {name} WITH (FORCE)")
             return True
         return False
 
@@ -211,20 +204,16 @@ async def answers(url: str) -> bool:
         return False
 
 
-async def execute(environ: dict[str, str], statement: sql.Composed) -> None:
-    async with await psycopg.AsyncConnection.connect(
-        environ["DATABASE_URL"], autocommit=True
-    ) as connection:
+async def execute(environ: dict[str, str], statement: str) -> None:
+    url = environ["DATABASE_URL"]
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
         await connection.execute(statement)
 
 
 def on_database(environ: dict[str, str], name: str) -> dict[str, str]:
-    address = urlsplit(environ["DATABASE_URL"])._replace(path=f"/{name}").geturl()
-    # urlsplit drops the empty host of postgresql:///name?host=/socket.
-    return {
-        **environ,
-        "DATABASE_URL": address.replace("postgresql:/" + name, "postgresql:///" + name),
-    }
+    """These settings with another database of the embedded server."""
+    url = environ["DATABASE_URL"].replace("@/portal?", f"@/{name}?")
+    return {**environ, "DATABASE_URL": url}
 
 
 async def call(method: str, url: str, *, status: int = 200, **options: Any) -> Any:

@@ -3,17 +3,13 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as messages
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """What a process told about one span."""
 
     service: str
@@ -26,9 +22,9 @@ class Span:
 
 @dataclass
 class Collector:
-    """All spans received so far."""
+    """All spans received so far, and the messages they came in."""
 
-    address: str
+    address: str = ""
     spans: list[Span] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
@@ -41,32 +37,18 @@ class Collector:
 
     def line_of(self, span: Span) -> list[str]:
         """The names of a span and of those around it, the innermost first."""
-        by_id = {each.span_id: each for each in self.spans}
-        found = [span.name]
-        while span.parent_id in by_id:
-            span = by_id[span.parent_id]
-            found.append(span.name)
-        return found
+        around = [it for it in self.spans if it.span_id == span.parent_id]
+        return [span.name, *(self.line_of(around[0]) if around else [])]
 
     async def take(self, request: web.Request) -> web.Response:
-        # Unpacked by aiohttp, if it came packed.
-        message = ExportTraceServiceRequest.FromString(await request.read())
+        message = messages.ExportTraceServiceRequest.FromString(await request.read())
         self.texts.append(str(message))
         for resource in message.resource_spans:
             service = _values(resource.resource.attributes).get("service.name", "")
-            self.spans += [
-                Span(
-                    service=service,
-                    name=span.name,
-                    trace_id=span.trace_id.hex(),
-                    span_id=span.span_id.hex(),
-                    parent_id=span.parent_span_id.hex(),
-                    attributes=_values(span.attributes),
-                )
-                for scope in resource.scope_spans
-                for span in scope.spans
-            ]
-        body = ExportTraceServiceResponse().SerializeToString()
+            for span in (it for scope in resource.scope_spans for it in scope.spans):
+                ids = (it.hex() for it in (span.trace_id, span.span_id, span.parent_span_id))
+                self.spans.append(Span(service, span.name, *ids, _values(span.attributes)))
+        body = messages.ExportTraceServiceResponse().SerializeToString()
         return web.Response(body=body, content_type="application/x-protobuf")
 
 
@@ -77,10 +59,9 @@ def _values(attributes: Iterable[Any]) -> dict[str, str]:
 @asynccontextmanager
 async def collecting() -> AsyncIterator[Collector]:
     """Run a collector."""
-    app = web.Application(client_max_size=64 * 1024**2)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    collector = Collector("")
+    app, collector = web.Application(client_max_size=64 * 1024**2), Collector()
     app.router.add_post("/v1/traces", collector.take)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -101,11 +101,10 @@ ORDER BY tombstones.video_id LIMIT %s
 
 @dataclass(slots=True)
 class Tidied:
-    """How much was removed, and of how many superseded attempts and deleted videos."""
+    """How much was removed, and of how many deleted videos."""
 
     uploads: int = 0
     replaced_sources: int = 0
-    attempts: int = 0
     objects: int = 0
     deleted_videos: int = 0
     jobs: int = 0
@@ -148,8 +147,8 @@ async def tidy(
         done.jobs = await prune_jobs(keep_days=config.keep_jobs_days)
     done.uploads = await discard_abandoned(cutoffs, storage)
     done.replaced_sources = await remove_replaced(cutoffs, storage)
-    await sweep_attempts(cutoffs, storage, done)
-    done.deleted_videos = await bury_deleted(cutoffs, storage, queue)
+    done.objects = await sweep_attempts(cutoffs, storage)
+    done.deleted_videos = await remove_late_files(cutoffs, storage, queue)
     await delete_expired()
     await playback_tokens.forget_unused()
     if config.audit_days:
@@ -162,7 +161,7 @@ async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
     """Remove uploads that nobody went on with or made a video of, and their rows."""
     removed = 0
     async for row in rows_by_key(IDLE_UPLOADS, cutoffs.idle_since, first="", page=BATCH):
-        with _skipping_kept():
+        with _logging_refusals():
             removed += await uploads.discard_abandoned(
                 row["key"], idle_since=cutoffs.idle_since, storage=storage
             )
@@ -178,7 +177,7 @@ async def remove_replaced(cutoffs: Cutoffs, storage: Storage) -> int:
     times = (cutoffs.expired_since, cutoffs.idle_since)
     async for row in rows_by_key(EXPIRED_SOURCES, *times, first="", page=BATCH):
         key = row["key"]
-        with _skipping_kept():
+        with _logging_refusals():
             with suppress(ObjectMissing):
                 size_bytes = (await storage.head(key)).size_bytes
                 if size_bytes != row["size_bytes"]:
@@ -193,24 +192,24 @@ async def remove_replaced(cutoffs: Cutoffs, storage: Storage) -> int:
     return removed
 
 
-async def sweep_attempts(cutoffs: Cutoffs, storage: Storage, done: Tidied) -> None:
-    """Remove the output of attempts that the published video does not use."""
+async def sweep_attempts(cutoffs: Cutoffs, storage: Storage) -> int:
+    """Remove the output of attempts that the published video does not use; counts objects."""
+    removed = 0
     async for row in rows_by_key(SWEEPABLE, cutoffs.settled_since, page=BATCH):
-        with _skipping_kept():
-            swept = await _sweep_video(UUID(row["key"]), cutoffs, storage)
-            done.objects += swept
-            done.attempts += swept > 0
+        with _logging_refusals():
+            removed += await _sweep_video(UUID(row["key"]), cutoffs, storage)
+    return removed
 
 
-async def bury_deleted(cutoffs: Cutoffs, storage: Storage, queue: Queue) -> int:
+async def remove_late_files(cutoffs: Cutoffs, storage: Storage, queue: Queue) -> int:
     """Remove files of deleted videos that arrived late; returns how many videos."""
-    buried = 0
+    videos = 0
     async for row in rows_by_key(DUE_TOMBSTONES, cutoffs.idle_since, page=BATCH):
         video_id, storage_key = UUID(row["key"]), row["storage_key"]
         if any([await storage.list_some(it) for it in (storage_key, output_root(video_id))]):
             await remove_again(video_id, storage_key, queue=queue)
-        buried += await Tombstone.filter(video_id=video_id).delete()
-    return buried
+        videos += await Tombstone.filter(video_id=video_id).delete()
+    return videos
 
 
 async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> int:
@@ -243,7 +242,7 @@ async def is_settled(video_id: UUID, since: datetime) -> bool:
 
 
 @contextmanager
-def _skipping_kept() -> Iterator[None]:
+def _logging_refusals() -> Iterator[None]:
     """What storage refuses to remove must not keep the janitor from the rest."""
     try:
         yield

@@ -27,7 +27,6 @@ import aiohttp
 import psutil
 from benchmark_portal import measured_portal, options_of
 from command_line import portal as command
-from psycopg import sql
 from running_portal import LivePortal, answers, execute, free_port, until, upload
 
 HERE = Path(__file__).parent
@@ -119,7 +118,7 @@ async def _measure_signed_in(
     )
     # Its address to play from is signed with each read.
     ready = "UPDATE videos SET status = 'ready', published_attempt = 1 WHERE visibility = 'private'"
-    await execute(portal.environ, sql.SQL(ready).format())
+    await execute(portal.environ, ready)
     for own_url, name, header in (
         (url, "by token", f"Authorization: Bearer {made.out.strip()}"),
         (url, "by cookie", f"Cookie: {cookie}"),
