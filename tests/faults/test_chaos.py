@@ -226,7 +226,9 @@ async def _check_decoding(playlist: Path, duration_s: float) -> list[str]:
     """What ffmpeg finds wrong with a rendition, decoded from beginning to end."""
     _, progress, said = await run_program(
         *(imageio_ffmpeg.get_ffmpeg_exe(), "-nostdin", "-v", "error", "-xerror"),
-        *("-progress", "pipe:1", "-i", str(playlist), "-f", "null", "-"),
+        *("-progress", "pipe:1", "-i", str(playlist)),
+        # The times of its own; at a guessed frame rate, some would fall together.
+        *("-fps_mode", "passthrough", "-enc_time_base", "demux", "-f", "null", "-"),
     )
     times = re.findall(r"out_time_us=(\d+)", progress)
     decoded_s = int(times[-1]) / 1e6 if times else 0.0
