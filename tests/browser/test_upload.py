@@ -208,6 +208,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
 
     place, form = line(page, film.name), details(page)
     await expect(place).to_contain_text(re.compile(r"Unfinished at [78]\d%"))
+    await expect(place.locator(".line__picture")).to_be_visible()
     await expect(form).to_contain_text(re.compile(r"Started (today|on \d+ \w+) at .* have arrived"))
     await expect(form.get_by_label("Title")).to_have_value("The harbour")
     await expect(form.get_by_label("Description")).to_have_value("By the sea.\nTwice.")

@@ -22,7 +22,7 @@ const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
  * `isStored` tells that storage has the whole file, which only waits to be published; `details` were
  * typed about it.
  * @typedef {Pick<Upload, "id" | "key" | "fileName" | "size_bytes" | "contentType" | "fingerprint"
- *   | "request" | "saved_at"> & { isStored: boolean, details: Upload["details"] | null }} Saved
+ *   | "request" | "saved_at" | "picture"> & { isStored: boolean, details: Upload["details"] | null }} Saved
  */
 
 /** @type {Map<string, () => void>} gives back this page's lock of an upload */
@@ -54,14 +54,19 @@ export async function released(id, signal) {
 
 /** Saves what has changed. @param {Upload} was @param {Upload} now */
 export function keep(was, now) {
-  const { id, key, fileName, size_bytes, contentType, fingerprint, details, request, saved_at } =
-    now;
+  const { id, key, fileName, size_bytes, contentType, fingerprint, saved_at } = now;
+  const { details, request, picture } = now;
   const isStored = now.phase === "sent";
-  const isSame = was.key === key && was.details === details && was.request === request;
-  if (!isKept(now) || (isSame && (was.phase === "sent") === isStored)) return;
-  const known = { id, key, fileName, size_bytes, contentType };
+  const isSame =
+    was.key === key &&
+    was.details === details &&
+    was.request === request &&
+    was.picture === picture &&
+    (was.phase === "sent") === isStored;
+  if (!isKept(now) || isSame) return;
+  const known = { id, key, fileName, size_bytes, contentType, fingerprint, saved_at };
   // Where it can't be kept the upload goes on; it only can't be continued after a reload.
-  writeStored(PREFIX + id, { ...known, fingerprint, isStored, details, request, saved_at });
+  writeStored(PREFIX + id, { ...known, isStored, details, request, picture });
 }
 
 /** Published or given up: no longer to be continued. @param {string} id */
