@@ -79,6 +79,10 @@ async def spawn(
     """
     if not os.access(argv[0], os.X_OK):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+    inherited = {}
+    if limits:
+        known = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        inherited = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **known}
     account = f"{user.uid},{user.gid}" if user else "-"
     confinement = ",".join(map(str, astuple(limits))) if limits else "-"
     return await asyncio.create_subprocess_exec(
@@ -87,7 +91,7 @@ async def spawn(
         stdin=PIPE if stdin else DEVNULL,
         stdout=PIPE if output is None else output,
         stderr=PIPE if output is None else output,
-        env={**(_minimal_environ() if limits else {}), **(environ or {})},
+        env={**inherited, **(environ or {})},
         cwd=cwd,
         start_new_session=True,
     )
@@ -204,7 +208,12 @@ async def stop(
     finally:
         kill_group(process)
     await _wait(process, _KILLED_TIMEOUT_S)
-    await _drain(process)
+    # What is left is read, so that the pipes close now and not in a garbage collection.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_LIMIT_S):
+            for stream in (process.stdout, process.stderr):
+                if stream is not None:
+                    await stream.read()
 
 
 def send(process: Process, signal_number: signal.Signals) -> None:
@@ -237,17 +246,3 @@ def describe_exit(returncode: int) -> str:
 async def _wait(process: Process, timeout_s: float) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), timeout_s)
-
-
-async def _drain(process: Process) -> None:
-    """Read what is left, so that the pipes close now and not in a garbage collection."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_DRAIN_LIMIT_S):
-            for stream in (process.stdout, process.stderr):
-                if stream is not None:
-                    await stream.read()
-
-
-def _minimal_environ() -> dict[str, str]:
-    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **inherited}

@@ -31,12 +31,6 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
-def _become(uid: int, gid: int) -> None:
-    os.setgroups([])
-    os.setgid(gid)
-    os.setuid(uid)
-
-
 def _end_with(parent_pid: int, death_signal: int) -> None:
     """Ask Linux to signal us when the parent ends; a change of account clears the request."""
     _prctl(_PR_SET_PDEATHSIG, death_signal)
@@ -85,7 +79,10 @@ def main() -> None:
     """Apply what the command line asks for and exec the program that follows."""
     parent_pid, death_signal, account, limits, *program = sys.argv[1:]
     if account != "-":
-        _become(*_numbers(account))
+        uid, gid = _numbers(account)
+        os.setgroups([])
+        os.setgid(gid)
+        os.setuid(uid)
     _end_with(int(parent_pid), int(death_signal))
     if limits != "-":
         _confine(*_numbers(limits))

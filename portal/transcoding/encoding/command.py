@@ -35,9 +35,6 @@ _PROGRESS_PERIOD_S = 0.5
 # Nothing of the source's metadata: where a video was taken is nobody's business.
 BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
 KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
-# Several files are decoded at once, each by one thread. The loop filter reads nothing of them, and
-# takes a third of the time.
-_STRICTLY = ("-threads", "1", "-err_detect", "explode", "-skip_loop_filter", "all")
 # Decode times count from the film's start in a run that begins later. Sound, which begins before
 # zero with what the decoder throws away, must not have it: its first decode time would be negative.
 _LATER_START = "+frag_discont"
@@ -99,6 +96,11 @@ class Encode:
     after: Continuation | None = None
 
     @property
+    def names(self) -> list[str]:
+        """The names of all renditions that the run makes."""
+        return [rung.name for rungs in (self.rungs, self.audio, self.subtitles) for rung in rungs]
+
+    @property
     def is_snapped(self) -> bool:
         """Whether frames are moved to exact times, so that the encoder sees a constant rate."""
         return self.probe.video.grid_lead is not None and not self.keeps_times
@@ -111,17 +113,22 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
     rendition's name must exist.
     """
     graph: tuple[str, ...] = ()
+    seek: tuple[str, ...] = ()
+    after_s = task.after.after_s if task.after else None
     if task.rungs:
-        after_s = task.after.after_s if task.after else None
         filtering = filters.filter_graph(
             task.probe, task.rungs, is_snapped=task.is_snapped, after_s=after_s
         )
         graph = ("-filter_complex", filtering)
+    if after_s is not None and after_s > _LEAD_IN_S:
+        # Begin to read at a key frame; frames keep the times they have.
+        at_s = f"{float(after_s - _LEAD_IN_S):.6f}"
+        seek = ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
     return (
         *general_options(),
         # How much damage is too much is judged afterwards.
         *("-max_error_rate", "1"),
-        *source_input(task.source_url, task.probe, *_seek(task.after)),
+        *source_input(task.source_url, task.probe, *seek),
         *graph,
         *(argument for rung in task.rungs for argument in _video_output(task, rung)),
         *(argument for rung in task.audio for argument in _audio_output(rung)),
@@ -129,39 +136,9 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
     )
 
 
-def _seek(after: Continuation | None) -> tuple[str, ...]:
-    """Begin to read at a key frame before what is to be made; frames keep the times they have."""
-    if after is None or after.after_s <= _LEAD_IN_S:
-        return ()
-    at_s = f"{float(after.after_s - _LEAD_IN_S):.6f}"
-    return ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
-
-
-def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
-    """Decode some files of our own and stop at the first fault."""
-    return (
-        *general_options(),
-        "-xerror",
-        *(argument for path in files for argument in (*_STRICTLY, *own_file(path))),
-        *(argument for number in range(len(files)) for argument in ("-map", str(number))),
-        *("-f", "null", "-"),
-    )
-
-
-def self_test_arguments() -> tuple[str, ...]:
-    """Encode one black frame and throw it away."""
-    raw = ("-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", "64x64", "-i", "/dev/zero")
-    return (*general_options(), *raw, "-frames:v", "1", "-c:v", "libx264", "-f", "null", "-")
-
-
 def subtitle_file(rung: TrackRung) -> str:
     """Where a subtitle track lies whole, before it is cut into segments."""
     return f"{rung.name}/all.vtt"
-
-
-def is_cut_off(subtitle_size_bytes: int) -> bool:
-    """Whether a subtitle track was longer than what was written of it."""
-    return subtitle_size_bytes >= MAX_SUBTITLE_BYTES
 
 
 def general_options() -> tuple[str, ...]:

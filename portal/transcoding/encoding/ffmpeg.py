@@ -24,7 +24,7 @@ from portal.processes.child import Limits, OutOfTime, Stalled, Watch, attend, sp
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
 _READ_BYTES = 65536
-_STALL_LIMIT_S = 120.0
+STALL_LIMIT_S = 120.0
 _MIN_RUN_LIMIT_S = 900.0
 # A 4K ladder on two weak cores is still faster than this many times the source's duration.
 _RUN_LIMIT_PER_SOURCE_S = 60.0
@@ -129,30 +129,18 @@ class FfmpegLog:
             # ffmpeg takes a connection that broke for good as the end of the file, and is content.
             is_cut = network_error and _SOURCE_ENDED_EARLY in text
             return FailCode.SOURCE_UNREACHABLE if is_cut else None
-        if (by_limit := _death_by_limit(returncode, text)) is not None:
-            return by_limit
+        if returncode == -signal.SIGXFSZ:
+            return FailCode.OUTPUT_TOO_LARGE
+        if returncode == -signal.SIGXCPU or _CPU_LIMIT.search(text):
+            return FailCode.TIMED_OUT
+        if _OUT_OF_MEMORY.search(text):
+            return FailCode.OUT_OF_MEMORY
         return FailCode.SOURCE_UNREACHABLE if network_error else FailCode.FFMPEG_FAILED
-
-
-def _death_by_limit(returncode: int | None, text: str) -> FailCode | None:
-    if returncode == -signal.SIGXFSZ:
-        return FailCode.OUTPUT_TOO_LARGE
-    if returncode == -signal.SIGXCPU or _CPU_LIMIT.search(text):
-        return FailCode.TIMED_OUT
-    return FailCode.OUT_OF_MEMORY if _OUT_OF_MEMORY.search(text) else None
 
 
 def run_limit_s(duration_s: float) -> float:
     """The wall time a source of this duration may take."""
     return max(_MIN_RUN_LIMIT_S, duration_s * _RUN_LIMIT_PER_SOURCE_S)
-
-
-def stall_limit_s(decoded_first_s: float) -> float:
-    """How long a run may go without progress that first decodes so much of the source for nothing.
-
-    Any machine that could show the source decodes it as fast.
-    """
-    return _STALL_LIMIT_S + decoded_first_s
 
 
 @cache
@@ -161,22 +149,12 @@ def ffmpeg_path() -> str:
     return str(imageio_ffmpeg.get_ffmpeg_exe())
 
 
-def default_limits(timeout_s: float) -> Limits:
-    """What a run of at most this wall time may use."""
-    cores = os.cpu_count() or 1
-    return Limits(
-        memory_bytes=_BASE_MEMORY_BYTES + cores * _MEMORY_PER_CORE_BYTES,
-        cpu_s=math.ceil(timeout_s * cores),
-        file_bytes=_MAX_FILE_BYTES,
-    )
-
-
 async def run(
     arguments: Sequence[str],
     *,
     timeout_s: float,
     on_progress: OnFfmpegProgress | None = None,
-    stall_s: float = _STALL_LIMIT_S,
+    stall_s: float = STALL_LIMIT_S,
     paused: asyncio.Event | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
@@ -187,9 +165,15 @@ async def run(
     The log level is set here, for the figures at the end. While `paused` is set ffmpeg stands
     still: its output can't be taken away fast enough. `environ` is what a proxied source needs.
     """
+    cores = os.cpu_count() or 1
+    default_limits = Limits(
+        memory_bytes=_BASE_MEMORY_BYTES + cores * _MEMORY_PER_CORE_BYTES,
+        cpu_s=math.ceil(timeout_s * cores),
+        file_bytes=_MAX_FILE_BYTES,
+    )
     process = await spawn(
         (ffmpeg_path(), *LOG_LEVEL, *arguments),
-        limits=limits or default_limits(timeout_s),
+        limits=limits or default_limits,
         cwd=cwd,
         environ=environ,
     )
@@ -226,13 +210,6 @@ async def _follow(stream: StreamReader, watch: Watch, on_progress: OnFfmpegProgr
         if key == "progress":
             watch.saw(fields.get("out_time_us"), fields.get("frame"))
             if on_progress:
-                await on_progress(written_s(fields))
+                time_us = fields.get("out_time_us", "N/A")  # which stands there before it knows
+                await on_progress(0.0 if time_us == "N/A" else max(0.0, float(time_us) / 1e6))
             fields = {}
-
-
-def written_s(fields: dict[str, str]) -> float:
-    """How far one block of `-progress` lines is; ffmpeg writes N/A before it knows."""
-    try:
-        return max(0.0, float(fields["out_time_us"]) / 1e6)
-    except (KeyError, ValueError):
-        return 0.0

@@ -86,16 +86,12 @@ def _prepare(probe: Probe, *, is_snapped: bool, after_s: Fraction | None) -> Ite
     is_tall_enough = min(video.coded_width, video.coded_height) >= _DEINTERLACER_MIN_PX
     if video.interlaced and is_tall_enough:
         yield "bwdif=mode=send_frame:deint=interlaced"
-    if after_s is None:
-        yield from _from_the_start(probe, is_snapped=is_snapped)
-    elif is_snapped:
-        yield from _snap_after(video, after_s)
-    else:
-        yield _select_after(video, after_s)
-
-
-def _from_the_start(probe: Probe, *, is_snapped: bool) -> Iterator[str]:
-    video = probe.video
+    if after_s is not None:
+        if is_snapped:
+            yield from _snap_after(video, after_s)
+        else:
+            yield _select_after(video, after_s)
+        return
     yield from _thin_out(video)
     if is_snapped:
         yield from _snap(video)

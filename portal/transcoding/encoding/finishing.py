@@ -7,16 +7,15 @@ renditions share, and an I-frame playlist beside each video's.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from portal.transcoding.encoding.command import is_cut_off, subtitle_file
+from portal.transcoding.encoding.command import MAX_SUBTITLE_BYTES, subtitle_file
 from portal.transcoding.encoding.output_validation import check_stored
 from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.cmaf import avc_codec, time_scale
 from portal.transcoding.packaging.master import FinishedRendition, Kind
-from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt
+from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.cuts import SEGMENT_S
@@ -41,7 +40,9 @@ def _read_playlist(name: str, upload: SegmentUpload) -> hls.MediaPlaylist:
     if name not in upload.video_names:
         return playlist
     scale = time_scale((upload.work_dir / name / hls.INIT_NAME).read_bytes())
-    written_segments = (*upload.made_before(name), *playlist.segments)
+    made = upload.after.made.get(name) if upload.after else None
+    before = [hls.Segment(uri=it.uri, duration_s=0.0) for it in (made.segments if made else ())]
+    written_segments = (*before, *playlist.segments)
     facts = [upload.facts[f"{name}/{segment.uri}"] for segment in written_segments]
     ends_ticks = [*(each.from_ticks for each in facts[1:]), *(f.until_ticks for f in facts[-1:])]
     segments = tuple(
@@ -99,9 +100,10 @@ async def finish_subtitles(
 
     None for one that ffmpeg did not write to its end.
     """
-    cues = await asyncio.to_thread(_read_cues, upload.work_dir / subtitle_file(rung))
-    if cues is None:
+    path = upload.work_dir / subtitle_file(rung)
+    if (await asyncio.to_thread(path.stat)).st_size >= MAX_SUBTITLE_BYTES:
         return None
+    cues = await asyncio.to_thread(lambda: parse_webvtt(path.read_text("utf-8")))
     segments: list[hls.Segment] = []
     cutting = segment_webvtt(cues, duration_s=duration_s)
     # One at a time: a cue may be in all of them.
@@ -119,12 +121,6 @@ async def finish_subtitles(
         **_labels(rung),
         **_measures(rung.name, segments, upload, target_s),
     )
-
-
-def _read_cues(path: Path) -> list[Cue] | None:
-    if is_cut_off(path.stat().st_size):
-        return None
-    return parse_webvtt(path.read_text("utf-8"))
 
 
 async def _finish_segmented(
@@ -153,6 +149,6 @@ def _measures(
         "name": name,
         "bandwidth_bps": peak_bps,
         "average_bandwidth_bps": average_bps,
-        "size_bytes": upload.size_bytes(name),
+        "size_bytes": sum(upload.sizes_bytes[it] for it in upload.names_of(name)),
         "segment_count": len(segments),
     }

@@ -7,21 +7,14 @@ alone and opens no other file. What cameras note beside it is dropped, but that 
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 
 from portal.processes.child import Limits
 from portal.telemetry.tracing import span
-from portal.transcoding.encoding import ffmpeg
-from portal.transcoding.encoding.command import (
-    BARE,
-    KEY_FRAMES_ONLY,
-    general_options,
-    jpeg_output,
-    own_file,
-    source_input,
-)
+from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.filters import still_filters
 from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.encoding.source_proxy import ProxiedSource
@@ -34,15 +27,12 @@ _MAX_SIDE = 1280
 _QUALITY = 3
 # When the candidates for a poster are shown, as shares of the video: neither title nor credits.
 _CANDIDATES_AT = (0.1, 0.2, 0.3, 0.45, 0.6)
-_CANDIDATE_LIMIT_S = 120.0
 # Further apart than this, key frames are too few to choose a poster from.
 _MAX_KEY_DISTANCE_S = 20.0
 # Without them, frames of the beginning are decoded up to here.
 _DECODED_S = 10.0
 # Names in the working folder.
 _SEGMENT, _PICTURE = "segment.mp4", "picture"
-# Of a frame that is cut out, and of a picture that was sent.
-_LIMIT_S = 30.0
 MAX_PICTURE_PIXELS = 50_000_000
 # Measured with a PNG of 49 megapixels in 16 bits with transparency: 5 s, 0.45 GB.
 _PICTURE_LIMITS = Limits(memory_bytes=2 * 1024**3, cpu_s=60, file_bytes=64 * 1024**2)
@@ -56,31 +46,34 @@ async def put_poster(source: ProxiedSource, probe: Probe, upload: SegmentUpload)
 
     False when there is none: a video without a poster is better than none.
     """
+    candidates, folder = [], upload.work_dir
     with span("poster"):
-        candidates = [
-            await _poster_candidate(source, arguments, upload.work_dir)
-            for arguments in _candidate_arguments(source.name, probe)
-        ]
-    poster = max(candidates, key=len)
+        for arguments in _candidate_arguments(source.name, probe):
+            with suppress(TranscodeFailed):
+                candidate = await _run(arguments, folder, timeout_s=120.0, environ=source.environ)
+                candidates.append(candidate)
+    poster = max(candidates, key=len, default=b"")
     if poster:
         await upload.put(POSTER_NAME, poster)
     return bool(poster)
 
 
-async def _poster_candidate(
-    source: ProxiedSource, arguments: Sequence[str], work_dir: Path
+async def _run(
+    arguments: Sequence[str],
+    work_dir: Path,
+    *,
+    timeout_s: float = 30.0,
+    limits: Limits | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A JPEG; empty when the source gives none there."""
+    """Run ffmpeg for a poster; empty when it writes none. Raises as `ffmpeg.run` does."""
     path = work_dir / POSTER_NAME
+    await asyncio.to_thread(path.unlink, missing_ok=True)
+    await ffmpeg.run(arguments, timeout_s=timeout_s, cwd=work_dir, limits=limits, environ=environ)
     try:
-        await ffmpeg.run(
-            arguments, timeout_s=_CANDIDATE_LIMIT_S, cwd=work_dir, environ=source.environ
-        )
-        content = await asyncio.to_thread(path.read_bytes)
-    except (TranscodeFailed, FileNotFoundError):
+        return await asyncio.to_thread(path.read_bytes)
+    except FileNotFoundError:
         return b""
-    await asyncio.to_thread(path.unlink)
-    return content
 
 
 def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, ...]]:
@@ -91,7 +84,7 @@ def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, 
     video = probe.video
     distance_s = video.max_key_distance_s
     has_keys = distance_s is not None and distance_s <= _MAX_KEY_DISTANCE_S
-    options = (*KEY_FRAMES_ONLY, "-noaccurate_seek") if has_keys else ()
+    options = (*command.KEY_FRAMES_ONLY, "-noaccurate_seek") if has_keys else ()
     size = _poster_size(video.width, video.height)
     filters = ",".join(("select='eq(n,0)'", *still_filters(video, size)))
     duration_s = video.duration_s or probe.duration_s
@@ -99,10 +92,10 @@ def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, 
     for share in _CANDIDATES_AT:
         at_s = f"{reachable_s * share:.3f}"
         yield (
-            *general_options(),
-            *source_input(source_name, probe, "-threads", "1", *options, "-ss", at_s),
-            *("-map", f"0:{video.index}", *BARE, "-vf", filters),
-            *jpeg_output(POSTER_NAME, _QUALITY),
+            *command.general_options(),
+            *command.source_input(source_name, probe, "-threads", "1", *options, "-ss", at_s),
+            *("-map", f"0:{video.index}", *command.BARE, "-vf", filters),
+            *command.jpeg_output(POSTER_NAME, _QUALITY),
         )
 
 
@@ -122,15 +115,13 @@ async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path)
         ":force_original_aspect_ratio=decrease:force_divisible_by=2:out_range=pc"
     )
     arguments = (
-        *(*general_options(), *own_file(_SEGMENT)),
-        *("-map", "0:v:0", *BARE, "-vf", f"select='eq(n,{number})',{fit}"),
-        *jpeg_output(POSTER_NAME, _QUALITY),
+        *(*command.general_options(), *command.own_file(_SEGMENT)),
+        *("-map", "0:v:0", *command.BARE, "-vf", f"select='eq(n,{number})',{fit}"),
+        *command.jpeg_output(POSTER_NAME, _QUALITY),
     )
-    await ffmpeg.run(arguments, timeout_s=_LIMIT_S, cwd=work_dir)
-    try:
-        return await asyncio.to_thread((work_dir / POSTER_NAME).read_bytes)
-    except FileNotFoundError:
-        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no frame was cut") from None
+    if frame := await _run(arguments, work_dir):
+        return frame
+    raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no frame was cut")
 
 
 class PictureKind(Enum):
@@ -152,45 +143,39 @@ def picture_kind(content: bytes) -> PictureKind | None:
 async def fit_picture(content: bytes, *, shape: tuple[int, int], work_dir: Path) -> bytes:
     """The middle of the picture in this shape (width, height in pixels), as JPEG.
 
-    Raises PictureRejected, or TranscodeFailed for what is no fault of the picture.
+    What is transparent becomes black. Raises PictureRejected, or TranscodeFailed for what is no
+    fault of the picture.
     """
     kind = picture_kind(content)
     if kind is None:
         raise PictureRejected(PictureFault.UNREADABLE)
+    demuxer, decoder, _ = kind.value
+    width, height = _poster_size(*shape)
+    filters = (
+        # Cut before it is scaled: scaled, one with a side of a pixel would be huge.
+        f"crop=w='min(iw,ih*{width}/{height})':h='min(ih,iw*{height}/{width})'",
+        f"scale={width}:{height}:out_range=pc",
+        "format=gbrap,premultiply=inplace=1",
+    )
+    arguments = (
+        *command.general_options(),
+        *("-threads", "1", "-filter_threads", "1", "-max_pixels", str(MAX_PICTURE_PIXELS)),
+        *("-c:v", decoder, *command.own_file(_PICTURE, demuxer=demuxer)),
+        *("-map", "0:v:0", *command.BARE, "-vf", ",".join(filters)),
+        *command.jpeg_output(POSTER_NAME, _QUALITY),
+    )
     await asyncio.to_thread((work_dir / _PICTURE).write_bytes, content)
-    arguments = _picture_arguments(kind, shape)
     try:
-        await ffmpeg.run(arguments, timeout_s=_LIMIT_S, cwd=work_dir, limits=_PICTURE_LIMITS)
-        return await asyncio.to_thread((work_dir / POSTER_NAME).read_bytes)
-    except FileNotFoundError:
-        raise PictureRejected(PictureFault.UNREADABLE) from None
+        picture = await _run(arguments, work_dir, limits=_PICTURE_LIMITS)
     except TranscodeFailed as exc:
         if exc.code not in _AT_FAULT:
             raise
         is_large = _TOO_MANY_PIXELS in exc.detail
         fault = PictureFault.TOO_LARGE if is_large else PictureFault.UNREADABLE
         raise PictureRejected(fault, detail=exc.detail) from exc
-
-
-def _picture_arguments(kind: PictureKind, shape: tuple[int, int]) -> tuple[str, ...]:
-    """Write the middle of a picture in this shape as JPEG; what is transparent becomes black.
-
-    It is cut before it is scaled: scaled, one with a side of a pixel would be huge.
-    """
-    demuxer, decoder, _ = kind.value
-    width, height = _poster_size(*shape)
-    filters = (
-        f"crop=w='min(iw,ih*{width}/{height})':h='min(ih,iw*{height}/{width})'",
-        f"scale={width}:{height}:out_range=pc",
-        "format=gbrap,premultiply=inplace=1",
-    )
-    return (
-        *general_options(),
-        *("-threads", "1", "-filter_threads", "1", "-max_pixels", str(MAX_PICTURE_PIXELS)),
-        *("-c:v", decoder, *own_file(_PICTURE, demuxer=demuxer)),
-        *("-map", "0:v:0", *BARE, "-vf", ",".join(filters)),
-        *jpeg_output(POSTER_NAME, _QUALITY),
-    )
+    if not picture:
+        raise PictureRejected(PictureFault.UNREADABLE)
+    return picture
 
 
 def _poster_size(width: int, height: int) -> tuple[int, int]:

@@ -64,10 +64,7 @@ class PassProgress:
         whole = self.begins_at + done * (self.ends_at - self.begins_at)
         span = TRANSCODED_PERCENT - _PROBED_PERCENT
         self.percent = max(self.percent, _PROBED_PERCENT + whole * span)
-        await self.on_progress(Stage.TRANSCODING, self.percent, self._seconds_left(done))
-
-    def _seconds_left(self, done: float) -> float | None:
-        elapsed_s = time.monotonic() - self.started_at
-        if elapsed_s < _ESTIMATE_AFTER_S or done <= self.made:
-            return None
-        return elapsed_s / (done - self.made) * (1 - done)
+        elapsed_s, left_s = time.monotonic() - self.started_at, None
+        if elapsed_s >= _ESTIMATE_AFTER_S and done > self.made:
+            left_s = elapsed_s / (done - self.made) * (1 - done)
+        await self.on_progress(Stage.TRANSCODING, self.percent, left_s)

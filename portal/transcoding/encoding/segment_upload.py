@@ -21,7 +21,7 @@ from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
 from portal.transcoding.encoding.continuation import Continuation, NotContinuable
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
-from portal.transcoding.packaging.hls import INIT_NAME, Segment
+from portal.transcoding.packaging.hls import INIT_NAME
 
 # With less, a pass that broke off may well have done so for want of room: files are written by
 # several, and not everyone who fails says why.
@@ -101,12 +101,6 @@ class SegmentUpload:
                 self.sizes_bytes[f"{name}/{segment.uri}"] = segment.size_bytes
                 self.facts[f"{name}/{segment.uri}"] = segment.facts
 
-    def made_before(self, name: str) -> Iterator[Segment]:
-        """The segments of a rendition that this run goes on after; their durations are in facts."""
-        if self.after and name in self.after.made:
-            for segment in self.after.made[name].segments:
-                yield Segment(uri=segment.uri, duration_s=0.0)
-
     async def during(
         self,
         write: Callable[[], Coroutine[Any, Any, Written]],
@@ -118,26 +112,42 @@ class SegmentUpload:
 
         Answers what it does. `on_stored` is told the name of each segment.
         """
-        await asyncio.to_thread(_make_folders, self.work_dir, names)
-        async with task_group() as tasks:
-            writing = tasks.create_task(write())
-            tasks.create_task(self._follow(writing, names, on_stored))
-        return writing.result()
-
-    async def _follow(
-        self,
-        writing: asyncio.Future[Any],
-        names: Collection[str],
-        on_stored: OnStored | None,
-    ) -> None:
-        waiting: asyncio.Queue[str | None] = asyncio.Queue()
+        for name in names:
+            await asyncio.to_thread((self.work_dir / name).mkdir, parents=True, exist_ok=True)
+        seen: set[str] = set()
+        slots, ended = asyncio.Semaphore(_CONCURRENT_PUTS), False
         with span("upload"):
             async with task_group() as tasks:
-                for _ in range(_CONCURRENT_PUTS):
-                    tasks.create_task(self._upload(waiting, on_stored))
-                await self._scan(writing, names, waiting)
-                for _ in range(_CONCURRENT_PUTS):
-                    waiting.put_nowait(None)
+                writing = tasks.create_task(write())
+                while not ended:
+                    ended = writing.done()  # before looking, so that the last look misses nothing
+                    found = await asyncio.to_thread(_finished_segments, self.work_dir, names)
+                    for name in sorted(found - seen):
+                        tasks.create_task(self._upload(name, slots, on_stored))
+                    seen |= found
+                    self._balance(len(found - self.sizes_bytes.keys()))
+                    await asyncio.wait({writing}, timeout=_SCAN_PERIOD_S)
+        return writing.result()
+
+    def _balance(self, backlog_files: int) -> None:
+        if backlog_files > _PAUSE_BACKLOG_FILES:
+            self.paused.set()
+        elif backlog_files < _RESUME_BACKLOG_FILES:
+            self.paused.clear()
+
+    async def _upload(
+        self, name: str, slots: asyncio.Semaphore, on_stored: OnStored | None
+    ) -> None:
+        path = self.work_dir / name
+        rendition, _, segment = name.partition("/")
+        async with slots:
+            if rendition in self.video_names:
+                self.facts[name] = await asyncio.to_thread(self._inspect, path)
+            await self.put(name, path)
+            if on_stored:
+                await on_stored(name)
+            if segment not in self.sampled:
+                await asyncio.to_thread(path.unlink)
 
     async def put(self, name: str, data: Path | bytes) -> None:
         """Store one file and remember its size."""
@@ -156,55 +166,16 @@ class SegmentUpload:
             await self.put(name, init)
         return init
 
-    def size_bytes(self, rendition: str) -> int:
-        """What the files of a rendition take in storage."""
-        return sum(self.sizes_bytes[name] for name in self._names_of(rendition))
-
     async def discard(self, rendition: str) -> None:
         """Leave a rendition out; it will be made again."""
-        for name in list(self._names_of(rendition)):
+        for name in self.names_of(rendition):
             del self.sizes_bytes[name]
             self.facts.pop(name, None)
         await asyncio.to_thread(shutil.rmtree, self.work_dir / rendition)
 
-    def _names_of(self, rendition: str) -> Iterator[str]:
-        return (name for name in self.sizes_bytes if name.startswith(f"{rendition}/"))
-
-    async def _scan(
-        self,
-        writing: asyncio.Future[Any],
-        names: Collection[str],
-        waiting: asyncio.Queue[str | None],
-    ) -> None:
-        seen: set[str] = set()
-        while True:
-            ended = writing.done()  # before looking, so that the last look misses nothing
-            found = await asyncio.to_thread(_finished_segments, self.work_dir, names)
-            for name in sorted(found - seen):
-                waiting.put_nowait(name)
-            seen |= found
-            if ended:
-                return
-            self._balance(len(found - self.sizes_bytes.keys()))
-            await asyncio.wait({writing}, timeout=_SCAN_PERIOD_S)
-
-    def _balance(self, backlog_files: int) -> None:
-        if backlog_files > _PAUSE_BACKLOG_FILES:
-            self.paused.set()
-        elif backlog_files < _RESUME_BACKLOG_FILES:
-            self.paused.clear()
-
-    async def _upload(self, waiting: asyncio.Queue[str | None], on_stored: OnStored | None) -> None:
-        while (name := await waiting.get()) is not None:
-            path = self.work_dir / name
-            rendition, _, segment = name.partition("/")
-            if rendition in self.video_names:
-                self.facts[name] = await asyncio.to_thread(self._inspect, path)
-            await self.put(name, path)
-            if on_stored:
-                await on_stored(name)
-            if segment not in self.sampled:
-                await asyncio.to_thread(path.unlink)
+    def names_of(self, rendition: str) -> list[str]:
+        """The files of a rendition that are in storage."""
+        return [name for name in self.sizes_bytes if name.startswith(f"{rendition}/")]
 
     def _inspect(self, path: Path) -> SegmentFacts:
         try:
@@ -229,11 +200,6 @@ def sampled_segments(duration_s: float, after: Continuation | None = None) -> fr
 def segment_number(uri: str) -> int:
     """Which segment this is, counted from 0."""
     return int(uri.removesuffix(SEGMENT_SUFFIX).rpartition("-")[2])
-
-
-def _make_folders(work_dir: Path, names: Collection[str]) -> None:
-    for name in names:
-        (work_dir / name).mkdir(parents=True, exist_ok=True)
 
 
 def _finished_segments(work_dir: Path, names: Collection[str]) -> set[str]:

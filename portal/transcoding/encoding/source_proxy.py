@@ -41,8 +41,17 @@ async def proxied(source_url: str) -> AsyncIterator[ProxiedSource]:
         yield ProxiedSource(name=source_url)
         return
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
-    redirects = _Redirects(source_url, password)
-    server = await asyncio.start_server(redirects.serve, "127.0.0.1", 0, limit=_MAX_HEAD_BYTES)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request."""
+        with suppress(OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
+            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(_response(head, source_url, password))
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=_MAX_HEAD_BYTES)
     async with server:
         port = server.sockets[0].getsockname()[1]
         proxy = f"http://{_USER}:{password}@127.0.0.1:{port}"
@@ -56,33 +65,18 @@ def _host(netloc: str) -> str:
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
-class _Redirects:
-    """Answers one request a connection."""
-
-    def __init__(self, source_url: str, password: str) -> None:
-        credentials = b64encode(f"{_USER}:{password}".encode())
-        self._expected = b"Basic " + credentials
-        self._source_url = source_url
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
-            async with asyncio.timeout(_REQUEST_TIMEOUT_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                writer.write(self._response(head))
-                await writer.drain()
-        writer.close()
-
-    def _response(self, head: bytes) -> bytes:
-        if not compare_digest(_header(head, b"proxy-authorization"), self._expected):
-            # It sends the password when it is asked to.
-            status = "407 Proxy Authentication Required"
-            header = 'Proxy-Authenticate: Basic realm="source"'
-        elif _header(head, b"host").partition(b":")[0] != _HOST.encode():
-            status, header = "403 Forbidden", "Cache-Control: no-store"
-        else:
-            status, header = "302 Found", f"Location: {self._source_url}"
-        lines = (f"HTTP/1.1 {status}", header, "Content-Length: 0", "Connection: close", "", "")
-        return "\r\n".join(lines).encode("latin-1")
+def _response(head: bytes, source_url: str, password: str) -> bytes:
+    credentials = b"Basic " + b64encode(f"{_USER}:{password}".encode())
+    if not compare_digest(_header(head, b"proxy-authorization"), credentials):
+        # It sends the password when it is asked to.
+        status = "407 Proxy Authentication Required"
+        header = 'Proxy-Authenticate: Basic realm="source"'
+    elif _header(head, b"host").partition(b":")[0] != _HOST.encode():
+        status, header = "403 Forbidden", "Cache-Control: no-store"
+    else:
+        status, header = "302 Found", f"Location: {source_url}"
+    lines = (f"HTTP/1.1 {status}", header, "Content-Length: 0", "Connection: close", "", "")
+    return "\r\n".join(lines).encode("latin-1")
 
 
 def _header(head: bytes, name: bytes) -> bytes:

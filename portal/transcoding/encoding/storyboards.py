@@ -11,14 +11,7 @@ from itertools import count, pairwise
 from pathlib import Path
 
 from portal.telemetry.tracing import span
-from portal.transcoding.encoding import ffmpeg
-from portal.transcoding.encoding.command import (
-    BARE,
-    KEY_FRAMES_ONLY,
-    general_options,
-    jpeg_output,
-    own_file,
-)
+from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.progress import OnProgress, PassProgress
 from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink, pass_folder
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -45,20 +38,11 @@ class RenditionFiles:
     read: Callable[[str], Awaitable[bytes]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Segment:
-    """A segment that thumbnails are taken from.
+class _Sprite:
+    """The frames of one sprite, and in `source` the segments that they are in.
 
     `are_idr` tells of each frame in the order shown, `chosen` are the numbers of some of them.
     """
-
-    data: bytes
-    are_idr: Sequence[bool]
-    chosen: Sequence[int]
-
-
-class _Sprite:
-    """The frames of one sprite, and in `source` the segments that they are in."""
 
     def __init__(self, source: Path, init: bytes) -> None:
         self.source = source
@@ -66,24 +50,30 @@ class _Sprite:
         self.chosen: list[int] = []
         source.write_bytes(init)
 
-    def add(self, segment: _Segment, chosen: Sequence[int]) -> None:
+    def add(self, segment: bytes, are_idr: Sequence[bool], chosen: Sequence[int]) -> None:
         self.chosen += [len(self.are_idr) + number for number in chosen]
-        self.are_idr += segment.are_idr
+        self.are_idr += are_idr
         with self.source.open("ab") as file:
-            file.write(segment.data)
+            file.write(segment)
 
-    def arguments(self, name: str, storyboard: Storyboard) -> tuple[str, ...]:
+    async def put(self, name: str, storyboard: Storyboard, upload: SegmentUpload) -> None:
         """Nothing but IDR pictures is decoded where they are all there is to show."""
         from_keys = all(self.are_idr[number] for number in self.chosen)
         numbers = [sum(self.are_idr[:it]) for it in self.chosen] if from_keys else self.chosen
         chosen = "+".join(f"eq(n,{number})" for number in numbers)
         scale = f"scale={storyboard.width}:{storyboard.height}:out_range=pc"
-        return (
-            *general_options(),
-            *(*(KEY_FRAMES_ONLY if from_keys else ()), *own_file(self.source.name)),
-            *("-map", "0:v:0", *BARE, "-vf", f"select='{chosen}',{scale},setsar=1,{TILING}"),
-            *jpeg_output(name, _QUALITY),
+        filters = f"select='{chosen}',{scale},setsar=1,{TILING}"
+        arguments = (
+            *command.general_options(),
+            *(*(command.KEY_FRAMES_ONLY if from_keys else ()), *command.own_file(self.source.name)),
+            *("-map", "0:v:0", *command.BARE, "-vf", filters),
+            *command.jpeg_output(name, _QUALITY),
         )
+        await ffmpeg.run(arguments, timeout_s=_SPRITE_LIMIT_S, cwd=upload.work_dir)
+        path = upload.work_dir / name
+        if not await asyncio.to_thread(path.exists):
+            raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no sprite was made")
+        await upload.put(name, path)
 
 
 async def make_storyboard(
@@ -106,27 +96,29 @@ async def make_storyboard(
         upload, source = SegmentUpload(sink, folder), folder / _SPRITE_SOURCE
         init = await rendition.read(INIT_NAME)
         sprite, names = _Sprite(source, init), (SPRITE_PATTERN % it for it in count())
-        async for segment, chosen_s in _segments(rendition, init, storyboard):
+        async for segment, are_idr, chosen, chosen_s in _segments(rendition, init, storyboard):
             times_s += chosen_s
-            rest = segment.chosen
-            while rest:
+            while chosen:
                 room = TILES - len(sprite.chosen)
-                await asyncio.to_thread(sprite.add, segment, rest[:room])
-                rest = rest[room:]
+                await asyncio.to_thread(sprite.add, segment, are_idr, chosen[:room])
+                chosen = chosen[room:]
                 if len(sprite.chosen) == TILES:
-                    await _put_sprite(sprite, next(names), storyboard, upload)
+                    await sprite.put(next(names), storyboard, upload)
                     await progress.encoded(chosen_s[-1])
                     sprite = _Sprite(source, init)
         if sprite.chosen:
-            await _put_sprite(sprite, next(names), storyboard, upload)
+            await sprite.put(next(names), storyboard, upload)
         text = storyboard.vtt(times_s, duration_s=duration_s)
         await upload.put(STORYBOARD_NAME, text.encode())
 
 
 async def _segments(
     rendition: RenditionFiles, init: bytes, storyboard: Storyboard
-) -> AsyncIterator[tuple[_Segment, list[float]]]:
-    """The segments that thumbnails are in, read one by one, and the times of these."""
+) -> AsyncIterator[tuple[bytes, list[bool], list[int], list[float]]]:
+    """The segments that thumbnails are in, read one by one.
+
+    With each, which of its frames are IDR pictures, and the numbers and times of the thumbnails.
+    """
     playlist, last_s = rendition.playlist, -storyboard.interval_s / 2
     ends_s = [*playlist.starts_s[1:], playlist.duration_s + storyboard.interval_s / 2]
     for entry, start_s, next_s in zip(playlist.segments, playlist.starts_s, ends_s, strict=True):
@@ -146,16 +138,5 @@ async def _segments(
         of_those_s = keys_s if has_enough else [at_s for at_s, _ in frames]
         chosen_s = storyboard.chosen(of_those_s, last_s=last_s, next_s=next_s)
         numbers = [number for number, (at_s, _) in enumerate(frames) if at_s in chosen_s]
-        yield _Segment(data=data, are_idr=[it for _, it in frames], chosen=numbers), chosen_s
+        yield data, [is_idr for _, is_idr in frames], numbers, chosen_s
         last_s = chosen_s[-1]
-
-
-async def _put_sprite(
-    sprite: _Sprite, name: str, storyboard: Storyboard, upload: SegmentUpload
-) -> None:
-    arguments = sprite.arguments(name, storyboard)
-    await ffmpeg.run(arguments, timeout_s=_SPRITE_LIMIT_S, cwd=upload.work_dir)
-    path = upload.work_dir / name
-    if not await asyncio.to_thread(path.exists):
-        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no sprite was made")
-    await upload.put(name, path)

@@ -7,39 +7,16 @@ and validated. Not here: which passes there are and when they are retried, and t
 which the caller writes once a pass is known to count.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from portal.concurrency import task_group
 from portal.telemetry.tracing import span
 from portal.transcoding.copying.remux import remux
-from portal.transcoding.encoding import command, ffmpeg
-from portal.transcoding.encoding.continuation import (
-    MadeRendition,
-    OnMade,
-    continue_after,
-)
-from portal.transcoding.encoding.encoder_runs import EncoderRuns, tracks
+from portal.transcoding.encoding import continuation, ffmpeg, finishing, output_validation
+from portal.transcoding.encoding.command import Encode, encode_arguments
 from portal.transcoding.encoding.ffmpeg import RunReport
-from portal.transcoding.encoding.finishing import (
-    Playlists,
-    finish_audio,
-    finish_subtitles,
-    finish_video,
-    read_playlists,
-    shared_target_s,
-)
-from portal.transcoding.encoding.output_validation import (
-    check_aligned,
-    check_copy,
-    check_damage,
-    check_decoding,
-    check_duration,
-    check_source_read,
-    damaged_share,
-    notes_for,
-)
 from portal.transcoding.encoding.posters import put_poster
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
 from portal.transcoding.encoding.segment_upload import (
@@ -47,6 +24,7 @@ from portal.transcoding.encoding.segment_upload import (
     Sink,
     pass_folder,
     sampled_segments,
+    segment_number,
 )
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.errors import (
@@ -57,7 +35,7 @@ from portal.transcoding.errors import (
     TranscodeFailed,
 )
 from portal.transcoding.packaging.hls import MediaPlaylist
-from portal.transcoding.packaging.master import FinishedRendition, Kind
+from portal.transcoding.packaging.master import FinishedRendition
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
 from portal.transcoding.probing.facts import Probe
 
@@ -69,7 +47,7 @@ _COPY_SHARE = 0.1
 class Resume:
     """What an earlier pass made of the wanted renditions, and how the new segments' names begin."""
 
-    renditions: Mapping[str, MadeRendition]
+    renditions: Mapping[str, continuation.MadeRendition]
     prefix: str
 
 
@@ -100,7 +78,7 @@ async def make_renditions(
     work_dir: Path,
     on_progress: OnProgress,
     resume: Resume | None = None,
-    on_made: OnMade | None = None,
+    on_made: continuation.OnMade | None = None,
 ) -> PassOutput:
     """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
 
@@ -116,10 +94,6 @@ async def make_renditions(
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
     with pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
-            video_names = {rung.name for rung in rungs}
-            sampled = sampled_segments(probe.duration_s)
-            upload = SegmentUpload(sink, folder, video_names=video_names, sampled=sampled)
-            progress = PassProgress(on_progress, probe.duration_s)
             one_pass = _Pass(
                 source_url=source_url,
                 source=source,
@@ -127,10 +101,15 @@ async def make_renditions(
                 plan=plan if is_first else replace(plan, audio=(), subtitles=()),
                 rungs=rungs,
                 is_first=is_first,
-                upload=upload,
-                progress=progress,
+                upload=SegmentUpload(
+                    sink,
+                    folder,
+                    video_names={rung.name for rung in rungs},
+                    sampled=sampled_segments(probe.duration_s),
+                ),
+                progress=PassProgress(on_progress, probe.duration_s),
                 resume=resume,
-                runs=EncoderRuns(source, probe, upload, progress, on_made),
+                on_made=on_made,
             )
             return await one_pass.make(reference)
 
@@ -148,43 +127,32 @@ class _Pass:
     upload: SegmentUpload
     progress: PassProgress
     resume: Resume | None
-    runs: EncoderRuns
+    on_made: continuation.OnMade | None
 
     async def make(self, reference: MediaPlaylist | None) -> PassOutput:
-        try:
-            return await self._make(reference)
-        except SourceRejected as exc:
-            # ffmpeg takes a read that broke off for the end of the file, or for damage.
-            if any(report.network_faults for report in self.runs.reports):
-                raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=exc.detail) from exc
-            raise
-
-    async def _make(self, reference: MediaPlaylist | None) -> PassOutput:
         await self.progress.stage(Stage.TRANSCODING)
         async with task_group() as tasks:
             poster = tasks.create_task(self._put_poster())
             copied = await self._copy()
             reference = next(iter(copied.values()), reference)
             report = await self._encode(copied, reference)
-            self._judge(copied, report)
-            await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
-            with span("finish"):
-                output = await self._finish(copied, reference, report, poster)
+            try:
+                self._judge(copied, report)
+                await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
+                with span("finish"):
+                    output = await self._finish(copied, reference, report, poster)
+            except SourceRejected as exc:
+                # ffmpeg takes a read that broke off for the end of the file, or for damage.
+                if report.network_faults:
+                    raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=exc.detail) from exc
+                raise
         await self.progress.stage(Stage.FINISHING, 100.0)
         return output
-
-    def _judge(self, copied: Collection[str], report: RunReport) -> None:
-        """Raise SourceRejected, TranscodeFailed or CopyUndeliverable for what ffmpeg reported."""
-        check_damage(damaged_share(self.probe, report))
-        check_source_read(self.probe, report)
-        if copied and report.faults:
-            # Players stop at what ffmpeg decodes around.
-            raise CopyUndeliverable("faults", detail=f"{report.faults} faults while decoding")
 
     async def _put_poster(self) -> bool:
         return self.is_first and await put_poster(self.source, self.probe, self.upload)
 
-    async def _copy(self) -> Playlists:
+    async def _copy(self) -> finishing.Playlists:
         """Copy the source's own video, and sound that is planned to be; answers what was."""
         rung = next((rung for rung in self.rungs if rung.copied), None)
         if rung is None:
@@ -197,9 +165,11 @@ class _Pass:
         for name in tracks:
             if name not in copied:
                 await self.upload.discard(name)
-        playlists = await read_playlists(self.upload, copied)
+        playlists = await finishing.read_playlists(self.upload, copied)
         segments = playlists[rung.name].segments
-        check_copy([self.upload.facts[f"{rung.name}/{it.uri}"] for it in segments], self.probe)
+        output_validation.check_copy(
+            [self.upload.facts[f"{rung.name}/{it.uri}"] for it in segments], self.probe
+        )
         return playlists
 
     async def _remux(self, tracks: Mapping[str, int]) -> list[str]:
@@ -214,17 +184,16 @@ class _Pass:
         )
         copied = [name for name in tracks if name not in report.dropped]
         try:
-            await self._check_decoding(copied)
+            await output_validation.check_decoding(
+                self.upload.work_dir, copied, self.upload.sampled
+            )
         except TranscodeFailed as exc:
             raise CopyUndeliverable("undecodable", detail=exc.detail) from exc
         return copied
 
-    async def _check_decoding(self, names: Sequence[str]) -> None:
-        await check_decoding(self.upload.work_dir, names, self.upload.sampled)
-
     async def _encode(self, copied: Collection[str], reference: MediaPlaylist | None) -> RunReport:
         """Run the one decode for all that is not copied."""
-        task = command.Encode(
+        task = Encode(
             source_url=self.source.name,
             probe=self.probe,
             rungs=[rung for rung in self.rungs if rung.name not in copied],
@@ -235,14 +204,15 @@ class _Pass:
         )
         if self.resume and task.rungs:
             return await self._go_on(task, self.resume)
-        if not tracks(task):
+        if not task.names:
             return RunReport()
         self.progress.next_run(ends_at=1.0)
-        return await self.runs.run(task)
+        [report] = await self._run(task)
+        return report
 
-    async def _go_on(self, task: command.Encode, resume: Resume) -> RunReport:
+    async def _go_on(self, task: Encode, resume: Resume) -> RunReport:
         """Make what is missing of the video, and beside it all sound and subtitles."""
-        after = continue_after(
+        after = continuation.continue_after(
             resume.renditions,
             task.rungs,
             starts_s=task.starts_s,
@@ -253,10 +223,73 @@ class _Pass:
         self.progress.next_run(ends_at=1.0, from_s=float(after.from_s))
         video = replace(task, audio=(), subtitles=(), after=after)
         others = replace(task, rungs=())
-        report = await self.runs.run(video, *([others] if tracks(others) else []))
+        reports = await self._run(video, *([others] if others.names else []))
+        followed = {
+            name.partition("/")[0] for name in self.upload.facts if f"/{after.prefix}" in name
+        }
+        if followed != after.made.keys():
+            raise continuation.NotContinuable("no segment followed")
         # Each frame that is kept was decoded, and those that were left out for it.
         before = after.frames * frame_step(self.probe.video.fps)
-        return replace(report, frames_decoded=(report.frames_decoded or 0) + before)
+        return replace(
+            reports[0],
+            frames_decoded=(reports[0].frames_decoded or 0) + before,
+            network_faults=sum(report.network_faults for report in reports),
+        )
+
+    async def _run(self, *tasks: Encode) -> list[RunReport]:
+        """Run ffmpeg for each task, and upload segments; when one fails the others are stopped.
+
+        Raises as `ffmpeg.run` does, NotContinuable, or whatever the sink raised.
+        """
+
+        async def write() -> list[RunReport]:
+            async with task_group() as group:
+                running = [group.create_task(self._run_ffmpeg(task)) for task in tasks]
+            return [run.result() for run in running]
+
+        names = [name for task in tasks for name in task.names]
+        with span("encode", renditions=" ".join(names)):
+            return await self.upload.during(write, names, on_stored=self._segment_stored)
+
+    async def _run_ffmpeg(self, task: Encode) -> RunReport:
+        # So much may be decoded before the first frame that is wanted; any machine that could show
+        # the source decodes it as fast.
+        from_s = float(task.after.from_s) if task.after else 0.0
+        decoded_first_s = min(from_s, self.probe.video.max_key_distance_s or from_s)
+        return await ffmpeg.run(
+            encode_arguments(task),
+            on_progress=self.progress.encoded if task.rungs else None,
+            timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+            stall_s=ffmpeg.STALL_LIMIT_S + decoded_first_s,
+            paused=self.upload.paused,
+            cwd=self.upload.work_dir,
+            environ=self.source.environ,
+        )
+
+    async def _segment_stored(self, name: str) -> None:
+        """Raises NotContinuable when the first segment follows none of those before."""
+        rendition, _, uri = name.partition("/")
+        facts, after = self.upload.facts.get(name), self.upload.after
+        if facts is None:
+            return
+        number = segment_number(uri)
+        if number == (after.number if after else 0):
+            init = await self.upload.put_init(rendition)
+            if after:
+                continuation.check_join(after, rendition, init, facts)
+        if self.on_made:
+            size_bytes = self.upload.sizes_bytes[name]
+            made = continuation.MadeSegment(uri=uri, size_bytes=size_bytes, facts=facts)
+            self.on_made(rendition, number, made)
+
+    def _judge(self, copied: Collection[str], report: RunReport) -> None:
+        """Raise SourceRejected, TranscodeFailed or CopyUndeliverable for what ffmpeg reported."""
+        output_validation.check_damage(output_validation.damaged_share(self.probe, report))
+        output_validation.check_source_read(self.probe, report)
+        if copied and report.faults:
+            # Players stop at what ffmpeg decodes around.
+            raise CopyUndeliverable("faults", detail=f"{report.faults} faults while decoding")
 
     async def _finish(
         self,
@@ -266,46 +299,44 @@ class _Pass:
         poster: Awaitable[bool],
     ) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
+        upload = self.upload
         names = [rung.name for rungs in (self.rungs, self.plan.audio) for rung in rungs]
-        playlists = await read_playlists(self.upload, names)
-        self._check(playlists, reference)
-        await self._check_decoding([name for name in names if name not in copied])
-        duration_s = max(playlist.duration_s for playlist in playlists.values())
-        target_s = reference.target_duration_s if reference and not self.is_first else None
-        renditions = [
-            rendition
-            async for rendition in self._renditions(
-                playlists, duration_s, target_s=target_s or shared_target_s(playlists)
+        playlists = await finishing.read_playlists(upload, names)
+        starts_s = (reference or playlists[self.rungs[0].name]).starts_s
+        for rung in self.rungs:
+            playlist = playlists[rung.name]
+            output_validation.check_duration(playlist.duration_s, self.probe)
+            output_validation.check_aligned(
+                rung.name, playlist, starts_s, frame_s=float(1 / rung.fps)
             )
+        encoded = [name for name in names if name not in copied]
+        await output_validation.check_decoding(upload.work_dir, encoded, upload.sampled)
+        duration_s = max(playlist.duration_s for playlist in playlists.values())
+        target_s = finishing.shared_target_s(playlists)
+        if reference and not self.is_first:
+            target_s = reference.target_duration_s
+        renditions = [
+            *[
+                await finishing.finish_video(rung, playlists[rung.name], upload, target_s=target_s)
+                for rung in self.rungs
+            ],
+            *[
+                await finishing.finish_audio(rung, playlists[rung.name], upload, target_s=target_s)
+                for rung in self.plan.audio
+            ],
         ]
-        subtitles = [each for each in renditions if each.kind is Kind.SUBTITLES]
+        subtitles = [
+            await finishing.finish_subtitles(rung, upload, duration_s=duration_s)
+            for rung in self.plan.subtitles
+        ]
         return PassOutput(
-            renditions=tuple(renditions),
+            renditions=(*renditions, *filter(None, subtitles)),
             duration_s=duration_s,
             has_poster=await poster,
             has_faults=bool(report.faults),
-            notes=notes_for(
+            notes=output_validation.notes_for(
                 self.probe,
-                damaged_share=damaged_share(self.probe, report),
-                lacks_subtitles=len(subtitles) < len(self.plan.subtitles),
+                damaged_share=output_validation.damaged_share(self.probe, report),
+                lacks_subtitles=None in subtitles,
             ),
         )
-
-    def _check(self, playlists: Playlists, reference: MediaPlaylist | None) -> None:
-        others = reference or playlists[self.rungs[0].name]
-        for rung in self.rungs:
-            playlist = playlists[rung.name]
-            check_duration(playlist.duration_s, self.probe)
-            check_aligned(rung.name, playlist, others.starts_s, frame_s=float(1 / rung.fps))
-
-    async def _renditions(
-        self, playlists: Playlists, duration_s: float, *, target_s: int
-    ) -> AsyncIterator[FinishedRendition]:
-        upload = self.upload
-        for rung in self.rungs:
-            yield await finish_video(rung, playlists[rung.name], upload, target_s=target_s)
-        for audio in self.plan.audio:
-            yield await finish_audio(audio, playlists[audio.name], upload, target_s=target_s)
-        for subtitles in self.plan.subtitles:
-            if finished := await finish_subtitles(subtitles, upload, duration_s=duration_s):
-                yield finished
