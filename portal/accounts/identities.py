@@ -128,13 +128,16 @@ def read_claims(claims: Mapping[str, Any], config: Config) -> Person:
     subject, email = str(claims["sub"]), _verified_email(claims)
     if not 0 < len(subject) <= MAX_SUBJECT_LENGTH or "\0" in subject:
         raise SingleSignOnRefused
-    if config.oidc_domains:
-        _require_domain(email, config.oidc_domains)
+    if config.oidc_domains and not email:
+        raise SingleSignOnRefused(UNVERIFIED)
+    if config.oidc_domains and email.rpartition("@")[2] not in config.oidc_domains:
+        raise SingleSignOnRefused(f"People whose address is {email} may not sign in here this way.")
+    name = claims.get("name")
     return Person(
         issuer=str(claims["iss"]),
         subject=subject,
         email=email,
-        name=_name(claims),
+        name=name[:MAX_NAME_LENGTH] if isinstance(name, str) else "",
         role=_role(claims, config),
         has_mapped_role=bool(config.oidc_roles),
     )
@@ -192,18 +195,6 @@ def _verified_email(claims: Mapping[str, Any]) -> str:
     # as the Kelvin sign, whose lower case is a plain k.
     is_same = plain == email.lower() and plain.isascii() == email.isascii()
     return plain if is_same and EMAIL.fullmatch(plain) else ""
-
-
-def _name(claims: Mapping[str, Any]) -> str:
-    name = claims.get("name")
-    return name[:MAX_NAME_LENGTH] if isinstance(name, str) else ""
-
-
-def _require_domain(email: str, domains: tuple[str, ...]) -> None:
-    if not email:
-        raise SingleSignOnRefused(UNVERIFIED)
-    if email.rpartition("@")[2] not in domains:
-        raise SingleSignOnRefused(f"People whose address is {email} may not sign in here this way.")
 
 
 def _role(claims: Mapping[str, Any], config: Config) -> Role | None:

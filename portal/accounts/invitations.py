@@ -4,7 +4,6 @@ There is no mail server: whoever makes a link hands it on. It is shown once, wor
 days, and a newer one for the same account replaces it.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -18,14 +17,6 @@ from portal.database.connection import transaction
 from portal.errors import LinkNotValid, NotAllowed
 
 LIFE_DAYS = 7
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a link is for. `email` is empty for a new account, whose holder gives it."""
-
-    email: str
-    role: Role
 
 
 async def offer_password(account_id: UUID, *, by: Principal) -> str:
@@ -69,10 +60,13 @@ async def revoke_invitation(link_id: UUID) -> None:
             await note(AuditAction.INVITATION_REVOKED, link_id, name=_role(link).value)
 
 
-async def look_up(secret: str) -> Offer:
-    """What a link is for. Raises `LinkNotValid`."""
+async def look_up(secret: str) -> tuple[str, Role]:
+    """What a link is for: the account's e-mail address, empty for a new one, and its role.
+
+    Raises `LinkNotValid`.
+    """
     link, account = await _find(secret)
-    return Offer(email=account.email, role=account.role) if account else Offer("", _role(link))
+    return (account.email, account.role) if account else ("", _role(link))
 
 
 async def accept(secret: str, *, email: str, password: str, passwords: Passwords) -> Account:

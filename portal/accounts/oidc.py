@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote_plus
 
 import aiohttp
@@ -30,6 +30,7 @@ from portal.config import Config
 from portal.errors import ProviderUnavailable, SingleSignOnRefused
 
 Metadata = Mapping[str, Any]
+Result = TypeVar("Result")
 
 # Of all that a person waits for at once.
 TIMEOUT_S = 10.0
@@ -147,25 +148,21 @@ class Provider:
         return tokens
 
     async def _verified(self, tokens: Mapping[str, Any], nonce: str) -> dict[str, Any]:
+        expected = {
+            "issuer": self._config.oidc_issuer,
+            "client_id": self._config.oidc_client_id,
+            "nonce": nonce,
+            "access_token": str(tokens.get("access_token", "")),
+        }
         try:
             keys = await self._keys.get(max_age_s=CACHE_S)
             try:
-                return self._verify(tokens, nonce, keys)
+                return verify(tokens["id_token"], keys, **expected)
             except (InvalidKeyIdError, BadSignatureError):
                 keys = await self._keys.get(max_age_s=KEYS_AGAIN_S)
-                return self._verify(tokens, nonce, keys)
+                return verify(tokens["id_token"], keys, **expected)
         except FAULTS as exc:
             raise SingleSignOnRefused(UNTRUSTED) from exc
-
-    def _verify(self, tokens: Mapping[str, Any], nonce: str, keys: KeySet) -> dict[str, Any]:
-        return verify(
-            tokens["id_token"],
-            keys,
-            issuer=self._config.oidc_issuer,
-            client_id=self._config.oidc_client_id,
-            nonce=nonce,
-            access_token=str(tokens.get("access_token", "")),
-        )
 
     def _is_complete(self, claims: Mapping[str, Any]) -> bool:
         """Whether the ID token says all that is needed; many providers keep it short."""
@@ -174,27 +171,23 @@ class Provider:
 
     async def _fetch_metadata(self) -> Metadata:
         issuer = self._config.oidc_issuer
-        found = await self._fetch_json(issuer.rstrip("/") + "/.well-known/openid-configuration")
-        try:
-            _check_metadata(found, issuer)
-        except ValueError as exc:
-            raise ProviderUnavailable from exc
-        return found
+        address = issuer.rstrip("/") + "/.well-known/openid-configuration"
+        return await self._fetch(address, lambda found: _checked(found, issuer))
 
     async def _fetch_keys(self) -> KeySet:
-        found = await self._fetch_json((await self.discover())["jwks_uri"])
-        try:
-            return KeySet.import_key_set({"keys": found["keys"]})
-        except FAULTS as exc:
-            raise ProviderUnavailable from exc
+        address = (await self.discover())["jwks_uri"]
+        return await self._fetch(
+            address, lambda found: KeySet.import_key_set({"keys": found["keys"]})
+        )
 
-    async def _fetch_json(self, url: str) -> dict[str, Any]:
+    async def _fetch(self, url: str, read: Callable[[Any], Result]) -> Result:
+        """What is read of the JSON at an address."""
         async with self._client() as http:
             async with http.get(url, allow_redirects=False) as answer:
                 found = await answer.json(content_type=None)
-            if answer.status != HTTPStatus.OK or not isinstance(found, dict):
-                raise ValueError(f"{url} does not answer with a JSON object")
-            return found
+            if answer.status != HTTPStatus.OK:
+                raise ValueError(f"{url} answers with {answer.status}")
+            return read(found)
 
 
 def verify(
@@ -217,7 +210,7 @@ def verify(
     return dict(claims)
 
 
-def _check_metadata(found: Metadata, issuer: str) -> None:
+def _checked(found: Metadata, issuer: str) -> Metadata:
     # Section 4.3: character by character, or one provider could speak for another.
     if found.get("issuer") != issuer:
         raise ValueError(f"it names the issuer {found.get('issuer')!r}, and not {issuer!r}")
@@ -227,3 +220,4 @@ def _check_metadata(found: Metadata, issuer: str) -> None:
         is_missing = name == "userinfo_endpoint" and not found.get(name)
         if not is_missing and not str(found.get(name)).startswith(schemes):
             raise ValueError(f"{name} is no address that can be used")
+    return found

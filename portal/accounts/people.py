@@ -107,7 +107,9 @@ async def add_locked(
     name: str = "",
 ) -> Account:
     """As `add`, where accounts are locked already; how it came to be is for who calls to note."""
-    email = _checked(email)
+    given, email = email, plain_email(email)
+    if not EMAIL.fullmatch(email) or len(given.strip()) > MAX_EMAIL_LENGTH:
+        raise InvalidRequest([FieldError("/email", "Give an e-mail address like ann@example.org.")])
     if await Account.exists(email=email):
         raise AccountExists
     is_first = not await has_accounts()
@@ -265,13 +267,6 @@ async def _require_another_owner(account: Account) -> None:
     others = Account.filter(role=Role.OWNER, is_disabled=False).exclude(id=account.id)
     if account.role is Role.OWNER and not await others.exists():
         raise LastOwner
-
-
-def _checked(email: str) -> str:
-    plain = plain_email(email)
-    if not EMAIL.fullmatch(plain) or len(email.strip()) > MAX_EMAIL_LENGTH:
-        raise InvalidRequest([FieldError("/email", "Give an e-mail address like ann@example.org.")])
-    return plain
 
 
 async def _note(

@@ -76,10 +76,14 @@ async def sign_in(
 ) -> str:
     """Begin a session; returns what its cookie holds. Raises as `require_password`."""
     account = await require_password(email, password, passwords=passwords, address=address)
-    secret = await _begin_unless_changed(account, device, address)
-    if not secret:
-        raise SignInRefused
-    return secret
+    # Comparing a password takes a while, and whoever changes one ends all sessions.
+    is_same = {"id": account.id, "password_hash": account.password_hash, "is_disabled": False}
+    async with transaction():
+        # Written first, the table is locked before the row is, as for those who change accounts.
+        if not await Account.filter(**is_same).update(seen_at=NOW):
+            raise SignInRefused
+        await note(AuditAction.SIGNED_IN, account.id, name=account.email, by=account)
+        return await begin(account.id, device=device, address=address)
 
 
 async def require_password(
@@ -174,18 +178,6 @@ async def _note_refused(email: str) -> None:
     limiting = await lines.offset(REFUSALS_AN_HOUR - 1).first()
     if limiting is None or limiting.at < datetime.now(UTC) - timedelta(hours=1):
         await note(action, name=email)
-
-
-async def _begin_unless_changed(account: Account, device: str, address: str) -> str:
-    """Begin a session of an account as it was read; nothing if it has been changed since."""
-    is_same = {"id": account.id, "password_hash": account.password_hash, "is_disabled": False}
-    async with transaction():
-        # Comparing a password takes a while, and whoever changes one ends all sessions. Written
-        # first, the table is locked before the row is, as for those who change accounts.
-        if not await Account.filter(**is_same).update(seen_at=NOW):
-            return ""
-        await note(AuditAction.SIGNED_IN, account.id, name=account.email, by=account)
-        return await begin(account.id, device=device, address=address)
 
 
 async def _slow_down(email: str, address: str) -> None:

@@ -36,15 +36,13 @@ def accounts() -> None:
 @with_database
 async def list_accounts(as_json: bool) -> None:
     """List accounts, by e-mail address."""
+    accounts = Account.all().order_by("email")
     found = [
-        {
-            **{name: getattr(account, name) for name in ACCOUNT},
-            "has_password": account.password_hash is not None,
-        }
-        for account in await people.list_accounts()
+        {"has_password": row.pop("password_hash") is not None, **row}
+        for row in await accounts.values(*ACCOUNT, "password_hash")
     ]
     empty = "There are no accounts: anyone who reaches this portal may do everything."
-    print_list("accounts", found, _account_row, as_json=as_json, empty=empty)
+    print_list("accounts", found, map(_account_row, found), as_json=as_json, empty=empty)
 
 
 def _read_password(_context: click.Context, _option: click.Parameter, wanted: bool) -> str | None:
@@ -179,11 +177,8 @@ def tokens() -> None:
 @with_database
 async def list_tokens(as_json: bool) -> None:
     """List the API tokens of all accounts, the newest first."""
-    found = [
-        {**{name: getattr(token, name) for name in TOKEN}, "email": token.account.email}
-        for token in await ApiToken.all().order_by("-created_at").prefetch_related("account")
-    ]
-    print_list("tokens", found, _token_row, as_json=as_json)
+    found = await ApiToken.all().order_by("-created_at").values(*TOKEN, email="account__email")
+    print_list("tokens", found, map(_token_row, found), as_json=as_json)
 
 
 @tokens.command("add")
@@ -243,8 +238,8 @@ def _account_row(account: Row) -> Row:
         "email": account["email"],
         "role": account["role"],
         "state": "disabled" if account["is_disabled"] else state,
-        "seen": age(account["seen_at"]),
-        "added": age(account["created_at"]),
+        "seen": account["seen_at"],
+        "added": account["created_at"],
     }
 
 
@@ -258,7 +253,7 @@ def _token_row(token: Row) -> Row:
         "account": token["email"],
         "name": token["name"],
         "scopes": ", ".join(token["scopes"]),
-        "made": age(token["created_at"]),
-        "used": age(token["used_at"]),
+        "made": token["created_at"],
+        "used": token["used_at"],
         "expires": expires,
     }

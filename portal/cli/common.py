@@ -5,7 +5,7 @@ import functools
 import json
 import logging
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -106,18 +106,13 @@ def print_json(document: Any) -> None:
 
 
 def print_list(
-    name: str,
-    records: Sequence[Row],
-    row: Callable[[Row], Row],
-    *,
-    as_json: bool,
-    empty: str = "There are none.",
+    name: str, records: Sequence[Row], rows: Iterable[Row], *, as_json: bool, empty: str = "None."
 ) -> None:
-    """Print records: as JSON under their name, or as a table of what `row` makes of each."""
+    """Print records: as JSON under their name, or as a table with a row for each."""
     if as_json:
         print_json({name: records})
     elif records:
-        print_table([row(record) for record in records])
+        print_table(list(rows))
     else:
         click.echo(empty)
 
@@ -134,7 +129,9 @@ def print_table(rows: Sequence[Row]) -> None:
 
 def one_line(value: object) -> str:
     """A value as one line of text without control characters, whoever wrote it."""
-    return "-" if value is None else " ".join(shown(str(value)).split())
+    if value is None or isinstance(value, datetime):
+        return age(value)
+    return " ".join(shown(str(value)).split())
 
 
 def age(moment: datetime | None) -> str:

@@ -170,7 +170,7 @@ def _video_row(video: Row) -> Row:
     return {
         "id": video["id"],
         "status": video["status"] if video["stage"] is None else f"{video['percent']:.0f}%",
-        "age": age(video["created_at"]),
+        "age": video["created_at"],
         "length": None if length_s is None else f"{length_s:.0f} s",
         "mb": f"{video['size_bytes'] / 1e6:.1f}",
         "title": video["title"],
@@ -183,7 +183,7 @@ def _print_queue(found: dict[str, list[Row]]) -> None:
     total = sum(row["jobs"] for row in counts)
     click.echo(f"{total} jobs wait, run or failed; {alive} queue workers live.")
     tables = (
-        [{**row, "oldest": age(row["oldest"])} for row in counts],
+        counts,
         [_job_row(job) for job in jobs],
         [_lease_row(lease) for lease in found["leases"]],
     )
@@ -199,9 +199,9 @@ def _job_row(job: Row) -> Row:
         "job": job["id"],
         "task": job["task"].removeprefix("portal:"),
         "status": "stalled" if job["is_stalled"] else job["status"],
-        "queued": age(job["queued_at"]),
-        "started": age(job["started_at"]),
-        "due": age(job["scheduled_at"]),
+        "queued": job["queued_at"],
+        "started": job["started_at"],
+        "due": job["scheduled_at"],
         "tries": job["attempts"],
         "last error": job["last_error"],
         "video": job["video_id"],

@@ -272,17 +272,18 @@ async def sign_in_page(*, next_url: str, email: str = "", fault: str = "", notic
 
 async def _welcome(
     secret: str,
-    offer: invitations.Offer,
+    offer: tuple[str, Role],
     *,
     email: str = "",
     faults: Mapping[str, str] | None = None,
 ) -> str:
+    offered_email, role = offer
     return await render_template(
         "accounts/welcome.html",
         action=url_for("signing_in.accept", secret=secret),
-        email=offer.email or email,
-        is_new=not offer.email,
-        role_words=ROLE_WORDS[offer.role],
+        email=offered_email or email,
+        is_new=not offered_email,
+        role_words=ROLE_WORDS[role],
         faults=faults or {},
     )
 
