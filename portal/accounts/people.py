@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
+from portal import errors
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Principal
 from portal.database.account_models import (
@@ -16,14 +17,6 @@ from portal.database.account_models import (
     Session,
 )
 from portal.database.connection import execute, transaction
-from portal.errors import (
-    AccountExists,
-    AccountNotFound,
-    FieldError,
-    InvalidRequest,
-    LastOwner,
-    NotAllowed,
-)
 from portal.text import is_blank
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
@@ -80,7 +73,7 @@ def plain_name(name: str) -> str:
     line = " ".join(NOT_IN_NAMES.sub(" ", name).split())
     if len(line) > MAX_NAME_LENGTH:
         message = f"Give a name of at most {MAX_NAME_LENGTH} characters."
-        raise InvalidRequest([FieldError("/name", message)])
+        raise errors.InvalidRequest([errors.FieldError("/name", message)])
     return "" if is_blank(line) else line
 
 
@@ -109,12 +102,16 @@ async def add_locked(
     """As `add`, where accounts are locked already; how it came to be is for who calls to note."""
     given, email = email, plain_email(email)
     if not EMAIL.fullmatch(email) or len(given.strip()) > MAX_EMAIL_LENGTH:
-        raise InvalidRequest([FieldError("/email", "Give an e-mail address like ann@example.org.")])
+        raise errors.InvalidRequest(
+            [errors.FieldError("/email", "Give an e-mail address like ann@example.org.")]
+        )
     if await Account.exists(email=email):
-        raise AccountExists
+        raise errors.AccountExists
     is_first = not await has_accounts()
     if is_first and role is not Role.OWNER:
-        raise InvalidRequest([FieldError("/role", "The first account has to be an owner's.")])
+        raise errors.InvalidRequest(
+            [errors.FieldError("/role", "The first account has to be an owner's.")]
+        )
     account = await Account.create(
         id=uuid4(),
         email=email,
@@ -134,7 +131,7 @@ async def add_first(email: str, *, password_hash: str) -> Account:
     async with transaction():
         await lock_accounts()
         if await has_accounts():
-            raise AccountExists("This portal has accounts already. Sign in.")
+            raise errors.AccountExists("This portal has accounts already. Sign in.")
         account = await add_locked(email, Role.OWNER, password_hash=password_hash)
         await _note(AuditAction.ACCOUNT_ADDED, account, by=account, role=account.role.value)
         return account
@@ -149,7 +146,7 @@ async def get(email: str) -> Account:
     """The account with this e-mail address. Raises `AccountNotFound`."""
     account = await Account.get_or_none(email=plain_email(email))
     if account is None:
-        raise AccountNotFound
+        raise errors.AccountNotFound
     return account
 
 
@@ -160,7 +157,7 @@ async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
     """
     async with changing(account_id, by) as account:
         if not by.may_manage(role):
-            raise NotAllowed("Only an owner makes owners.")
+            raise errors.NotAllowed("Only an owner makes owners.")
         if role is not Role.OWNER:
             await _require_another_owner(account)
         await Account.filter(id=account_id).update(role=role)
@@ -208,7 +205,7 @@ async def heir_of(account: Account, *, by: Principal) -> Account:
     first_owner = others.filter(role=Role.OWNER, is_disabled=False).order_by("created_at").first()
     heir = await others.get_or_none(id=by.account_id) or await first_owner
     if heir is None:
-        raise LastOwner
+        raise errors.LastOwner
     return heir
 
 
@@ -218,7 +215,7 @@ async def rename(account_id: UUID, name: str) -> None:
     async with transaction():
         account = await Account.filter(id=account_id).select_for_update().get_or_none()
         if account is None:
-            raise AccountNotFound
+            raise errors.AccountNotFound
         if account.name == name:
             return
         await Account.filter(id=account_id).update(name=name)
@@ -257,16 +254,16 @@ async def changing(account_id: UUID, by: Principal) -> AsyncIterator[Account]:
         await lock_accounts()
         account = await Account.get_or_none(id=account_id)
         if account is None:
-            raise AccountNotFound
+            raise errors.AccountNotFound
         if not by.may_manage(account.role):
-            raise NotAllowed("Only an owner changes an owner's account.")
+            raise errors.NotAllowed("Only an owner changes an owner's account.")
         yield account
 
 
 async def _require_another_owner(account: Account) -> None:
     others = Account.filter(role=Role.OWNER, is_disabled=False).exclude(id=account.id)
     if account.role is Role.OWNER and not await others.exists():
-        raise LastOwner
+        raise errors.LastOwner
 
 
 async def _note(

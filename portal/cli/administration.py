@@ -6,15 +6,7 @@ from pathlib import Path
 import click
 
 from portal.accounts.audit import AuditQuery, json_line, read_all, read_page
-from portal.cli.common import (
-    MAX_LIMIT,
-    ask,
-    data_dir_option,
-    json_option,
-    print_list,
-    print_table,
-    with_database,
-)
+from portal.cli import common
 from portal.database.account_models import AuditEvent
 from portal.database.connection import Row
 from portal.videos import playback_tokens
@@ -26,13 +18,13 @@ from portal.videos import playback_tokens
 )
 @click.option(
     "--limit",
-    type=click.IntRange(1, MAX_LIMIT),
+    type=click.IntRange(1, common.MAX_LIMIT),
     default=50,
     show_default=True,
     help="How many lines, the newest first.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print all lines as JSON, the oldest first.")
-@with_database
+@common.with_database
 async def audit(since: datetime | None, limit: int, as_json: bool) -> None:
     """List who did what, from where and when."""
     query = AuditQuery(since=since.replace(tzinfo=UTC) if since else None)
@@ -42,7 +34,7 @@ async def audit(since: datetime | None, limit: int, as_json: bool) -> None:
         return
     events, _ = await read_page(query, limit=limit)
     if events:
-        print_table([_audit_row(event) for event in events])
+        common.print_table([_audit_row(event) for event in events])
 
 
 @click.group()
@@ -51,25 +43,25 @@ def keys() -> None:
 
 
 @keys.command("list")
-@json_option
-@with_database
+@common.json_option
+@common.with_database
 async def list_keys(as_json: bool) -> None:
     """List the keys; the first one signs, all of them verify."""
     found = await playback_tokens.list_keys()
     empty = "There are no keys yet: the first is made when it is needed."
     rows = [{"id": key["kid"], "made": key["created_at"]} for key in found]
-    print_list("keys", found, rows, as_json=as_json, empty=empty)
+    common.print_list("keys", found, rows, as_json=as_json, empty=empty)
 
 
 @keys.command("rotate")
 @click.option("--revoke", is_flag=True, help="Remove the old keys at once, and all playback links.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
-@data_dir_option
+@common.data_dir_option
 def rotate_keys(revoke: bool, yes: bool, data_dir: Path | None) -> None:
     """Make a key that signs from now on. Links keep working, unless the old keys are revoked."""
     if revoke and not yes:
         click.confirm("All playback links stop working. Revoke the keys?", abort=True)
-    kid = ask(data_dir, playback_tokens.rotate, revoke=revoke)
+    kid = common.ask(data_dir, playback_tokens.rotate, revoke=revoke)
     if revoke:
         click.echo(f"Key {kid} signs now. Within seconds no other is good for anything.")
     else:

@@ -8,17 +8,7 @@ from pathlib import Path
 
 import click
 
-from portal.cli.checks import (
-    CHECKS,
-    SINGLE_SIGN_ON,
-    Check,
-    Exposed,
-    Parts,
-    Trouble,
-    check_bucket,
-    check_database,
-    first_line,
-)
+from portal.cli import checks
 from portal.cli.common import data_dir_option, print_json, quiet, read_config, run
 from portal.config import Config
 from portal.database.connection import open_database
@@ -89,16 +79,16 @@ def _print_report(report: Report) -> None:
 
 
 @asynccontextmanager
-async def _opened(config: Config) -> AsyncIterator[Parts]:
+async def _opened(config: Config) -> AsyncIterator[checks.Parts]:
     async with open_database(config), open_storage(config) as storage:
-        yield Parts(config, storage, open_queue(config.database_url))
+        yield checks.Parts(config, storage, open_queue(config.database_url))
 
 
 async def _examine(config: Config) -> bool:
     """Run all checks, print a line for each, and return whether all passed."""
     failed: set[str] = set()
     async with _opened(config) as parts:
-        for check in (*CHECKS, *([SINGLE_SIGN_ON] if config.oidc_issuer else [])):
+        for check in (*checks.CHECKS, *([checks.SINGLE_SIGN_ON] if config.oidc_issuer else [])):
             if check.needs in failed:
                 click.echo(f"{click.style('skip', fg='yellow')}  {check.name}")
             elif not await _passes(check, parts):
@@ -111,8 +101,8 @@ async def _examine_deeply(
 ) -> Report | None:
     """Compare database and storage; None when one of them can't be used, which is printed."""
     async with _opened(config) as parts:
-        for check in CHECKS:
-            is_needed = check.run in (check_database, check_bucket)
+        for check in checks.CHECKS:
+            is_needed = check.run in (checks.check_database, checks.check_bucket)
             if is_needed and not await _passes(check, parts, quietly):
                 return None
         async with parts.queue.open_async():
@@ -125,21 +115,21 @@ async def _examine_deeply(
             )
 
 
-async def _passes(check: Check, parts: Parts, quietly: bool = False) -> bool:
+async def _passes(check: checks.Check, parts: checks.Parts, quietly: bool = False) -> bool:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check.run(parts)
-    except Exposed as exposed:
+    except checks.Exposed as exposed:
         # Everything works; whether it should is for who runs the portal to say.
         if not quietly:
             _print_fault("WARN", "yellow", check.name, str(exposed), exposed.fix)
         return True
-    except Trouble as trouble:
+    except checks.Trouble as trouble:
         what, fix = str(trouble), trouble.fix or check.fix
     except TimeoutError:
         what, fix = f"no answer within {CHECK_TIMEOUT_S} s", "Check the address."
     except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
-        what, fix = first_line(exc.__cause__ or exc), check.fix
+        what, fix = checks.first_line(exc.__cause__ or exc), check.fix
     else:
         if not quietly:
             click.echo(f"{click.style('ok', fg='green')}    {check.name}")

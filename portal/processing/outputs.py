@@ -16,12 +16,7 @@ from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.encoding.storyboards import RenditionFiles
-from portal.transcoding.packaging.hls import (
-    PLAYLIST_NAME,
-    media_playlist_name,
-    parse_media_playlist,
-    playlist_uris,
-)
+from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
@@ -48,7 +43,7 @@ class StorageSink:
         worker still runs, would write. Raises `LeaseLost`.
         """
         rendition, _, file = name.partition("/")
-        if file == PLAYLIST_NAME:
+        if file == hls.PLAYLIST_NAME:
             await retry_outage(lambda: attempts.hold(self.attempt))
         folder = self.folders.get(rendition, self.folder)
         key = output_prefix(self.attempt.video_id, folder) + name
@@ -58,12 +53,12 @@ class StorageSink:
 async def open_rendition(row: Rendition, storage: Storage) -> RenditionFiles:
     """The files of a complete rendition. Raises `ObjectMissing` or `PlaylistError`."""
     folder = output_prefix(row.video_id, row.attempt_number or 0)
-    text = await storage.get(folder + media_playlist_name(row.name))
+    text = await storage.get(folder + hls.media_playlist_name(row.name))
 
     async def read(uri: str) -> bytes:
         return await storage.get(f"{folder}{row.name}/{uri}")
 
-    return RenditionFiles(playlist=parse_media_playlist(text.decode()), read=read)
+    return RenditionFiles(playlist=hls.parse_media_playlist(text.decode()), read=read)
 
 
 async def put_master(video: Video, storage: Storage) -> None:
@@ -134,5 +129,5 @@ async def unused_below(
 
 def named_playlists(master: str, published_attempt: int) -> set[str]:
     """The playlists that a master playlist names, such as `1/720p/playlist.m3u8`."""
-    paths = (posixpath.join(str(published_attempt), uri) for uri in playlist_uris(master))
+    paths = (posixpath.join(str(published_attempt), uri) for uri in hls.playlist_uris(master))
     return {posixpath.normpath(path) for path in paths}

@@ -31,17 +31,8 @@ from portal.processing.sources import SourceChanged, SourceInterrupted, checked_
 from portal.storage.objects import output_prefix
 from portal.telemetry.tracing import span
 from portal.text import error_words
+from portal.transcoding import errors
 from portal.transcoding.encoding.storyboards import make_storyboard
-from portal.transcoding.errors import (
-    CopyUndeliverable,
-    DiskFull,
-    FailCode,
-    Note,
-    RejectCode,
-    SourceRejected,
-    TranscodeFailed,
-    without_signatures,
-)
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
@@ -77,7 +68,7 @@ class Pass:
             try:
                 work = partial(self._first_pass, may_encode=may_encode)
                 found, made = await self._under_lease(work)
-            except (SourceRejected, SourceChanged) as exc:
+            except (errors.SourceRejected, SourceChanged) as exc:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 failure = Failure(str(exc.code), exc.detail)
                 await attempts.reject(attempt, failure, message=exc.message)
@@ -114,7 +105,7 @@ class Pass:
         async with self._closed_afterwards():
             try:
                 is_done = await self._make_next()
-            except (SourceRejected, SourceChanged) as exc:
+            except (errors.SourceRejected, SourceChanged) as exc:
                 logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 # What an earlier pass committed may not have reached the playlist yet.
                 await put_master(attempt.video, self.tools.storage)
@@ -155,12 +146,17 @@ class Pass:
                 "Pass is preempted", extra={"action": "preempted", "attempt": attempt.number}
             )
             raise
-        except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
+        except (
+            asyncio.CancelledError,
+            Unavailable,
+            errors.DiskFull,
+            psycopg.OperationalError,
+        ) as exc:
             outcome, failure = Outcome.HANDED_BACK, _reason(exc)
             why = failure.detail if failure else "told to end"
             logger.warning("Pass released: %s", why, extra={"action": "handed_back"})
             raise
-        except TranscodeFailed as exc:
+        except errors.TranscodeFailed as exc:
             logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
             failure = Failure(exc.code, exc.detail)
             raise
@@ -179,7 +175,7 @@ class Pass:
                 beating = tasks.create_task(heartbeat.beat_forever())
                 result = await work(heartbeat)
                 beating.cancel()
-        except (Preempted, asyncio.CancelledError, Unavailable, DiskFull):
+        except (Preempted, asyncio.CancelledError, Unavailable, errors.DiskFull):
             await heartbeat.beat_once_more()
             raise
         return result
@@ -190,11 +186,11 @@ class Pass:
         async with self._probed_source() as (source_url, found):
             try:
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
-            except CopyUndeliverable as exc:
+            except errors.CopyUndeliverable as exc:
                 logger.info(
                     "Copy is undeliverable: %s", exc, extra={"action": "copy_undeliverable"}
                 )
-                self.attempt.video.notes.append(Note.COPY_UNDELIVERABLE)
+                self.attempt.video.notes.append(errors.Note.COPY_UNDELIVERABLE)
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
         if isinstance(made, PassOutcome):
             prefix = output_prefix(self.attempt.video_id, self.attempt.number)
@@ -205,12 +201,12 @@ class Pass:
         self, source_url: str, found: Probe, heartbeat: Heartbeat, *, may_encode: bool
     ) -> PassOutcome | EncoderNeeded:
         """Plan a ladder and make the first of it. What is known to be undeliverable is encoded."""
-        may_copy = Note.COPY_UNDELIVERABLE not in self.attempt.video.notes
+        may_copy = errors.Note.COPY_UNDELIVERABLE not in self.attempt.video.notes
         plan = plan_renditions(found, may_copy=may_copy)
         limits, expected_s = self.tools.limits, plan.ladder_s
         if 0 < limits.max_transcode_s < expected_s:
             detail = f"{expected_s:.0f} s are expected"
-            raise limits.rejection(RejectCode.TOO_MUCH_WORK, detail)
+            raise limits.rejection(errors.RejectCode.TOO_MUCH_WORK, detail)
         wanted = plan.first_pass(cautious=self.attempt.is_cautious)
         if plan.encode_s(wanted) > 0 and not may_encode:
             return EncoderNeeded(plan, self.tools.pace.ratio * plan.encode_s(wanted))
@@ -278,10 +274,10 @@ class Pass:
 
 def _reason(exc: BaseException) -> Failure | None:
     """Why a pass is to be repeated, for the operator; None when the worker was told to end."""
-    cause = without_signatures(error_words(exc.__cause__ or exc))
+    cause = errors.without_signatures(error_words(exc.__cause__ or exc))
     if isinstance(exc, SourceInterrupted):
-        return Failure(FailCode.SOURCE_UNREACHABLE, cause)
-    if isinstance(exc, DiskFull):
+        return Failure(errors.FailCode.SOURCE_UNREACHABLE, cause)
+    if isinstance(exc, errors.DiskFull):
         return Failure("disk_full", str(exc))
     if isinstance(exc, Unavailable):
         return Failure(exc.code, cause)

@@ -16,19 +16,12 @@ from botocore.handlers import add_expect_header
 
 from portal.config import Config
 from portal.errors import StorageUnavailable
+from portal.storage import objects
 from portal.storage.calls import (
     MISSING_CODES,
     BucketCalls,
     MultipartMissing,
     ObjectMissing,
-)
-from portal.storage.objects import (
-    LIST_LIMIT,
-    ObjectInfo,
-    StoredObject,
-    StoredPart,
-    read_entry,
-    read_info,
 )
 from portal.storage.presigning import Presigner
 
@@ -58,9 +51,9 @@ class Multiparts:
         answer = await self._call("create_multipart_upload", Key=key, ContentType=content_type)
         return str(answer["UploadId"])
 
-    async def list_parts(self, key: str, multipart_id: str) -> list[StoredPart]:
+    async def list_parts(self, key: str, multipart_id: str) -> list[objects.StoredPart]:
         """The parts stored so far, by number; or `MultipartMissing`."""
-        found: dict[int, StoredPart] = {}
+        found: dict[int, objects.StoredPart] = {}
         marker = 0
         while True:
             page = await self._call(
@@ -73,13 +66,15 @@ class Multiparts:
             # By number, for some servers' pages begin with the marker and others' after it.
             for part in page.get("Parts", ()):
                 number = part["PartNumber"]
-                found[number] = StoredPart(number, part["Size"], part["ETag"])
+                found[number] = objects.StoredPart(number, part["Size"], part["ETag"])
             following = int(page.get("NextPartNumberMarker") or 0)
             if not page.get("IsTruncated") or following <= marker:
                 return [found[number] for number in sorted(found)]
             marker = following
 
-    async def complete(self, key: str, multipart_id: str, parts: Collection[StoredPart]) -> None:
+    async def complete(
+        self, key: str, multipart_id: str, parts: Collection[objects.StoredPart]
+    ) -> None:
         """Make the object of these parts.
 
         Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
@@ -110,27 +105,29 @@ class Storage:
         self.public = public
         self.multiparts = Multiparts(calls)
 
-    async def head(self, key: str) -> ObjectInfo:
+    async def head(self, key: str) -> objects.ObjectInfo:
         """What HEAD tells about an object, or `ObjectMissing`."""
-        return read_info(await self._calls.call("head_object", Key=key))
+        return objects.read_info(await self._calls.call("head_object", Key=key))
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
         return (await self._read(key))[1]
 
-    async def get_range(self, key: str, begin: int, length: int) -> tuple[ObjectInfo, bytes]:
+    async def get_range(
+        self, key: str, begin: int, length: int
+    ) -> tuple[objects.ObjectInfo, bytes]:
         """So many bytes of an object from there on, or those there are; or `ObjectMissing`.
 
         Raises `RangeRefused` when none are there, as in an empty object.
         """
         return await self._read(key, Range=f"bytes={begin}-{begin + length - 1}")
 
-    async def _read(self, key: str, **options: str) -> tuple[ObjectInfo, bytes]:
+    async def _read(self, key: str, **options: str) -> tuple[objects.ObjectInfo, bytes]:
         async with self._calls.guarded(key):
             answer = await self._client.get_object(Bucket=self.bucket, Key=key, **options)
             async with answer["Body"] as body:
                 content: bytes = await body.read()
-        return read_info(answer), content
+        return objects.read_info(answer), content
 
     async def put(
         self, key: str, data: bytes | Path, *, content_type: str, max_age_s: int = FOREVER_S
@@ -154,12 +151,18 @@ class Storage:
 
     async def list_some(self, prefix: str) -> list[str]:
         """The first keys that begin with this, at most `LIST_LIMIT`."""
-        answer = await self._calls.call("list_objects_v2", Prefix=prefix, MaxKeys=LIST_LIMIT)
+        answer = await self._calls.call(
+            "list_objects_v2", Prefix=prefix, MaxKeys=objects.LIST_LIMIT
+        )
         return [entry["Key"] for entry in answer.get("Contents", ())]
 
     async def pages(self, prefix: str, *, delimiter: str = "") -> AsyncIterator[Mapping[str, Any]]:
         """Answers to ListObjectsV2, one at a time: a page is the most that is held."""
-        options: dict[str, Any] = {"Prefix": prefix, "Delimiter": delimiter, "MaxKeys": LIST_LIMIT}
+        options: dict[str, Any] = {
+            "Prefix": prefix,
+            "Delimiter": delimiter,
+            "MaxKeys": objects.LIST_LIMIT,
+        }
         while True:
             answer = await self._calls.call("list_objects_v2", **options)
             yield answer
@@ -184,23 +187,23 @@ class Storage:
         await self._calls.call("head_bucket")
 
 
-async def objects_below(prefix: str, storage: Storage) -> AsyncIterator[StoredObject]:
+async def objects_below(prefix: str, storage: Storage) -> AsyncIterator[objects.StoredObject]:
     """Every object whose key begins with this.
 
     Of a whole tree some servers list `audio-2/` before `audio/`.
     """
     async for page in storage.pages(prefix):
         for entry in page.get("Contents", ()):
-            yield read_entry(entry)
+            yield objects.read_entry(entry)
 
 
-async def entries_of(folder: str, storage: Storage) -> AsyncIterator[StoredObject | str]:
+async def entries_of(folder: str, storage: Storage) -> AsyncIterator[objects.StoredObject | str]:
     """What lies directly in a folder: its objects, and the prefixes of its folders."""
     async for page in storage.pages(folder, delimiter="/"):
         for found in page.get("CommonPrefixes", ()):
             yield str(found["Prefix"])
         for entry in page.get("Contents", ()):
-            yield read_entry(entry)
+            yield objects.read_entry(entry)
 
 
 @asynccontextmanager

@@ -18,14 +18,7 @@ from quart import Quart, Response, current_app, render_template, request, url_fo
 from tortoise.exceptions import DBConnectionError, IntegrityError
 from werkzeug.exceptions import HTTPException
 
-from portal.errors import (
-    DatabaseUnavailable,
-    InvalidRequest,
-    NotSignedIn,
-    PortalError,
-    TokenRefused,
-    VideoNotFound,
-)
+from portal import errors
 from portal.telemetry.logs import current_fields
 from portal.web.server.context import state_of
 
@@ -48,7 +41,7 @@ HTTP_MESSAGES = {
 }
 
 
-class _HttpError(PortalError):
+class _HttpError(errors.PortalError):
     """An error that Quart or Werkzeug raised."""
 
     def __init__(self, error: HTTPException) -> None:
@@ -64,8 +57,8 @@ class _HttpError(PortalError):
 def install_error_handlers(app: Quart) -> None:
     """Every exception that leaves a view is turned into a response here."""
 
-    @app.errorhandler(PortalError)
-    async def portal_error(error: PortalError) -> Response:
+    @app.errorhandler(errors.PortalError)
+    async def portal_error(error: errors.PortalError) -> Response:
         if error.__cause__ is not None and error.status >= 500:
             logger.warning("%s", error.code, exc_info=error, extra={"action": error.code})
         return await _response(error)
@@ -77,12 +70,12 @@ def install_error_handlers(app: Quart) -> None:
     @app.errorhandler(Exception)
     async def unexpected(error: Exception) -> Response:
         if _is_owner_gone(error):
-            return await _response(NotSignedIn("Your account was removed."))
+            return await _response(errors.NotSignedIn("Your account was removed."))
         if isinstance(error, DATABASE_ERRORS):
             logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
-            return await _response(DatabaseUnavailable())
+            return await _response(errors.DatabaseUnavailable())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
-        return await _response(PortalError())
+        return await _response(errors.PortalError())
 
 
 def _is_owner_gone(error: Exception) -> bool:
@@ -106,7 +99,7 @@ def fragment(*, gone: str = "videos/_gone.html") -> Callable[[View], View]:
     return declare
 
 
-def problem_document(error: PortalError) -> bytes:
+def problem_document(error: errors.PortalError) -> bytes:
     """The error as RFC 9457 has it."""
     problem: dict[str, object] = {
         "type": f"/api/docs#{error.code}",
@@ -116,20 +109,22 @@ def problem_document(error: PortalError) -> bytes:
         "code": error.code,
         **error.extensions,
     }
-    if isinstance(error, InvalidRequest):
+    if isinstance(error, errors.InvalidRequest):
         problem["errors"] = [asdict(fault) for fault in error.errors]
     return json.dumps(problem).encode()
 
 
-async def _response(error: PortalError) -> Response:
+async def _response(error: errors.PortalError) -> Response:
     is_api = f"{request.path}/".startswith("/api/")
     # A program would send the same token to the form again.
-    is_signed_out = isinstance(error, NotSignedIn) and not isinstance(error, TokenRefused)
+    is_signed_out = isinstance(error, errors.NotSignedIn) and not isinstance(
+        error, errors.TokenRefused
+    )
     if is_signed_out and not is_api and _is_page():
         sign_in = url_for("signing_in.form", next=request.full_path.rstrip("?"))
         return Response(status=303, headers={"Location": sign_in})
     gone = getattr(current_app.view_functions.get(request.endpoint or ""), GONE, None)
-    if gone and isinstance(error, VideoNotFound):
+    if gone and isinstance(error, errors.VideoNotFound):
         return Response(await render_template(gone), 410)
     if is_api:
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
@@ -146,7 +141,7 @@ def _is_page() -> bool:
     return request.method == "GET" and "HX-Request" not in request.headers
 
 
-async def error_page(error: PortalError, **known: None) -> str:
+async def error_page(error: errors.PortalError, **known: None) -> str:
     """The page of an error, for the current request."""
     context = {
         "status": error.status,
@@ -154,7 +149,7 @@ async def error_page(error: PortalError, **known: None) -> str:
         "message": error.detail,
         "request_id": current_fields().get("request_id", ""),
         # Where to come back to once signed in.
-        "section": "video" if isinstance(error, VideoNotFound) and _is_page() else "",
+        "section": "video" if isinstance(error, errors.VideoNotFound) and _is_page() else "",
         **known,
     }
     state = state_of(request.scope)

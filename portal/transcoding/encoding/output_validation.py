@@ -8,16 +8,9 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from portal.transcoding import errors
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.ffmpeg import RunReport
-from portal.transcoding.errors import (
-    CopyUndeliverable,
-    FailCode,
-    Note,
-    RejectCode,
-    SourceRejected,
-    TranscodeFailed,
-)
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
 from portal.transcoding.planning.ladder import frame_step
@@ -70,7 +63,9 @@ def damaged_share(probe: Probe, report: RunReport) -> float:
 def check_damage(share: float) -> None:
     """Raise SourceRejected when too much of the source is damaged."""
     if share > 1.0 - MIN_DECODED_SHARE:
-        raise SourceRejected(RejectCode.DAMAGED, detail=f"{share:.0%} could not be decoded")
+        raise errors.SourceRejected(
+            errors.RejectCode.DAMAGED, detail=f"{share:.0%} could not be decoded"
+        )
 
 
 def check_source_read(probe: Probe, report: RunReport) -> None:
@@ -79,7 +74,7 @@ def check_source_read(probe: Probe, report: RunReport) -> None:
     is_short = report.frames_decoded is not None and packets < (probe.video.frame_count or 0)
     if report.network_faults and (report.faults or is_short):
         detail = f"{packets} packets came, {report.faults} of them with faults"
-        raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=detail)
+        raise errors.TranscodeFailed(errors.FailCode.SOURCE_UNREACHABLE, detail=detail)
 
 
 def check_duration(written_s: float, probe: Probe) -> None:
@@ -89,20 +84,20 @@ def check_duration(written_s: float, probe: Probe) -> None:
         return
     if written_s < min(expected_s - _SHORTFALL_S, expected_s * MIN_DECODED_SHARE):
         detail = f"{written_s:.1f} s were written of {expected_s:.1f} s"
-        raise SourceRejected(RejectCode.DAMAGED, detail=detail)
+        raise errors.SourceRejected(errors.RejectCode.DAMAGED, detail=detail)
 
 
 def check_copy(facts: Sequence[SegmentFacts], probe: Probe) -> None:
     """Raise CopyUndeliverable unless a copy is all there and can be switched to at each segment."""
     if not all(fact.is_closed for fact in facts):
-        raise CopyUndeliverable("open_segment")
+        raise errors.CopyUndeliverable("open_segment")
     frames, expected = sum(fact.sample_count for fact in facts), probe.video.frame_count
     if frames != expected:
-        raise CopyUndeliverable("frames_missing", detail=f"{frames} frames of {expected}")
+        raise errors.CopyUndeliverable("frames_missing", detail=f"{frames} frames of {expected}")
 
 
-def _incomplete(detail: str) -> TranscodeFailed:
-    return TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=detail)
+def _incomplete(detail: str) -> errors.TranscodeFailed:
+    return errors.TranscodeFailed(errors.FailCode.OUTPUT_INCOMPLETE, detail=detail)
 
 
 async def check_decoding(work_dir: Path, names: Sequence[str], sampled: Collection[str]) -> None:
@@ -123,8 +118,8 @@ async def check_decoding(work_dir: Path, names: Sequence[str], sampled: Collecti
     )
     try:
         await ffmpeg.run(arguments, timeout_s=_DECODING_LIMIT_S)
-    except TranscodeFailed as exc:
-        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=exc.detail) from exc
+    except errors.TranscodeFailed as exc:
+        raise errors.TranscodeFailed(errors.FailCode.OUTPUT_INCOMPLETE, detail=exc.detail) from exc
 
 
 def _with_init(folder: Path, segment: str) -> Path:
@@ -142,15 +137,15 @@ async def check_ffmpeg() -> None:
 
 def notes_for(
     probe: Probe, *, damaged_share: float, lacks_subtitles: bool = False
-) -> tuple[Note, ...]:
+) -> tuple[errors.Note, ...]:
     """Everything worth telling of a source of which this share could not be decoded."""
     applies = {
-        Note.PARTLY_DAMAGED: damaged_share > _NOTED_DAMAGE_SHARE,
-        Note.HDR_CONVERTED: probe.video.is_hdr,
-        Note.DEINTERLACED: probe.video.interlaced,
-        Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
-        Note.NO_AUDIO: not probe.audio,
-        Note.SURROUND_DOWNMIXED: any(track.channels > 2 for track in probe.audio),
-        Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
+        errors.Note.PARTLY_DAMAGED: damaged_share > _NOTED_DAMAGE_SHARE,
+        errors.Note.HDR_CONVERTED: probe.video.is_hdr,
+        errors.Note.DEINTERLACED: probe.video.interlaced,
+        errors.Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
+        errors.Note.NO_AUDIO: not probe.audio,
+        errors.Note.SURROUND_DOWNMIXED: any(track.channels > 2 for track in probe.audio),
+        errors.Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
     }
-    return tuple(note for note in Note if applies.get(note))
+    return tuple(note for note in errors.Note if applies.get(note))

@@ -13,27 +13,20 @@ from pathlib import Path
 
 from portal.concurrency import task_group
 from portal.telemetry.tracing import span
+from portal.transcoding import errors
 from portal.transcoding.copying.remux import remux
-from portal.transcoding.encoding import continuation, ffmpeg, finishing, output_validation
+from portal.transcoding.encoding import (
+    continuation,
+    ffmpeg,
+    finishing,
+    output_validation,
+    segment_upload,
+)
 from portal.transcoding.encoding.command import Encode, encode_arguments
 from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.posters import put_poster
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
-from portal.transcoding.encoding.segment_upload import (
-    SegmentUpload,
-    Sink,
-    pass_folder,
-    sampled_segments,
-    segment_number,
-)
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
-from portal.transcoding.errors import (
-    CopyUndeliverable,
-    FailCode,
-    Note,
-    SourceRejected,
-    TranscodeFailed,
-)
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import FinishedRendition
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
@@ -63,7 +56,7 @@ class PassOutput:
     duration_s: float
     has_poster: bool
     has_faults: bool
-    notes: tuple[Note, ...]
+    notes: tuple[errors.Note, ...]
 
 
 async def make_renditions(
@@ -74,7 +67,7 @@ async def make_renditions(
     wanted: Collection[str],
     is_first: bool,
     reference: MediaPlaylist | None,
-    sink: Sink,
+    sink: segment_upload.Sink,
     work_dir: Path,
     on_progress: OnProgress,
     resume: Resume | None = None,
@@ -92,7 +85,7 @@ async def make_renditions(
     the sink raised. However it ends, no process is left running.
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
-    with pass_folder(work_dir) as folder:
+    with segment_upload.pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
             one_pass = _Pass(
                 source_url=source_url,
@@ -101,11 +94,11 @@ async def make_renditions(
                 plan=plan if is_first else replace(plan, audio=(), subtitles=()),
                 rungs=rungs,
                 is_first=is_first,
-                upload=SegmentUpload(
+                upload=segment_upload.SegmentUpload(
                     sink,
                     folder,
                     video_names={rung.name for rung in rungs},
-                    sampled=sampled_segments(probe.duration_s),
+                    sampled=segment_upload.sampled_segments(probe.duration_s),
                 ),
                 progress=PassProgress(on_progress, probe.duration_s),
                 resume=resume,
@@ -124,7 +117,7 @@ class _Pass:
     plan: Plan
     rungs: tuple[Rung, ...]
     is_first: bool
-    upload: SegmentUpload
+    upload: segment_upload.SegmentUpload
     progress: PassProgress
     resume: Resume | None
     on_made: continuation.OnMade | None
@@ -141,10 +134,12 @@ class _Pass:
                 await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
                 with span("finish"):
                     output = await self._finish(copied, reference, report, poster)
-            except SourceRejected as exc:
+            except errors.SourceRejected as exc:
                 # ffmpeg takes a read that broke off for the end of the file, or for damage.
                 if report.network_faults:
-                    raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=exc.detail) from exc
+                    raise errors.TranscodeFailed(
+                        errors.FailCode.SOURCE_UNREACHABLE, detail=exc.detail
+                    ) from exc
                 raise
         await self.progress.stage(Stage.FINISHING, 100.0)
         return output
@@ -187,8 +182,8 @@ class _Pass:
             await output_validation.check_decoding(
                 self.upload.work_dir, copied, self.upload.sampled
             )
-        except TranscodeFailed as exc:
-            raise CopyUndeliverable("undecodable", detail=exc.detail) from exc
+        except errors.TranscodeFailed as exc:
+            raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
         return copied
 
     async def _encode(self, copied: Collection[str], reference: MediaPlaylist | None) -> RunReport:
@@ -219,7 +214,7 @@ class _Pass:
             end_s=self.probe.video.duration_s,
             prefix=resume.prefix,
         )
-        self.upload.go_on(after, sampled_segments(self.probe.duration_s, after))
+        self.upload.go_on(after, segment_upload.sampled_segments(self.probe.duration_s, after))
         self.progress.next_run(ends_at=1.0, from_s=float(after.from_s))
         video = replace(task, audio=(), subtitles=(), after=after)
         others = replace(task, rungs=())
@@ -273,7 +268,7 @@ class _Pass:
         facts, after = self.upload.facts.get(name), self.upload.after
         if facts is None:
             return
-        number = segment_number(uri)
+        number = segment_upload.segment_number(uri)
         if number == (after.number if after else 0):
             init = await self.upload.put_init(rendition)
             if after:
@@ -289,7 +284,9 @@ class _Pass:
         output_validation.check_source_read(self.probe, report)
         if copied and report.faults:
             # Players stop at what ffmpeg decodes around.
-            raise CopyUndeliverable("faults", detail=f"{report.faults} faults while decoding")
+            raise errors.CopyUndeliverable(
+                "faults", detail=f"{report.faults} faults while decoding"
+            )
 
     async def _finish(
         self,

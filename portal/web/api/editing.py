@@ -29,16 +29,7 @@ from portal.videos.visibility import (
     save_access,
     signed_in_only_fault,
 )
-from portal.web.api.json_bodies import (
-    EditHeaders,
-    Shape,
-    Text,
-    json_response,
-    read_json,
-    reject_if,
-    validated,
-    version_read,
-)
+from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.videos import read_video
@@ -59,18 +50,20 @@ def _is_category(value: int, info: ValidationInfo) -> int:
 CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_category)]
 
 
-class VideoMetadata(Shape):
+class VideoMetadata(json_bodies.Shape):
     """What editors say of a video, and may change. Text is kept as submitted."""
 
     title: Annotated[
-        Text, Field(min_length=1, max_length=metadata.MAX_TITLE_LENGTH), reject_if(title_fault)
+        json_bodies.Text,
+        Field(min_length=1, max_length=metadata.MAX_TITLE_LENGTH),
+        json_bodies.reject_if(title_fault),
     ]
-    description: Annotated[Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]
+    description: Annotated[json_bodies.Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]
     category_ids: Annotated[
         list[CategoryId], Field(min_length=1, max_length=metadata.MAX_CATEGORIES)
     ]
     tags: Annotated[
-        Text,
+        json_bodies.Text,
         Field(max_length=metadata.MAX_TAGS_LENGTH, description="Comma-separated by convention."),
     ]
 
@@ -81,13 +74,13 @@ class VideoMetadata(Shape):
 
 
 EmbedOrigin = Annotated[
-    Text,
-    reject_if(embed_origin_fault),
+    json_bodies.Text,
+    json_bodies.reject_if(embed_origin_fault),
     Field(json_schema_extra={"pattern": SITE_PATTERN, "maxLength": MAX_SITE_LENGTH}),
 ]
 
 
-class AccessRecord(Shape):
+class AccessRecord(json_bodies.Shape):
     """Who may see a video, and which sites may show its player in a frame."""
 
     # What `signed_in_only_fault` says.
@@ -135,7 +128,7 @@ class AccessRecord(Shape):
         )
 
 
-class DeletedVideo(Shape):
+class DeletedVideo(json_bodies.Shape):
     """A video that was deleted; its files are removed from storage soon after."""
 
     id: str
@@ -167,7 +160,7 @@ async def get_metadata(id: str) -> Response:
 
 @blueprint.put("/videos/<id>/metadata")
 @policy(Policy.EDIT)
-@document_headers(EditHeaders)
+@document_headers(json_bodies.EditHeaders)
 @document_request(VideoMetadata)
 @document_response(VideoMetadata)
 async def put_metadata(id: str) -> Response:
@@ -178,9 +171,9 @@ async def put_metadata(id: str) -> Response:
     nothing is written. Sending a change again that is recorded already is no conflict.
     """
     video = await read_video(id)
-    version = version_read(str(video.metadata_version))
+    version = json_bodies.version_read(str(video.metadata_version))
     categories = await web_context().categories.names()
-    sent = validated(VideoMetadata, await read_json(), context=categories)
+    sent = json_bodies.validated(VideoMetadata, await json_bodies.read_json(), context=categories)
     return _metadata(await metadata.save_metadata(video.id, sent.value(), version=version))
 
 
@@ -198,7 +191,7 @@ async def get_access(id: str) -> Response:
 
 @blueprint.put("/videos/<id>/access")
 @policy(Policy.EDIT)
-@document_headers(EditHeaders)
+@document_headers(json_bodies.EditHeaders)
 @document_request(AccessRecord)
 @document_response(AccessRecord)
 async def put_access(id: str) -> Response:
@@ -209,8 +202,8 @@ async def put_access(id: str) -> Response:
     since, nothing is written.
     """
     video = await read_video(id)
-    version = version_read(recorded_access(video).version)
-    sent = validated(AccessRecord, await read_json())
+    version = json_bodies.version_read(recorded_access(video).version)
+    sent = json_bodies.validated(AccessRecord, await json_bodies.read_json())
     return _access(await save_access(video.id, sent.value(), version=version))
 
 
@@ -225,15 +218,17 @@ async def delete(id: str) -> Response:
     """
     video = await read_video(id)
     await delete_video(video.id, queue=web_context().queue)
-    return json_response(DeletedVideo(id=id), 202)
+    return json_bodies.json_response(DeletedVideo(id=id), 202)
 
 
 def _metadata(video: Video) -> Response:
     record = metadata_record(metadata.recorded(video))
-    return json_response(record, cache_control="no-cache", etag=str(video.metadata_version))
+    return json_bodies.json_response(
+        record, cache_control="no-cache", etag=str(video.metadata_version)
+    )
 
 
 def _access(video: Video) -> Response:
     access = recorded_access(video)
     record = access_record(access)
-    return json_response(record, cache_control="private, no-cache", etag=access.version)
+    return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)

@@ -9,17 +9,7 @@ from portal.errors import PlaybackLinkNotFound
 from portal.videos import playback_links
 from portal.videos.playback_links import MAX_LIFE_S, MIN_LIFE_S
 from portal.videos.reading import parse_video_id
-from portal.web.api.json_bodies import (
-    Problem,
-    Shape,
-    Text,
-    Timestamp,
-    Uri,
-    WholeNumber,
-    json_response,
-    read_json,
-    validated,
-)
+from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.playback import link_addresses
 from portal.web.videos import read_video
@@ -31,43 +21,43 @@ tag_blueprint(blueprint, ["Playback links"])
 NO_STORE = "no-store"
 
 
-class PlaybackLinkRequest(Shape):
+class PlaybackLinkRequest(json_bodies.Shape):
     """Asks for a link by which a video can be watched for a while."""
 
-    expires_in_seconds: WholeNumber = Field(
+    expires_in_seconds: json_bodies.WholeNumber = Field(
         ge=MIN_LIFE_S, le=MAX_LIFE_S, description="How long the link works: a minute to a year."
     )
-    label: Text = Field(
+    label: json_bodies.Text = Field(
         default="",
         description="Whom or what it is for.",
         json_schema_extra={"maxLength": MAX_NAME_LENGTH},
     )
 
 
-class CreatedPlaybackLink(Shape):
+class CreatedPlaybackLink(json_bodies.Shape):
     """A new link. Whoever has one of its addresses may watch the video."""
 
-    playback_url: Uri = Field(description="The stream, for any player.")
-    embed_url: Uri = Field(description="The portal's player, for a frame.")
-    expires_at: Timestamp
+    playback_url: json_bodies.Uri = Field(description="The stream, for any player.")
+    embed_url: json_bodies.Uri = Field(description="The portal's player, for a frame.")
+    expires_at: json_bodies.Timestamp
     id: str
 
 
-class PlaybackLinkRecord(Shape):
+class PlaybackLinkRecord(json_bodies.Shape):
     """A link that works."""
 
     id: str
     label: str
     playback_url: str = Field(description="Empty while the video is transcoded anew.")
-    embed_url: Uri
-    created_at: Timestamp
-    expires_at: Timestamp
+    embed_url: json_bodies.Uri
+    created_at: json_bodies.Timestamp
+    expires_at: json_bodies.Timestamp
     made_by: str | None = Field(
         description="The e-mail address of the account; null without accounts, or once it is gone."
     )
 
 
-class PlaybackLinkList(Shape):
+class PlaybackLinkList(json_bodies.Shape):
     """The links of a video that work, the newest first."""
 
     links: list[PlaybackLinkRecord]
@@ -77,7 +67,7 @@ class PlaybackLinkList(Shape):
 @policy(Policy.EDIT)
 @document_request(PlaybackLinkRequest)
 @document_response(CreatedPlaybackLink, 201)
-@document_response(Problem, 409)
+@document_response(json_bodies.Problem, 409)
 async def create_playback_link(id: str) -> Response:
     """Make a link by which anyone who has it can watch a video until it expires.
 
@@ -85,14 +75,14 @@ async def create_playback_link(id: str) -> Response:
     may have 1,000 links at a time.
     """
     video = await read_video(id)
-    sent = validated(PlaybackLinkRequest, await read_json())
+    sent = json_bodies.validated(PlaybackLinkRequest, await json_bodies.read_json())
     link = await playback_links.make(
         video.id, life_s=sent.expires_in_seconds, by=await principal(), label=sent.label
     )
     created = CreatedPlaybackLink(
         id=str(link.id), expires_at=link.expires_at, **await link_addresses(link)
     )
-    return json_response(created, 201, cache_control=NO_STORE)
+    return json_bodies.json_response(created, 201, cache_control=NO_STORE)
 
 
 @blueprint.get("/videos/<id>/playback-links")
@@ -112,7 +102,7 @@ async def list_playback_links(id: str) -> Response:
         )
         for link in await playback_links.list_links(video.id)
     ]
-    return json_response(PlaybackLinkList(links=records), cache_control=NO_STORE)
+    return json_bodies.json_response(PlaybackLinkList(links=records), cache_control=NO_STORE)
 
 
 @blueprint.delete("/videos/<id>/playback-links/<link_id>")

@@ -10,17 +10,7 @@ from quart_schema import document_request, document_response, tag_blueprint
 from portal.storage.objects import upload_id
 from portal.uploads import service as uploads
 from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
-from portal.web.api.json_bodies import (
-    Problem,
-    QuotaProblem,
-    Shape,
-    Size,
-    Text,
-    Uri,
-    json_response,
-    read_json,
-    validated,
-)
+from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, require_own_upload
 from portal.web.composition import web_context
 
@@ -40,10 +30,10 @@ def _is_size(value: int, info: ValidationInfo) -> int:
     return value
 
 
-class StartUploadRequest(Shape):
+class StartUploadRequest(json_bodies.Shape):
     """Starts an upload in parts."""
 
-    key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
+    key: Annotated[json_bodies.Text, Field(description="The key from POST /api/videos/presign.")]
     size_bytes: Annotated[
         StrictInt,
         AfterValidator(_is_size),
@@ -54,15 +44,15 @@ class StartUploadRequest(Shape):
     ]
 
 
-class StoredPartRecord(Shape):
+class StoredPartRecord(json_bodies.Shape):
     """A part that is stored whole."""
 
     part_number: int = Field(ge=1, le=MAX_PARTS)
-    size_bytes: Size
+    size_bytes: json_bodies.Size
     etag: str = Field(description="As storage answered it to the part's PUT, without quotes.")
 
 
-class UploadRecord(Shape):
+class UploadRecord(json_bodies.Shape):
     """How an upload stands."""
 
     upload_id: str = Field(description="The unique id inside the key.")
@@ -70,8 +60,10 @@ class UploadRecord(Shape):
     state: uploads.UploadState = Field(
         description="`pending` while nothing is there, `uploading` in parts, `stored` when whole."
     )
-    size_bytes: Size | None = Field(description="As announced, or as stored; null while pending.")
-    part_size_bytes: Size | None = Field(
+    size_bytes: json_bodies.Size | None = Field(
+        description="As announced, or as stored; null while pending."
+    )
+    part_size_bytes: json_bodies.Size | None = Field(
         description="Size of every part but the last; null while pending."
     )
     part_count: int | None = Field(
@@ -82,15 +74,15 @@ class UploadRecord(Shape):
     )
 
 
-class PartAddress(Shape):
+class PartAddress(json_bodies.Shape):
     """Where to PUT one part."""
 
-    upload_url: Uri = Field(
+    upload_url: json_bodies.Uri = Field(
         description="Signed address; PUT the part's bytes, all of them and no more."
     )
 
 
-class PartsProblem(Problem):
+class PartsProblem(json_bodies.Problem):
     """Problem details that tell which parts are missing, if that is the problem."""
 
     missing_parts: list[int] = Field(
@@ -103,8 +95,8 @@ class PartsProblem(Problem):
 @document_request(StartUploadRequest)
 @document_response(UploadRecord, 201)
 @document_response(UploadRecord, 200)
-@document_response(Problem, 404)
-@document_response(QuotaProblem, 409)
+@document_response(json_bodies.Problem, 404)
+@document_response(json_bodies.QuotaProblem, 409)
 async def start_upload() -> Response:
     """Start an upload in parts, for large files and unsteady lines.
 
@@ -115,7 +107,9 @@ async def start_upload() -> Response:
     web = web_context()
     # 0 stands for no limit but that of storage.
     largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
-    wanted = validated(StartUploadRequest, await read_json(), context=largest)
+    wanted = json_bodies.validated(
+        StartUploadRequest, await json_bodies.read_json(), context=largest
+    )
     await require_own_upload(upload_id(wanted.key))
     upload, is_new = await uploads.start(
         wanted.key,
@@ -144,7 +138,7 @@ async def get_upload(id: str) -> Response:
 @blueprint.post("/<id>/parts/<number>")
 @policy(Policy.OWN_UPLOAD)
 @document_response(PartAddress)
-@document_response(Problem, 409)
+@document_response(json_bodies.Problem, 409)
 async def sign_part(id: str, number: str) -> Response:
     """Ask for the address to upload one part to.
 
@@ -155,7 +149,7 @@ async def sign_part(id: str, number: str) -> Response:
     address = await uploads.sign_part(
         id, number, storage=web.storage, url_ttl_s=web.config.upload_url_ttl_s
     )
-    return json_response(PartAddress(upload_url=address))
+    return json_bodies.json_response(PartAddress(upload_url=address))
 
 
 @blueprint.post("/<id>/complete")
@@ -172,7 +166,7 @@ async def complete_upload(id: str) -> Response:
 
 @blueprint.delete("/<id>")
 @policy(Policy.OWN_UPLOAD)
-@document_response(Problem, 409)
+@document_response(json_bodies.Problem, 409)
 async def discard_upload(id: str) -> Response:
     """Give an upload up and remove what has arrived of it.
 
@@ -198,4 +192,4 @@ def _answer(upload: uploads.UploadView, status: int = 200) -> Response:
             for part in upload.parts
         ],
     )
-    return json_response(record, status, cache_control="no-cache")
+    return json_bodies.json_response(record, status, cache_control="no-cache")

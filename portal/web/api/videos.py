@@ -18,20 +18,8 @@ from portal.errors import NotSignedIn
 from portal.videos import metadata, publishing
 from portal.videos.playback_tokens import PlaybackToken, account_token_expiry
 from portal.videos.reading import audience_of
+from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
-from portal.web.api.json_bodies import (
-    QuotaProblem,
-    Shape,
-    Size,
-    Text,
-    Timestamp,
-    Uri,
-    json_response,
-    read_json,
-    reject_if,
-    validated,
-    validated_query,
-)
 from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import web_context
 from portal.web.playback import master_url, signed_addresses
@@ -44,41 +32,41 @@ tag_blueprint(blueprint, ["Videos"])
 # Of an address with leave to watch in it; whether that is still given is asked with each request.
 OWN_ADDRESS_LIFE_S = 12 * 3600
 FileName = Annotated[
-    Text,
+    json_bodies.Text,
     Field(
         min_length=1,
         max_length=metadata.MAX_FILE_NAME_LENGTH,
         description="Original file name.",
         json_schema_extra={"pattern": metadata.FILE_NAME_PATTERN},
     ),
-    reject_if(metadata.file_name_fault),
+    json_bodies.reject_if(metadata.file_name_fault),
 ]
 
 
-class CategoryRecord(Shape):
+class CategoryRecord(json_bodies.Shape):
     """A category of the fixed table."""
 
     id: int = Field(ge=1, le=32767)
     name: str
 
 
-class CategoryList(Shape):
+class CategoryList(json_bodies.Shape):
     """All categories."""
 
     categories: list[CategoryRecord]
 
 
-class PresignRequest(Shape):
+class PresignRequest(json_bodies.Shape):
     """Asks for an address to upload one file to."""
 
     file_name: FileName
     content_type: Literal["video/mp4", "video/quicktime"]
 
 
-class PresignResponse(Shape):
+class PresignResponse(json_bodies.Shape):
     """Where to PUT the file, and the key to send back when that is done."""
 
-    upload_url: Uri = Field(
+    upload_url: json_bodies.Uri = Field(
         description="Signed address; PUT the raw bytes with the announced Content-Type."
     )
     key: str = Field(description="Storage key, `videos/<unique id>.<extension>`.")
@@ -88,20 +76,20 @@ class CreateVideoRequest(VideoMetadata):
     """Says that the upload is complete, and describes the video. Text is kept as submitted."""
 
     file_name: FileName
-    key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
+    key: Annotated[json_bodies.Text, Field(description="The key from POST /api/videos/presign.")]
 
     def submission(self) -> metadata.Submission:
         """The same for services."""
         return metadata.Submission(metadata=self.value(), file_name=self.file_name, key=self.key)
 
 
-class NewVideoQuery(Shape, extra="forbid"):
+class NewVideoQuery(json_bodies.Shape, extra="forbid"):
     """What may be said of a new video in the address."""
 
     visibility: Visibility | None = Field(None, description="Who may see it from the start.")
 
 
-class VideoRecord(Shape):
+class VideoRecord(json_bodies.Shape):
     """What both records of a video have."""
 
     id: str
@@ -113,9 +101,9 @@ class VideoRecord(Shape):
     storage_key: str
     transcode_job_id: str
     status: VideoStatus
-    size_bytes: Size
-    created_at: Timestamp
-    updated_at: Timestamp
+    size_bytes: json_bodies.Size
+    created_at: json_bodies.Timestamp
+    updated_at: json_bodies.Timestamp
 
 
 class CreatedVideo(VideoRecord):
@@ -140,14 +128,14 @@ async def categories() -> Response:
     """
     names = await web_context().categories.names()
     records = [CategoryRecord(id=number, name=name) for number, name in names.items()]
-    return json_response(CategoryList(categories=records))
+    return json_bodies.json_response(CategoryList(categories=records))
 
 
 @blueprint.post("/videos/presign")
 @policy(Policy.PUBLISH)
 @document_request(PresignRequest)
 @document_response(PresignResponse)
-@document_response(QuotaProblem, 409)
+@document_response(json_bodies.QuotaProblem, 409)
 async def presign() -> Response:
     """Ask for an address to upload a file to.
 
@@ -155,7 +143,7 @@ async def presign() -> Response:
     POST /api/videos.
     """
     web = web_context()
-    wanted = validated(PresignRequest, await read_json())
+    wanted = json_bodies.validated(PresignRequest, await json_bodies.read_json())
     upload = await publishing.begin_upload(
         wanted.file_name, wanted.content_type, owner_id=await account_id(), quota=web.quota
     )
@@ -164,7 +152,7 @@ async def presign() -> Response:
     )
     if not await web.new_uploads.load(upload):
         raise NotSignedIn("Your account was removed.")
-    return json_response(PresignResponse(upload_url=upload_url, key=upload.key))
+    return json_bodies.json_response(PresignResponse(upload_url=upload_url, key=upload.key))
 
 
 @blueprint.post("/videos")
@@ -173,7 +161,7 @@ async def presign() -> Response:
 @document_request(CreateVideoRequest)
 @document_response(CreatedVideo, 201)
 @document_response(CreatedVideo, 200)
-@document_response(QuotaProblem, 409)
+@document_response(json_bodies.QuotaProblem, 409)
 async def create_video() -> Response:
     """Create a video from an uploaded file and start its transcoding.
 
@@ -182,9 +170,13 @@ async def create_video() -> Response:
     the address says otherwise; PUT /api/videos/{id}/access changes it.
     """
     web = web_context()
-    visibility = validated_query(NewVideoQuery).visibility or web.config.default_visibility
+    visibility = (
+        json_bodies.validated_query(NewVideoQuery).visibility or web.config.default_visibility
+    )
     categories = await web.categories.names()
-    wanted = validated(CreateVideoRequest, await read_json(), context=categories)
+    wanted = json_bodies.validated(
+        CreateVideoRequest, await json_bodies.read_json(), context=categories
+    )
     video, is_new = await publishing.publish(
         wanted.submission(),
         storage=web.storage,
@@ -195,7 +187,7 @@ async def create_video() -> Response:
     )
     columns = {name: getattr(video, name) for name in CreatedVideo.model_fields}
     ids = {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
-    response = json_response(CreatedVideo(**columns | ids), 201 if is_new else 200)
+    response = json_bodies.json_response(CreatedVideo(**columns | ids), 201 if is_new else 200)
     response.headers["Location"] = url_for("api_videos.get_video", id=video.id)
     return response
 
