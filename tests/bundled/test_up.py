@@ -4,12 +4,13 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 
-import command_line
 import psutil
 import pytest
+from command_line import run_program
 from running_portal import answers, call, free_port, until
 from running_up import CHILDREN, TIMEOUT_S, environment, running
 
@@ -20,10 +21,11 @@ STOP_LIMIT_S = 10.0
 
 async def fail(data: Path, port: int = 0, **environ: str) -> str:
     """Run it where it cannot start; returns what it said, exit code 1 being checked."""
-    options = ("--data-dir", str(data), "--port", str(port or free_port()))
-    ended = await command_line.portal(environment(**environ), "up", *options)
-    assert ended.code == 1
-    return ended.out + ended.err
+    command = (sys.executable, "-m", "portal", "up", "--data-dir", str(data))
+    options = ("--port", str(port or free_port()))
+    code, out, err = await run_program(*command, *options, env=environment(**environ))
+    assert code == 1
+    return out + err
 
 
 def one_line(text: str) -> str:
