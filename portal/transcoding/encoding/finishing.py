@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from portal.transcoding.encoding.command import MAX_SUBTITLE_BYTES, subtitle_file
+from portal.transcoding.encoding import command
 from portal.transcoding.encoding.output_validation import check_stored
 from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.packaging import hls
@@ -100,8 +100,8 @@ async def finish_subtitles(
 
     None for one that ffmpeg did not write to its end.
     """
-    path = upload.work_dir / subtitle_file(rung)
-    if (await asyncio.to_thread(path.stat)).st_size >= MAX_SUBTITLE_BYTES:
+    path = upload.work_dir / command.subtitle_file(rung)
+    if (await asyncio.to_thread(path.stat)).st_size >= command.MAX_SUBTITLE_BYTES:
         return None
     cues = await asyncio.to_thread(lambda: parse_webvtt(path.read_text("utf-8")))
     segments: list[hls.Segment] = []
