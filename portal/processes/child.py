@@ -8,6 +8,7 @@ process. With `Limits` a child is confined, for programs that read untrusted med
 
 import asyncio
 import errno
+import json
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from portal.concurrency import task_group
 
@@ -98,28 +99,33 @@ async def spawn(
 
 
 async def communicate(
-    process: Process, request: bytes, *, max_output_bytes: int
+    process: Process, request: Mapping[str, object], *, max_output_bytes: int
 ) -> tuple[bytes, bytes]:
     """As `Process.communicate`, of which stdout and stderr may be as long as the child likes.
 
     Here the last `max_output_bytes` of each are kept. Stdin, stdout and stderr must be pipes.
     """
-    stdin = cast("StreamWriter", process.stdin)
-    # The child may have ended before it read anything.
-    with suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(request)
-        await stdin.drain()
-    stdin.close()
-    outputs = (cast("StreamReader", it) for it in (process.stdout, process.stderr))
-    tails = [_read_tail(stream, max_output_bytes) for stream in outputs]
+    await ask(process, request)
+    tails = [read_tail(stream, max_output_bytes) for stream in (process.stdout, process.stderr)]
     stdout, stderr = await asyncio.gather(*tails)
     await process.wait()
     return stdout, stderr
 
 
-async def _read_tail(stream: StreamReader, max_bytes: int) -> bytes:
+async def ask(process: Process, request: Mapping[str, object]) -> None:
+    """Send the child a request as JSON, on its stdin, which is closed then."""
+    stdin = cast("StreamWriter", process.stdin)
+    # The child may have ended before it read anything.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(json.dumps(request).encode())
+        await stdin.drain()
+    stdin.close()
+
+
+async def read_tail(stream: StreamReader | None, max_bytes: int) -> bytes:
+    """Read a child's pipe to its end, and keep the last of it."""
     tail = b""
-    while chunk := await stream.read(_READ_BYTES):
+    while chunk := await cast("StreamReader", stream).read(_READ_BYTES):
         tail = (tail + chunk)[-max_bytes:]
     return tail
 
@@ -163,18 +169,19 @@ class Watch:
 
 
 async def attend(
-    process: Process, watch: Watch, *readers: Coroutine[None, None, None], paused: asyncio.Event
-) -> None:
+    process: Process, watch: Watch, *readers: Coroutine[None, None, Any], paused: asyncio.Event
+) -> list[Any]:
     """Run the readers of its output until the child has ended; the caller stops and judges it.
 
-    While `paused` is set the child stands still. Raises Stalled, OutOfTime, or a reader's error.
+    Answers what they return. While `paused` is set the child stands still. Raises Stalled,
+    OutOfTime, or a reader's error.
     """
     async with task_group() as tasks:
-        for reader in readers:
-            tasks.create_task(reader)
+        reading = [tasks.create_task(reader) for reader in readers]
         watchdog = tasks.create_task(_guard(process, watch, paused))
         await process.wait()
         watchdog.cancel()
+    return [task.result() for task in reading]
 
 
 async def _guard(process: Process, watch: Watch, paused: asyncio.Event) -> None:

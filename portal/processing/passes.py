@@ -79,20 +79,21 @@ class Pass:
                 await self._publish(found, made)
 
     async def _publish(self, found: Probe, made: PassOutcome) -> None:
-        publish = partial(
-            renditions.publish,
-            *(self.attempt, made.output, found),
-            folders=made.folders,
-            queue=self.tools.queue,
-        )
+        attempt, queue = self.attempt, self.tools.queue
         with span("publish"):
-            await retry_outage(publish)
+            await retry_outage(
+                lambda: renditions.publish(
+                    attempt, made.output, found, folders=made.folders, queue=queue
+                )
+            )
         logger.info("Video is ready", extra={"action": "video_ready"})
 
     async def _leave_encode(self, needed: EncoderNeeded) -> None:
-        queue_encode = partial(renditions.queue_encode, self.attempt, needed.plan)
-        expected_s, queue = needed.expected_s, self.tools.queue
-        await retry_outage(partial(queue_encode, expected_s=expected_s, queue=queue))
+        attempt, plan, queue = self.attempt, needed.plan, self.tools.queue
+        expected_s = needed.expected_s
+        await retry_outage(
+            lambda: renditions.queue_encode(attempt, plan, expected_s=expected_s, queue=queue)
+        )
         told = {"action": "encode_queued", "expected_s": round(expected_s, 1)}
         logger.info("Encode is queued", extra=told)
 

@@ -71,10 +71,12 @@ async def queue_encode(
     async with transaction():
         await lock_video(video.id)
         await attempts.withdraw(attempt)
-        await _replace(video, _rows(video, planned))
-        job_id = await defer_encode(video, queue, expected_s=expected_s)
-        await Video.filter(id=video.id).update(
-            encode_job_id=job_id, notes=video.notes, updated_at=NOW
+        await _replace(
+            video,
+            _rows(video, planned),
+            encode_job_id=await defer_encode(video, queue, expected_s=expected_s),
+            notes=video.notes,
+            updated_at=NOW,
         )
 
 
@@ -165,10 +167,11 @@ def _rows(video: Video, planned: Plan) -> list[Rendition]:
     ]
 
 
-async def _replace(video: Video, rows: Sequence[Rendition]) -> None:
+async def _replace(video: Video, rows: Sequence[Rendition], **values: object) -> None:
+    """Keep the plan, what it follows from, and these values of the video."""
     await Rendition.filter(video_id=video.id).delete()
     await Rendition.bulk_create(rows)
-    await Video.filter(id=video.id).update(probe_answer=video.probe_answer)
+    await Video.filter(id=video.id).update(probe_answer=video.probe_answer, **values)
 
 
 def _planned(planned: Plan) -> Iterator[dict[str, Any]]:

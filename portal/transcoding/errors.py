@@ -89,17 +89,6 @@ _REJECTIONS = {
     ),
 }
 
-_FAILURES = {
-    FailCode.SOURCE_UNREACHABLE: "The uploaded file could not be read from storage. Try again.",
-    FailCode.PROBE_FAILED: "The uploaded file could not be examined. Try again.",
-    FailCode.FFMPEG_FAILED: "The video could not be converted. Try again.",
-    FailCode.STALLED: "The conversion stopped making progress and was ended. Try again.",
-    FailCode.TIMED_OUT: "The conversion took too long and was ended. Try again.",
-    FailCode.OUT_OF_MEMORY: "The conversion needed too much memory and was ended. Try again.",
-    FailCode.OUTPUT_TOO_LARGE: "The converted video grew too large and was discarded. Try again.",
-    FailCode.OUTPUT_INCOMPLETE: "The converted video is incomplete and was discarded. Try again.",
-}
-
 
 class Note(StrEnum):
     """Something that is not as in the source. The values are stored: never rename one."""
@@ -154,9 +143,8 @@ class TranscodeFailed(Exception):
 
     def __init__(self, code: FailCode, *, detail: str = "") -> None:
         self.code = code
-        self.message = _FAILURES[code]
         self.detail = without_signatures(detail)
-        super().__init__(f"{code}: {self.message}")
+        super().__init__(code)
 
 
 class PictureFault(StrEnum):

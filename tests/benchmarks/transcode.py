@@ -32,7 +32,7 @@ from peers import Outcome, Task, floor, mediacms, peertube, run_ffmpeg
 from running_portal import call, create, final_status, make_video, read, upload
 
 from portal.transcoding.planning.ladder import plan_renditions
-from portal.transcoding.probing.probe import probe
+from portal.transcoding.probing.probe import SourceLimits, examine, judge
 
 MADE_S = 66
 VMAF_S = 20
@@ -110,7 +110,8 @@ def _task(source: Path | None, mode: str, folder: Path) -> Task:
 
 
 def _planned(source: Path) -> Task:
-    found = asyncio.run(probe(str(source)))
+    limits = SourceLimits()
+    found = judge(asyncio.run(examine(str(source), limits=limits)), limits)
     return Task(source=source, probe=found, rungs=plan_renditions(found).video)
 
 

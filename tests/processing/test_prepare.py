@@ -9,13 +9,14 @@ import pytest
 from api_client import Client, presign, put, rows
 from mp4_writer import same_picture
 from passes import EARLY, LATER, pass_of, published_file, states
+from published import probe
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import attempts, encoding, passes
 from portal.processing.encoding import Pace, Tools, WorkMeter
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
-from portal.transcoding.probing.probe import SourceLimits, probe
+from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
 
 JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"

@@ -25,7 +25,7 @@ from portal.transcoding.packaging.master import (
 )
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.probe import SourceLimits, probe
+from portal.transcoding.probing.probe import SourceLimits, examine, judge
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
 
@@ -123,6 +123,12 @@ Publish = Callable[[Path], Awaitable[Published]]
 Write = Callable[[bytes], Path]
 
 
+async def probe(source_url: str, *, limits: SourceLimits | None = None, **how: float) -> Probe:
+    """What a source holds."""
+    limits = limits or SourceLimits()
+    return judge(await examine(source_url, limits=limits, **how), limits)
+
+
 async def make_pass(
     path: Path | str,
     *,
@@ -169,7 +175,7 @@ def cpu_of_children_s() -> float:
 async def rejection(source: Path | str, limits: SourceLimits | None = None) -> RejectCode:
     """Why a probe refuses a source."""
     with pytest.raises(SourceRejected) as caught:
-        await probe(str(source), limits=limits or SourceLimits())
+        await probe(str(source), limits=limits)
     return caught.value.code
 
 

@@ -2,7 +2,7 @@
 
 A confined process of its own: `python -I -m portal.transcoding.copying`. The request arrives on
 stdin: argv is visible in process lists, and the address may be signed.
-Each line printed is an object: `at_s` while it goes on, `report` or `error` at the end.
+Each line printed is an object: `at_s` while it goes on, `dropped` or `error` at the end.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ class _Copy:
         self._video = VideoCopy(self._stream, self._rendition(name))
         self._audio = {name: self._audio_copy(name, index) for name, index in audio}
 
-    def run(self) -> dict[str, Any]:
-        """Copy all of it. Raises Undeliverable, NotWritten, or what reading fails with."""
+    def run(self) -> dict[str, str]:
+        """Copy all of it; answers what sound was dropped, and why.
+
+        Raises Undeliverable, NotWritten, or what reading fails with.
+        """
         by_index = {track.index: track for track in self._audio.values()}
         expected = _packet_count(self._stream)
         streams = [self._stream, *(self._container.streams[index] for index in by_index)]
@@ -55,11 +58,7 @@ class _Copy:
             raise Undeliverable("truncated", f"{self._video.frame_count} of {expected} frames came")
         for track in self._audio.values():
             track.finish()
-        return {
-            "frames": self._video.frame_count,
-            "duration_s": self._video.end_s,
-            "dropped": {name: it.dropped for name, it in self._audio.items() if it.dropped},
-        }
+        return {name: it.dropped for name, it in self._audio.items() if it.dropped}
 
     def _finish_video(self) -> None:
         self._video.finish()
@@ -96,7 +95,7 @@ def _fail(kind: str, exc: Exception, **more: Any) -> dict[str, Any]:
 def _remux(request: dict[str, Any]) -> dict[str, Any]:
     try:
         with open_source(request["source"], request["options"]) as container:
-            return {"report": _Copy(container, request).run()}
+            return {"dropped": _Copy(container, request).run()}
     except Undeliverable as exc:
         return {"error": "undeliverable", "reason": exc.reason, "detail": exc.detail}
     except NotWritten as exc:
@@ -116,7 +115,7 @@ def main() -> None:
     with av.logging.Capture() as complaints:
         answer = _remux(request)
     # What a source that did not arrive whole looks like.
-    is_short = answer.get("error") == "undeliverable" or answer.get("report", {}).get("dropped")
+    is_short = answer.get("error") == "undeliverable" or answer.get("dropped")
     if is_short and (lost := told_lost(complaints)):
         answer = {"error": "unreachable", "detail": lost}
     _print(answer)

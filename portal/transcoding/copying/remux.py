@@ -6,11 +6,8 @@ import json
 import math
 import signal
 import sys
-from asyncio import StreamReader, StreamWriter
-from asyncio.subprocess import Process
+from asyncio import StreamReader
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,7 +22,6 @@ _MEMORY_BYTES = 4 * 1024**3
 # A segment lasts at most 13 s or so; this is 600 Mbit/s.
 _MAX_FILE_BYTES = 1024**3
 _STALL_LIMIT_S = 120.0
-_READ_BYTES = 65_536
 _STDERR_TAIL_BYTES = 4000
 _FAILURES = {
     "unreachable": FailCode.SOURCE_UNREACHABLE,
@@ -34,27 +30,6 @@ _FAILURES = {
 
 # Told up to which second of the source there are segments.
 OnCopied = Callable[[float], Awaitable[None]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RemuxReport:
-    """What was copied of the video, and why the sound of which names could not be.
-
-    A dropped track's folder may hold segments already; the caller discards them and encodes it.
-    The reasons: `codec`, `gaps`, `starts_late`, `edited`, `damaged`, `truncated`, `empty`.
-    """
-
-    frames: int
-    duration_s: float
-    dropped: Mapping[str, str]
-
-
-@dataclass(slots=True)
-class _Answer:
-    """What the child said last, and the end of its complaints."""
-
-    last: dict[str, Any] = field(default_factory=dict)
-    complaints: bytes = b""
 
 
 async def remux(
@@ -66,12 +41,17 @@ async def remux(
     paused: asyncio.Event,
     timeout_s: float,
     stall_s: float = _STALL_LIMIT_S,
-) -> RemuxReport:
+) -> Mapping[str, str]:
     """Write init segments, segments and playlists into a folder of each name in `work_dir`.
 
     `tracks` are the indexes of the source's streams by the names of the renditions that they
-    become, the video first. While `paused` is set the child stands still. Raises
-    CopyUndeliverable, TranscodeFailed when the source can't be reached, it takes too long or
+    become, the video first. While `paused` is set the child stands still.
+
+    Answers the names of sound that was dropped, with the reason: `codec`, `gaps`, `starts_late`,
+    `edited`, `damaged`, `truncated` or `empty`. Its folder may hold segments already; the caller
+    discards them and encodes it.
+
+    Raises CopyUndeliverable, TranscodeFailed when the source can't be reached, it takes too long or
     memory is short, and OSError when nothing can be written.
     """
     address, protocols = source_address(source_url)
@@ -88,62 +68,53 @@ async def remux(
         file_bytes=_MAX_FILE_BYTES,
     )
     process = await child.spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
-    answer, watch = _Answer(), child.Watch(timeout_s, stall_s)
+    watch = child.Watch(timeout_s, stall_s)
     readers = (
-        _ask(cast("StreamWriter", process.stdin), request),
-        _follow(cast("StreamReader", process.stdout), answer, watch, on_progress),
-        _keep_tail(cast("StreamReader", process.stderr), answer),
+        child.ask(process, request),
+        _follow(cast("StreamReader", process.stdout), watch, on_progress),
+        child.read_tail(process.stderr, _STDERR_TAIL_BYTES),
     )
     try:
-        await child.attend(process, watch, *readers, paused=paused)
+        _, answer, complaints = await child.attend(process, watch, *readers, paused=paused)
     except child.Stalled:
         raise TranscodeFailed(FailCode.STALLED, detail="copying") from None
     except child.OutOfTime:
         raise TranscodeFailed(FailCode.TIMED_OUT, detail="copying") from None
     finally:
         await child.stop(process)
-    return _report(process, answer)
-
-
-async def _ask(stdin: StreamWriter, request: dict[str, Any]) -> None:
-    # The child may have ended before it read anything.
-    with suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(json.dumps(request).encode())
-        await stdin.drain()
-    stdin.close()
-
-
-async def _follow(
-    stdout: StreamReader, answer: _Answer, watch: child.Watch, on_progress: OnCopied
-) -> None:
-    while line := await stdout.readline():
-        answer.last = json.loads(line)
-        if (at_s := answer.last.get("at_s")) is not None:
-            watch.saw(at_s)
-            await on_progress(at_s)
-
-
-async def _keep_tail(stderr: StreamReader, answer: _Answer) -> None:
-    while chunk := await stderr.read(_READ_BYTES):
-        answer.complaints = (answer.complaints + chunk)[-_STDERR_TAIL_BYTES:]
-
-
-def _report(process: Process, answer: _Answer) -> RemuxReport:
     if returncode := process.returncode or 0:  # it gave no answer
-        complaints = answer.complaints.decode(errors="replace")
-        detail = f"copying ended with {child.describe_exit(returncode)}: {complaints}"
+        told = complaints.decode(errors="replace")
+        detail = f"copying ended with {child.describe_exit(returncode)}: {told}"
         if returncode == -signal.SIGXCPU:
             raise TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
         if child.was_ended_from_outside(returncode):
             raise TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
         raise CopyUndeliverable("crashed", detail=detail)  # by what the file holds
-    error, detail = answer.last.get("error"), answer.last.get("detail", "")
+    return _dropped(answer)
+
+
+async def _follow(
+    stdout: StreamReader, watch: child.Watch, on_progress: OnCopied
+) -> dict[str, Any]:
+    """What the child says last."""
+    answer: dict[str, Any] = {}
+    while line := await stdout.readline():
+        answer = json.loads(line)
+        if (at_s := answer.get("at_s")) is not None:
+            watch.saw(at_s)
+            await on_progress(at_s)
+    return answer
+
+
+def _dropped(answer: Mapping[str, Any]) -> Mapping[str, str]:
+    error, detail = answer.get("error"), answer.get("detail", "")
     if error is None:
-        return RemuxReport(**answer.last["report"])
+        dropped: Mapping[str, str] = answer["dropped"]
+        return dropped
     if (code := _FAILURES.get(error)) is not None:
         raise TranscodeFailed(code, detail=detail)
     if error == "undeliverable":
-        raise CopyUndeliverable(answer.last["reason"], detail=detail)
-    if answer.last["errno"] == errno.EFBIG:
+        raise CopyUndeliverable(answer["reason"], detail=detail)
+    if answer["errno"] == errno.EFBIG:
         raise CopyUndeliverable("too_large", detail="a segment exceeds the limit on files")
-    raise OSError(answer.last["errno"], detail)
+    raise OSError(answer["errno"], detail)

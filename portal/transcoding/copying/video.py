@@ -20,8 +20,7 @@ _HOLE = bytes(64)
 class VideoCopy:
     """Takes packets in the order of decoding, and raises Undeliverable at the first odd one.
 
-    Times are in ticks of the source. `frame_count` is how many packets were taken, `end_s` when
-    the last frame ends.
+    Times are in ticks of the source. `frame_count` is how many packets were taken.
     """
 
     def __init__(self, stream: Any, rendition: Rendition) -> None:
@@ -42,7 +41,6 @@ class VideoCopy:
         self._key_at = self._last_at = self._decode_at = -1
         self._duration = 0
         self.frame_count = 0
-        self.end_s = 0.0
 
     def take(self, packet: av.Packet[Any]) -> list[int]:
         """Take the next packet. Returns the ends of segments that are now certain."""
@@ -85,8 +83,7 @@ class VideoCopy:
         for cut in self._cutter.push(end):
             if cut != end:
                 self._write(cut)
-        self.end_s = end / self.ticks_per_s
-        self._rendition.add(self._waiting, until=until, end_s=self.end_s)
+        self._rendition.add(self._waiting, until=until, end_s=end / self.ticks_per_s)
         self._rendition.finish()
 
     def _is_key(self, packet: av.Packet[Any], data: bytes) -> bool:

@@ -169,7 +169,7 @@ class _Pass:
 
     async def _remux(self, tracks: Mapping[str, int]) -> list[str]:
         """Copy, and check that while the last segments are uploaded; answers what was copied."""
-        report = await remux(
+        dropped = await remux(
             self.source_url,
             tracks=tracks,
             work_dir=self.upload.work_dir,
@@ -177,7 +177,7 @@ class _Pass:
             paused=self.upload.paused,
             timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
         )
-        copied = [name for name in tracks if name not in report.dropped]
+        copied = [name for name in tracks if name not in dropped]
         try:
             await output_validation.check_decoding(
                 self.upload.work_dir, copied, self.upload.sampled

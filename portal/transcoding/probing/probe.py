@@ -87,19 +87,7 @@ class SourceLimits:
         return SourceRejected(code, detail=detail, limit=limits.get(code, ""))
 
 
-_DEFAULT_LIMITS = SourceLimits()
-
-
-async def probe(
-    source_url: str, *, limits: SourceLimits = _DEFAULT_LIMITS, timeout_s: float = 30
-) -> Probe:
-    """What a source holds; raises as `examine` and `judge` do."""
-    return judge(await examine(source_url, limits=limits, timeout_s=timeout_s), limits)
-
-
-async def examine(
-    source_url: str, *, limits: SourceLimits = _DEFAULT_LIMITS, timeout_s: float = 30
-) -> str:
+async def examine(source_url: str, *, limits: SourceLimits, timeout_s: float = 30) -> str:
     """Read a source's index and decode its first frame; the answer is JSON for `judge`.
 
     Raises TranscodeFailed when it takes too long or was ended from outside, SourceRejected when
@@ -123,9 +111,7 @@ async def examine(
     process = await spawn((sys.executable, *_CHILD), limits=confined, stdin=True)
     try:
         async with timeout(timeout_s):
-            stdout, stderr = await communicate(
-                process, json.dumps(request).encode(), max_output_bytes=_MAX_OUTPUT_BYTES
-            )
+            stdout, stderr = await communicate(process, request, max_output_bytes=_MAX_OUTPUT_BYTES)
     except TimeoutError:
         raise TranscodeFailed(FailCode.PROBE_FAILED, detail="probe timed out") from None
     finally:

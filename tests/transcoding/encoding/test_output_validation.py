@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from published import probe
 
 from portal.transcoding.encoding.output_validation import (
     check_aligned,
@@ -21,7 +22,6 @@ from portal.transcoding.errors import (
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import MediaPlaylist, Segment
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.probe import probe
 
 SEGMENTS = tuple(Segment(uri=f"0000{n}.m4s", duration_s=4.0) for n in range(3))
 WRITTEN = MediaPlaylist(segments=SEGMENTS, map_uri="init.mp4", target_duration_s=4, complete=True)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from published import rejection
+from published import probe, rejection
 from serving import Hanging, cancel
 
 from portal.processes.child import Limits, spawn, stop
 from portal.transcoding.errors import FailCode, RejectCode, TranscodeFailed
-from portal.transcoding.probing.probe import probe
+from portal.transcoding.probing import probe as probing
 
 
 def own_probes() -> list[int]:
@@ -56,7 +56,7 @@ def end_by(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the next probe end by a signal, whatever Python makes of that."""
     default = f"signal.signal({number:d}, signal.SIG_DFL)" if number != signal.SIGKILL else "pass"
     code = f"import os, signal; {default}; os.kill(os.getpid(), {number:d})"
-    monkeypatch.setattr(sys.modules[probe.__module__], "_CHILD", ("-I", "-c", code))
+    monkeypatch.setattr(probing, "_CHILD", ("-I", "-c", code))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

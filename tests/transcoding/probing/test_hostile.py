@@ -13,6 +13,7 @@ from mp4_writer import (
     FILE_TYPE,
     FRAME_MS,
     HERE,
+    MIB,
     box,
     index,
     movie,
@@ -22,13 +23,13 @@ from mp4_writer import (
     table,
     track,
 )
-from published import Write, cpu_of_children_s, rejection
+from published import Write, cpu_of_children_s, probe, rejection
 from serving import serving
 
 from portal.transcoding.encoding.ffmpeg import run
 from portal.transcoding.errors import RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.probing import probe as probing
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.probe import probe
 
 IN_NONBLOCK, IN_ACCESS, IN_OPEN = os.O_NONBLOCK, 0x1, 0x20
 # Seconds of CPU, which other work on the machine does not lengthen. Most take a tenth of one.
@@ -295,3 +296,11 @@ async def test_a_hostile_file_is_refused_soon(
     write: Write, make: Callable[[], bytes], code: RejectCode
 ) -> None:
     assert await refused(write(make())) == code
+
+
+async def test_a_file_that_fills_the_memory_is_damaged(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is told of the file: neither a crash nor a reason to try again."""
+    monkeypatch.setattr(probing, "_MEMORY_BYTES", 512 * MIB)
+    assert await refused(write(one_fragment(20_000_000))) == RejectCode.DAMAGED

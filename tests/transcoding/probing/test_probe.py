@@ -10,11 +10,11 @@ import pytest
 from aiohttp import web
 from media_recipes import MakeMedia, with_late
 from mp4_writer import FRAME_MS, box, movie, picture_entry, sample_sizes, track
-from published import Write, cpu_of_children_s, rejection
+from published import Write, cpu_of_children_s, probe, rejection
 from serving import Serve
 
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
-from portal.transcoding.probing.probe import SourceLimits, probe
+from portal.transcoding.probing.probe import SourceLimits
 
 UNIT = 1 << 16
 # Rows of the display matrix: whether it flips, and what is shown of 640x360.
