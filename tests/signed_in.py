@@ -24,7 +24,6 @@ from running_portal import fresh_database
 
 from portal.accounts import passwords, people, sessions, tokens
 from portal.accounts.passwords import Passwords
-from portal.accounts.people import AccountsExist
 from portal.accounts.permissions import ANYONE, Principal
 from portal.accounts.tokens import digest
 from portal.config import Config
@@ -33,6 +32,7 @@ from portal.database.connection import execute
 from portal.database.models import Upload, Video
 from portal.storage.objects import upload_id
 from portal.web.app import create_app
+from portal.web.composition import AccountsExist
 from portal.web.cookies import PLAIN_COOKIE
 
 PASSWORD = "four calm green boats"

@@ -38,18 +38,6 @@ BEQUEATH = (
 )
 
 
-class AccountsExist:
-    """Whether the portal has accounts, remembered once it has; one for a process."""
-
-    def __init__(self) -> None:
-        self._have = False
-
-    async def __call__(self) -> bool:
-        """True for good after the first: the last owner can't be removed."""
-        self._have = self._have or await has_accounts()
-        return self._have
-
-
 async def has_accounts() -> bool:
     """Whether there is any account, disabled ones included."""
     return await Account.exists()

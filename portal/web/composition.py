@@ -6,7 +6,7 @@ Below it nothing reaches for the whole: each part is given what it needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +17,6 @@ from quart import current_app
 
 from portal.accounts import people, sessions, tokens
 from portal.accounts.passwords import Passwords
-from portal.accounts.people import AccountsExist
 from portal.accounts.permissions import Principal
 from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
@@ -36,6 +35,23 @@ from portal.web.playlists import Playlists
 
 if TYPE_CHECKING:
     from portal.accounts.oidc import Provider
+
+
+class AccountsExist:
+    """Whether the portal has accounts, remembered once it has; until then each request asks."""
+
+    def __init__(self) -> None:
+        self._have = False
+        self._loader: DataLoader[None, bool] = DataLoader(_fetch_existence)
+
+    async def __call__(self) -> bool:
+        """True for good after the first: the last owner can't be removed."""
+        self._have = self._have or bool(await self._loader.load(None))
+        return self._have
+
+
+async def _fetch_existence(keys: Sequence[None]) -> dict[None, bool]:
+    return dict.fromkeys(keys, await people.has_accounts())
 
 
 @dataclass(frozen=True, slots=True)

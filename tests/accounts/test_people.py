@@ -68,7 +68,7 @@ async def test_first_account_is_an_owners_and_adopts_what_nobody_owns() -> None:
     with pytest.raises(InvalidRequest) as refused:
         await make_account("ann", Role.ADMIN)
     assert [fault.pointer for fault in refused.value.errors] == ["/role"]
-    assert not await people.AccountsExist()()
+    assert not await people.has_accounts()
     ann = await make_account("ann")
     assert await owners_of(video) == (ann.id, ann.id)
     later = await make_row(2)
