@@ -1,5 +1,6 @@
 """What the tests of passes share: sources worth several passes, and passes run in this process."""
 
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -7,7 +8,7 @@ from api_client import Client, metadata, presign
 from running_portal import run_ffmpeg
 
 from portal.database.models import Rendition, Video
-from portal.processing import attempts, renditions
+from portal.processing import attempts, passes, renditions
 from portal.processing.attempts import OpenAttempt
 from portal.processing.encoding import Tools
 from portal.processing.passes import Pass
@@ -37,8 +38,8 @@ async def published_file(client: Client, resources: WebContext, file: Path) -> V
     return await Video.get(id=(await response.get_json())["id"])
 
 
-def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass:
-    """A pass as a worker carries it out."""
+def tools_for(resources: WebContext, work_dir: Path) -> Tools:
+    """What a worker has."""
     config = resources.config
     limits = SourceLimits(
         max_pixels=config.max_source_pixels,
@@ -47,15 +48,31 @@ def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass
         max_transcode_s=config.max_transcode_s,
     )
     used = {"storage": resources.storage, "queue": resources.queue, "limits": limits}
-    return Pass(attempt, Tools(worker="test", work_dir=work_dir, **used))
+    return Tools(worker="test", work_dir=work_dir, **used)
 
 
-async def make_playable(video: Video, resources: WebContext, work_dir: Path) -> Video:
+def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass:
+    """A pass as a worker carries it out."""
+    return Pass(attempt, tools_for(resources, work_dir))
+
+
+async def make_playable(
+    video: Video, resources: WebContext, work_dir: Path, *, may_encode: bool = True
+) -> Video:
     """Run a first pass as a worker does."""
+    await passes.make_playable(video.id, tools_for(resources, work_dir), may_encode=may_encode)
+    return await Video.get(id=video.id)
+
+
+# What a job does that may only copy.
+looked_into = partial(make_playable, may_encode=False)
+
+
+async def first_attempt(video: Video) -> OpenAttempt:
+    """A first pass, begun."""
     attempt = await attempts.begin(video.id, worker="test")
     assert attempt is not None
-    await pass_of(attempt, resources, work_dir).make_playable()
-    return await Video.get(id=video.id)
+    return attempt
 
 
 async def ready_video(client: Client, resources: WebContext, file: Path, work_dir: Path) -> Video:

@@ -155,8 +155,10 @@ async def test_storage_that_never_delivers_the_source_is_not_asked_for_ever(
     monkeypatch.setattr(sources, "MAX_INTERRUPTIONS", 2)
     proxy.choose = never_to_ffmpeg
     raised = [Unavailable] * 2 + [TranscodeFailed] * attempts.MAX_ATTEMPTS
-    for expected in (*raised, attempts.AttemptsExhausted):
+    for expected in raised:
         with pytest.raises(expected):
             await make_playable(video, resources, tmp_path)
+    video = await make_playable(video, resources, tmp_path)
+    assert video.failure_code == attempts.TRANSCODE_FAILED
     codes = {it.error_code for it in await Attempt.filter(outcome=Outcome.FAILED)}
     assert codes == {"source_unreachable"}

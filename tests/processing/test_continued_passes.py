@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 from api_client import Client, rows, run_sql, until_found
-from passes import make_source, pass_of, published_file
+from passes import first_attempt, make_source, pass_of, published_file
 from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, MadeSegment, Outcome, Rendition, Video, VideoStatus
@@ -55,12 +55,6 @@ async def ended_after(
     with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
         await running
     assert left <= 0, "the pass ended by itself"
-
-
-async def first_attempt(video: Video) -> OpenAttempt:
-    attempt = await attempts.begin(video.id, worker="test")
-    assert attempt is not None
-    return attempt
 
 
 async def stored_segments(resources: WebContext, video: Video, folder: str) -> list[str]:

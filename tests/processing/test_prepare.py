@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from api_client import Client, presign, put, rows
 from mp4_writer import same_picture
-from passes import EARLY, LATER, pass_of, published_file, states
+from passes import EARLY, LATER, looked_into, make_playable, published_file, states
 from published import probe
 
-from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.processing import attempts, encoding, passes
-from portal.processing.encoding import Pace, Tools, WorkMeter
+from portal.database.models import Attempt, Rendition, VideoStatus
+from portal.processing import encoding, passes
+from portal.processing.encoding import Pace, WorkMeter
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits
@@ -21,17 +21,6 @@ from portal.web.composition import WebContext
 
 JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"
 SOON_S = 60
-
-
-def tools_for(video: Video, resources: WebContext, work_dir: Path) -> Tools:
-    return pass_of(attempts.OpenAttempt(id=0, video=video, number=0), resources, work_dir).tools
-
-
-async def looked_into(video: Video, resources: WebContext, work_dir: Path) -> Video:
-    """The video after a look as a worker takes it."""
-    tools = tools_for(video, resources, work_dir)
-    await passes.make_playable(video.id, tools, may_encode=False)
-    return await Video.get(id=video.id)
 
 
 async def queued(resources: WebContext) -> list[tuple[int, str, str, str]]:
@@ -61,10 +50,8 @@ async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
     assert encode == (video.encode_job_id, "portal:encode", "transcode", "todo")
 
     monkeypatch.delattr(passes, "examine")  # what the look found is kept
-    tools = tools_for(video, resources, tmp_path)
-    await passes.make_playable(video.id, tools, may_encode=True)
+    ready = await make_playable(video, resources, tmp_path)
 
-    ready = await Video.get(id=video.id)
     assert (ready.status, ready.published_attempt) == (VideoStatus.READY, 1)
     assert (await states(ready))[EARLY[0]] == "complete"
 

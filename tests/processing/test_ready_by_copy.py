@@ -5,11 +5,21 @@ from pathlib import Path
 
 import pytest
 from api_client import Client
-from passes import begun, make_missing, make_playable, make_source, pass_of, published_file, states
+from passes import (
+    begun,
+    first_attempt,
+    looked_into,
+    make_missing,
+    make_playable,
+    make_source,
+    pass_of,
+    published_file,
+    states,
+)
 from running_portal import make_video
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.processing import attempts, renditions
+from portal.processing import renditions
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.transcoding.planning import ladder
@@ -21,13 +31,6 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its key frames stand 5 s apart."""
     path = tmp_path_factory.mktemp("media") / "film.mp4"
     return make_source(path, "-g", "75", "-b:v", "1M", seconds=21)
-
-
-async def looked_into(video: Video, resources: WebContext, work_dir: Path) -> Video:
-    attempt = await attempts.begin(video.id, worker="test")
-    assert attempt is not None
-    await pass_of(attempt, resources, work_dir).make_playable(may_encode=False)
-    return await Video.get(id=video.id)
 
 
 async def made_later(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[str, ...]]:
@@ -110,8 +113,7 @@ async def test_a_copy_whose_worker_was_killed_is_copied_again_once(
 ) -> None:
     video = await published_file(client, resources, film)
     for _ in range(lost):
-        attempt = await attempts.begin(video.id, worker="test")
-        assert attempt is not None
+        attempt = await first_attempt(video)
         await Attempt.filter(id=attempt.id).update(lease_expires_at=datetime.now(UTC))
     video = await looked_into(video, resources, tmp_path)
     # What may be the file's doing is left to a job that encodes.

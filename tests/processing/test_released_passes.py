@@ -8,11 +8,10 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 from api_client import Client
-from passes import pass_of, published_file
+from passes import first_attempt, pass_of, published_file
 
 from portal.database.models import Attempt
 from portal.errors import StorageUnavailable
-from portal.processing import attempts
 from portal.transcoding.encoding.segment_upload import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.web.composition import WebContext
@@ -46,8 +45,7 @@ async def test_pass_that_is_released_says_why(
     code: str | None,
 ) -> None:
     video = await published_file(client, resources, short_video)
-    attempt = await attempts.begin(video.id, worker="test")
-    assert attempt is not None
+    attempt = await first_attempt(video)
 
     async def fail(*_: object, **__: object) -> None:
         raise trouble

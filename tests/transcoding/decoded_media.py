@@ -27,11 +27,13 @@ _SOUND_RATE_HZ = 48_000
 
 @dataclass(frozen=True)
 class Packet:
-    """When it is shown and decoded, in seconds, and what it holds."""
+    """When it is shown and decoded, in seconds, and what it holds; lengths may be guesses."""
 
     shown_s: Fraction
     decoded_s: Fraction
     data: bytes = field(repr=False)
+    length_s: Fraction = field(compare=False)
+    is_key: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +100,13 @@ def packets(source: Source, kind: str = "video") -> list[Packet]:
     """Those of the first track of a kind, none without one, in the order of decoding."""
     with open_media(source) as container:
         return [
-            Packet(it.pts * it.time_base, it.dts * it.time_base, bytes(it))
+            Packet(
+                it.pts * it.time_base,
+                it.dts * it.time_base,
+                bytes(it),
+                it.duration * it.time_base,
+                it.is_keyframe,
+            )
             for stream in getattr(container.streams, kind)[:1]
             for it in container.demux(stream)
             if it.size

@@ -71,6 +71,13 @@ EXACT_TIMES = (
 )
 
 
+# Between 15 and 60 a second, of 240, with times that are on no grid.
+IRREGULAR = (
+    "select='gte(t-prev_selected_t,0.0165+0.045*mod(n*7919,1000)/1000)+eq(n,0)',"
+    "settb=1/1000000,setpts='PTS+mod(N*7919,900)'"
+)
+
+
 def jittering(yuv: str, by_us: int) -> str:
     """Frames that come up to so much late, each by another time, as capture has it."""
     return f"{yuv},settb=1/1000000,setpts='PTS+mod(N*7919,{by_us + 1})'"

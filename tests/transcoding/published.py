@@ -10,7 +10,7 @@ from typing import Any
 
 import av
 import pytest
-from decoded_media import Heard, Shown, Source, listen, look, open_media, packets
+from decoded_media import Heard, Shown, listen, look, open_media
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.encoding.segment_upload import Sink
@@ -109,14 +109,6 @@ class Published:
         """Every audio rendition, decoded completely."""
         return {it.name: listen(joined(self.folder, it.name)) for it in self.result.audio}
 
-    @property
-    def top(self) -> list[Shown]:
-        return self.pictures[self.result.renditions[-1].name]
-
-    @property
-    def master(self) -> str:
-        return (self.folder / MASTER_NAME).read_text()
-
 
 # What the fixtures of the same names are called with.
 Publish = Callable[[Path], Awaitable[Published]]
@@ -199,7 +191,3 @@ def frames(folder: Path, rendition: str, *segments: int) -> list[av.VideoFrame]:
 def shown(folder: Path, rendition: str, *segments: int) -> list[Shown]:
     """The pictures of some segments, all by default; a fault in the stream is an error."""
     return look(joined(folder, rendition, *segments))
-
-
-def payloads(source: Source, *, kind: str = "video") -> list[bytes]:
-    return [packet.data for packet in packets(source, kind)]

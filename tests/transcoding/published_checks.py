@@ -1,23 +1,24 @@
 """`check_published`: all that must hold of every published video, measured from what was written.
 
-RFC 8216, Apple's authoring rules, and what every decoder shows. Playlists are read by a parser of
-this file's own, and nothing asks the engine what it meant to do, except for the renditions' names.
+RFC 8216, Apple's authoring rules, and what every decoder shows. Nothing asks the engine what it
+meant to do, except for the renditions' names.
 """
 
 import math
 import re
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import av
 import pytest
 from decoded_media import RGB, Shown, display_aspect, flashes_s, listen, look, open_media
 from mp4_writer import IDENTITY
-from published import Published, joined
+from published import Published, joined, playlist
 
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.errors import Note
+from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, Kind
 
 BT709, STUDIO_RANGE = 1, 1
@@ -43,20 +44,6 @@ def variants(master: str) -> dict[str, dict[str, str]]:
     """Each variant's attributes by its address."""
     lines = pairwise(master.splitlines())
     return {uri: attributes(tag) for tag, uri in lines if tag.startswith("#EXT-X-STREAM-INF:")}
-
-
-def entries(text: str) -> list[tuple[float, str]]:
-    """Duration and address of each segment of a media playlist."""
-    lines = text.splitlines()
-    durations = [float(li[8:].partition(",")[0]) for li in lines if li.startswith("#EXTINF:")]
-    uris = [line for line in lines if line and not line.startswith("#")]
-    return list(zip(durations, uris, strict=True))
-
-
-def starts_s(folder: Path, name: str) -> list[float]:
-    """When each segment begins, and the last one ends."""
-    read = entries((folder / name / "playlist.m3u8").read_text())
-    return list(accumulate((duration_s for duration_s, _ in read), initial=0.0))
 
 
 def check_published(
@@ -122,15 +109,16 @@ def _measure(folder: Path, name: str, file: str = "playlist.m3u8") -> tuple[floa
     assert "#EXT-X-PLAYLIST-TYPE:VOD\n" in text
     assert "#EXT-X-MEDIA-SEQUENCE:0\n" in text
     target_s = int(text.splitlines()[2].partition(":")[2])
-    durations_s, uris = zip(*entries(text), strict=True)
-    contents = [(folder / name / uri).read_bytes() for uri in uris]
+    segments = parse_media_playlist(text).segments
+    durations_s = [segment.duration_s for segment in segments]
+    contents = [(folder / name / segment.uri).read_bytes() for segment in segments]
     init = b"" if contents[0].startswith(b"WEBVTT") else (folder / name / "init.mp4").read_bytes()
     assert ('#EXT-X-MAP:URI="init.mp4"\n' in text) == bool(init)
     assert all(0 < length_s < target_s + 0.5 for length_s in durations_s)
     assert all(contents)
     if file == "iframes.m3u8":
         assert "#EXT-X-I-FRAMES-ONLY\n" in text
-        assert entries(text) == entries((folder / name / "playlist.m3u8").read_text())
+        assert segments == playlist(folder, name).segments
         lengths = map(int, _RANGE.findall(text))
         pieces = zip(contents, lengths, strict=True)
         contents = [content[:length] for content, length in pieces]
@@ -239,8 +227,9 @@ def _end_s(pictures: Sequence[Shown]) -> float:
 def _check_segments(published: Published, name: str, pictures: Sequence[Shown]) -> None:
     """All renditions are cut together, at key frames, and each segment decodes alone."""
     frame_s = float(1 / published.result.source.video.fps)
-    *starts, end_s = starts_s(published.folder, name)
-    reference = starts_s(published.folder, published.result.renditions[0].name)[:-1]
+    written = playlist(published.folder, name)
+    starts, end_s = written.starts_s, written.duration_s
+    reference = playlist(published.folder, published.result.renditions[0].name).starts_s
     assert len(starts) == len(reference)
     assert max(abs(a - b) for a, b in zip(starts, reference, strict=True)) <= frame_s
     key_times_s = [picture.time_s for picture in pictures if picture.is_key]
@@ -283,7 +272,7 @@ def _check_sound(published: Published) -> None:
         # The index may cut the last frame short; players follow either.
         ends_s = (listen(published.path, number, mixed=True).end_s, float(indexed_s))
         assert min(abs(sound.end_s - (at - start_s)) for at in ends_s) < 2 * MAX_SHIFT_S
-        assert abs(starts_s(folder, rendition.name)[-1] - sound.end_s) < 2 * MAX_SHIFT_S
+        assert abs(playlist(folder, rendition.name).duration_s - sound.end_s) < 2 * MAX_SHIFT_S
         first = joined(folder, rendition.name, 0)
         at = first.index(b"tfdt") + 4
         decoded_at = int.from_bytes(first[at + 4 : at + (12 if first[at] else 8)])

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from decoded_media import open_media
-from media_recipes import EXACT_TIMES, MakeMedia, lavfi
-from published import FolderSink, Result, joined, make_pass, payloads, playlist
+from decoded_media import packets
+from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, lavfi
+from published import FolderSink, Result, joined, make_pass, playlist
 
 from portal.transcoding.encoding.continuation import MadeRendition, MadeSegment, NotContinuable
 from portal.transcoding.encoding.transcode import Resume
@@ -20,10 +20,6 @@ B_FRAMES = (*X264, "-bf", "3", "-g", "75")
 OPEN_GOP = (
     *("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1"),
     *("-x265-params", "log-level=error:open-gop=1:bframes=4:keyint=50:min-keyint=50:scenecut=0"),
-)
-IRREGULAR = (
-    "select='gte(t-prev_selected_t,0.0165+0.045*mod(n*7919,1000)/1000)+eq(n,0)',"
-    "settb=1/1000000,setpts='PTS+mod(N*7919,900)'"
 )
 TICK_S = 0.001
 # Size, rate and options.
@@ -75,11 +71,9 @@ async def continued(path: Path, sink: FolderSink, **options: Any) -> Result:
 
 def times_s(folder: Path, name: str) -> list[float]:
     """When each frame is shown, in the order of showing."""
-    with open_media(joined(folder, name)) as container:
-        stream = container.streams.video[0]
-        packets = [it for it in container.demux(stream) if it.size]
-        assert all(a.dts < b.dts for a, b in pairwise(packets)), "decode times fall"
-        return sorted(float(it.pts * stream.time_base) for it in packets)
+    made = packets(joined(folder, name))
+    assert all(a.decoded_s < b.decoded_s for a, b in pairwise(made)), "decode times fall"
+    return sorted(float(packet.shown_s) for packet in made)
 
 
 def check_alike(whole: Path, parts: Path, name: str, *, within_s: float) -> None:
@@ -112,8 +106,8 @@ async def test_frames_and_sound_are_those_of_an_unbroken_pass(
     for each in unbroken.renditions:
         check_alike(whole.folder, parts.folder, each.name, within_s=within_s)
     assert result.duration_s == pytest.approx(unbroken.duration_s, abs=TICK_S)
-    sounds = [joined(each, "audio") for each in (whole.folder, parts.folder)]
-    assert payloads(sounds[0], kind="audio") == payloads(sounds[1], kind="audio")
+    one, other = (packets(joined(it.folder, "audio"), "audio") for it in (whole, parts))
+    assert [packet.data for packet in one] == [packet.data for packet in other]
 
 
 @pytest.mark.slow

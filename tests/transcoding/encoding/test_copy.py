@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from decoded_media import packets
 from media_recipes import (
     COPYABLE,
     CORNERS,
@@ -16,7 +17,7 @@ from media_recipes import (
     make_card,
     with_late,
 )
-from published import Publish, joined, payloads, playlist
+from published import Publish, joined, playlist
 from published_checks import check_published
 
 
@@ -36,7 +37,7 @@ def late_picture(make_media: MakeMedia) -> Path:
     ("make", "cuts_s", "in_sync"),
     [(jittering_card, (0, 3, 9), True), (late_picture, (0, 4.5), False)],
 )
-async def test_a_copy_is_the_source_bit_for_bit_and_the_others_are_cut_where_it_is(
+async def test_sound_is_copied_too_and_the_other_renditions_are_cut_where_the_copy_is(
     make: Callable[[MakeMedia], Path],
     cuts_s: tuple[float, ...],
     in_sync: bool,
@@ -46,11 +47,9 @@ async def test_a_copy_is_the_source_bit_for_bit_and_the_others_are_cut_where_it_
     published = await publish(make(make_media))
 
     assert [each.copied for each in published.result.renditions] == [False, True]
+    sounds = [packets(it, "audio") for it in (joined(published.folder, "audio"), published.path)]
+    assert [it.data for it in sounds[0]] == [it.data for it in sounds[1]]
     low, top = published.pictures
-    assert payloads(joined(published.folder, top)) == payloads(published.path)
-    [audio] = published.result.audio
-    sound = payloads(joined(published.folder, audio.name), kind="audio")
-    assert sound == payloads(published.path, kind="audio")
     starts_s = playlist(published.folder, top).starts_s
     assert starts_s == pytest.approx(cuts_s, abs=0.005)
     assert playlist(published.folder, low).starts_s == pytest.approx(starts_s, abs=0.0001)

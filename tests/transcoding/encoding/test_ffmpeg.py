@@ -100,16 +100,19 @@ async def test_a_run_is_limited_without_being_told(endless: Callable[[], list[in
     assert int(rows["Max file size"]) == 4 * 1024**3
 
 
-async def test_a_run_over_its_wall_time_is_ended(endless: Callable[[], list[int]]) -> None:
-    with pytest.raises(TranscodeFailed, match=FailCode.TIMED_OUT):
-        await run(ENDLESS, timeout_s=0.5)
-    assert not endless()
-
-
-async def test_a_run_without_progress_is_ended(hanging: Hanging) -> None:
+@pytest.mark.parametrize(
+    ("code", "limits"),
+    [
+        (FailCode.TIMED_OUT, {"timeout_s": 0.5}),
+        (FailCode.STALLED, {"timeout_s": 30, "stall_s": 0.5}),
+    ],
+)
+async def test_a_run_over_its_time_or_without_progress_is_ended(
+    hanging: Hanging, code: FailCode, limits: dict[str, float]
+) -> None:
     arguments = ("-progress", "pipe:1", "-i", hanging.address, "-f", "null", "-")
-    with pytest.raises(TranscodeFailed, match=FailCode.STALLED):
-        await run(arguments, timeout_s=30, stall_s=0.5)
+    with pytest.raises(TranscodeFailed, match=code):
+        await run(arguments, **limits)
     assert not processes_naming(hanging.address)
 
 

@@ -184,20 +184,14 @@ def others() -> Iterator[Row]:
     yield row("rgb", codec=("-c:v", "qtrle"), yuv="format=rgb24", extension="mov")
     for codec in ("alac", "libopus", "libmp3lame"):
         yield row(f"audio-{codec}", "-c:a", codec, picture=SMALL)
-    yield row("audio-8000-hz", picture=SMALL, sound=beeps(rate_hz=8_000))
     pcm, high = ("-c:a", "pcm_s24le"), beeps(rate_hz=192_000)
     yield row("audio-pcm-192000-hz", *pcm, picture=SMALL, sound=high, extension="mov")
     yield remuxed("both-late", ("-itsoffset", "0.8"))
     yield late("picture-off-the-frame-grid", "0:v", 0.05, picture=card(rate="10"))
     yield row("negative-offsets", "-bf", "3", "-movflags", "negative_cts_offsets")
-    yield remuxed("rotation-180", ("-display_rotation", "180"), corners=(D, C, B, A))
-    yield remuxed("rotation-270", ("-display_rotation", "270"), corners=(C, A, D, B))
-    yield row("narrow-pixels", yuv=f"{as_yuv()},setsar=3/4")
     yield row("tiny", picture=card(size="64x36"), tolerance=12)
     slow = card(size="320x180", rate="1", duration_s=10, flashes_s=(1.0, 8.0), flash_s=1.0)
     yield row("1-fps", picture=slow, sound=beeps(duration_s=10, at_s=(1.0, 8.0)))
-    for rate in ("60", "240"):
-        yield row(f"{rate}-fps", picture=card(size="320x180", rate=rate))
     hd = card(size="1280x720", duration_s=2, flashes_s=(0.5, 1.5))
     bt709 = f"scale=out_color_matrix=bt709:out_range=tv,format=yuv422p,{UNTAGGED}"
     sound = beeps(duration_s=2, at_s=(0.5, 1.5))

@@ -1,54 +1,21 @@
 """Frame times: a constant rate is made exact, anything else stays as it was, with B-frames."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from decoded_media import Source, open_media
-from media_recipes import EXACT_TIMES, MakeMedia, jittering, lavfi
+from decoded_media import Packet, packets
+from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, jittering, lavfi
 from published import Publish, Published, joined, playlist
 from published_checks import source_times_s
 
 TICK_S = 0.001
 QUICK = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv422p")
-# Between 15 and 60 a second, with times that are on no grid.
-IRREGULAR = (
-    "select='gte(t-prev_selected_t,0.0165+0.045*mod(n*7919,1000)/1000)+eq(n,0)',"
-    "settb=1/1000000,setpts='PTS+mod(N*7919,900)'"
-)
 # Bursts of motion, and seconds in which nothing changes, one of them before the end.
 STILL = "select='lt(mod(t,4),0.7)+eq(n,359)'"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
-    """A coded frame as it stands in a file."""
-
-    shown_s: float
-    decoded_s: float
-    length_s: float
-    is_key: bool
-
-
-def samples(source: Source) -> list[Sample]:
-    """Those of the video, in the order in which they are decoded."""
-    with open_media(source) as container:
-        stream = container.streams.video[0]
-        tick_s = stream.time_base
-        return [
-            Sample(
-                shown_s=float(packet.pts * tick_s),
-                decoded_s=float(packet.dts * tick_s),
-                length_s=float(packet.duration * tick_s),
-                is_key=packet.is_keyframe,
-            )
-            for packet in container.demux(stream)
-            if packet.size
-        ]
-
-
-def check_decoding(made: Sequence[Sample]) -> None:
+def check_decoding(made: Sequence[Packet]) -> None:
     assert all(a.decoded_s < b.decoded_s for a, b in pairwise(made)), "decode times fall"
     assert all(each.decoded_s <= each.shown_s + 1e-6 for each in made)
     assert any(b.shown_s < a.shown_s for a, b in pairwise(made)), "no B-frames"
@@ -59,7 +26,7 @@ def check_joins(published: Published, name: str) -> None:
     written = playlist(published.folder, name)
     ends_s = [*written.starts_s[1:], written.duration_s]
     for number, (start_s, end_s) in enumerate(zip(written.starts_s, ends_s, strict=True)):
-        alone = samples(joined(published.folder, name, number))
+        alone = packets(joined(published.folder, name, number))
         assert alone[0].is_key
         assert min(each.shown_s for each in alone) == pytest.approx(start_s, abs=TICK_S)
         last_s = max(each.shown_s + each.length_s for each in alone)
@@ -88,9 +55,9 @@ async def test_every_frame_is_shown_at_its_time(
     if published.result.source.video.constant_rate:
         assert rate == "30000/1001"
         expected_s, within_s = [n * 1001 / 30_000 for n in range(len(expected_s))], 1e-6
-    ends_s = max(each.shown_s + each.length_s for each in samples(source))
+    ends_s = max(each.shown_s + each.length_s for each in packets(source))
     for name in published.pictures:
-        made = samples(joined(published.folder, name))
+        made = packets(joined(published.folder, name))
         times_s = sorted(each.shown_s for each in made)
         assert times_s == pytest.approx(expected_s, abs=within_s)
         check_decoding(made)

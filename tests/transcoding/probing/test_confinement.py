@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from published import probe, rejection
+from published import probe
 from serving import Hanging, cancel
 
 from portal.processes.child import Limits, spawn, stop
-from portal.transcoding.errors import FailCode, RejectCode, TranscodeFailed
+from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing import probe as probing
 
 
@@ -52,30 +52,23 @@ async def test_the_probe_runs_within_limits_and_ends_when_cancelled(hanging: Han
     assert "NoNewPrivs:\t1" in status
 
 
-def end_by(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the next probe end by a signal, whatever Python makes of that."""
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        *((it, FailCode.PROBE_FAILED) for it in (signal.SIGKILL, signal.SIGTERM)),
+        *((it, RejectCode.DAMAGED) for it in (signal.SIGSEGV, signal.SIGXCPU)),
+    ],
+)
+async def test_a_source_that_breaks_its_probe_is_told_from_an_end_from_outside(
+    number: signal.Signals, code: str, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     default = f"signal.signal({number:d}, signal.SIG_DFL)" if number != signal.SIGKILL else "pass"
-    code = f"import os, signal; {default}; os.kill(os.getpid(), {number:d})"
-    monkeypatch.setattr(probing, "_CHILD", ("-I", "-c", code))
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-async def test_a_probe_ended_from_outside_says_nothing_about_the_source(
-    number: signal.Signals, plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    end_by(number, monkeypatch)
-    with pytest.raises(TranscodeFailed) as caught:
+    program = f"import os, signal; {default}; os.kill(os.getpid(), {number:d})"
+    monkeypatch.setattr(probing, "_CHILD", ("-I", "-c", program))
+    with pytest.raises((SourceRejected, TranscodeFailed)) as caught:
         await probe(str(plain))
-    assert caught.value.code == FailCode.PROBE_FAILED
+    assert caught.value.code == code
     assert f"probe ended with -{number:d}" in caught.value.detail
-
-
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGXCPU])
-async def test_a_source_that_breaks_its_probe_is_refused(
-    number: signal.Signals, plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    end_by(number, monkeypatch)
-    assert await rejection(plain) == RejectCode.DAMAGED
 
 
 async def test_a_child_inherits_no_secret_and_low_priority(monkeypatch: pytest.MonkeyPatch) -> None:
