@@ -259,9 +259,9 @@ async def withdraw(attempt: OpenAttempt) -> None:
 async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> None:
     """Close the attempt and fail its processing video for good, or raise `LeaseLost`."""
     async with transaction():
-        await lock_video(attempt.video.id)
+        await lock_video(attempt.video_id)
         await fail(attempt, failure)
-        await fail_video(attempt.video.id, code=failure.code, message=message)
+        await fail_video(attempt.video_id, code=failure.code, message=message)
 
 
 async def fail_video(video_id: UUID, *, code: str, message: str) -> None:

@@ -6,7 +6,7 @@ on this worker is compared with what was expected of them.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -21,7 +21,7 @@ from portal.queue.app import Queue
 from portal.queue.rows import is_overtaken
 from portal.storage.bucket import Storage
 from portal.transcoding.encoding.continuation import NotContinuable
-from portal.transcoding.encoding.progress import Stage, share_done
+from portal.transcoding.encoding.progress import OnProgress, Stage, share_done
 from portal.transcoding.encoding.transcode import PassOutput, Resume, make_renditions
 from portal.transcoding.errors import RejectCode
 from portal.transcoding.packaging.hls import MediaPlaylist
@@ -49,8 +49,6 @@ TOLERANCE = 2.0
 # ffmpeg tells of itself twice a second; one that is paused does not.
 MAX_STEP_S = 5.0
 
-Report = Callable[[Stage, float, float | None], Awaitable[None]]
-
 
 class Preempted(Exception):
     """A pass ended early for another video; it goes on when its job is taken again."""
@@ -61,17 +59,13 @@ class Preemption:
     """Whether a pass that a job runs has to end for another; `is_first` makes a video playable.
 
     A pass that completes a ladder always gives way, one that makes a video playable only if it is
-    not done soon.
+    not done soon, by its latest progress.
     """
 
     job_id: int
     is_first: bool
     stage: Stage = Stage.TRANSCODING
     seconds_left: float | None = None
-
-    def note_progress(self, stage: Stage, seconds_left: float | None) -> None:
-        """How far the pass is."""
-        self.stage, self.seconds_left = stage, seconds_left
 
     async def watch(self) -> None:
         """Run beside the pass. Raises `Preempted` when another has to go first."""
@@ -114,7 +108,7 @@ class WorkMeter:
     share `begun_share` of the pass was made before.
     """
 
-    report: Report
+    report: OnProgress
     limits: SourceLimits
     begun_share: float = 0.0
     worked_s: float = 0.0
@@ -207,40 +201,34 @@ class EncodingRun:
         share = part.made_s / self.source.duration_s if part else 0.0
         meter = WorkMeter(self.heartbeat.report, self.tools.limits, begun_share=share)
         folders = dict.fromkeys(part.renditions, part.folder) if part else {}
+        prefix = f"{self.attempt.number}-"
+        resume = Resume(renditions=part.renditions, prefix=prefix) if part else None
         video = self.attempt.video
         job_id = video.complete_job_id if self.attempt.wanted else video.first_job_id
-        sink = StorageSink(
-            self.tools.storage, self.attempt, folder=self.attempt.number, folders=folders
-        )
         preemption = Preemption(job_id=job_id or 0, is_first=not self.attempt.wanted)
+
+        async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
+            preemption.stage, preemption.seconds_left = stage, eta_s
+            await meter.follow(stage, percent, eta_s)
+
         async with task_group() as tasks:
             watching = tasks.create_task(preemption.watch()) if self._encoded else None
-            output = await self._run(part, meter, preemption, sink)
+            output = await make_renditions(
+                self.source_url,
+                self.source,
+                self.plan,
+                wanted=self.wanted,
+                is_first=not self.attempt.wanted,
+                reference=self.reference,
+                sink=StorageSink(self.tools.storage, self.attempt, self.attempt.number, folders),
+                work_dir=self.tools.work_dir,
+                on_progress=report,
+                resume=resume,
+                on_made=self.heartbeat.note_stored,
+            )
             if watching:
                 watching.cancel()
         if self._encoded:
             expected_s = self.plan.encode_s(self.wanted) * (1 - share)
             self.tools.pace.note(expected_s=expected_s, taken_s=meter.worked_s)
         return PassOutcome(output=output, folders=folders)
-
-    async def _run(
-        self, part: StoredPart | None, meter: WorkMeter, preemption: Preemption, sink: StorageSink
-    ) -> PassOutput:
-        async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
-            preemption.note_progress(stage, eta_s)
-            await meter.follow(stage, percent, eta_s)
-
-        prefix = f"{self.attempt.number}-"
-        return await make_renditions(
-            self.source_url,
-            self.source,
-            self.plan,
-            wanted=self.wanted,
-            is_first=not self.attempt.wanted,
-            reference=self.reference,
-            sink=sink,
-            work_dir=self.tools.work_dir,
-            on_progress=report,
-            resume=Resume(renditions=part.renditions, prefix=prefix) if part else None,
-            on_made=self.heartbeat.note_stored,
-        )

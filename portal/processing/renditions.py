@@ -6,12 +6,14 @@ never the other way round. Once a video plays, each later pass makes what is nex
 a rendition for slow lines, and the rest.
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
+from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
 from portal.database.connection import NOW, lock_video, transaction
@@ -50,14 +52,13 @@ PLANNED_ANEW = {
 
 async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) -> None:
     """Record everything that is to be made, `wanted` and sound and subtitles by this attempt."""
-    rows = _rows(attempt.video, planned)
-    for row in rows:
-        if row.kind is not Kind.VIDEO or row.name in wanted:
-            row.attempt_number, row.tries = attempt.number, 1
     async with transaction():
-        await lock_video(attempt.video.id)
+        await lock_video(attempt.video_id)
         await attempts.hold(attempt)
-        await _replace(attempt.video, rows)
+        await _replace(attempt.video, planned)
+        begun = ~Q(kind=Kind.VIDEO) | Q(name__in=wanted)
+        rows = Rendition.filter(begun, video_id=attempt.video_id)
+        await rows.update(attempt_number=attempt.number, tries=1)
 
 
 async def queue_encode(
@@ -73,7 +74,7 @@ async def queue_encode(
         await attempts.withdraw(attempt)
         await _replace(
             video,
-            _rows(video, planned),
+            planned,
             encode_job_id=await defer_encode(video, queue, expected_s=expected_s),
             notes=video.notes,
             updated_at=NOW,
@@ -122,7 +123,7 @@ async def publish(
 async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
     """Drop planned renditions that a newer version of the portal would no longer make."""
     await Rendition.filter(
-        video_id=attempt.video.id, state=RenditionState.PLANNED, name__in=list(names)
+        video_id=attempt.video_id, state=RenditionState.PLANNED, name__in=list(names)
     ).delete()
 
 
@@ -132,7 +133,7 @@ async def add(attempt: OpenAttempt, made: PassOutput, *, folders: Mapping[str, i
     `folders` as in `publish`.
     """
     async with transaction():
-        video = await lock_video(attempt.video.id)
+        video = await lock_video(attempt.video_id)
         await attempts.hold(attempt)
         await _record(attempt, made, folders)
         notes = set(made.notes)
@@ -141,13 +142,15 @@ async def add(attempt: OpenAttempt, made: PassOutput, *, folders: Mapping[str, i
         known = video.notes if video else []
         news = sorted(note.value for note in notes if note.value not in known)
         if news:
-            await Video.filter(id=attempt.video.id).update(notes=[*known, *news])
+            await Video.filter(id=attempt.video_id).update(notes=[*known, *news])
 
 
 async def complete(video: Video) -> list[tuple[str, FinishedRendition]]:
     """All complete renditions, each with its folder relative to the video's master playlist."""
     rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
-    return [(_folder(row, video), _measured(row)) for row in rows]
+    own = video.published_attempt
+    folders = ("" if row.attempt_number == own else f"../{row.attempt_number}/" for row in rows)
+    return list(zip(folders, map(_measured, rows), strict=True))
 
 
 async def lowest_complete(video: Video) -> Rendition:
@@ -160,16 +163,13 @@ async def lowest_complete(video: Video) -> Rendition:
     return lowest
 
 
-def _rows(video: Video, planned: Plan) -> list[Rendition]:
-    return [
-        Rendition(video_id=video.id, position=position, **members)
-        for position, members in enumerate(_planned(planned))
-    ]
-
-
-async def _replace(video: Video, rows: Sequence[Rendition], **values: object) -> None:
-    """Keep the plan, what it follows from, and these values of the video."""
+async def _replace(video: Video, planned: Plan, **values: object) -> None:
+    """Record a plan, the probe's answer that it follows from, and these values of the video."""
     await Rendition.filter(video_id=video.id).delete()
+    rows = [
+        Rendition(video_id=video.id, position=position, **columns)
+        for position, columns in enumerate(_planned(planned))
+    ]
     await Rendition.bulk_create(rows)
     await Video.filter(id=video.id).update(probe_answer=video.probe_answer, **values)
 
@@ -186,7 +186,7 @@ def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
 async def _record(attempt: OpenAttempt, made: PassOutput, folders: Mapping[str, int]) -> None:
     await MadeSegment.filter(video_id=attempt.video_id).delete()
     for rendition in made.renditions:
-        row = Rendition.filter(video_id=attempt.video.id, name=rendition.name)
+        row = Rendition.filter(video_id=attempt.video_id, name=rendition.name)
         changed = await row.update(
             state=RenditionState.COMPLETE,
             attempt_number=folders.get(rendition.name, attempt.number),
@@ -203,7 +203,7 @@ async def _leave_to_make(attempt: OpenAttempt) -> None:
 
     Only a first pass makes sound and subtitles, so what it left out cannot be had.
     """
-    left = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
+    left = Rendition.filter(video_id=attempt.video_id, state=RenditionState.PLANNED)
     await left.exclude(kind=Kind.VIDEO).delete()
     await left.filter(attempt_number=attempt.number).update(**PLANNED_ANEW, copied=False)
 
@@ -224,10 +224,6 @@ def _measured(row: Rendition) -> FinishedRendition:
     names = {field.name for field in fields(FinishedRendition)} - {"fps"}
     columns = {name: getattr(row, name) for name in names}
     return FinishedRendition(fps=Fraction(row.frame_rate) if row.frame_rate else None, **columns)
-
-
-def _folder(row: Rendition, video: Video) -> str:
-    return "" if row.attempt_number == video.published_attempt else f"../{row.attempt_number}/"
 
 
 async def begin_next(video_id: UUID, *, worker: str) -> OpenAttempt | None:
@@ -276,16 +272,13 @@ async def _next_to_make(video: Video, missing: Sequence[Rendition]) -> Sequence[
         return missing[:1]
     encoded = Rendition.filter(video_id=video.id, kind=Kind.VIDEO, copied=False)
     has_encoded = await encoded.filter(state=RenditionState.COMPLETE).exists()
-    pixels_per_s = sum(_pixels_per_s(row) for row in missing)
-    if has_encoded or is_made_together(pixels_per_s, video.duration_s or 0.0):
+    sizes = {row.name: (row.width or 0, row.height or 0) for row in missing}
+    pixels_per_s = sum(math.prod(sizes[it.name]) * Fraction(it.frame_rate or 0) for it in missing)
+    if has_encoded or is_made_together(float(pixels_per_s), video.duration_s or 0.0):
         return missing
     # Only a copy plays so far.
-    early = early_rendition({row.name: (row.width or 0, row.height or 0) for row in missing})
+    early = early_rendition(sizes)
     return [row for row in missing if row.name == early]
-
-
-def _pixels_per_s(row: Rendition) -> float:
-    return (row.width or 0) * (row.height or 0) * float(Fraction(row.frame_rate or 0))
 
 
 async def finish_pass(attempt: OpenAttempt, *, queue: Queue) -> bool:
@@ -295,7 +288,7 @@ async def finish_pass(attempt: OpenAttempt, *, queue: Queue) -> bool:
     `LeaseLost`.
     """
     async with transaction():
-        await lock_video(attempt.video.id)
+        await lock_video(attempt.video_id)
         # One without wanted renditions only writes the master playlist anew.
         media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
         await attempts.publish(attempt, media_s=media_s)
@@ -308,9 +301,9 @@ async def finish_storyboard(attempt: OpenAttempt, *, queue: Queue) -> bool:
     The attempt goes without a trace: it made no rendition.
     """
     async with transaction():
-        await lock_video(attempt.video.id)
+        await lock_video(attempt.video_id)
         await attempts.withdraw(attempt)
-        await Video.filter(id=attempt.video.id).update(has_storyboard=True, storyboard_tries=None)
+        await Video.filter(id=attempt.video_id).update(has_storyboard=True, storyboard_tries=None)
         return await _queue_next(attempt.video, queue)
 
 
@@ -324,13 +317,13 @@ async def _queue_next(video: Video, queue: Queue) -> bool:
 async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
     """Fail all that is missing of a ready video, which stays ready. Raises `LeaseLost`."""
     async with transaction():
-        await lock_video(attempt.video.id)
+        await lock_video(attempt.video_id)
         await attempts.fail(attempt, failure)
-        planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
+        planned = Rendition.filter(video_id=attempt.video_id, state=RenditionState.PLANNED)
         await planned.update(
             state=RenditionState.FAILED, error_code=failure.code, error_detail=failure.detail
         )
-        await Video.filter(id=attempt.video.id).update(complete_job_id=None, storyboard_tries=None)
+        await Video.filter(id=attempt.video_id).update(complete_job_id=None, storyboard_tries=None)
 
 
 async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> bool:

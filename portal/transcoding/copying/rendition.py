@@ -18,7 +18,6 @@ from portal.transcoding.packaging import hls
 
 _TEMPORARY = ".part"
 
-OnSegment = Callable[[float], None]
 # As FFmpeg's HLS muxer sets them; the index is written once the first packet is known.
 _INIT_OPTIONS = {
     "movflags": "+frag_custom+dash+delay_moov",
@@ -51,7 +50,7 @@ class NotWritten(OSError):
 class Rendition:
     """Writes into a folder of its own. `on_segment` is told each time where a segment ends."""
 
-    def __init__(self, folder: Path, on_segment: OnSegment) -> None:
+    def __init__(self, folder: Path, on_segment: Callable[[float], None]) -> None:
         self._folder = folder
         self._on_segment = on_segment
         self._segments: list[hls.Segment] = []

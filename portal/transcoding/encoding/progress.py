@@ -44,9 +44,9 @@ class PassProgress:
     made: float = 0.0
     started_at: float = field(default_factory=time.monotonic)
 
-    async def stage(self, stage: Stage, percent: float | None = None) -> None:
+    async def stage(self, stage: Stage, percent: float = 0.0) -> None:
         """Announce a stage, and at its end the percentage that is certain."""
-        self.percent = max(self.percent, percent or 0.0)
+        self.percent = max(self.percent, percent)
         await self.on_progress(stage, self.percent, None)
 
     def next_run(self, *, ends_at: float, from_s: float = 0.0) -> None:
