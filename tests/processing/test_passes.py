@@ -6,7 +6,6 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from api_client import Client
 from passes import (
@@ -20,7 +19,8 @@ from passes import (
     ready_video,
     states,
 )
-from running_portal import make_video, until
+from running_portal import make_video
+from serving import children_naming, eventually
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import renditions
@@ -76,30 +76,12 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert video.transcode_job_id == playable.transcode_job_id
 
 
-async def kill_ffmpeg(pass_: asyncio.Task[Any]) -> None:
-    """End the ffmpeg of a pass that runs in this process, as a crash would."""
-
-    async def is_killed() -> bool:
-        assert not pass_.done(), "the pass ended before its ffmpeg could be killed"
-        encoders = [child for child in psutil.Process().children() if _is_encoder(child)]
-        for child in encoders:
-            child.kill()
-        return bool(encoders)
-
-    await until(is_killed, timeout_s=20, interval_s=0.02)
-
-
-def _is_encoder(process: psutil.Process) -> bool:
-    try:
-        return "ffmpeg" in process.name() and "-filter_complex" in process.cmdline()
-    except psutil.NoSuchProcess:
-        return False
-
-
 async def killed(pass_: Coroutine[Any, Any, object]) -> None:
     """Carry a pass out whose ffmpeg is killed."""
     task = asyncio.create_task(pass_)
-    await kill_ffmpeg(task)
+    await eventually(lambda: task.done() or children_naming("-filter_complex"))
+    assert not task.done(), "the pass ended before its ffmpeg could be killed"
+    children_naming("-filter_complex")[0].kill()
     with pytest.raises(TranscodeFailed):
         await task
 

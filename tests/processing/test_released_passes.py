@@ -16,18 +16,15 @@ from portal.transcoding.encoding.segment_upload import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.web.composition import WebContext
 
-
-def unavailable(cause: Exception) -> StorageUnavailable:
-    error = StorageUnavailable()
-    error.__cause__ = cause
-    return error
+# What runs out of time says nothing itself.
+SILENT = StorageUnavailable()
+SILENT.__cause__ = TimeoutError()
 
 
 @pytest.mark.parametrize(
     ("trouble", "why", "code"),
     [
-        # What runs out of time says nothing itself.
-        (unavailable(TimeoutError()), "TimeoutError", "storage_unavailable"),
+        (SILENT, "TimeoutError", "storage_unavailable"),
         (psycopg.OperationalError("gone"), "gone", "database_unavailable"),
         (DiskFull(Path("/work")), "no space left on the disk of /work", "disk_full"),
         (asyncio.CancelledError(), "told to end", None),

@@ -49,11 +49,8 @@ def _box(x: str, y: str, width: str, height: str, colour: Sequence[float]) -> st
 
 def _during(instants_s: Sequence[float], length_s: float) -> str:
     # A frame belongs to a flash when it begins in it; the half millisecond is for rounding.
-    return (
-        "0"
-        if not instants_s
-        else "+".join(f"gte(t,{at - 0.0005})*lt(t,{at + length_s - 0.0005})" for at in instants_s)
-    )
+    lit = (f"gte(t,{at - 0.0005})*lt(t,{at + length_s - 0.0005})" for at in instants_s)
+    return "+".join(lit) or "0"
 
 
 def as_yuv(pix_fmt: str = "yuv420p", *, matrix: str = "bt709", full_range: bool = False) -> str:

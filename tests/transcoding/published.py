@@ -1,6 +1,5 @@
 """What the tests do with the engine: make the renditions of a source, and read what came out."""
 
-import resource
 import shutil
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from decoded_media import Heard, Shown, listen, look, open_media
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.encoding.segment_upload import Sink
 from portal.transcoding.encoding.transcode import PassOutput, make_renditions
-from portal.transcoding.errors import Note, RejectCode, SourceRejected
+from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import (
     MASTER_NAME,
@@ -73,14 +72,6 @@ class Result:
     @property
     def audio(self) -> list[FinishedRendition]:
         return self.of(Kind.AUDIO)
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        return self.output.notes
-
-    @property
-    def duration_s(self) -> float:
-        return self.output.duration_s
 
 
 @dataclass(frozen=True)
@@ -156,12 +147,6 @@ async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
     master = master_playlist([("", rendition) for rendition in result.output.renditions])
     await sink.put(MASTER_NAME, master.encode(), MASTER_TYPE)
     return result
-
-
-def cpu_of_children_s() -> float:
-    """What all processes that this one began and saw end have computed."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 async def rejection(source: Path | str, limits: SourceLimits | None = None) -> RejectCode:

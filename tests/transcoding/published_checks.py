@@ -18,7 +18,7 @@ from published import Published, joined, playlist
 
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.errors import Note
-from portal.transcoding.packaging.hls import parse_media_playlist
+from portal.transcoding.packaging.hls import bandwidths_bps, parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, Kind
 
 BT709, STUDIO_RANGE = 1, 1
@@ -58,7 +58,7 @@ def check_published(
     `corners` are the colours expected in reading order; `in_sync` is for sources that flash and
     beep, at least twice.
     """
-    assert Note.PARTLY_DAMAGED not in published.result.notes
+    assert Note.PARTLY_DAMAGED not in published.result.output.notes
     check_hls(published.folder, published.result.output)
     _check_sound(published)
     for rendition in published.result.renditions:
@@ -110,11 +110,10 @@ def _measure(folder: Path, name: str, file: str = "playlist.m3u8") -> tuple[floa
     assert "#EXT-X-MEDIA-SEQUENCE:0\n" in text
     target_s = int(text.splitlines()[2].partition(":")[2])
     segments = parse_media_playlist(text).segments
-    durations_s = [segment.duration_s for segment in segments]
     contents = [(folder / name / segment.uri).read_bytes() for segment in segments]
     init = b"" if contents[0].startswith(b"WEBVTT") else (folder / name / "init.mp4").read_bytes()
     assert ('#EXT-X-MAP:URI="init.mp4"\n' in text) == bool(init)
-    assert all(0 < length_s < target_s + 0.5 for length_s in durations_s)
+    assert all(0 < segment.duration_s < target_s + 0.5 for segment in segments)
     assert all(contents)
     if file == "iframes.m3u8":
         assert "#EXT-X-I-FRAMES-ONLY\n" in text
@@ -124,20 +123,7 @@ def _measure(folder: Path, name: str, file: str = "playlist.m3u8") -> tuple[floa
         contents = [content[:length] for content, length in pieces]
         assert all(_is_one_key_frame(init + content) for content in contents)
     sizes = [len(content) for content in contents]
-    average_bps = sum(sizes) * 8 / sum(durations_s)
-    peak_bps = max(average_bps, _peak_bps(durations_s, sizes, target_s))
-    return peak_bps, average_bps, target_s
-
-
-def _peak_bps(durations_s: Sequence[float], sizes: Sequence[int], target_s: int) -> float:
-    """The peak segment bit rate (RFC 8216, section 4.1), over runs of 0.5 to 1.5 targets."""
-    peak = 0.0
-    for first in range(len(sizes)):
-        for end in range(first + 1, len(sizes) + 1):
-            length_s = sum(durations_s[first:end])
-            if 0.5 * target_s <= length_s <= 1.5 * target_s:
-                peak = max(peak, sum(sizes[first:end]) * 8 / length_s)
-    return peak
+    return *bandwidths_bps(segments, sizes_bytes=sizes, target_duration_s=target_s), target_s
 
 
 def _is_one_key_frame(content: bytes) -> bool:

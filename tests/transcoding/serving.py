@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,10 +54,14 @@ def cut(request: web.Request) -> None:
         request.transport.abort()
 
 
-def processes_naming(text: str) -> list[int]:
-    """The ids of all processes with this text among their arguments."""
-    processes = psutil.process_iter(["cmdline"])
-    return [each.pid for each in processes if text in " ".join(each.info["cmdline"] or ())]
+def children_naming(text: str) -> list[psutil.Process]:
+    """The children of this process with this text among their arguments."""
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if text in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 async def eventually(condition: Callable[[], object]) -> None:

@@ -105,7 +105,7 @@ async def test_frames_and_sound_are_those_of_an_unbroken_pass(
     within_s = 0.0 if unbroken.source.video.constant_rate else TICK_S
     for each in unbroken.renditions:
         check_alike(whole.folder, parts.folder, each.name, within_s=within_s)
-    assert result.duration_s == pytest.approx(unbroken.duration_s, abs=TICK_S)
+    assert result.output.duration_s == pytest.approx(unbroken.output.duration_s, abs=TICK_S)
     one, other = (packets(joined(it.folder, "audio"), "audio") for it in (whole, parts))
     assert [packet.data for packet in one] == [packet.data for packet in other]
 

@@ -35,7 +35,7 @@ async def test_a_source_with_a_small_hole_is_published_with_a_note(
 
     result = await transcode(str(source), sink=sink, work_dir=work_dir)
 
-    assert Note.PARTLY_DAMAGED in result.notes
+    assert Note.PARTLY_DAMAGED in result.output.notes
     check_hls(sink.folder, result.output)
     for rendition in result.renditions:
         pictures = shown(sink.folder, rendition.name)  # strict: no fault is passed on to viewers

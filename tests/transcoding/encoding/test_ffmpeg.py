@@ -2,25 +2,23 @@
 
 import asyncio
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from uuid import uuid4
 
+import psutil
 import pytest
-from serving import Hanging, cancel, eventually, processes_naming
+from serving import Hanging, cancel, children_naming, eventually
 
 from portal.processes import child
 from portal.processes.child import Limits
 from portal.transcoding.encoding.ffmpeg import FfmpegLog, RunReport, run
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
-# No other process is given this. In real time, so that it is still running when the test looks.
-MARK = uuid4().hex
+# In real time, so that it is still running when the test looks.
 ENDLESS = (
     *("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1", "-re"),
-    *("-f", "lavfi", "-i", "testsrc2=s=64x64", "-metadata", f"title={MARK}", "-f", "null", "-"),
+    *("-f", "lavfi", "-i", "testsrc2=s=64x64", "-f", "null", "-"),
 )
 ENCODING = (
     *("-nostdin", "-y", "-f", "lavfi", "-i", "testsrc2=s=1920x1080:d=120"),
@@ -28,25 +26,10 @@ ENCODING = (
 )
 
 
-@pytest.fixture
-def endless() -> Callable[[], list[int]]:
-    """The ids of the processes that run it."""
-    return lambda: processes_naming(MARK)
-
-
-async def started(endless: Callable[[], list[int]]) -> int:
-    """The id of the process, once it is ffmpeg: while it becomes so, it has no arguments."""
-    await eventually(lambda: any("ffmpeg" in proc(pid, "comm") for pid in endless()))
-    return endless()[0]
-
-
-def proc(pid: int, name: str) -> str:
-    return Path(f"/proc/{pid}/{name}").read_text()
-
-
-def state(pid: int) -> str:
-    """The state letter of a process: T is stopped."""
-    return proc(pid, "stat").rpartition(")")[2].split()[0]
+async def started() -> psutil.Process:
+    """The process that runs it, once it is ffmpeg: while it becomes so, it has no arguments."""
+    await eventually(lambda: any("ffmpeg" in it.name() for it in children_naming("testsrc2")))
+    return children_naming("testsrc2")[0]
 
 
 async def test_a_failure_carries_the_end_of_stderr(tmp_path: Path) -> None:
@@ -87,17 +70,15 @@ async def test_a_run_over_its_limits_ends_with_a_code_of_its_own(
         await run((*ENCODING, str(tmp_path / "out.mp4")), timeout_s=600, limits=limits)
 
 
-async def test_a_run_is_limited_without_being_told(endless: Callable[[], list[int]]) -> None:
+async def test_a_run_is_limited_without_being_told() -> None:
     task = asyncio.create_task(run(ENDLESS, timeout_s=60))
-    pid = await started(endless)
-    limits, niceness = proc(pid, "limits"), os.getpriority(os.PRIO_PROCESS, pid)
-    await cancel(task)
-    assert niceness == 19
-    rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()}
+    ffmpeg = await started()
     cores = os.cpu_count() or 1
-    assert int(rows["Max address space"]) == (6 + cores) * 1024**3
-    assert int(rows["Max cpu time"]) == 60 * cores
-    assert int(rows["Max file size"]) == 4 * 1024**3
+    assert ffmpeg.nice() == 19
+    assert ffmpeg.rlimit(psutil.RLIMIT_AS)[0] == (6 + cores) * 1024**3
+    assert ffmpeg.rlimit(psutil.RLIMIT_CPU)[0] == 60 * cores
+    assert ffmpeg.rlimit(psutil.RLIMIT_FSIZE)[0] == 4 * 1024**3
+    await cancel(task)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +94,7 @@ async def test_a_run_over_its_time_or_without_progress_is_ended(
     arguments = ("-progress", "pipe:1", "-i", hanging.address, "-f", "null", "-")
     with pytest.raises(TranscodeFailed, match=code):
         await run(arguments, **limits)
-    assert not processes_naming(hanging.address)
+    assert not children_naming(hanging.address)
 
 
 @dataclass
@@ -129,22 +110,22 @@ class Clock:
 
 
 async def test_backpressure_stops_the_process_and_the_clock(
-    endless: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(child, "time", clock)
     paused = asyncio.Event()
     task = asyncio.create_task(run(ENDLESS, timeout_s=1_000, stall_s=1_000, paused=paused))
-    pid = await started(endless)
+    ffmpeg = await started()
     paused.set()
-    await eventually(lambda: state(pid) == "T")
+    await eventually(lambda: ffmpeg.status() == psutil.STATUS_STOPPED)
     # Longer than both limits: had the clock gone on, the run would end by itself.
     clock.ahead_s, looks = 3_600, clock.looks
     await eventually(lambda: task.done() or clock.looks > looks + 3)
     assert not task.done()
     paused.clear()
-    await eventually(lambda: state(pid) != "T")
+    await eventually(lambda: ffmpeg.status() != psutil.STATUS_STOPPED)
     paused.set()
-    await eventually(lambda: state(pid) == "T")
+    await eventually(lambda: ffmpeg.status() == psutil.STATUS_STOPPED)
     await cancel(task)  # a stopped process must end too
-    assert not endless()
+    assert not children_naming("testsrc2")

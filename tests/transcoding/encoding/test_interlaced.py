@@ -59,5 +59,5 @@ async def test_no_comb_is_left_of_interlaced_pictures(
         assert max(combing_px(frame) for frame in smooth[2:-2:9]) < 0.35
         middles = [left_edges(frame)[40] for frame in smooth[2:-2]]
         assert all(a <= b for a, b in pairwise(middles)), "moves back and forth"
-    assert Note.DEINTERLACED in published.result.notes
+    assert Note.DEINTERLACED in published.result.output.notes
     check_published(published)

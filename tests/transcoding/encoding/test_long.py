@@ -58,6 +58,6 @@ async def test_the_peaks_of_two_hours_are_those_of_ten_minutes(
             result = await make_pass(source, sink=Discarding(), work_dir=work_dir)
         finally:
             watching.cancel()
-        assert result.duration_s == pytest.approx(minutes * 60, abs=1)
+        assert result.output.duration_s == pytest.approx(minutes * 60, abs=1)
     assert peaks[120]["memory"] <= 1.3 * peaks[10]["memory"] + 32 * MIB
     assert peaks[120]["disk"] <= 1.3 * peaks[10]["disk"] + 8 * MIB

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from media_recipes import MakeMedia
 from published import FolderSink, everything, transcode
-from serving import Serve, begin_range, cut, eventually, processes_naming
+from serving import Serve, begin_range, children_naming, cut, eventually
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -38,7 +38,7 @@ class FailingSink:
 async def test_a_failing_sink_stops_ffmpeg_and_says_why(long_video: Path, work_dir: Path) -> None:
     with pytest.raises(ConnectionError, match="storage went away"):
         await transcode(str(long_video), sink=FailingSink(), work_dir=work_dir)
-    assert not processes_naming(str(long_video))
+    assert not children_naming(str(long_video))
     assert not list(work_dir.iterdir())
 
 
@@ -105,8 +105,8 @@ async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
 
     def is_held_up() -> bool:
         with suppress(psutil.NoSuchProcess):
-            found = processes_naming(str(long_video))
-            return any(psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in found)
+            found = children_naming(str(long_video))
+            return any(child.status() == psutil.STATUS_STOPPED for child in found)
         return False
 
     work_dir = tmp_path / "work"
@@ -118,6 +118,6 @@ async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     assert percents[-1] < 97
     sink.opened.set()
     result = await task
-    assert result.duration_s == pytest.approx(40, abs=0.2)
+    assert result.output.duration_s == pytest.approx(40, abs=0.2)
     # Ten segments, an init segment and two playlists.
     assert len([name for name in sink.names if name.startswith("240p/")]) == 10 + 3

@@ -58,7 +58,7 @@ async def test_five_channels_become_two_and_none_gets_lost(
         assert right == pytest.approx(left, rel=0.05)
     else:
         assert right < 0.01, "a side speaker on the other side"
-    assert Note.SURROUND_DOWNMIXED in published.result.notes
+    assert Note.SURROUND_DOWNMIXED in published.result.output.notes
 
 
 async def test_a_hole_in_the_sound_does_not_move_what_follows(

@@ -7,6 +7,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
+from media_recipes import COPYABLE, MakeMedia, make_card
 from published import FolderSink, transcode
 from serving import Serve
 
@@ -29,19 +30,23 @@ async def watch_children(seen: dict[str, str]) -> None:
 
 
 async def test_neither_arguments_nor_environment_of_a_child_tell_the_address(
-    plain: Path, serve: Serve, sink: FolderSink, work_dir: Path
+    make_media: MakeMedia, serve: Serve, sink: FolderSink, work_dir: Path
 ) -> None:
+    source = make_card(make_media, "copyable.mp4", *COPYABLE)
     seen: dict[str, str] = {}
     watching = asyncio.create_task(watch_children(seen))
     try:
         # Its index lies at the end: reading it takes seeks.
-        result = await transcode(await serve(plain) + SIGNED, sink=sink, work_dir=work_dir)
+        result = await transcode(await serve(source) + SIGNED, sink=sink, work_dir=work_dir)
     finally:
         watching.cancel()
     assert not {key: text for key, text in seen.items() if any(it in text for it in SECRETS)}
     ffmpeg = "".join(text for key, text in seen.items() if "ffmpeg" in key)
     assert "source.invalid" in ffmpeg, "the encoder was never looked at"
-    assert result.duration_s == pytest.approx(10, abs=0.05)
+    programs = "".join(seen.values())
+    for package in ("probing", "copying"):
+        assert f"portal.transcoding.{package}" in programs, "never looked at"
+    assert result.output.duration_s == pytest.approx(7, abs=0.05)
     assert not list(work_dir.iterdir())
 
 

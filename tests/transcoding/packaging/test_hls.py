@@ -44,13 +44,20 @@ def test_what_is_no_media_playlist_is_refused(text: str) -> None:
         parse_media_playlist(text)
 
 
-def test_a_short_last_segment_does_not_set_the_peak() -> None:
-    segments = [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate((4.0, 4.0, 0.04))]
-    peak_bps, average_bps = bandwidths_bps(
-        segments, sizes_bytes=(1_000_000, 500_000, 100_000), target_duration_s=4
-    )
-    assert peak_bps == 2_000_000
-    assert average_bps == round(1_600_000 * 8 / 8.04)
+@pytest.mark.parametrize(
+    ("durations_s", "peak_bps"),
+    [
+        pytest.param((4.0, 4.0, 0.04), 2_000_000, id="no last segment of a few frames"),
+        pytest.param((1.0, 1.0, 1.0), 6_000_000, id="of segments together"),
+    ],
+)
+def test_the_peak_is_that_of_half_a_target_or_more(
+    durations_s: tuple[float, ...], peak_bps: int
+) -> None:
+    segments = [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate(durations_s)]
+    sizes_bytes = (1_000_000, 500_000, 100_000)
+    found = bandwidths_bps(segments, sizes_bytes=sizes_bytes, target_duration_s=4)
+    assert found == (peak_bps, round(1_600_000 * 8 / sum(durations_s)))
 
 
 def test_signing_reaches_every_uri_and_nothing_else() -> None:

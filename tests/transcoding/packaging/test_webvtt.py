@@ -82,7 +82,7 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
     result = await transcode(str(source), sink=sink, work_dir=work_dir)
 
     assert [each.name for each in result.of(Kind.SUBTITLES)] == ["subtitles-2"]
-    assert Note.SUBTITLES_LEFT_OUT in result.notes
+    assert Note.SUBTITLES_LEFT_OUT in result.output.notes
     check_published(Published(source, result, sink))
 
 

@@ -51,7 +51,7 @@ async def checked_storyboard(published: Published, sink: FolderSink) -> list[Pla
     assert found[0][0] == 0
     assert all(one[1] == other[0] for one, other in pairwise(found))
     assert all(one[1] > one[0] for one in found)
-    assert found[-1][1] == pytest.approx(published.result.duration_s, abs=0.002)
+    assert found[-1][1] == pytest.approx(published.result.output.duration_s, abs=0.002)
     named = {sprite for _, _, sprite, _ in found}
     assert named == {path.name for path in sink.folder.glob("storyboard-*.jpg")}
     assert len(named) == math.ceil(len(found) / 25)

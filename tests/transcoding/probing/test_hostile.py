@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import resource
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ from mp4_writer import (
     table,
     track,
 )
-from published import Write, cpu_of_children_s, probe, rejection
+from published import Write, probe, rejection
 from serving import serving
 
 from portal.transcoding.encoding.ffmpeg import run
@@ -101,6 +102,12 @@ async def neighbourhood(tmp_path: Path) -> AsyncIterator[Neighbourhood]:
     around = Neighbourhood(tmp_path)
     async with serving(web.route("*", "/{path:.*}", around.answer)) as around.address:
         yield around
+
+
+def cpu_of_children_s() -> float:
+    """What all processes that this one began and saw end have computed."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 async def refused(source: Path | str, *, within_s: float = SOON_S) -> RejectCode:

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from media_recipes import MakeMedia, with_late
 from mp4_writer import FRAME_MS, box, movie, picture_entry, sample_sizes, track
-from published import Write, cpu_of_children_s, probe, rejection
+from published import Write, probe, rejection
 from serving import Serve
 
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
@@ -157,10 +157,8 @@ NOT_VIDEOS = {
 
 
 @pytest.mark.parametrize("content", NOT_VIDEOS.values(), ids=NOT_VIDEOS)
-async def test_what_is_no_video_is_refused_quickly(write: Write, content: bytes) -> None:
-    began_s = cpu_of_children_s()
+async def test_what_is_no_video_is_refused(write: Write, content: bytes) -> None:
     assert await rejection(write(content)) == RejectCode.NOT_A_VIDEO
-    assert cpu_of_children_s() - began_s < 5
 
 
 async def test_a_source_cut_off_is_refused_unless_it_lacks_a_little(
