@@ -9,7 +9,7 @@ import Hls from "hls.js";
 import { Backoff } from "../backoff.js";
 import { saveSettings, settings } from "./saved-state.js";
 import { asAudioTrack, asRendition, indexOfNearest } from "./track-lists.js";
-import { lookFor, REFUSALS } from "./troubles.js";
+import { isGone, REFUSALS } from "./troubles.js";
 
 // Before play is pressed: enough to start immediately.
 const BUFFER_AT_REST_S = 6;
@@ -30,8 +30,6 @@ const UNSUPPORTED = [
   ErrorDetails.BUFFER_INCOMPATIBLE_CODECS_ERROR,
 ];
 const CAPTIONS = "track[kind=subtitles], track[kind=captions]";
-
-export const isSupported = () => Hls.isSupported();
 
 export class HlsStream extends EventTarget {
   /** @type {Hls | null} */
@@ -79,6 +77,7 @@ export class HlsStream extends EventTarget {
   /** @param {number | null} at_s where to start */
   open(at_s) {
     this.close();
+    if (!Hls.isSupported()) return this.#fail("unsupported");
     this.#begin({ startPosition: at_s ?? -1 });
   }
 
@@ -233,9 +232,9 @@ export class HlsStream extends EventTarget {
   async #reconnect(hls, status) {
     const isRefused = REFUSALS.includes(status);
     if (isRefused) {
-      const found = await lookFor(this.source, this.signal);
+      const isLost = await isGone(this.source, this.signal);
       if (hls !== this.#hls) return;
-      if (found === "gone") return this.#fail("gone");
+      if (isLost) return this.#fail("gone");
     }
     const hasBegun = hls.levels.length > 0;
     // Signed addresses expire; a playlist fetched again has fresh ones.

@@ -1,7 +1,7 @@
 /**
- * Brings <video data-player data-src> to life: controls by media-chrome, the stream by hls.js, or
- * by the browser itself where Media Source Extensions are missing. Both are files of their own,
- * fetched when there is a player on the page; until then the poster stands in its place.
+ * Brings <video data-player data-src> to life: controls by media-chrome, the stream by hls.js. Both
+ * are files of their own, fetched when there is a player on the page; until then the poster stands
+ * in its place.
  */
 
 import { element, setText } from "../dom.js";
@@ -12,9 +12,6 @@ import { keepPosition, rememberCaptions, restoreSettings, startPosition_s } from
 import { giveTrackLists } from "./track-lists.js";
 import { WORDS } from "./troubles.js";
 
-/**
- * @typedef {import("./hls-stream.js").HlsStream | import("./native-stream.js").NativeStream} Stream
- */
 /** @typedef {import("./troubles.js").Trouble} Trouble */
 
 /** @type {import("../lifecycle.js").Start} */
@@ -30,7 +27,7 @@ const PATIENCE_MS = 2_000;
 const END_S = 0.05;
 
 class Player {
-  /** @type {Stream | null} */
+  /** @type {import("./hls-stream.js").HlsStream | null} */
   #stream = null;
   /** Whether what was asked for last did not come. */
   #isCutOff = false;
@@ -94,15 +91,8 @@ class Player {
 
   async #makeStream() {
     const { video, signal } = this;
-    const [hls, native] = await Promise.all([
-      import("./hls-stream.js"),
-      import("./native-stream.js"),
-      import("./controls.js"),
-    ]);
-    const source = video.dataset.src ?? "";
-    const stream = hls.isSupported()
-      ? new hls.HlsStream(video, source, this.lists, signal)
-      : new native.NativeStream(video, source);
+    const [{ HlsStream }] = await Promise.all([import("./hls-stream.js"), import("./controls.js")]);
+    const stream = new HlsStream(video, video.dataset.src ?? "", this.lists, signal);
     stream.addEventListener("recovered", () => this.#recovered(), { signal });
     stream.addEventListener("reconnecting", () => this.#reconnecting(), { signal });
     const show = (/** @type {any} */ event) => this.#show(event.detail);

@@ -44,17 +44,14 @@ export class TrackList extends EventTarget {
 }
 
 /**
- * Gives a video its lists, which has to happen before media-chrome is loaded. A browser without
- * Media Source Extensions keeps its own list of audio tracks.
+ * Gives a video its lists, which has to happen before media-chrome is loaded.
  * @param {HTMLVideoElement} video @returns {TrackLists}
  */
 export function giveTrackLists(video) {
   const renditions = new TrackList();
   const audioTracks = new TrackList();
   Object.defineProperty(video, "videoRenditions", { value: renditions });
-  if ("MediaSource" in window || "ManagedMediaSource" in window) {
-    Object.defineProperty(video, "audioTracks", { value: audioTracks });
-  }
+  Object.defineProperty(video, "audioTracks", { value: audioTracks });
   return { renditions, audioTracks };
 }
 

@@ -32,18 +32,10 @@ export const WORDS = {
 
 /**
  * Whether there is no such stream, as opposed to one that can't be reached.
- * @param {string} source @param {AbortSignal} signal
- * @returns {Promise<"gone" | "there" | "unreachable">}
+ * @param {string} source @param {AbortSignal} stop
  */
-export async function lookFor(source, signal) {
-  try {
-    const response = await fetch(source, {
-      cache: "no-store",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-    });
-    if (response.ok) return "there";
-    return REFUSALS.includes(response.status) ? "gone" : "unreachable";
-  } catch {
-    return "unreachable";
-  }
+export async function isGone(source, stop) {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]);
+  const response = await fetch(source, { cache: "no-store", signal }).catch(() => null);
+  return response !== null && REFUSALS.includes(response.status);
 }
