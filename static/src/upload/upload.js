@@ -17,37 +17,7 @@ import * as is from "./selectors.js";
  * @typedef {import("../requests.js").FieldFault} FieldFault
  */
 
-/**
- * @typedef {object} Upload
- * @property {number} number of its line
- * @property {string} id what it is kept under in this browser
- * @property {Phase} phase
- * @property {File | null} file null where it has to be chosen again, or an earlier visit sent it
- * @property {string} fileName
- * @property {number} size_bytes
- * @property {string} contentType
- * @property {string} fingerprint tells the file from others of its name and size
- * @property {string} key in storage, empty until the portal has issued it
- * @property {number} sent_bytes what a reload goes on from, or what was sent of a file that is sent
- *   whole; goes down only where a file begins anew; the whole size only in `sent`
- * @property {number | null} arrived_bytes of an unfinished upload; null when unknown
- * @property {Rate} rate
- * @property {boolean} isSilent nothing was heard of its transfer for some seconds
- * @property {Error | null} failure in `failed` the reason; before, what is being tried again
- * @property {Inspection | null} inspection what was found in the file
- * @property {string} picture its first frame as an address; empty where there is none
- * @property {Details} details as typed
- * @property {string} prefilledTitle made from the file's name
- * @property {Details} cleanDetails what nobody would miss: prefilled, or kept with the upload
- * @property {FieldFault[]} faults shown beside the fields
- * @property {"" | "wanted" | "publishing" | "published"} publishing
- * @property {string} publishTrouble
- * @property {Details & { fileName: string, key: string } | null} request to publish that the portal
- *   may have done
- * @property {{ id: string, title: string } | null} video
- * @property {import("./processing.js").Processing | null} processing of the video; null while unknown
- * @property {number} saved_at when it was begun, in milliseconds since the epoch
- */
+/** @typedef {ReturnType<typeof newUpload>} Upload */
 
 /** @type {Details} */
 export const NO_DETAILS = { title: "", description: "", categoryIds: [], tags: "", visibility: "" };
@@ -78,34 +48,54 @@ function measured(rate, sent_bytes, now_ms) {
   return { speed_bps, sent_bytes, at_ms: now_ms };
 }
 
-/** @param {number} number @param {Details} [details] @returns {Upload} */
+/** @param {number} number of its line @param {Details} [details] */
 export function newUpload(number, details = NO_DETAILS) {
   return {
     number,
+    /** What it is kept under in this browser. */
     id: "",
-    phase: "waiting",
-    file: null,
+    phase: /** @type {Phase} */ ("waiting"),
+    /** Null where it has to be chosen again, or an earlier visit sent it. */
+    file: /** @type {File | null} */ (null),
     fileName: "",
     size_bytes: 0,
     contentType: "",
+    /** Tells the file from others of its name and size. */
     fingerprint: "",
+    /** In storage; empty until the portal has issued it. */
     key: "",
+    /**
+     * What a reload goes on from, or what was sent of a file that is sent whole. Goes down only
+     * where a file begins anew; the whole size only in `sent`.
+     */
     sent_bytes: 0,
-    arrived_bytes: null,
+    /** Of an unfinished upload; null when unknown. */
+    arrived_bytes: /** @type {number | null} */ (null),
     rate: NO_RATE,
+    /** Nothing was heard of its transfer for some seconds. */
     isSilent: false,
-    failure: null,
-    inspection: null,
+    /** In `failed` the reason; before, what is being tried again. */
+    failure: /** @type {Error | null} */ (null),
+    /** What was found in the file. */
+    inspection: /** @type {Inspection | null} */ (null),
+    /** The first frame as an address; empty where there is none. */
     picture: "",
+    /** As typed. */
     details,
+    /** Made from the file's name. */
     prefilledTitle: "",
+    /** What nobody would miss: prefilled, or kept with the upload. */
     cleanDetails: details,
-    faults: [],
-    publishing: "",
+    /** Shown beside the fields. */
+    faults: /** @type {FieldFault[]} */ ([]),
+    publishing: /** @type {"" | "wanted" | "publishing" | "published"} */ (""),
     publishTrouble: "",
-    request: null,
-    video: null,
-    processing: null,
+    /** To publish, which the portal may have done. */
+    request: /** @type {(Details & { fileName: string, key: string }) | null} */ (null),
+    video: /** @type {{ id: string, title: string } | null} */ (null),
+    /** Of the video; null while unknown. */
+    processing: /** @type {import("./processing.js").Processing | null} */ (null),
+    /** When it was begun, in milliseconds since the epoch. */
     saved_at: 0,
   };
 }
