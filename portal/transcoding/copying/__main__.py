@@ -16,8 +16,9 @@ import av
 from av.container import InputContainer
 
 from portal.transcoding.copying.audio import AudioCopy
-from portal.transcoding.copying.rendition import NotWritten, Rendition, Undeliverable
+from portal.transcoding.copying.rendition import NotWritten, Rendition
 from portal.transcoding.copying.video import VideoCopy
+from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.probing.source import UNREACHABLE, open_source, packets, told_lost
 
 
@@ -36,7 +37,7 @@ class _Copy:
     def run(self) -> dict[str, str]:
         """Copy all of it; answers what sound was dropped, and why.
 
-        Raises Undeliverable, NotWritten, or what reading fails with.
+        Raises CopyUndeliverable, NotWritten, or what reading fails with.
         """
         by_index = {track.index: track for track in self._audio.values()}
         expected = _packet_count(self._stream)
@@ -55,7 +56,8 @@ class _Copy:
         if not expected:
             self._finish_video()
         elif self._video.frame_count != expected:
-            raise Undeliverable("truncated", f"{self._video.frame_count} of {expected} frames came")
+            came = f"{self._video.frame_count} of {expected} frames came"
+            raise CopyUndeliverable("truncated", detail=came)
         for track in self._audio.values():
             track.finish()
         return {name: it.dropped for name, it in self._audio.items() if it.dropped}
@@ -96,7 +98,7 @@ def _remux(request: dict[str, Any]) -> dict[str, Any]:
     try:
         with open_source(request["source"], request["options"]) as container:
             return {"dropped": _Copy(container, request).run()}
-    except Undeliverable as exc:
+    except CopyUndeliverable as exc:
         return {"error": "undeliverable", "reason": exc.reason, "detail": exc.detail}
     except NotWritten as exc:
         return _fail("not_written", exc, errno=exc.errno)

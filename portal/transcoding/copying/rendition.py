@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import av
 
+from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging import hls
 
 _TEMPORARY = ".part"
@@ -32,15 +33,6 @@ _SYNC, _NOT_SYNC = 0x02000000, 0x01010000
 _TRACK = 1
 _SEGMENT_TYPE = struct.pack(">I4s4s4x8s", 24, b"styp", b"msdh", b"msdhmsix")
 _BOX_HEADER_BYTES = 8
-
-
-class Undeliverable(Exception):
-    """The stream can't be delivered as it is. `reason` is one short word for programs."""
-
-    def __init__(self, reason: str, detail: str = "") -> None:
-        self.reason = reason
-        self.detail = detail
-        super().__init__(f"{reason}: {detail}")
 
 
 class NotWritten(OSError):
@@ -66,7 +58,7 @@ class Rendition:
         try:
             head = _segment_head(number, samples, until)
         except struct.error as exc:
-            raise Undeliverable("times", f"segment {number}: {exc}") from exc
+            raise CopyUndeliverable("times", detail=f"segment {number}: {exc}") from exc
         uri = f"{number:05}.m4s"
         self._write(uri, [head, *(sample.data for sample in samples)])
         self._segments.append(hls.Segment(uri=uri, duration_s=end_s - self._end_s))
@@ -75,8 +67,8 @@ class Rendition:
 
     def finish(self) -> None:
         """Write the playlist, for its segments: the target duration is that of all renditions."""
-        longest_s = round(max(segment.duration_s for segment in self._segments))
-        text = hls.media_playlist(self._segments, target_duration_s=max(1, longest_s))
+        target_s = hls.target_duration_s(self._segments)
+        text = hls.media_playlist(self._segments, target_duration_s=target_s)
         self._write(hls.PLAYLIST_NAME, [text.encode()])
 
     def _write(self, name: str, content: Iterable[bytes]) -> None:

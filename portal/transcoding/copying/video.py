@@ -6,7 +6,8 @@ from typing import Any
 
 import av
 
-from portal.transcoding.copying.rendition import Rendition, Sample, Undeliverable, init_segment
+from portal.transcoding.copying.rendition import Rendition, Sample, init_segment
+from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.cmaf import time_scale
 from portal.transcoding.probing import source
 from portal.transcoding.probing.cuts import MAX_GOP_S, Cutter
@@ -18,7 +19,7 @@ _HOLE = bytes(64)
 
 
 class VideoCopy:
-    """Takes packets in the order of decoding, and raises Undeliverable at the first odd one.
+    """Takes packets in the order of decoding, and raises CopyUndeliverable at the first odd one.
 
     Times are in ticks of the source. `frame_count` is how many packets were taken.
     """
@@ -26,9 +27,9 @@ class VideoCopy:
     def __init__(self, stream: Any, rendition: Rendition) -> None:
         configuration = source.read_configuration(stream.codec_context.extradata)
         if stream.codec_context.name != "h264" or configuration is None:
-            raise Undeliverable("codec", "no H.264 with its parameter sets up front")
+            raise CopyUndeliverable("codec", detail="no H.264 with its parameter sets up front")
         if configuration.length_size != _NAL_LENGTH_BYTES or stream.time_base.numerator != 1:
-            raise Undeliverable("codec", "lengths or a time base of an odd kind")
+            raise CopyUndeliverable("codec", detail="lengths or a time base of an odd kind")
         self._stream = stream
         self._rendition = rendition
         self._parameter_sets = configuration.parameter_sets
@@ -139,5 +140,5 @@ class VideoCopy:
         del self._waiting[:place]
         self._keys = {at: number for at, number in self._keys.items() if at > cut}
 
-    def _odd(self, reason: str, detail: str) -> Undeliverable:
-        return Undeliverable(reason, f"frame {self.frame_count}: {detail}")
+    def _odd(self, reason: str, detail: str) -> CopyUndeliverable:
+        return CopyUndeliverable(reason, detail=f"frame {self.frame_count}: {detail}")

@@ -40,6 +40,7 @@ KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
 _LATER_START = "+frag_discont"
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
+_SAMPLE_RATE_HZ = 48_000
 _FRAME_GROWTH = 4
 _MIN_MAX_PIXELS = 1920 * 1080
 _OWN_TIME_BASE = Fraction(1, 90_000)
@@ -219,7 +220,7 @@ def _audio_output(rung: AudioRung) -> tuple[str, ...]:
         # Silence for what is missing, at the start and in gaps: audio stays in sync.
         *("-af", f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"),
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
-        *("-ac", str(rung.channels), "-ar", str(rung.sample_rate_hz)),
+        *("-ac", str(rung.channels), "-ar", str(_SAMPLE_RATE_HZ)),
         *_hls(rung.name, segment_s=SEGMENT_S),
     )
 

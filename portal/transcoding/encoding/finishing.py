@@ -18,7 +18,6 @@ from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
-from portal.transcoding.probing.cuts import SEGMENT_S
 
 _AAC_LC = "mp4a.40.2"  # the only audio the encoder makes (RFC 6381)
 _WEBVTT = "wvtt"
@@ -50,11 +49,6 @@ def _read_playlist(name: str, upload: SegmentUpload) -> hls.MediaPlaylist:
         for segment, each, end in zip(written_segments, facts, ends_ticks, strict=True)
     )
     return replace(playlist, segments=segments)
-
-
-def shared_target_s(playlists: Playlists) -> int:
-    """The target duration of a presentation; the same in a later pass with the same starts."""
-    return max(SEGMENT_S, hls.target_duration_s(playlists.values()))
 
 
 async def finish_video(
@@ -112,7 +106,7 @@ async def finish_subtitles(
         segment = hls.Segment(uri=f"{len(segments):05}.vtt", duration_s=length_s)
         segments.append(segment)
         await upload.put(f"{rung.name}/{segment.uri}", segment_text.encode())
-    target_s = max(1, round(max(segment.duration_s for segment in segments)))
+    target_s = hls.target_duration_s(segments)
     playlist = hls.media_playlist(segments, target_duration_s=target_s, map_uri=None)
     await upload.put(hls.media_playlist_name(rung.name), playlist.encode())
     return FinishedRendition(

@@ -27,9 +27,10 @@ from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.posters import put_poster
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
-from portal.transcoding.packaging.hls import MediaPlaylist
+from portal.transcoding.packaging.hls import MediaPlaylist, target_duration_s
 from portal.transcoding.packaging.master import FinishedRendition
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
+from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.
@@ -309,9 +310,11 @@ class _Pass:
         encoded = [name for name in names if name not in copied]
         await output_validation.check_decoding(upload.work_dir, encoded, upload.sampled)
         duration_s = max(playlist.duration_s for playlist in playlists.values())
-        target_s = finishing.shared_target_s(playlists)
         if reference and not self.is_first:
             target_s = reference.target_duration_s
+        else:
+            segments = (segment for it in playlists.values() for segment in it.segments)
+            target_s = max(SEGMENT_S, target_duration_s(segments))
         renditions = [
             *[
                 await finishing.finish_video(rung, playlists[rung.name], upload, target_s=target_s)

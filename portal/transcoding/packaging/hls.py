@@ -83,10 +83,12 @@ def _segments(lines: Iterable[str]) -> Iterable[Segment]:
             duration_s = None
 
 
-def target_duration_s(playlists: Iterable[MediaPlaylist]) -> int:
-    """The target duration all renditions of a presentation must share (RFC 8216, 6.2.4)."""
-    longest_s = max(segment.duration_s for playlist in playlists for segment in playlist.segments)
-    return max(1, int(longest_s + 0.5))
+def target_duration_s(segments: Iterable[Segment]) -> int:
+    """The target duration of these segments, which those of sound and video share.
+
+    (RFC 8216, sections 4.3.3.1 and 6.2.4.)
+    """
+    return max(1, int(max(segment.duration_s for segment in segments) + 0.5))
 
 
 def media_playlist(

@@ -13,7 +13,6 @@ from langcodes.tag_parser import LanguageTagError
 
 from portal.transcoding.probing.facts import Probe, Track
 
-_SAMPLE_RATE_HZ = 48_000
 _MAX_LABEL_LENGTH = 100
 # Control characters, what turns the direction of text around, and halves of surrogate pairs.
 _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -42,7 +41,6 @@ class AudioRung(TrackRung):
 
     channels: int
     bitrate_bps: int
-    sample_rate_hz: int = _SAMPLE_RATE_HZ
     copied: bool = False
 
 
