@@ -90,7 +90,6 @@ class SmallProvider:
         if not asked.items() >= redeemed.items():
             return web.json_response({"error": "invalid_grant"}, status=400)
         access_token = secrets.token_urlsafe()
-        self.secrets |= {str(form["code_verifier"]), access_token}
         now = int(time.time())
         claims = {
             **{"iss": self.issuer, "aud": asked["client_id"], "nonce": asked["nonce"]},
@@ -98,6 +97,7 @@ class SmallProvider:
         }
         key = self.forger or self.key
         id_token = jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
+        self.secrets |= {str(form["code_verifier"]), access_token, id_token}
         return web.json_response({"access_token": access_token, "id_token": id_token})
 
     async def about_person(self, request: web.Request) -> web.Response:
