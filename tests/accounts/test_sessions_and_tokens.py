@@ -85,9 +85,16 @@ async def test_use_is_recorded_once_a_minute(ann: Account) -> None:
 
 
 async def test_others_end_and_this_one_stays(ann: Account) -> None:
+    """One of them, and then all."""
     bobs = await session_of(await make_account("bob"))
     this, *others = [await session_of(ann) for _ in range(3)]
-    await sessions.end_others(await person_of(this))
+    owner = await person_of(this)
+    for secret in (others[0], bobs):
+        ended = (await person_of(secret)).session_id
+        assert ended is not None
+        await sessions.end_one(owner, ended)
+    assert [await person_of(it) == ANYONE for it in others] == [True, False]
+    await sessions.end_others(owner)
     assert (await person_of(this)).is_signed_in
     assert [await person_of(it) for it in others] == [ANYONE, ANYONE]
     assert (await person_of(bobs)).is_signed_in

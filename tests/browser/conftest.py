@@ -11,7 +11,7 @@ from chromium import TIMEOUT_MS, OpenPage, Publish, find_or_install, publish_fil
 from player_page import make_film
 from playwright import async_api
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
-from running_portal import LivePortal, final_status, storyboard
+from running_portal import LivePortal, final_status, fresh_portal, storyboard
 
 expect.set_options(timeout=TIMEOUT_MS)
 
@@ -83,6 +83,13 @@ async def open_page(
 @pytest.fixture
 async def page(open_page: OpenPage) -> Page:
     return await open_page()
+
+
+@pytest.fixture
+async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """A portal of its own without accounts, and without a worker."""
+    async with fresh_portal(services) as portal:
+        yield portal
 
 
 @pytest.fixture(scope="session")

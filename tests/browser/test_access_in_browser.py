@@ -12,6 +12,7 @@ from chromium import (
     open_workshop,
     record_requests,
 )
+from closed_portal import OWNER, PASSWORD
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
 from upload_page import choose, fill_in, open_video, publish_button
@@ -19,7 +20,6 @@ from upload_page import choose, fill_in, open_video, publish_button
 # Browsers report answers that refuse something.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of 404")]
 
-ACCOUNT = {"email": "ann@example.org", "password": "four calm green boats"}
 YOURS = "Visible to: you, admins and owners"
 
 
@@ -38,7 +38,9 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     open_page: OpenPage, portal: LivePortal, short_video: Path
 ) -> None:
     owner, other = await open_page(), await open_page()
-    await owner.context.request.post(f"{portal.base_url}/set-up", form=ACCOUNT)
+    await owner.context.request.post(
+        f"{portal.base_url}/set-up", form={"email": OWNER, "password": PASSWORD}
+    )
     await owner.goto(f"{portal.base_url}/upload")
     await owner.locator("[data-upload-form][data-ready]").wait_for()
     posts = record_requests(owner, "/api/videos?", method="POST")

@@ -9,22 +9,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 from chromium import OpenPage, publish_file
+from closed_portal import OWNER, PASSWORD
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, answers, free_port, fresh_portal, until
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
 
-OWNER = "ann@example.org"
 EDITOR = "ed@example.org"
-PASSWORD = "four calm green boats"
-
-
-@pytest.fixture
-async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
-    """A portal of its own without accounts, and without a worker."""
-    async with fresh_portal(services) as portal:
-        yield portal
 
 
 def navigation(page: Page) -> Locator:

@@ -12,7 +12,7 @@ from chromium import OpenPage
 from hostile_texts import DIRECTIONS, LINKS, MARKUP, ODDITIES
 from library_rows import Rows
 from playwright.async_api import Page, Request, expect
-from running_portal import create, fresh_portal, read
+from running_portal import LivePortal, create, read
 
 from portal.text import shown
 
@@ -93,43 +93,42 @@ def watch(page: Page, hosts: set[str]) -> list[str]:
 
 
 async def test_no_text_becomes_more_than_text(
-    open_page: OpenPage, services: dict[str, str], tmp_path: Path
+    open_page: OpenPage, portal: LivePortal, tmp_path: Path
 ) -> None:
     (tmp_path / "a.mp4").write_bytes(b"no video")
     texts = {"description": DESCRIPTION, "tags": TAGS, "fileName": FILE_NAME}
-    async with fresh_portal(services) as portal:
-        base_url = portal.base_url
-        titles = (*TITLES, TITLES[0], TITLES[0])
-        made = [
-            str((await create(base_url, tmp_path / "a.mp4", title=title, **texts))["id"])
-            for title in titles
-        ]
-        *waiting, ready, failed = made
-        rows = Rows(portal.environ["DATABASE_URL"])
-        await rows.run(READY, ready)
-        await rows.run(FAILED, "".join(MARKUP), failed)
-        await rows.run(RENDITION, ready, "".join(MARKUP))
-        page = await open_page()
-        storage = portal.environ["S3_ENDPOINT_URL"]
-        seen = watch(page, {urlsplit(address).netloc for address in (base_url, storage)})
-        for path in addresses(base_url, [ready, failed, waiting[0]], waiting):
-            await page.goto(base_url + path, wait_until="load")
-            found = await page.evaluate(LOOK)
-            assert found["origin"] == base_url, path
-            if not path.startswith(("/api/videos", "/oembed")):
-                # The browser shows JSON in a page of its own.
-                assert found["injected"] == 0, path
-            assert found["excess"] <= 0, path
-        for title, video_id in zip(TITLES, waiting, strict=True):
-            await page.goto(f"{base_url}/videos/{video_id}")
-            words = " ".join(shown(title).split())
-            heading = await page.locator("h1").text_content()
-            assert " ".join((heading or "").split()) == words
-            assert " ".join((await page.title()).split()) == f"{words} · Portal"
-        # The form holds what is recorded, not how it is shown; saving it changes nothing.
-        await page.goto(f"{base_url}/videos/{waiting[4]}/edit")
-        assert await page.locator("#title").input_value() == TITLES[4]
-        await page.locator("#save-button").click()
-        await expect(page.locator("#details").get_by_text("Saved.")).to_be_visible()
-        assert (await read(base_url, waiting[4]))["title"] == TITLES[4]
-        assert seen == []
+    base_url = portal.base_url
+    titles = (*TITLES, TITLES[0], TITLES[0])
+    made = [
+        str((await create(base_url, tmp_path / "a.mp4", title=title, **texts))["id"])
+        for title in titles
+    ]
+    *waiting, ready, failed = made
+    rows = Rows(portal.environ["DATABASE_URL"])
+    await rows.run(READY, ready)
+    await rows.run(FAILED, "".join(MARKUP), failed)
+    await rows.run(RENDITION, ready, "".join(MARKUP))
+    page = await open_page()
+    storage = portal.environ["S3_ENDPOINT_URL"]
+    seen = watch(page, {urlsplit(address).netloc for address in (base_url, storage)})
+    for path in addresses(base_url, [ready, failed, waiting[0]], waiting):
+        await page.goto(base_url + path, wait_until="load")
+        found = await page.evaluate(LOOK)
+        assert found["origin"] == base_url, path
+        if not path.startswith(("/api/videos", "/oembed")):
+            # The browser shows JSON in a page of its own.
+            assert found["injected"] == 0, path
+        assert found["excess"] <= 0, path
+    for title, video_id in zip(TITLES, waiting, strict=True):
+        await page.goto(f"{base_url}/videos/{video_id}")
+        words = " ".join(shown(title).split())
+        heading = await page.locator("h1").text_content()
+        assert " ".join((heading or "").split()) == words
+        assert " ".join((await page.title()).split()) == f"{words} · Portal"
+    # The form holds what is recorded, not how it is shown; saving it changes nothing.
+    await page.goto(f"{base_url}/videos/{waiting[4]}/edit")
+    assert await page.locator("#title").input_value() == TITLES[4]
+    await page.locator("#save-button").click()
+    await expect(page.locator("#details").get_by_text("Saved.")).to_be_visible()
+    assert (await read(base_url, waiting[4]))["title"] == TITLES[4]
+    assert seen == []

@@ -161,26 +161,25 @@ async def test_every_page_suits_everyone(
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_every_page_of_a_closed_portal_suits_everyone(
-    open_page: OpenPage, services: dict[str, str], scheme: str
+    open_page: OpenPage, portal: LivePortal, scheme: str
 ) -> None:
-    async with fresh_portal(services) as portal:
-        page = await open_page(color_scheme=scheme, reduced_motion="reduce")
-        await page.goto(f"{portal.base_url}/set-up")
-        await suits_everyone(page, f"set-up-{scheme}")
-        await page.get_by_role("textbox", name="E-mail address").fill(f"{'long.' * 9}a@a.example")
-        await page.get_by_role("textbox", name="Password").fill(OWNER["password"])
-        await page.locator("main button[type=submit]").click()
-        for path in ("", "videos", "account", "people", "audit"):
-            await page.goto(f"{portal.base_url}/{path}")
-            await suits_everyone(page, f"{path or 'empty'}-{scheme}")
-        await page.goto(f"{portal.base_url}/people")
-        await page.get_by_role("button", name="Make an invitation").click()
-        link = await page.get_by_label("One-time link", exact=True).input_value()
-        await suits_everyone(page, f"people-link-{scheme}")
-        stranger = await open_page(color_scheme=scheme, reduced_motion="reduce")
-        for name, address in (("welcome", link), ("sign-in", f"{portal.base_url}/upload")):
-            await stranger.goto(address)
-            await suits_everyone(stranger, f"{name}-{scheme}")
+    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
+    await page.goto(f"{portal.base_url}/set-up")
+    await suits_everyone(page, f"set-up-{scheme}")
+    await page.get_by_role("textbox", name="E-mail address").fill(f"{'long.' * 9}a@a.example")
+    await page.get_by_role("textbox", name="Password").fill(OWNER["password"])
+    await page.locator("main button[type=submit]").click()
+    for path in ("", "videos", "account", "people", "audit"):
+        await page.goto(f"{portal.base_url}/{path}")
+        await suits_everyone(page, f"{path or 'empty'}-{scheme}")
+    await page.goto(f"{portal.base_url}/people")
+    await page.get_by_role("button", name="Make an invitation").click()
+    link = await page.get_by_label("One-time link", exact=True).input_value()
+    await suits_everyone(page, f"people-link-{scheme}")
+    stranger = await open_page(color_scheme=scheme, reduced_motion="reduce")
+    for name, address in (("welcome", link), ("sign-in", f"{portal.base_url}/upload")):
+        await stranger.goto(address)
+        await suits_everyone(stranger, f"{name}-{scheme}")
 
 
 @pytest.mark.parametrize("name", ["library", "ready"])
@@ -211,17 +210,16 @@ async def test_everything_that_can_be_used_is_reached_and_shows_the_focus(
 
 @pytest.mark.slow
 async def test_what_is_pressed_is_large_enough_for_a_thumb(
-    open_page: OpenPage, services: dict[str, str]
+    open_page: OpenPage, portal: LivePortal
 ) -> None:
     page = await open_page(width=360, height=800, has_touch=True, is_mobile=True)
-    async with fresh_portal(services) as portal:
-        video = await Rows(portal.environ["DATABASE_URL"]).add(1, "A video")
-        for path in ("/set-up", "/sign-in"):
-            await page.request.post(f"{portal.base_url}{path}", form=OWNER)
-        of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/delete")]
-        for path in ["/", "/videos", "/account", "/people", "/audit", *of_the_video]:
-            await page.goto(portal.base_url + path)
-            assert await page.evaluate(SMALL_TARGETS) == [], path
+    video = await Rows(portal.environ["DATABASE_URL"]).add(1, "A video")
+    for path in ("/set-up", "/sign-in"):
+        await page.request.post(f"{portal.base_url}{path}", form=OWNER)
+    of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/delete")]
+    for path in ["/", "/videos", "/account", "/people", "/audit", *of_the_video]:
+        await page.goto(portal.base_url + path)
+        assert await page.evaluate(SMALL_TARGETS) == [], path
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])

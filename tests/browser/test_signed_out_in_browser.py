@@ -1,29 +1,21 @@
 """Whose session ends in the middle of something: signing in again in the same tab loses nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from chromium import axe_findings
+from closed_portal import OWNER, PASSWORD
 from command_line import portal as command
 from playwright.async_api import Locator, Page, Request, Route, expect
-from running_portal import LivePortal, fresh_portal
+from running_portal import LivePortal
 from upload_page import choose, details, fill_in, is_uploaded, padded, press_publish, slow_down
 
 # Browsers report answers that refuse something.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (401|404|409|422)")]
 
-OWNER = "ann@example.org"
 EDITOR = "ed@example.org"
-PASSWORD = "four calm green boats"
 MIB = 2**20
-
-
-@pytest.fixture
-async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
-    async with fresh_portal(services) as portal:
-        yield portal
 
 
 @pytest.fixture

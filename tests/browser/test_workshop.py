@@ -105,16 +105,9 @@ async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> No
     await expect(dialog).to_be_hidden()
     await expect(link).to_be_focused()
     await link.click()
-    await dialog.get_by_role("button", name="Cancel").click()
-    await expect(dialog).to_be_hidden()
-    await link.click()
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
     await expect(page.get_by_text("1 video deleted.")).to_be_focused()
-    response = await page.goto(f"/videos/{video}")
-    assert response is not None
-    assert response.status == 404
-    await expect(page.get_by_role("search")).to_be_visible()
 
 
 @pytest.mark.slow

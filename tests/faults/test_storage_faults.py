@@ -3,24 +3,18 @@
 An intact source ends up ready once the fault has passed, and no fault of storage costs an attempt.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
-import aiohttp
 import pytest
-from api_client import Client, answered, counts, metadata, presign, problem, uploaded
+from api_client import Client, answered, metadata, uploaded
 from bad_network import Network, network_to
 from passes import make_playable
-from quart import Response
 from running_portal import make_video, until
-from storage_proxy import FAULTS, SLOW_DOWN, StorageProxy, fine, storage_proxy, weather
-from upload_client import PART_BYTES, content, multipart_uploads, put_to, start
+from storage_proxy import FAULTS, StorageProxy, storage_proxy, weather
 
-from portal.config import Config
 from portal.database.models import Attempt, Outcome, Video, VideoStatus
 from portal.errors import Unavailable
 from portal.processing import attempts, sources
@@ -56,67 +50,6 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 async def video(client: Client, source: bytes) -> Video:
     response = await client.post("/api/videos", json=metadata(await uploaded(client, source)))
     return await Video.get(id=(await answered(response, 201))["id"])
-
-
-async def expect_unavailable(response: Response) -> None:
-    await problem(response, 503, "storage_unavailable")
-    assert 1 <= int(response.headers["Retry-After"]) <= 60
-
-
-async def test_web_answers_503_and_changes_nothing(
-    rng: Random, client: Client, config: Config, proxy: StorageProxy
-) -> None:
-    body = metadata(await uploaded(client))
-    proxy.choose = weather(rng, faults=[SLOW_DOWN])
-    await expect_unavailable(await client.post("/api/videos", json=body))
-    assert await counts(config.database_url) == (0, 0)
-    other = (await presign(client))["key"]
-    await expect_unavailable(await start(client, other, PART_BYTES))
-    proxy.choose = fine
-
-    async def is_created() -> bool:
-        return (await client.post("/api/videos", json=body)).status_code == 201
-
-    await until(is_created, timeout_s=20)
-    assert (await start(client, other, PART_BYTES)).status_code == 201
-
-
-async def test_upload_in_parts_is_whole_after_any_faults(
-    rng: Random, client: Client, resources: WebContext, proxy: StorageProxy, network: Network
-) -> None:
-    proxy.choose = weather(rng, share=0.3, limit=20)
-    network.cut_at(rng.choices(range(PART_BYTES), k=3) + rng.choices(range(3000), k=2))
-    data = rng.randbytes(PART_BYTES + 1000)
-    key = (await presign(client))["key"]
-
-    async def insist(method: str, path: str, **more: Any) -> dict[str, Any]:
-        """As clients do: repeat what storage was not there for."""
-        for _ in range(40):
-            response = await client.open(path, method=method, **more)
-            if response.status_code != 503:
-                break
-            await asyncio.sleep(0.3)
-        answer: dict[str, Any] = await response.get_json()
-        return answer
-
-    upload = await insist("POST", "/api/uploads", json={"key": key, "sizeBytes": len(data)})
-    path = f"/api/uploads/{upload['uploadId']}"
-    missing = [1, 2]
-    for _ in range(60):
-        for number in missing:
-            part = data[(number - 1) * PART_BYTES : number * PART_BYTES]
-            address = (await insist("POST", f"{path}/parts/{number}"))["uploadUrl"]
-            with suppress(aiohttp.ClientError):
-                await put_to(address, part)
-        answer = await insist("POST", f"{path}/complete")
-        if answer.get("state") == "stored":
-            break
-        assert answer["code"] == "parts_missing", answer
-        missing = answer["missingParts"]
-    proxy.choose = fine
-    assert await content(resources, key) == data
-    # What storage began and could not say so nobody knows, and nobody sends parts of it.
-    assert len(await multipart_uploads(resources, key)) <= network.cuts
 
 
 async def test_no_fault_of_storage_costs_an_attempt(
