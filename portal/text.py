@@ -40,8 +40,13 @@ def shown(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    plain = _UNSHOWN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    plain = _UNSHOWN.sub("", with_line_feeds(text))
     return plain if plain.isascii() else _with_few_marks(plain)
+
+
+def with_line_feeds(text: str) -> str:
+    """The text with every end of a line as one line feed: forms send two characters."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def is_blank(text: str) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 
 from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatchError
+from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from portal.errors import FieldError, InvalidRequest
@@ -91,5 +91,5 @@ class Passwords:
     def _verify(self, password: str, kept: str) -> bool:
         try:
             return self._hasher.verify(kept, password[: MAX_LENGTH + 1])
-        except (VerifyMismatchError, VerificationError, InvalidHashError):
+        except (VerificationError, InvalidHashError):
             return False

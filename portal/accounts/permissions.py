@@ -14,6 +14,7 @@ class Action(Enum):
 
     WATCH = Scope.READ
     PUBLISH = Scope.WRITE
+    # It needs the scope to write, too; an enum takes members of equal value for one.
     EDIT = "edit"
     DELETE = Scope.DELETE
     ADMINISTER = Scope.ADMIN

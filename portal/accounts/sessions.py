@@ -133,7 +133,7 @@ async def list_sessions(account_id: UUID) -> list[Session]:
 
 
 async def end(secret: str) -> None:
-    """End the session of this cookie, if there is one: another takes its place."""
+    """End the session of this cookie, if there is one: another takes its place, with no audit."""
     await Session.filter(digest=digest(secret)).delete()
 
 
@@ -184,16 +184,14 @@ async def _slow_down(email: str, address: str) -> None:
     async with transaction():
         await execute(LOCK_TRIES)
         [earlier] = await fetch_rows(EARLIER_TRIES, email, address)
-        wait_s = max(
-            _wait_s(earlier["of_account"] - FREE_TRIES_OF_ACCOUNT),
-            _wait_s(earlier["of_address"] - FREE_TRIES_OF_ADDRESS),
-        ) - (earlier["last_s"] or 0.0)
-        if wait_s > 0:
-            raise TooManyTries(ceil(wait_s))
+        surplus = max(
+            earlier["of_account"] - FREE_TRIES_OF_ACCOUNT,
+            earlier["of_address"] - FREE_TRIES_OF_ADDRESS,
+        )
+        if surplus >= 0:
+            # The longest wait is reached before the tenth power.
+            wait_s = min(MAX_WAIT_S, 2 ** min(surplus, 10)) - earlier["last_s"]
+            if wait_s > 0:
+                raise TooManyTries(ceil(wait_s))
         # Until it succeeds it counts as failed.
         await execute(RECORD_TRY, email, address)
-
-
-def _wait_s(surplus: int) -> float:
-    """After so many failures more than are free."""
-    return 0.0 if surplus < 0 else float(min(MAX_WAIT_S, 2 ** min(surplus, 10)))

@@ -140,7 +140,12 @@ async def migrate(config: Config) -> None:
     ) as guard:
         await guard.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK_ID,))
         try:
-            await tortoise_migrate(config=_migration_config(config))
+            settings = tortoise_config(config)
+            credentials = settings["connections"]["default"]["credentials"]
+            # Tortoise's migration recorder writes asyncpg's placeholders ($1) whatever the backend;
+            # psycopg understands them with its raw cursors.
+            credentials["kwargs"]["cursor_factory"] = AsyncRawCursor
+            await tortoise_migrate(config=settings)
         finally:
             await Tortoise.close_connections()
 
@@ -184,15 +189,3 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
             }
         },
     }
-
-
-def _migration_config(config: Config) -> dict[str, Any]:
-    """As `tortoise_config`, for Tortoise's migration recorder.
-
-    It writes asyncpg's placeholders ($1) whatever the backend; psycopg understands them with
-    its raw cursors.
-    """
-    settings = tortoise_config(config)
-    credentials = settings["connections"]["default"]["credentials"]
-    credentials["kwargs"]["cursor_factory"] = AsyncRawCursor
-    return settings

@@ -42,6 +42,14 @@ MAX_ALLOWANCE_S = 14 * 24 * 3600
 # The queue's priorities are 32 bits wide; seconds since then are enough until 2050.
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 COMPLETION_OFFSET = 1_000_000_000
+# Looks into files, and what needs no encoder. Nobody is refused only after another's film.
+PREPARE_QUEUE = "prepare"
+TRANSCODE_QUEUE = "transcode"
+# Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
+SIDE_QUEUE = "chores"
+QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE)
+# Someone is looking on.
+POSTER_PRIORITY = 10
 
 
 def look_priority(size_bytes: int, *, since: datetime) -> int:
@@ -61,16 +69,6 @@ def completion_priority(size_bytes: int, *, since: datetime) -> int:
 
 def _priority(since: datetime, allowance_s: float) -> int:
     return -round((since - EPOCH).total_seconds() + allowance_s)
-
-
-# Looks into files, and what needs no encoder. Nobody is refused only after another's film.
-PREPARE_QUEUE = "prepare"
-TRANSCODE_QUEUE = "transcode"
-# Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
-SIDE_QUEUE = "chores"
-QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE)
-# Someone is looking on.
-POSTER_PRIORITY = 10
 
 
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:

@@ -129,7 +129,7 @@ async def start(
     """
     require = partial(require_start, owner_id, quota, key=key, size_bytes=size_bytes)
     for _ in range(START_TRIES):
-        row = await _going_on(upload_id(key))
+        row = await _touched(upload_id(key))
         if row.key != key:
             raise errors.UploadNotIssued
         _require_unused(row)
@@ -159,7 +159,7 @@ async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s:
         UploadNotStarted: no upload in parts is under way.
         PartNotFound: the number is none of 1 to the number of parts.
     """
-    row = await _going_on(upload_id)
+    row = await _touched(upload_id)
     if row.multipart_id is None or row.size_bytes is None:
         raise errors.UploadNotStarted
     if not PART_NUMBER.fullmatch(number) or int(number) > part_count(row.size_bytes):
@@ -182,7 +182,7 @@ async def complete(upload_id: str, *, storage: Storage) -> UploadView:
         UploadGone: storage knows neither the parts nor the file any more.
         UploadSizeDiffers: the file in storage is not as large as announced.
     """
-    row = await _going_on(upload_id)
+    row = await _touched(upload_id)
     if row.multipart_id is None:
         stored = await _object(row.key, storage)
     else:
@@ -231,7 +231,7 @@ async def discard_abandoned(key: str, *, idle_since: datetime, storage: Storage)
     return True
 
 
-async def _going_on(upload_id: str) -> UploadRow:
+async def _touched(upload_id: str) -> UploadRow:
     """The upload, which counts as active now; raises as `_issued`."""
     # Before the row is read: either the janitor sees this, or this sees the janitor's change.
     await execute(RECORD_ACTIVITY, _valid_id(upload_id))
@@ -319,7 +319,13 @@ async def _assemble(row: UploadRow, multipart_id: str, storage: Storage) -> Obje
             raise errors.PartsMissing from exc
         except (MultipartMissing, ObjectMissing):
             logger.info("Completed by another call", extra={"action": "complete_upload"})
-    return await _settled_object(row.key, storage)
+    stored = await _object(row.key, storage)
+    # From the first answer on: it may have taken longer than that.
+    deadline = monotonic() + SETTLE_TIMEOUT_S
+    while stored is None and monotonic() < deadline:
+        await asyncio.sleep(SETTLE_INTERVAL_S)
+        stored = await _object(row.key, storage)
+    return stored
 
 
 def _all_parts(parts: list[StoredPart], size_bytes: int) -> list[StoredPart]:
@@ -333,16 +339,6 @@ def _all_parts(parts: list[StoredPart], size_bytes: int) -> list[StoredPart]:
             "Send them, then complete the upload again.",
         )
     return whole_parts(parts, size_bytes)
-
-
-async def _settled_object(key: str, storage: Storage) -> ObjectInfo | None:
-    stored = await _object(key, storage)
-    # From the first answer on: it may have taken longer than that.
-    deadline = monotonic() + SETTLE_TIMEOUT_S
-    while stored is None and monotonic() < deadline:
-        await asyncio.sleep(SETTLE_INTERVAL_S)
-        stored = await _object(key, storage)
-    return stored
 
 
 async def _parts(key: str, multipart_id: str, storage: Storage) -> list[StoredPart] | None:

@@ -21,7 +21,7 @@ from portal.accounts.audit import AuditAction, changed_fields, note
 from portal.database.connection import transaction
 from portal.database.models import Video
 from portal.errors import MetadataChanged
-from portal.text import is_blank, split_tags
+from portal.text import is_blank, split_tags, with_line_feeds
 from portal.videos.merging import Merged, MergeRule, merge, united
 from portal.videos.reading import locked_video
 
@@ -118,14 +118,9 @@ def key_extension(file_name: str, content_type: str) -> str:
     return extension if is_video else EXTENSIONS[content_type][0]
 
 
-def _lines(text: str) -> str:
-    """A text as it is compared: forms change ends of lines."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _line(text: str) -> str:
     """A text of one line, from which forms leave ends of lines out."""
-    return _lines(text).replace("\n", "")
+    return with_line_feeds(text).replace("\n", "")
 
 
 def _united_categories(*values: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -140,7 +135,7 @@ def _united_tags(*values: str) -> str | None:
 
 MERGED_FIELDS = {
     "title": MergeRule(compared=_line),
-    "description": MergeRule(compared=_lines),
+    "description": MergeRule(compared=with_line_feeds),
     "category_ids": MergeRule(compared=frozenset, united=_united_categories),
     "tags": MergeRule(compared=_line, united=_united_tags),
 }
