@@ -98,9 +98,7 @@ async def make_cast(app: Quart) -> Cast:
 
 async def ready_video(owner: Account | None = None, **columns: Any) -> Video:
     """A video that can be played, as far as the database knows."""
-    video = await make_video(owner)
-    await Video.filter(id=video.id).update(**READY, **columns)
-    return await Video.get(id=video.id)
+    return await make_video(owner, **READY, **columns)
 
 
 async def make_ready(

@@ -163,10 +163,10 @@ async def program_of(token: str) -> Principal:
     return (await tokens.fetch_principals([digest(token)])).get(digest(token), ANYONE)
 
 
-async def make_video(owner: Account | None) -> Video:
+async def make_video(owner: Account | None, **values: Any) -> Video:
     """A video of an account, and its upload; there are no files of either."""
     owner_id = owner and owner.id
-    video = await make_row(next(_numbers), owner_id=owner_id)
+    video = await make_row(next(_numbers), owner_id=owner_id, **values)
     await Upload.filter(key=video.upload_id).update(owner_id=owner_id)
     return video
 

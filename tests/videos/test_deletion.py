@@ -2,13 +2,13 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import pytest
 from aged_videos import put_output
 from api_client import Client, metadata, problem, published, rows, run_sql
 from page_rows import READY, make_row
+from page_texts import page
 from passes import ready_video
 from running_portal import LivePortal, call, create, process, until
 from stored_objects import stored, unreachable
@@ -36,25 +36,6 @@ async def delete(client: Client, video_id: UUID) -> None:
     assert response.status_code == 303
 
 
-async def delete_by_api(portal: LivePortal, video: dict[str, Any]) -> None:
-    """As a program does, for good."""
-    url = f"{portal.base_url}/api/videos/{video['id']}/deletion"
-    assert await call("POST", url, status=202) == {"id": video["id"]}
-
-
-async def text_of(client: Client, path: str) -> str:
-    return str(await (await client.get(path)).get_data(as_text=True))
-
-
-async def until_removed(environ: dict[str, str]) -> None:
-    """Wait until no promise to remove files is open."""
-
-    async def is_removed() -> bool:
-        return not await rows(environ["DATABASE_URL"], "SELECT 1 FROM deletions")
-
-    await until(is_removed, timeout_s=30)
-
-
 async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
     client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
@@ -72,18 +53,17 @@ async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
         for path in pages:
             assert (await client.get(path)).status_code == 404, path
         for path in fragments:
-            assert (await client.get(path)).status_code == 410, path
-            html = await text_of(client, path)
+            html = await page(client, path, 410)
             assert "This video is no longer available" in html
             assert "hx-get" not in html
         for path in calls:
             await problem(await client.get(path), 404, "video_not_found")
         for path in lists:
-            assert str(video.id) not in await text_of(client, path)
+            assert str(video.id) not in await page(client, path)
         await problem(await client.post(f"/api/videos/{video.id}/deletion"), 404, "video_not_found")
 
-    assert str(video.title) in await text_of(client, f"/videos/{video.id}/delete")
-    assert "1 video" in await text_of(client, "/")
+    assert str(video.title) in await page(client, f"/videos/{video.id}/delete")
+    assert "1 video" in await page(client, "/")
     await delete(client, video.id)
     await expect_gone()
     assert await stored(resources.storage, video.id, video.storage_key) == kept
@@ -191,7 +171,9 @@ async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
     web: LivePortal, config: Config, long_video: Path
 ) -> None:
     video = await create(web.base_url, long_video)
-    unfinished = "SELECT FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
+    unfinished = """
+    SELECT FROM deletions UNION ALL SELECT FROM procrastinate_jobs WHERE status IN ('todo', 'doing')
+    """
     async with open_storage(config) as storage, process("worker", web.environ):
 
         async def has_segments() -> bool:
@@ -201,7 +183,7 @@ async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
             return not await rows(config.database_url, unfinished)
 
         await until(has_segments, timeout_s=30)
-        await delete_by_api(web, video)
-        await until_removed(web.environ)
+        url = f"{web.base_url}/api/videos/{video['id']}/deletion"
+        assert await call("POST", url, status=202) == {"id": video["id"]}
+        await until(is_idle, timeout_s=30)
         assert await stored(storage, video["id"], video["storageKey"]) == []
-        await until(is_idle, timeout_s=10)

@@ -3,19 +3,19 @@
 import asyncio
 import re
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from api_client import Client, answered, problem, published
 from page_rows import READY, make_row
+from page_texts import page, shown
 from quart import Response
+from signed_in import send_fields
 
 from portal.database.models import Video
 
 pytestmark = pytest.mark.shared_app
 
 BODY = {"title": "New", "description": "Words", "categoryIds": [2, 5], "tags": "a, b"}
-URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 async def read(client: Client, record: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -43,12 +43,7 @@ async def send_form(client: Client, path: str, base: Video | None, **fields: Any
         name: value.replace("\n", "\r\n") if isinstance(value, str) else value
         for name, value in sent.items()
     }
-    return await client.post(path, data=urlencode(lines, doseq=True), headers=URLENCODED)
-
-
-async def html(response: Response, status: int = 200) -> str:
-    assert response.status_code == status
-    return str(await response.get_data(as_text=True))
+    return await send_fields(client, path, **lines)
 
 
 async def test_put_changes_metadata_and_nothing_else_of_the_record(client: Client) -> None:
@@ -90,9 +85,9 @@ async def test_put_over_another_version_changes_nothing_unless_the_editor_insist
 async def test_form_saves_and_leads_back_without_scripts(client: Client) -> None:
     video = await make_row(description="Old")
     address = f"/videos/{video.id}/edit"
-    page = await html(await client.get(address))
-    assert f'action="{address}"' in page
-    assert 'name="base.description" value="Old"' in page
+    form = await page(client, address)
+    assert f'action="{address}"' in form
+    assert 'name="base.description" value="Old"' in form
     text = "Line one\nLine two"
     mine = {"title": "New", "description": text, "categoryIds": ["2", "5"], "tags": "a, b"}
     response = await send_form(client, address, video, **mine)
@@ -102,7 +97,7 @@ async def test_form_saves_and_leads_back_without_scripts(client: Client) -> None
     assert fields_of(found) == mine
     assert found.updated_at > video.updated_at
     # One that does not say what it was made from overwrites nothing.
-    await html(await send_form(client, address, None, **{**mine, "title": "Newer"}), 409)
+    await shown(await send_form(client, address, None, **{**mine, "title": "Newer"}), 409)
     assert (await Video.get(id=video.id)).title == "New"
 
 
@@ -113,12 +108,12 @@ async def test_form_with_faults_says_so_beside_fields_and_keeps_what_was_typed(
     faulty = {"title": " ", "description": "Typed <text>", "categoryIds": [], "tags": "x" * 501}
     for path in ("edit", "edit/details"):
         sent = await send_form(client, f"/videos/{video.id}/{path}", video, **faulty)
-        page = await html(sent, 422)
+        text = await shown(sent, 422)
         for field in ("categories", "title", "tags"):
-            assert re.search(rf'id="{field}-error"\s*>\w', page), field
-        assert "Typed &lt;text&gt;</textarea>" in page
-        assert 'value="' + "x" * 501 in page
-        assert 'name="base.title" value="Video 1"' in page
+            assert re.search(rf'id="{field}-error"\s*>\w', text), field
+        assert "Typed &lt;text&gt;</textarea>" in text
+        assert 'value="' + "x" * 501 in text
+        assert 'name="base.title" value="Video 1"' in text
     assert (await Video.get(id=video.id)).title == "Video 1"
 
 
@@ -134,10 +129,10 @@ async def test_changes_of_other_fields_by_two_editors_are_both_kept_and_told(
     if path == "edit":
         assert response.status_code == 303
         response = await client.get(response.headers["Location"].partition("#")[0])
-    assert "change of the title and the tags was kept." in await html(response)
+    assert "change of the title and the tags was kept." in await shown(response)
     found = await Video.get(id=former.id)
     assert (found.title, found.description, found.tags) == ("Theirs", "Mine", "b, c, d")
-    assert "was kept" not in await html(await client.get(f"/videos/{former.id}/edit?kept=%3Cb%3E"))
+    assert "was kept" not in await page(client, f"/videos/{former.id}/edit?kept=%3Cb%3E")
 
 
 @pytest.mark.parametrize("choice", ["mine", "theirs"])
@@ -151,21 +146,21 @@ async def test_same_field_changed_by_two_is_shown_from_both_and_saved_as_chosen(
     assert (await send_form(client, address, former, **theirs)).status_code == 200
     mine = {"title": titles["mine"], "description": "Mine"}
     for path in (f"/videos/{former.id}/edit", address):
-        page = await html(await send_form(client, path, former, **mine), 409)
-        assert "You and someone else have both changed the title<" in page
-        sides = re.findall(r'id="title-\w+-value"\s+dir="auto">([^<]*)<', page)
+        text = await shown(await send_form(client, path, former, **mine), 409)
+        assert "You and someone else have both changed the title<" in text
+        sides = re.findall(r'id="title-\w+-value"\s+dir="auto">([^<]*)<', text)
         assert sides == ["A day by the sea", "A night at the &lt;b&gt;sea"]
-        (title,) = re.findall(r'<input[^>]* name="title"[^>]*>', page)
+        (title,) = re.findall(r'<input[^>]* name="title"[^>]*>', text)
         assert ' value="A day by the sea"' in title
-        assert 'id="tags-conflict"' not in page
+        assert 'id="tags-conflict"' not in text
         # The rest is merged, and the form is made from what is recorded.
-        assert "change of the tags is in the form, too" in page
-        assert 'name="base.title" value="A night at the &lt;b&gt;sea"' in page
-        assert ">\nMine</textarea>" in page
+        assert "change of the tags is in the form, too" in text
+        assert 'name="base.title" value="A night at the &lt;b&gt;sea"' in text
+        assert ">\nMine</textarea>" in text
     seen = await Video.get(id=former.id)
     assert seen.description == "Old"
-    page = await html(await send_form(client, address, seen, **mine, **{"choice.title": choice}))
-    assert "was kept" not in page
+    text = await shown(await send_form(client, address, seen, **mine, **{"choice.title": choice}))
+    assert "was kept" not in text
     found = await Video.get(id=former.id)
     assert (found.title, found.description, found.tags) == (titles[choice], "Mine", "b")
 
@@ -173,6 +168,6 @@ async def test_same_field_changed_by_two_is_shown_from_both_and_saved_as_chosen(
 async def test_page_links_categories_tags_and_addresses_of_the_description(client: Client) -> None:
     said = {"tags": "sea & sun, sea", "description": "See https://example.org/a?b=1&c=2."}
     video = await make_row(**READY, category_ids=[3], **said)
-    page = await html(await client.get(f"/videos/{video.id}"))
+    text = await page(client, f"/videos/{video.id}")
     addresses = ("/?category=3", "/?tag=sea+%26+sun", "https://example.org/a?b=1&amp;c=2")
-    assert all(f'href="{address}"' in page for address in addresses)
+    assert all(f'href="{address}"' in text for address in addresses)

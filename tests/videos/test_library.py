@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF001 - words of many languages
 
+import html
 import random
 import re
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from hostile_texts import ALL
 from hypothesis import given
 from hypothesis import strategies as st
 from library_pages import FAILED, add_video, all_titles, read, titles
-from page_rows import READY, make_row
+from page_rows import READY, make_attempt, make_row
 from tortoise.transactions import in_transaction
 
 from portal.accounts.permissions import ANYONE, EVERYONES, Principal
@@ -129,21 +130,30 @@ async def _add_equals(count: int) -> None:
         await add_video(number=number // 3, **{**text, **duration})
 
 
-async def test_poll_brings_cards_and_ends_when_all_are_final(client: Client) -> None:
-    first, second = await add_video("First", 1), await add_video("Second", 2)
-    address = f"/library/progress?id={first.id}&id={second.id}"
+@pytest.mark.parametrize(("path", "part"), [("/", "card"), ("/videos", "row")])
+async def test_poll_brings_what_changed_and_ends_when_all_are_final(
+    client: Client, path: str, part: str
+) -> None:
+    first, second = await add_video("First", 2), await add_video("Second", 1)
+    await add_video("Done", 0, **READY)
+    await make_attempt(first, percent=41.7)
+    text = html.unescape((await read(client, path)).text)
+    assert "Converting · 41%</span>" in text
+    poll = "/videos/progress" if path == "/videos" else "/library/progress"
+    address = f"{poll}?id={first.id}&id={second.id}"
+    assert f'hx-get="{address}"' in text
     await Video.filter(id=first.id).update(**READY)
     text = (await read(client, address)).text
-    assert f'hx-target="#card-{first.id}"' in text
+    assert f'hx-target="#{part}-{first.id}"' in text
     assert f"/videos/{first.id}/poster.jpg" in text
     assert "“First” is ready." in text
-    assert f'hx-get="/library/progress?id={second.id}"' in text
+    assert f'hx-get="{poll}?id={second.id}"' in text
     await Video.filter(id=second.id).update(**FAILED)
-    text = (await read(client, f"/library/progress?id={second.id}")).text
+    text = (await read(client, f"{poll}?id={second.id}")).text
     assert "“Second” could not be processed." in text
     assert "hx-get" not in text
     for query in ("", "?id=", f"?id={UNKNOWN_VIDEO_ID}", "?id=%00", "?" + "id=x&" * 500):
-        text = (await read(client, f"/library/progress{query}")).text
+        text = (await read(client, f"{poll}{query}")).text
         assert 'id="library-poll"' in text
         assert "hx-get" not in text
 

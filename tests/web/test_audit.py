@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,9 +9,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from api_client import answered, metadata, put, run_sql
+from api_client import answered, metadata, run_sql, uploaded
 from audit_lines import lines
 from page_rows import READY, make_row
+from page_texts import words_of
 from quart import Quart, Response
 from signed_in import (
     ADDRESS,
@@ -67,14 +67,6 @@ class Recorder:
             self.seen.add(action)
             assert found[0]["address"] == ADDRESS
             assert found[0].items() >= wanted.items()
-
-
-async def uploaded(sender: Sender) -> str:
-    """The key of a file that is in storage."""
-    body = {"fileName": "a.mp4", "contentType": "video/mp4"}
-    upload = await answered(await sender.post("/api/videos/presign", json=body))
-    assert await put(upload["uploadUrl"], b"a video") == 200
-    return str(upload["key"])
 
 
 async def test_each_action_leaves_one_line_and_refusals_none(
@@ -286,7 +278,7 @@ async def test_page_shows_lines_finds_some_and_exports_them_all(
     await owner.post(f"/videos/{video.id}/poster", form={"time": "3"})
     await make_account("zoe", Role.VIEWER)
     text = await text_of(await owner.get("/audit"))
-    plain = " ".join(re.sub(r"<[^>]+>", " ", text.partition("<tbody>")[2]).split())
+    plain = words_of(text.partition("<tbody>")[2])
     assert "olga@example.org video.poster_replaced Harbour at dawn" in plain
     assert "command account.added zoe@example.org role= viewer" in plain
     assert plain.index("zoe@example.org") < plain.index("Harbour at dawn"), "the newest first"

@@ -141,6 +141,7 @@ async def test_sites_that_may_frame_the_player_are_named(
     assert await ancestors() == f"'self' {sites[0]} {sites[1]}"
     # The page itself may be framed by nobody.
     page = await nobody.get(f"/videos/{video.id}")
+    assert page.headers["X-Frame-Options"] == "DENY"
     assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
     # What the database has, however it came there, leaves the header as it should be.
     good = "https://good.example"

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from account_pages import page, send
+from page_texts import page, send, words_of
 from playable_videos import ready_video
 from quart import Quart
 from signed_in import Sender, configure, send_fields, signed_in
@@ -32,11 +32,6 @@ def form(video: Video, visibility: str, **more: Any) -> dict[str, Any]:
 async def recorded(video: Video) -> tuple[Visibility, bool, list[str]]:
     now = await Video.get(id=video.id)
     return now.visibility, now.signed_in_only, now.embed_origins
-
-
-def words_of(text: str) -> str:
-    """What a page or a fragment says, without its tags."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
 
 
 def sites_in(text: str) -> str:

@@ -1,9 +1,9 @@
 """Who is shown what by the pages of a portal with accounts, and that nothing typed gets out."""
 
 import pytest
-from account_pages import page, send
 from api_client import UNKNOWN_VIDEO_ID
 from page_rows import READY, make_rendition, make_row
+from page_texts import page, send
 from quart import Quart
 from signed_in import Sender, make_account, person, signed_in, text_of
 

@@ -3,10 +3,11 @@
 import html
 import re
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
-from account_pages import fault_of, page, send, value_of
 from api_client import problem
+from page_texts import fault_of, page, send, value_of
 from quart import Quart
 from signed_in import (
     OWN_PAGE,
@@ -86,8 +87,8 @@ async def test_first_account_is_made_on_the_machine_itself_alone(
         assert "has accounts already" in await page(sender, "/set-up", 404)
 
 
-async def test_token_is_shown_once_with_a_line_to_try_it(app: Quart, anyone: Sender) -> None:
-    """What is at fault is told, and what was typed stays."""
+async def test_faulty_token_is_told_so_and_a_good_one_is_listed_until_revoked(app: Quart) -> None:
+    """What was typed stays. That a token is shown once is in security/test_told_secrets."""
     sender, path = await signed_in(app, await make_account("ann")), "/account/tokens"
     text = await send(sender, path, {"name": " ", "scopes": "videos:read", "days": "none"})
     assert "Give a name" in fault_of(text, "name")
@@ -96,14 +97,8 @@ async def test_token_is_shown_once_with_a_line_to_try_it(app: Quart, anyone: Sen
     assert re.findall(r'value="([\w:]+)"\s+checked', text) == ["videos:read"]
     form = {"name": "Nightly", "scopes": ["videos:write"], "days": "30"}
     made = await send(sender, path, form, 200)
-    token, line = value_of(made, "new-token"), value_of(made, "first-call")
-    assert f"Authorization: Bearer {token}" in line
-    assert "/api/videos/presign" in line
-    body = {"fileName": "film.mp4", "contentType": "video/mp4"}
-    headers = {"Authorization": f"Bearer {token}"}
-    assert (await anyone.post("/api/videos/presign", json=body, headers=headers)).status_code == 200
+    assert f"Authorization: Bearer {value_of(made, 'new-token')}" in value_of(made, "first-call")
     later = await page(sender, "/account")
-    assert token not in later
     assert "Nightly" in later
     [revoke] = re.findall(r'action="(/account/tokens/[^"]+/revoke)"', later)
     done = await sender.post(revoke)
@@ -139,7 +134,7 @@ async def test_changes_are_made_and_said(app: Quart) -> None:
     assert "notice--good" not in await page(sender, "/people?done=anything")
 
 
-async def test_new_links_are_shown_once_and_invitations_can_be_revoked(
+async def test_new_links_are_shown_and_invitations_can_be_revoked(
     app: Quart, anyone: Sender
 ) -> None:
     ann = await make_account("ann")
@@ -150,12 +145,8 @@ async def test_new_links_are_shown_once_and_invitations_can_be_revoked(
     await send(sender, "/people/invitations", {"role": "viewer", "label": "V" * 101}, 422)
     reset = await send(sender, f"/people/{ed.id}/reset", {}, 200)
     for text in (made, reset):
-        assert "works once, for seven days" in text
-        path = re.sub(r"^https?://[^/]+", "", value_of(text, "new-link"))
-        await page(anyone, path)
-        assert path not in await page(sender, "/people")
+        await page(anyone, urlsplit(value_of(text, "new-link")).path)
     assert "A link for ed@example.org" in reset
     [revoke] = re.findall(r'action="(/people/invitations/[^"]+/revoke)"', made)
     await sender.post(revoke)
-    gone = re.sub(r"^https?://[^/]+", "", value_of(made, "new-link"))
-    assert "not valid any more" in await page(anyone, gone, 404)
+    await page(anyone, urlsplit(value_of(made, "new-link")).path, 404)

@@ -5,9 +5,9 @@ import re
 from uuid import UUID, uuid4
 
 import pytest
-from account_pages import page
 from library_pages import add_video
 from page_rows import READY
+from page_texts import page
 from quart import Quart
 from signed_in import Sender, send_fields, signed_in, text_of
 

@@ -1,8 +1,8 @@
 """By whom a video is: the name that people give themselves, and never their e-mail address."""
 
 import pytest
-from account_pages import fault_of, page, send, value_of
 from page_rows import READY, make_row
+from page_texts import fault_of, page, send, value_of
 from quart import Quart
 from signed_in import Sender, signed_in
 

@@ -5,7 +5,7 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from account_pages import page
+from page_texts import page
 from playable_videos import ready_video, token_in
 from quart import Quart
 from signed_in import Sender, send_fields, signed_in

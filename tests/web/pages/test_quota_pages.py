@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import pytest
-from account_pages import page
+from page_texts import page, words_of
 from quart import Quart
 from signed_in import make_account, make_upload, make_video, signed_in
 
@@ -28,15 +28,13 @@ def limit(app: Quart, *, videos: int = 0, stored_bytes: int = 0) -> None:
 async def with_videos(owner: Account, count: int) -> None:
     """Let an account have published so many videos an hour ago."""
     for _ in range(count):
-        video = await make_video(owner)
-        at = datetime.now(UTC) - timedelta(hours=1)
-        await Video.filter(id=video.id).update(created_at=at)
+        await make_video(owner, created_at=datetime.now(UTC) - timedelta(hours=1))
 
 
 def quota_of(text: str) -> str:
     """What the quota's part of a page says, in one line; empty without."""
     found = re.search(r'<div class="quota.*?</div>\s*</div>', text, re.DOTALL)
-    return " ".join(re.sub(r"<[^>]+>", " ", found[0]).split()) if found else ""
+    return words_of(found[0]) if found else ""
 
 
 def left_on(text: str) -> tuple[int | None, int | None]:

@@ -4,14 +4,14 @@ import html
 import re
 
 import pytest
-from account_pages import page
 from library_pages import FAILED, LibraryHtml, add_video, read
-from page_rows import READY, make_attempt
+from page_rows import READY
+from page_texts import page
 from quart import Quart
 from signed_in import Sender, signed_in
 
 from portal.database.account_models import Account
-from portal.database.models import Video, Visibility
+from portal.database.models import Visibility
 
 pytestmark = pytest.mark.shared_app
 
@@ -57,32 +57,6 @@ async def test_row_says_what_there_is_to_know(app: Quart, edith: Account) -> Non
     assert re.search(r"Ready.*Unlisted.*1:02:05.*1\.2 MB.*4 Mar 2026", first, re.DOTALL)
     assert f'src="/videos/{video.id}/poster.jpg' in first
     assert re.search(r"Failed.*It is damaged\.", second, re.DOTALL)
-
-
-async def test_rows_in_the_making_are_polled_until_they_are_final(
-    app: Quart, edith: Account
-) -> None:
-    sender = await signed_in(app, edith)
-    first = await add_video("First", 2, owner_id=edith.id)
-    second = await add_video("Second", 1, owner_id=edith.id)
-    await add_video("Done", 0, owner_id=edith.id, **READY)
-    await make_attempt(first, percent=41.7)
-    address = f"/videos/progress?id={first.id}&id={second.id}"
-    text = html.unescape(await page(sender, TABLE))
-    assert f'hx-get="{address}"' in text
-    # In the badge, which says no more than that.
-    assert '">Converting · 41%</span>' in text
-    assert "State" not in text
-    await Video.filter(id=first.id).update(**READY)
-    text = await page(sender, address)
-    assert f'hx-target="#row-{first.id}"' in text
-    assert f"/videos/{first.id}/poster.jpg" in text
-    assert "“First” is ready." in text
-    assert f'hx-get="/videos/progress?id={second.id}"' in text
-    await Video.filter(id=second.id).update(**FAILED)
-    text = await page(sender, f"/videos/progress?id={second.id}")
-    assert "It is damaged." in text
-    assert "hx-get" not in text
 
 
 async def test_columns_sort_from_either_end(anyone: Sender) -> None:

@@ -1,32 +1,34 @@
-"""What the tests of pages about accounts share: asking for a page, sending a form, faults."""
+"""What the tests of pages share: asking for a page, sending a form, what it says, and faults."""
 
 import html
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlencode
 
 from quart import Response
-from signed_in import Sender, text_of
-
-FORM_TYPE = "application/x-www-form-urlencoded"
+from signed_in import Sender, send_fields, text_of
 
 
 async def page(sender: Sender, path: str, status: int = 200) -> str:
     """The text of a page."""
-    return await answered(await sender.get(path), status)
+    return await shown(await sender.get(path), status)
 
 
 async def send(sender: Sender, path: str, form: Mapping[str, Any], status: int = 422) -> str:
     """The text of the page that answers a form."""
-    data, headers = urlencode(form, doseq=True), {"Content-Type": FORM_TYPE}
-    return await answered(await sender.post(path, data=data, headers=headers), status)
+    return await shown(await send_fields(sender, path, **form), status)
 
 
-async def answered(response: Response, status: int) -> str:
+async def shown(response: Response, status: int = 200) -> str:
+    """The text of an answer with this status."""
     text = await text_of(response)
     assert response.status_code == status, text
     return text
+
+
+def words_of(text: str) -> str:
+    """What a page or a fragment says, without its tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
 
 
 def fault_of(text: str, field: str) -> str:
