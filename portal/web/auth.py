@@ -199,22 +199,19 @@ async def _opens(token: str, audience: Audience) -> bool:
 
 
 async def _require(wanted: Policy) -> None:
-    found, action, values = await principal(), ACTIONS[wanted], request.view_args or {}
-    if wanted in TO_A_VIDEO:
-        video_id = parse_video_id(str(values.get("video_id") or values.get("id")))
-        await _require_of(video_id, found, action)
-        return
-    found.require(action)
-    if wanted is Policy.OWN_UPLOAD:
-        await require_own_upload(str(values.get("id", "")))
+    """Refuse who asks the action of a policy, of the video or upload in the address.
 
-
-async def _require_of(video_id: UUID | None, found: Principal, action: Action) -> None:
-    """What is hidden from someone is, to them, not there, and takes the same queries.
-
-    It is answered here, before a view could tell what else is wrong with the request. Of what was
-    deleted a moment ago views know more.
+    A video that is hidden from someone is, to them, not there, and takes the same queries. That is
+    answered here, before a view could tell what else is wrong with the request. Of what was deleted
+    a moment ago views know more.
     """
+    found, action, values = await principal(), ACTIONS[wanted], request.view_args or {}
+    if wanted not in TO_A_VIDEO:
+        found.require(action)
+        if wanted is Policy.OWN_UPLOAD:
+            await require_own_upload(str(values.get("id", "")))
+        return
+    video_id = parse_video_id(str(values.get("video_id") or values.get("id")))
     audience = await fetch_audience(video_id) if video_id else None
     is_there = audience is not None and found.may_see(audience)
     found.require(action, owner_id=audience.owner_id if audience and is_there else found.account_id)

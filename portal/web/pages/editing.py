@@ -18,6 +18,7 @@ from werkzeug.datastructures import MultiDict
 from portal.database.models import Video
 from portal.errors import FieldError, InvalidRequest
 from portal.text import shown, split_tags
+from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata, merge_metadata, recorded
 from portal.web.api.editing import VideoMetadata, metadata_record
 from portal.web.api.json_bodies import validated
@@ -54,10 +55,20 @@ class EditForm:
     kept: Collection[str] = ()
     is_saved: bool = False
 
-    def ask(self, fields: Collection[str], mine: Body, theirs: Body) -> "EditForm":
-        """The form that asks whose value of these fields is to stay; it has their texts."""
-        conflicts = {name: (mine[name], theirs[name]) for name in fields}
-        return replace(self, status=409, is_saved=False, conflicts=conflicts)
+    def after(self, merged: Merged, typed: Body, mine: Body, theirs: Body) -> "EditForm":
+        """This form once what was `typed` is merged: saved, or asking whose value is to stay.
+
+        `mine` and `theirs` have the texts of the fields.
+        """
+        conflicts = {it: (mine[it], theirs[it]) for it in map(to_camel, merged.conflicts)}
+        return replace(
+            self,
+            typed=typed,
+            kept=[to_camel(it) for it in merged.kept],
+            conflicts=conflicts,
+            is_saved=not conflicts,
+            status=409 if conflicts else 200,
+        )
 
 
 @blueprint.post("/videos/<video_id>/edit/details")
@@ -98,13 +109,9 @@ async def save(video_id: str) -> EditForm:
     # Compared, and never saved.
     former = EditableMetadata(category_ids=tuple(base["categoryIds"]), **texts)
     video, merged = await merge_metadata(found.id, mine, base=former)
-    kept = [to_camel(it) for it in merged.kept]
-    form = recorded_form(video, kept=kept, is_saved=True)
-    if not merged.conflicts:
-        return form
     mine = EditableMetadata(**merged.values)
     sides = [_texts(it, categories) for it in (mine, recorded(video))]
-    return replace(form, typed=_body(mine)).ask([to_camel(it) for it in merged.conflicts], *sides)
+    return recorded_form(video).after(merged, _body(mine), *sides)
 
 
 def typed_metadata(form: MultiDict[str, str]) -> Body:

@@ -40,7 +40,7 @@ SORT_WORDS = {
 }
 
 # In the address: what everyone has published, for who may change all of it.
-EVERYONES = "all"
+ALL_OWNERS = "all"
 TABLE_SORT_WORDS = SORT_WORDS | {
     Sort.TITLE_LAST: "Title Z–A",  # noqa: RUF001 - a dash
     Sort.SHORTEST: "Shortest first",
@@ -160,7 +160,7 @@ async def table() -> str:
     """
     who, names = await principal(), await web_context().categories.names()
     sees_others = who.sees_all and who.account_id is not None
-    whose = EVERYONES if sees_others and request.args.get("whose") == EVERYONES else ""
+    whose = ALL_OWNERS if sees_others and request.args.get("whose") == ALL_OWNERS else ""
     query = replace(
         await _asked_query(TABLE_SORT_WORDS), is_own=who.account_id is not None and not whose
     )
@@ -171,7 +171,7 @@ async def table() -> str:
         "library/table.html",
         name="My videos" if who.account_id else "Manage videos",
         listing=listing,
-        owners=[("", "My videos"), (EVERYONES, "All videos")] if sees_others else [],
+        owners=[("", "My videos"), (ALL_OWNERS, "All videos")] if sees_others else [],
         columns=_columns(listing),
         categories=names,
         visibilities=[(it, it.capitalize()) for it in Visibility] if who.account_id else [],

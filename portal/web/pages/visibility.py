@@ -7,12 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from pydantic.alias_generators import to_camel
 from quart import Blueprint, render_template, request
 from quart.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
-from portal.accounts.permissions import Principal
+from portal.accounts.permissions import EVERYONES, Principal
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, Visibility
 from portal.errors import FieldError, InvalidRequest
@@ -83,7 +82,7 @@ async def recorded_form(
         portal_sites=", ".join(
             names.get(it, shown(it)) for it in web_context().config.embed_origins
         ),
-        is_open_portal=_is_open(who),
+        is_open_portal=who == EVERYONES,
     )
 
 
@@ -100,14 +99,9 @@ async def save(video_id: str) -> EditForm:
         base["visibility"], base["embedOrigins"], signed_in_only=base["signedInOnly"]
     )
     video, merged = await merge_access(found.id, mine, base=former)
-    kept = [to_camel(it) for it in merged.kept]
-    form = await recorded_form(video, kept=kept, is_saved=True)
-    if not merged.conflicts:
-        return form
     mine, who = merged_access(merged), await principal()
     sides = [_texts(it, who, video.owner_id) for it in (mine, recorded_access(video))]
-    form = replace(form, typed=access_record(mine).model_dump())
-    return form.ask([to_camel(it) for it in merged.conflicts], *sides)
+    return (await recorded_form(video)).after(merged, access_record(mine).model_dump(), *sides)
 
 
 def visibility_choices(who: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
@@ -140,12 +134,8 @@ def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
     }
 
 
-def _is_open(who: Principal) -> bool:
-    return who.account_id is None and who.role is not None
-
-
 def _private_words(who: Principal, owner_id: UUID | None) -> str:
-    if _is_open(who):
+    if who == EVERYONES:
         return "Only you and admins (needs accounts)"
     is_own = who.account_id is not None and who.account_id == owner_id
     return f"{'You' if is_own else 'Who published it'}, admins and owners"
@@ -156,7 +146,7 @@ def _audience_words(access: VideoAccess, who: Principal, owner_id: UUID | None) 
         return "everyone"
     if access.visibility is Visibility.UNLISTED:
         return "everyone who has the address"
-    if _is_open(who):
+    if who == EVERYONES:
         return "everyone, until there are accounts"
     if access.signed_in_only:
         return "everyone with an account"
