@@ -98,20 +98,6 @@ async def spawn(
     )
 
 
-async def communicate(
-    process: Process, request: Mapping[str, object], *, max_output_bytes: int
-) -> tuple[bytes, bytes]:
-    """As `Process.communicate`, of which stdout and stderr may be as long as the child likes.
-
-    Here the last `max_output_bytes` of each are kept. Stdin, stdout and stderr must be pipes.
-    """
-    await ask(process, request)
-    tails = [read_tail(stream, max_output_bytes) for stream in (process.stdout, process.stderr)]
-    stdout, stderr = await asyncio.gather(*tails)
-    await process.wait()
-    return stdout, stderr
-
-
 async def ask(process: Process, request: Mapping[str, object]) -> None:
     """Send the child a request as JSON, on its stdin, which is closed then."""
     stdin = cast("StreamWriter", process.stdin)
@@ -123,7 +109,7 @@ async def ask(process: Process, request: Mapping[str, object]) -> None:
 
 
 async def read_tail(stream: StreamReader | None, max_bytes: int) -> bytes:
-    """Read a child's pipe to its end, and keep the last of it."""
+    """Read a child's pipe to its end, and keep the last of it: it may write without end."""
     tail = b""
     while chunk := await cast("StreamReader", stream).read(_READ_BYTES):
         tail = (tail + chunk)[-max_bytes:]

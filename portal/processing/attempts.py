@@ -235,9 +235,9 @@ async def hold(attempt: OpenAttempt, **values: object) -> None:
 
 
 async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
-    """Close the attempt as the one that made what it was begun for, or raise `LeaseLost`.
+    """Close the attempt as successful, or raise `LeaseLost`. Part of a caller's transaction.
 
-    That were renditions of a video of `media_s` seconds. Part of a caller's transaction.
+    `media_s` is the duration of what it rendered.
     """
     changed = await Attempt.filter(id=attempt.id, outcome=None).update(
         outcome=Outcome.PUBLISHED, finished_at=NOW, percent=100.0

@@ -90,7 +90,7 @@ class Preemption:
 
 @dataclass(slots=True)
 class Pace:
-    """What passes took on this worker, as a multiple of what was expected; the mean of late."""
+    """What passes take on this worker, as a multiple of what was expected: a moving average."""
 
     ratio: float = 1.0
 
@@ -102,7 +102,7 @@ class Pace:
 
 @dataclass(slots=True)
 class WorkMeter:
-    """Follows a pass by its progress, and refuses a source that shows to be too much work.
+    """Follows a pass by its progress, and refuses a source that proves too expensive.
 
     `worked_s` is how long ffmpeg has worked; the time in which it was paused does not count. The
     share `begun_share` of the pass was made before.

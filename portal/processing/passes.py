@@ -310,7 +310,7 @@ async def make_playable(video_id: UUID, tools: Tools, *, may_encode: bool) -> No
 
 
 async def complete_ladder(video_id: UUID, tools: Tools) -> None:
-    """Make what is missing of a playable video's ladder, in one pass; raises likewise."""
+    """Make what is next of a playable video's ladder, in one pass; raises as `make_playable`."""
     attempt = await renditions.begin_next(video_id, worker=tools.worker)
     if attempt is not None:
         await Pass(attempt, tools).make_missing()

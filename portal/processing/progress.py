@@ -113,7 +113,7 @@ class Heartbeat:
             self._stored, self._folder = [], part.folder if part else attempt.number
 
     def note_stored(self, rendition: str, number: int, segment: MadeSegment) -> None:
-        """Note a segment that is in storage; likewise."""
+        """Note a segment that is in storage; it is recorded with the next beat."""
         row = Row(
             video_id=self._attempt.video_id,
             rendition=rendition,

@@ -1,4 +1,4 @@
-"""The renditions of a video in the database: planned, measured when made, given up.
+"""The renditions of a video in the database: planned, measured when made, or failed.
 
 Each function is one transaction, under the lease of an attempt or the lock on the video. A
 rendition counts as complete only once its row says so; master playlists are written from the rows,
@@ -66,7 +66,7 @@ async def queue_encode(
 ) -> None:
     """Record the plan, and leave its first pass, expected to take so long, to a job that encodes.
 
-    The attempt goes without a trace: the pass is one of its own. Raises `LeaseLost`.
+    The attempt is deleted, since that job begins another. Raises `LeaseLost`.
     """
     video = attempt.video
     async with transaction():
@@ -231,7 +231,7 @@ async def begin_next(video_id: UUID, *, worker: str) -> OpenAttempt | None:
 
     The storyboard comes first, then a rendition for slow lines, and then the rest of the ladder
     together. What failed is made one at a time, so that a bad rendition holds up no other, the
-    least tried and lowest first. What was tried in vain `MAX_TRIES` times has failed. Raises
+    least tried and lowest first. What was tried `MAX_TRIES` times has failed. Raises
     `HeldByAnother`.
     """
     async with attempts.opening() as opened:
@@ -248,7 +248,7 @@ async def begin_next(video_id: UUID, *, worker: str) -> OpenAttempt | None:
 
 
 async def _begin_storyboard(video: Video, earlier: Sequence[Attempt], worker: str) -> OpenAttempt:
-    """Begin a pass for the storyboard; one that was tried too often is given up, with an empty."""
+    """Begin a pass for the storyboard; tried too often, it is skipped with an empty attempt."""
     is_left = (video.storyboard_tries or 0) < MAX_TRIES
     tries = (video.storyboard_tries or 0) + 1 if is_left else None
     await Video.filter(id=video.id).update(storyboard_tries=tries)
@@ -296,9 +296,9 @@ async def finish_pass(attempt: OpenAttempt, *, queue: Queue) -> bool:
 
 
 async def finish_storyboard(attempt: OpenAttempt, *, queue: Queue) -> bool:
-    """Record that there is a storyboard now; likewise.
+    """Record that there is a storyboard, and queue what is left, as `finish_pass`.
 
-    The attempt goes without a trace: it made no rendition.
+    The attempt is deleted, since it made no rendition.
     """
     async with transaction():
         await lock_video(attempt.video_id)

@@ -2,8 +2,8 @@
 
 What is kept of a run that ended early are its whole segments. The run that goes on makes what
 follows them, as the first would have: the same frames at the same times, cut at the same places.
-Its segments have names of their own, so that a worker that was given up, and is still writing,
-changes nothing that counts.
+Its segments have other names than the first run's, so that a worker whose lease has run out, and
+which still writes, overwrites none of them.
 """
 
 import math

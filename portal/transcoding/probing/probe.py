@@ -7,11 +7,11 @@ source is here too, for all that do.
 import json
 import math
 import sys
-from asyncio import timeout
+from asyncio import gather, timeout
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.processes.child import Limits, communicate, spawn, stop, was_ended_from_outside
+from portal.processes.child import Limits, ask, read_tail, spawn, stop, was_ended_from_outside
 from portal.text import duration_in_words
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe, interpret
@@ -42,9 +42,9 @@ _MAX_SIDE_PX = 16_384
 # Below this share of samples inside the file an upload counts as cut off. What is left of the
 # others is worth publishing, with a word about what is missing.
 _MIN_READABLE_SHARE = 0.9
-_STDERR_TAIL_CHARS = 4000
+_STDERR_TAIL_BYTES = 4000
 # Far more than any answer has. A child that a file has taken over may write without end.
-_MAX_OUTPUT_BYTES = 1024**2
+_MAX_ANSWER_BYTES = 1024**2
 
 
 def source_address(source_url: str) -> tuple[str, str]:
@@ -111,7 +111,12 @@ async def examine(source_url: str, *, limits: SourceLimits, timeout_s: float = 3
     process = await spawn((sys.executable, *_CHILD), limits=confined, stdin=True)
     try:
         async with timeout(timeout_s):
-            stdout, stderr = await communicate(process, request, max_output_bytes=_MAX_OUTPUT_BYTES)
+            await ask(process, request)
+            stdout, stderr = await gather(
+                read_tail(process.stdout, _MAX_ANSWER_BYTES),
+                read_tail(process.stderr, _STDERR_TAIL_BYTES),
+            )
+            await process.wait()
     except TimeoutError:
         raise TranscodeFailed(FailCode.PROBE_FAILED, detail="probe timed out") from None
     finally:
@@ -119,8 +124,7 @@ async def examine(source_url: str, *, limits: SourceLimits, timeout_s: float = 3
     returncode = process.returncode or 0
     if returncode == 0:
         return stdout.decode()
-    tail = stderr.decode(errors="replace")[-_STDERR_TAIL_CHARS:]
-    detail = f"probe ended with {returncode}: {tail}"
+    detail = f"probe ended with {returncode}: {stderr.decode(errors='replace')}"
     if returncode < 0 and not was_ended_from_outside(returncode):
         # The file crashed the parser or ran into a limit, and it will do so again.
         raise SourceRejected(RejectCode.DAMAGED, detail=detail)
