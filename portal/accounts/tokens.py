@@ -76,7 +76,19 @@ async def create(
     """
     known = [scope for scope in Scope if scope in scopes]
     role = (await Account.get(id=account_id)).role
-    if faults := _faults(name, scopes, known, days, role):
+    faults = []
+    if is_blank(name) or "\0" in name or len(name.strip()) > MAX_NAME_LENGTH:
+        words = f"Give a name of 1 to {MAX_NAME_LENGTH} characters, such as what will use it."
+        faults.append(FieldError("/name", words))
+    if not known or len(known) != len(set(scopes)):
+        words = f"Choose one or more of {', '.join(Scope)}."
+        faults.append(FieldError("/scopes", words))
+    elif Scope.ADMIN in known and not Principal(role=role).may(Action.ADMINISTER):
+        words = f"The scope {Scope.ADMIN} is for admins and owners; this account's role is {role}."
+        faults.append(FieldError("/scopes", words))
+    if days is not None and not 1 <= days <= MAX_DAYS:
+        faults.append(FieldError("/days", f"Give 1 to {MAX_DAYS} days, or none for ever."))
+    if faults:
         raise InvalidRequest(faults)
     secret = new_secret(TOKEN_PREFIX)
     async with transaction():
@@ -120,21 +132,3 @@ async def revoke(token_id: UUID, *, account_id: UUID) -> bool:
 async def _note(action: AuditAction, token: ApiToken, **detail: str) -> None:
     account = await Account.get(id=token.account_id)
     await note(action, token.id, name=token.name, detail={"account": account.email, **detail})
-
-
-def _faults(
-    name: str, scopes: Collection[str], known: Collection[Scope], days: int | None, role: Role
-) -> list[FieldError]:
-    faults = []
-    if is_blank(name) or "\0" in name or len(name.strip()) > MAX_NAME_LENGTH:
-        words = f"Give a name of 1 to {MAX_NAME_LENGTH} characters, such as what will use it."
-        faults.append(FieldError("/name", words))
-    if not known or len(known) != len(set(scopes)):
-        words = f"Choose one or more of {', '.join(Scope)}."
-        faults.append(FieldError("/scopes", words))
-    elif Scope.ADMIN in known and not Principal(role=role).may(Action.ADMINISTER):
-        words = f"The scope {Scope.ADMIN} is for admins and owners; this account's role is {role}."
-        faults.append(FieldError("/scopes", words))
-    if days is not None and not 1 <= days <= MAX_DAYS:
-        faults.append(FieldError("/days", f"Give 1 to {MAX_DAYS} days, or none for ever."))
-    return faults

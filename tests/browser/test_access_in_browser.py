@@ -1,32 +1,18 @@
-"""Who may see a video, as people set it and as others then find it; links for players elsewhere."""
+"""Who may see a video, as people set it and as others then find it."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from chromium import (
-    TRANSCODE_TIMEOUT_MS,
-    OpenPage,
-    axe_findings,
-    hold_requests,
-    open_workshop,
-    record_requests,
-)
+from chromium import OpenPage, axe_findings, hold_requests, open_workshop, record_requests
 from closed_portal import OWNER, PASSWORD
 from playwright.async_api import Locator, Page, expect
-from running_portal import LivePortal, fresh_portal
+from running_portal import LivePortal
 from upload_page import choose, fill_in, open_video, publish_button
 
 # Browsers report answers that refuse something.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of 404")]
 
 YOURS = "Visible to: you, admins and owners"
-
-
-@pytest.fixture
-async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
-    async with fresh_portal(services, worker=True) as portal:
-        yield portal
 
 
 def state(page: Page) -> Locator:
@@ -38,9 +24,8 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     open_page: OpenPage, portal: LivePortal, short_video: Path
 ) -> None:
     owner, other = await open_page(), await open_page()
-    await owner.context.request.post(
-        f"{portal.base_url}/set-up", form={"email": OWNER, "password": PASSWORD}
-    )
+    account = {"email": OWNER, "password": PASSWORD}
+    await owner.context.request.post(f"{portal.base_url}/set-up", form=account)
     await owner.goto(f"{portal.base_url}/upload")
     await owner.locator("[data-upload-form][data-ready]").wait_for()
     posts = record_requests(owner, "/api/videos?", method="POST")
@@ -96,20 +81,3 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     response = await other.reload()
     assert response is not None
     assert response.status == 404
-
-    # Links for players elsewhere, once it plays.
-    await owner.goto(address)
-    await expect(owner.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
-    await owner.goto(f"{address}/edit")
-    links = owner.get_by_role("region", name="Playback links")
-    await links.get_by_label("It works for").select_option("1 hour")
-    await links.get_by_role("button", name="Make a link").click()
-    await owner.wait_for_url("**/edit?link=*")
-    entry = links.get_by_role("listitem")
-    stream = entry.get_by_label("Stream address (HLS)", exact=True)
-    assert f"/hls/{address.rpartition('/')[2]}/" in await stream.input_value()
-    await entry.get_by_role("button", name="Copy: Player address").click()
-    await expect(owner.locator("[data-detail-live]")).to_have_text("Player address copied")
-    await links.get_by_role("button", name="Revoke the link").press("Enter")
-    await owner.wait_for_url(f"{address}/edit#links")
-    await expect(entry).to_have_count(0)

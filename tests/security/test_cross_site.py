@@ -6,16 +6,7 @@ What tells such a page is in `tests/web/server/test_security.py`; here every add
 import pytest
 from guarded_routes import routes
 from quart import Quart
-from signed_in import (
-    PASSWORD,
-    Sender,
-    make_upload,
-    make_video,
-    person_of,
-    session_of,
-    token_of,
-    try_to_sign_in,
-)
+from signed_in import Sender, make_upload, make_video, person_of, session_of, token_of
 
 from portal.database.account_models import Account, ApiToken, Role
 from portal.database.models import Video
@@ -45,15 +36,3 @@ async def test_signed_in_browser_is_no_tool_of_other_sites(
     assert (await person_of(session)).account_id == olga.id
     assert {it.role for it in await Account.all()} == {Role.OWNER, Role.EDITOR}
     assert await Video.all().count() == await ApiToken.all().count() == 1
-
-
-async def test_nobody_is_signed_in_by_another_site(app: Quart, olga: Account) -> None:
-    """Login forgery: an attacker's own password or link, sent by a victim's browser."""
-    sender = Sender(app, ELSEWHERE)
-    for answer in (
-        await try_to_sign_in(sender, olga.email),
-        await sender.post("/welcome/none", form={"password": PASSWORD}),
-        await sender.post("/set-up", form={"email": "x@example.org", "password": PASSWORD}),
-    ):
-        assert answer.status_code == 403
-        assert "Set-Cookie" not in answer.headers
