@@ -188,9 +188,8 @@ class Pass:
             try:
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
             except errors.CopyUndeliverable as exc:
-                logger.info(
-                    "Copy is undeliverable: %s", exc, extra={"action": "copy_undeliverable"}
-                )
+                told = {"action": "copy_undeliverable"}
+                logger.info("Copy is undeliverable: %s", exc, extra=told)
                 self.attempt.video.notes.append(errors.Note.COPY_UNDELIVERABLE)
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
         if isinstance(made, PassOutcome):

@@ -285,9 +285,8 @@ class _Pass:
         output_validation.check_source_read(self.probe, report)
         if copied and report.faults:
             # Players stop at what ffmpeg decodes around.
-            raise errors.CopyUndeliverable(
-                "faults", detail=f"{report.faults} faults while decoding"
-            )
+            detail = f"{report.faults} faults while decoding"
+            raise errors.CopyUndeliverable("faults", detail=detail)
 
     async def _finish(
         self,
@@ -315,22 +314,20 @@ class _Pass:
         else:
             segments = (segment for it in playlists.values() for segment in it.segments)
             target_s = max(SEGMENT_S, target_duration_s(segments))
-        renditions = [
-            *[
-                await finishing.finish_video(rung, playlists[rung.name], upload, target_s=target_s)
-                for rung in self.rungs
-            ],
-            *[
-                await finishing.finish_audio(rung, playlists[rung.name], upload, target_s=target_s)
-                for rung in self.plan.audio
-            ],
+        videos = [
+            await finishing.finish_video(rung, playlists[rung.name], upload, target_s=target_s)
+            for rung in self.rungs
+        ]
+        sounds = [
+            await finishing.finish_audio(rung, playlists[rung.name], upload, target_s=target_s)
+            for rung in self.plan.audio
         ]
         subtitles = [
             await finishing.finish_subtitles(rung, upload, duration_s=duration_s)
             for rung in self.plan.subtitles
         ]
         return PassOutput(
-            renditions=(*renditions, *filter(None, subtitles)),
+            renditions=(*videos, *sounds, *filter(None, subtitles)),
             duration_s=duration_s,
             has_poster=await poster,
             has_faults=bool(report.faults),
