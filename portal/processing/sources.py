@@ -25,7 +25,7 @@ from portal.database.models import Video
 from portal.errors import StorageUnavailable
 from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import Storage
-from portal.storage.calls import ObjectMissing, RangeRefused
+from portal.storage.calls import ObjectMissing
 from portal.storage.objects import ObjectInfo
 from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
 
@@ -47,7 +47,8 @@ class SourceChanged(Exception):
 
 async def identify(key: str, storage: Storage) -> ObjectInfo:
     """What storage tells about a source, with its ETag or the evidence that stands for one."""
-    found, start = await _read_start(key, storage)
+    # With what HEAD would tell, in one request.
+    found, start = await storage.get_range(key, 0, END_BYTES)
     if found.etag:
         return found
     latest = max(found.modified_at, found.answered_at)
@@ -66,7 +67,7 @@ async def holds_source(video: Video, storage: Storage) -> bool:
     """Whether the source is the very object the video was created from."""
     recorded, key = video.source_etag, video.storage_key
     try:
-        found, start = await _read_start(key, storage)
+        found, start = await storage.get_range(key, 0, END_BYTES)
         if found.etag:
             return found.etag == recorded
         evidence = EVIDENCE.fullmatch(recorded)
@@ -85,14 +86,6 @@ def _fits(evidence: re.Match[str], found: ObjectInfo) -> bool:
         and (not earliest or datetime.fromisoformat(earliest) <= found.modified_at)
         and found.modified_at <= datetime.fromisoformat(evidence["latest"])
     )
-
-
-async def _read_start(key: str, storage: Storage) -> tuple[ObjectInfo, bytes]:
-    # With what HEAD would tell, in one request.
-    try:
-        return await storage.get_range(key, 0, END_BYTES)
-    except RangeRefused:
-        return await storage.head(key), b""
 
 
 async def _digest_of_ends(key: str, size_bytes: int, start: bytes, storage: Storage) -> str:

@@ -22,6 +22,7 @@ from portal.storage.calls import (
     BucketCalls,
     MultipartMissing,
     ObjectMissing,
+    RangeRefused,
 )
 from portal.storage.presigning import Presigner
 
@@ -116,11 +117,11 @@ class Storage:
     async def get_range(
         self, key: str, begin: int, length: int
     ) -> tuple[objects.ObjectInfo, bytes]:
-        """So many bytes of an object from there on, or those there are; or `ObjectMissing`.
-
-        Raises `RangeRefused` when none are there, as in an empty object.
-        """
-        return await self._read(key, Range=f"bytes={begin}-{begin + length - 1}")
+        """So many bytes of an object from there on, or those there are; or `ObjectMissing`."""
+        try:
+            return await self._read(key, Range=f"bytes={begin}-{begin + length - 1}")
+        except RangeRefused:  # there are none, as in an empty object
+            return await self.head(key), b""
 
     async def _read(self, key: str, **options: str) -> tuple[objects.ObjectInfo, bytes]:
         async with self._calls.guarded(key):

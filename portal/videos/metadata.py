@@ -185,17 +185,6 @@ async def merge_metadata(
     return video, merged
 
 
-def was_created_with(video: Video, submission: Submission) -> bool:
-    """Whether this is what the video was created with, or what is recorded of it now.
-
-    Either way a creation that is sent again, because its answer was lost, asks for nothing new.
-    """
-    if video.file_name != submission.file_name:
-        return False
-    metadata = submission.metadata
-    return metadata == recorded(video) or video.submitted_digest == metadata.digest()
-
-
 async def _record(video: Video, metadata: EditableMetadata) -> None:
     """Write metadata, and who did; nothing if it is what is recorded."""
     detail = changed_fields(asdict(recorded(video)), asdict(metadata))

@@ -28,7 +28,7 @@ from portal.uploads import quotas
 from portal.uploads import service as uploads
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.uploads.service import UploadRow
-from portal.videos.metadata import Submission, key_extension, was_created_with
+from portal.videos.metadata import Submission, key_extension, recorded
 
 logger = logging.getLogger(__name__)
 
@@ -116,11 +116,9 @@ async def publish(
 ) -> tuple[Video, bool]:
     """Record the video, for this audience, and start its transcoding, both or neither.
 
-    Returns it, and whether this call made it or an earlier one with the same metadata did.
-
-    Calling again with the same key and metadata gives the same video; this makes a retry after
-    a lost answer safe. A signed PUT can't limit what is sent, so a file that is too large is
-    removed here; a `max_source_bytes` of 0 is no limit.
+    Returns it, and whether this call made it: another with the same key and metadata gives the
+    same video, so a retry after a lost answer is safe. A signed PUT can't limit what is sent, so a
+    file that is too large is removed here; a `max_source_bytes` of 0 is no limit.
 
     Raises:
         UploadNotFound: storage holds no file, or an empty one, under the key, or the upload in
@@ -135,7 +133,11 @@ async def publish(
     try:
         async with transaction():
             upload = await uploads.lock(upload_id(submission.key))
-            if upload is None or not _is_issued(upload, submission.key, audience.owner_id):
+            if (
+                upload is None
+                or upload.key != submission.key
+                or audience.owner_id not in (None, upload.owner_id)
+            ):
                 raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
             if upload.has_video:
                 return await _existing(submission), False
@@ -165,9 +167,9 @@ async def publish(
 
 async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
     """What storage holds under the key of an upload, if anything."""
-    # Storage and PostgreSQL reject some texts: NUL, lone surrogates, more than a key's length.
+    # Storage rejects some texts: NUL, lone surrogates, more than a key's length.
     if not UPLOAD_KEY.fullmatch(key):
-        raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
+        return None
     try:
         async with asyncio.timeout(HEAD_TIMEOUT_S):
             return await sources.identify(key, storage)
@@ -177,16 +179,15 @@ async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
         raise errors.StorageUnavailable from exc
 
 
-def _is_issued(upload: UploadRow, key: str, owner_id: UUID | None) -> bool:
-    return upload.key == key and owner_id in (None, upload.owner_id)
-
-
 async def _existing(submission: Submission) -> Video:
     """The video that was made of the upload, if this asks for the same again."""
     video = await Video.present().get_or_none(upload_id=submission.key)
     if video is None:
         raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
-    if not was_created_with(video, submission):
+    # What it was created with, or what was made of it since: nothing new is asked for.
+    said = submission.metadata
+    is_same = said == recorded(video) or said.digest() == video.submitted_digest
+    if not is_same or submission.file_name != video.file_name:
         raise errors.KeyAlreadyUsed
     return video
 

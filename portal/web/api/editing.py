@@ -1,7 +1,7 @@
 """The JSON API for editors: a video's metadata, who may see it, and its deletion."""
 
 from dataclasses import asdict, fields
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -134,16 +134,14 @@ class DeletedVideo(json_bodies.Shape):
     id: str
 
 
-def metadata_record(recorded: EditableMetadata) -> VideoMetadata:
+def recorded_shape(
+    shape: type[json_bodies.Model], value: EditableMetadata | VideoAccess
+) -> json_bodies.Model:
     """The public shape, unchecked: what earlier rules allowed is still to be read."""
-    columns = asdict(recorded) | {"category_ids": list(recorded.category_ids)}
-    return VideoMetadata.model_construct(**columns)
-
-
-def access_record(access: VideoAccess) -> AccessRecord:
-    """The public shape, unchecked."""
-    columns = asdict(access) | {"embed_origins": list(access.embed_origins)}
-    return AccessRecord.model_construct(**columns)
+    columns: Any = {
+        name: list(it) if isinstance(it, tuple) else it for name, it in asdict(value).items()
+    }
+    return shape.model_construct(**columns)
 
 
 @blueprint.get("/videos/<id>/metadata")
@@ -222,7 +220,7 @@ async def delete(id: str) -> Response:
 
 
 def _metadata(video: Video) -> Response:
-    record = metadata_record(metadata.recorded(video))
+    record = recorded_shape(VideoMetadata, metadata.recorded(video))
     return json_bodies.json_response(
         record, cache_control="no-cache", etag=str(video.metadata_version)
     )
@@ -230,5 +228,5 @@ def _metadata(video: Video) -> Response:
 
 def _access(video: Video) -> Response:
     access = recorded_access(video)
-    record = access_record(access)
+    record = recorded_shape(AccessRecord, access)
     return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)

@@ -78,10 +78,6 @@ class CreateVideoRequest(VideoMetadata):
     file_name: FileName
     key: Annotated[json_bodies.Text, Field(description="The key from POST /api/videos/presign.")]
 
-    def submission(self) -> metadata.Submission:
-        """The same for services."""
-        return metadata.Submission(metadata=self.value(), file_name=self.file_name, key=self.key)
-
 
 class NewVideoQuery(json_bodies.Shape, extra="forbid"):
     """What may be said of a new video in the address."""
@@ -178,7 +174,7 @@ async def create_video() -> Response:
         CreateVideoRequest, await json_bodies.read_json(), context=categories
     )
     video, is_new = await publishing.publish(
-        wanted.submission(),
+        metadata.Submission(metadata=wanted.value(), file_name=wanted.file_name, key=wanted.key),
         storage=web.storage,
         queue=web.queue,
         max_source_bytes=web.config.max_source_bytes,

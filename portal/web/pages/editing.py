@@ -20,7 +20,7 @@ from portal.errors import FieldError, InvalidRequest
 from portal.text import shown, split_tags
 from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata, merge_metadata, recorded
-from portal.web.api.editing import VideoMetadata, metadata_record
+from portal.web.api.editing import VideoMetadata, recorded_shape
 from portal.web.api.json_bodies import validated
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
@@ -135,7 +135,7 @@ def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
 
 
 def _body(metadata: EditableMetadata) -> Body:
-    return metadata_record(metadata).model_dump()
+    return recorded_shape(VideoMetadata, metadata).model_dump()
 
 
 def _texts(metadata: EditableMetadata, categories: Mapping[int, str]) -> Body:

@@ -23,7 +23,7 @@ from portal.videos.visibility import (
     merged_access,
     recorded_access,
 )
-from portal.web.api.editing import AccessRecord, access_record
+from portal.web.api.editing import AccessRecord, recorded_shape
 from portal.web.api.json_bodies import validated
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
@@ -69,7 +69,7 @@ async def recorded_form(
 ) -> AccessForm:
     """The form, made from what is recorded, for who asks."""
     who, access = await principal(), recorded_access(video)
-    body = access_record(access).model_dump()
+    body = recorded_shape(AccessRecord, access).model_dump()
     names = {ANY_SITE: "any site", NO_SITE: "no other site"}
     return AccessForm(
         video=video,
@@ -101,7 +101,8 @@ async def save(video_id: str) -> EditForm:
     video, merged = await merge_access(found.id, mine, base=former)
     mine, who = merged_access(merged), await principal()
     sides = [_texts(it, who, video.owner_id) for it in (mine, recorded_access(video))]
-    return (await recorded_form(video)).after(merged, access_record(mine).model_dump(), *sides)
+    typed = recorded_shape(AccessRecord, mine).model_dump()
+    return (await recorded_form(video)).after(merged, typed, *sides)
 
 
 def visibility_choices(who: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
