@@ -126,7 +126,12 @@ async def prepare_postgres(
         data_folder.grant_access(account, cluster, _installation())
         if not (cluster / "PG_VERSION").exists():
             await _initdb(children, folder, account)
-        _check_version(cluster)
+        found = (cluster / "PG_VERSION").read_text().strip()
+        if found != str(MAJOR_VERSION):
+            raise data_folder.UpError(
+                f"the database in {cluster} is of PostgreSQL {found}, this portal brings "
+                f"{MAJOR_VERSION}: dump it with the old version and load it into a new folder"
+            )
         data_folder.change_owner(account, cluster)
         _write_access_rules(cluster)
         socket_dir = _socket_folder(folder, account)
@@ -169,15 +174,6 @@ async def _initdb(
     draft.rename(folder.cluster)
 
 
-def _check_version(cluster: Path) -> None:
-    found = (cluster / "PG_VERSION").read_text().strip()
-    if found != str(MAJOR_VERSION):
-        raise data_folder.UpError(
-            f"the database in {cluster} is of PostgreSQL {found}, this portal brings "
-            f"{MAJOR_VERSION}: dump it with the old version and load it into a new folder"
-        )
-
-
 def _write_access_rules(cluster: Path) -> None:
     """Written at every start: the folder may have moved to another account since."""
     mine = pwd.getpwuid(os.geteuid()).pw_name.replace('"', '""')
@@ -194,7 +190,8 @@ def _socket_folder(folder: data_folder.DataFolder, account: SystemUser | None) -
     """
     release_socket_folder(folder)
     wanted = folder.run
-    if _fits_a_socket(wanted):
+    is_short = len(os.fsencode(wanted / SOCKET_NAME)) <= SOCKET_PATH_LIMIT_BYTES
+    if is_short and not UNSAFE_IN_SOCKET_PATH & set(str(wanted)):
         wanted.mkdir(mode=0o700, exist_ok=True)
         data_folder.change_owner(account, wanted)
         return wanted
@@ -203,11 +200,6 @@ def _socket_folder(folder: data_folder.DataFolder, account: SystemUser | None) -
     data_folder.change_owner(account, short)
     wanted.symlink_to(short)
     return short
-
-
-def _fits_a_socket(folder: Path) -> bool:
-    path = os.fsencode(folder / SOCKET_NAME)
-    return len(path) <= SOCKET_PATH_LIMIT_BYTES and not UNSAFE_IN_SOCKET_PATH & set(str(folder))
 
 
 def _installation() -> Path:

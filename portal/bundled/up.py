@@ -170,7 +170,16 @@ async def start_embedded(
     specs: list[ChildSpec] = []
     if storage_port is not None:
         store = object_store.prepare_object_store(folder, host=host, port=storage_port)
-        environ |= _storage_settings(store, public_host or addresses.reachable_host(host))
+        own_host = addresses.local_peer(host)
+        public_host = public_host or addresses.reachable_host(host)
+        environ |= {
+            "S3_ENDPOINT_URL": f"http://{addresses.authority(own_host, storage_port)}",
+            "S3_PUBLIC_ENDPOINT_URL": f"http://{addresses.authority(public_host, storage_port)}",
+            "S3_BUCKET": object_store.BUCKET,
+            "AWS_ACCESS_KEY_ID": store.access_key,
+            "AWS_SECRET_ACCESS_KEY": store.secret_key,
+            "AWS_REGION": REGION,
+        }
         specs.append(store.spec())
         children.background(
             object_store.remove_unfinished_uploads(folder.objects, older_than=time.time())
@@ -183,18 +192,6 @@ async def start_embedded(
     if database:
         await server.create_database()
     return environ
-
-
-def _storage_settings(store: object_store.ObjectStore, public_host: str) -> dict[str, str]:
-    own_host = addresses.local_peer(store.host)
-    return {
-        "S3_ENDPOINT_URL": f"http://{addresses.authority(own_host, store.port)}",
-        "S3_PUBLIC_ENDPOINT_URL": f"http://{addresses.authority(public_host, store.port)}",
-        "S3_BUCKET": object_store.BUCKET,
-        "AWS_ACCESS_KEY_ID": store.access_key,
-        "AWS_SECRET_ACCESS_KEY": store.secret_key,
-        "AWS_REGION": REGION,
-    }
 
 
 class _Stop:

@@ -33,8 +33,7 @@ async def audit(since: datetime | None, limit: int, as_json: bool) -> None:
             click.echo(json_line(event))
         return
     events, _ = await read_page(query, limit=limit)
-    if events:
-        common.print_table([_audit_row(event) for event in events])
+    common.print_table([_audit_row(event) for event in events])
 
 
 @click.group()

@@ -155,29 +155,25 @@ async def _upload_in_parts(parts: Parts) -> None:
     storage, key = parts.storage, f"doctor/{uuid4().hex}.mp4"
     multipart_id = await storage.multiparts.create(key, content_type=PROBE_TYPE)
     try:
-        await _put_part(storage, key, multipart_id)
+        size_bytes = len(PROBE_BODY)
+        url = await storage.public.presign_part(
+            key, multipart_id, 1, size_bytes=size_bytes, ttl_s=PART_TTL_S
+        )
+        async with (
+            aiohttp.ClientSession() as session,
+            session.put(URL(url, encoded=True), data=PROBE_BODY) as response,
+        ):
+            if response.status != HTTPStatus.OK:
+                raise Trouble(f"storage answers a signed PUT of a part with {response.status}")
         sent = await storage.multiparts.list_parts(key, multipart_id)
         await storage.multiparts.complete(key, multipart_id, sent)
     finally:
         # Done or not: this wants its own permission, and nothing may stay behind.
         await storage.multiparts.abort(key, multipart_id)
-    size_bytes = (await storage.head(key)).size_bytes
+    stored_bytes = (await storage.head(key)).size_bytes
     await storage.delete(key)
-    if size_bytes != len(PROBE_BODY):
+    if stored_bytes != size_bytes:
         raise Trouble("a file sent in parts does not arrive whole")
-
-
-async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
-    url = await storage.public.presign_part(
-        key, multipart_id, 1, size_bytes=len(PROBE_BODY), ttl_s=PART_TTL_S
-    )
-    address = URL(url, encoded=True)
-    async with (
-        aiohttp.ClientSession() as session,
-        session.put(address, data=PROBE_BODY) as response,
-    ):
-        if response.status != HTTPStatus.OK:
-            raise Trouble(f"storage answers a signed PUT of a part with {response.status}")
 
 
 async def _preflight(session: aiohttp.ClientSession, url: str, config: Config) -> None:

@@ -111,14 +111,15 @@ def print_list(
     """Print records: as JSON under their name, or as a table with a row for each."""
     if as_json:
         print_json({name: records})
-    elif records:
-        print_table(list(rows))
     else:
+        print_table(list(rows), empty=empty)
+
+
+def print_table(rows: Sequence[Row], *, empty: str = "None.") -> None:
+    """Print columns as wide as what is in them, under their names; or what to say of no rows."""
+    if not rows:
         click.echo(empty)
-
-
-def print_table(rows: Sequence[Row]) -> None:
-    """Print columns as wide as what is in them, under their names."""
+        return
     lines = [[one_line(cell) for cell in row.values()] for row in rows]
     lines.insert(0, [name.upper() for name in rows[0]])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

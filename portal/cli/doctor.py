@@ -121,8 +121,7 @@ async def _passes(check: checks.Check, parts: checks.Parts, quietly: bool = Fals
             await check.run(parts)
     except checks.Exposed as exposed:
         # Everything works; whether it should is for who runs the portal to say.
-        if not quietly:
-            _print_fault("WARN", "yellow", check.name, str(exposed), exposed.fix)
+        _print_fault("WARN", "yellow", check.name, str(exposed), exposed.fix)
         return True
     except checks.Trouble as trouble:
         what, fix = str(trouble), trouble.fix or check.fix

@@ -59,8 +59,7 @@ async def list_command(status: str | None, search: str, limit: int, as_json: boo
     if as_json:
         print_json({"videos": found, "total": page.total})
         return
-    if found:
-        print_table([_video_row(video) for video in found])
+    print_table([_video_row(video) for video in found])
     if page.total > len(found):
         click.echo(f"{len(found)} of {page.total}; see --limit.")
 
@@ -150,8 +149,17 @@ async def queue(limit: int, as_json: bool) -> None:
     found = await read_queue(limit=limit)
     if as_json:
         print_json(found)
-    else:
-        _print_queue(found)
+        return
+    counts, jobs = found["counts"], found["jobs"]
+    alive = sum(not worker["is_dead"] for worker in found["workers"])
+    total = sum(row["jobs"] for row in counts)
+    click.echo(f"{total} jobs wait, run or failed; {alive} queue workers live.")
+    leases = [_lease_row(lease) for lease in found["leases"]]
+    for table in filter(None, (counts, [_job_row(job) for job in jobs], leases)):
+        click.echo()
+        print_table(table)
+    if total > len(jobs):
+        click.echo(f"{len(jobs)} of {total} jobs shown; see --limit.")
 
 
 def _summary(video: Video, work: library.Work | None) -> Row:
@@ -175,23 +183,6 @@ def _video_row(video: Row) -> Row:
         "mb": f"{video['size_bytes'] / 1e6:.1f}",
         "title": video["title"],
     }
-
-
-def _print_queue(found: dict[str, list[Row]]) -> None:
-    counts, jobs = found["counts"], found["jobs"]
-    alive = sum(not worker["is_dead"] for worker in found["workers"])
-    total = sum(row["jobs"] for row in counts)
-    click.echo(f"{total} jobs wait, run or failed; {alive} queue workers live.")
-    tables = (
-        counts,
-        [_job_row(job) for job in jobs],
-        [_lease_row(lease) for lease in found["leases"]],
-    )
-    for table in filter(None, tables):
-        click.echo()
-        print_table(table)
-    if total > len(jobs):
-        click.echo(f"{len(jobs)} of {total} jobs shown; see --limit.")
 
 
 def _job_row(job: Row) -> Row:

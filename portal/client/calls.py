@@ -38,7 +38,10 @@ class Refused(click.ClickException):
     """The portal said no, with one of its codes."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
-        super().__init__(_explanation(status, problem))
+        plain = FROM_A_PROXY.get(status, f"The portal answered with status {status}.")
+        lines = [REMEDIES.get(str(problem.get("code")), problem.get("detail", plain))]
+        lines += [f"  {it['pointer']}: {it['message']}" for it in problem.get("errors", [])]
+        super().__init__("\n".join(lines))
         self.code = problem.get("code", "")
 
 
@@ -81,15 +84,12 @@ class Api:
             is_lost = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not answer
             if response.status in BUSY_STATUSES or is_lost:
                 words = answer.get("detail", "temporarily unavailable")
-                raise RetryLater(words, _retry_after_s(response))
+                asked = response.headers.get("Retry-After", "")
+                pause_s = float(asked) if asked.isascii() and asked.isdigit() else 0.0
+                raise RetryLater(words, min(pause_s, LONGEST_PAUSE_S))
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise Refused(response.status, answer)
             return answer
-
-
-def _retry_after_s(response: aiohttp.ClientResponse) -> float:
-    asked = response.headers.get("Retry-After", "")
-    return min(float(asked), LONGEST_PAUSE_S) if asked.isascii() and asked.isdigit() else 0
 
 
 async def _json_of(response: aiohttp.ClientResponse) -> dict[str, Any]:
@@ -98,10 +98,3 @@ async def _json_of(response: aiohttp.ClientResponse) -> dict[str, Any]:
     with suppress(aiohttp.ContentTypeError, ValueError):
         found = await response.json(content_type=None)
     return found if isinstance(found, dict) else {}
-
-
-def _explanation(status: int, problem: dict[str, Any]) -> str:
-    plain = FROM_A_PROXY.get(status, f"The portal answered with status {status}.")
-    lines = [REMEDIES.get(str(problem.get("code")), problem.get("detail", plain))]
-    lines += [f"  {fault['pointer']}: {fault['message']}" for fault in problem.get("errors", [])]
-    return "\n".join(lines)

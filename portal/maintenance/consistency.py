@@ -104,8 +104,14 @@ async def compare(
         await _check_source(video_id, run)
         await _check_files(video_id, run)
         await _check_unused(video_id, run)
-    await _find_unknown_sources(run)
-    await _find_unknown_output(run)
+    async for stored in objects_below(UPLOAD_FOLDER, storage):
+        if not await fetch_rows(IS_KEY_KNOWN, *[stored.key] * 3):
+            await _report_unused(stored.key, run)
+    async for entry in entries_of(OUTPUT_FOLDER, storage):
+        key = entry.key if isinstance(entry, StoredObject) else entry
+        known_as = parse_video_id(key.removeprefix(OUTPUT_FOLDER).removesuffix("/"))
+        if not known_as or not await fetch_rows(IS_VIDEO_KNOWN, *[known_as] * 3):
+            await _report_unused(key, run)
     return run.report
 
 
@@ -164,20 +170,6 @@ async def _check_unused(video_id: UUID, run: _Comparison) -> None:
         if number.isdecimal():
             async for prefix in unused_below(video, int(number), used, run.storage):
                 await _report_unused(prefix, run)
-
-
-async def _find_unknown_sources(run: _Comparison) -> None:
-    async for stored in objects_below(UPLOAD_FOLDER, run.storage):
-        if not await fetch_rows(IS_KEY_KNOWN, *[stored.key] * 3):
-            await _report_unused(stored.key, run)
-
-
-async def _find_unknown_output(run: _Comparison) -> None:
-    async for entry in entries_of(OUTPUT_FOLDER, run.storage):
-        key = entry.key if isinstance(entry, StoredObject) else entry
-        video_id = parse_video_id(key.removeprefix(OUTPUT_FOLDER).removesuffix("/"))
-        if not video_id or not await fetch_rows(IS_VIDEO_KNOWN, *[video_id] * 3):
-            await _report_unused(key, run)
 
 
 async def _report_unused(prefix: str, run: _Comparison) -> None:

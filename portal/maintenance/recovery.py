@@ -16,7 +16,6 @@ and no job has to be kept for it.
 import asyncio
 import logging
 import math
-from collections.abc import Mapping
 
 import psycopg
 
@@ -72,10 +71,6 @@ WHERE coalesce(job.status NOT IN ('todo', 'doing', 'failed'), true) AND NOT EXIS
   SELECT FROM attempts WHERE video_id = promised.video_id AND {IS_UNDER_WAY}
 )
 """  # noqa: S608
-PROMISES: Mapping[str, type[Deletion | PosterRequest]] = {
-    "removal": Deletion,
-    "poster": PosterRequest,
-}
 
 
 async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
@@ -119,27 +114,23 @@ async def recover(queue: Queue) -> int:
 
 async def _replace(row: Row, queue: Queue) -> None:
     """Queue another job for what was promised, unless someone else did so meanwhile."""
-    video_id, kind = row["video_id"], row["kind"]
-    if kind == "video":
-        await _replace_transcode(row, queue)
+    video_id, lost = row["video_id"], row["job_id"]
+    if row["kind"] == "video":
+        video, found = await lock_video(video_id), Video.filter(id=video_id)
+        if video is None:
+            return
+        if video.status is VideoStatus.PROCESSING and video.first_job_id == lost:
+            job_id = await enqueue.defer_transcode(video, queue)
+            await found.update(transcode_job_id=job_id, encode_job_id=None, updated_at=NOW)
+        elif video.status is VideoStatus.READY and video.complete_job_id == lost:
+            await found.update(complete_job_id=await enqueue.defer_completion(video, queue))
         return
-    promise = PROMISES[kind].filter(video_id=video_id, job_id=row["job_id"])
+    promises = Deletion if row["kind"] == "removal" else PosterRequest
+    promise = promises.filter(video_id=video_id, job_id=lost)
     if not await promise.select_for_update().exists():
         return
-    if kind == "removal":
+    if promises is Deletion:
         job_id = await enqueue.defer_removal(video_id, queue)
     else:
         job_id = await enqueue.defer_poster(video_id, row["number"], queue)
     await promise.update(job_id=job_id)
-
-
-async def _replace_transcode(row: Row, queue: Queue) -> None:
-    video = await lock_video(row["video_id"])
-    if video is None:
-        return
-    found = Video.filter(id=video.id)
-    if video.status is VideoStatus.PROCESSING and video.first_job_id == row["job_id"]:
-        job_id = await enqueue.defer_transcode(video, queue)
-        await found.update(transcode_job_id=job_id, encode_job_id=None, updated_at=NOW)
-    elif video.status is VideoStatus.READY and video.complete_job_id == row["job_id"]:
-        await found.update(complete_job_id=await enqueue.defer_completion(video, queue))

@@ -161,7 +161,13 @@ async def make_again(
             return f"can't be repaired: {', '.join(unknown)} is in no row of the database"
         await outputs.put_master(video, storage)
     if Difference.POSTER_MISSING in kinds:
-        await _request_poster(video, queue)
+        # The frame that was chosen, or one near the beginning in place of a lost picture.
+        chosen = await PosterRequest.get_or_none(video_id=video.id)
+        time_s = (video.duration_s or 0.0) * POSTER_SHARE
+        if chosen is not None and chosen.time_s is not None:
+            time_s = chosen.time_s
+        with suppress(VideoNotFound, NotPlayable):
+            await posters.request_poster(video.id, time_s=time_s, queue=queue)
     return ""
 
 
@@ -190,13 +196,3 @@ async def _unknown_folders(video: Video, storage: Storage) -> list[str]:
     folders = [it async for it in entries_of(prefix, storage) if isinstance(it, str)]
     names = [folder.removeprefix(prefix).rstrip("/") for folder in folders]
     return [name for name in names if name not in known]
-
-
-async def _request_poster(video: Video, queue: Queue) -> None:
-    """Queue the frame that was chosen, or one near the beginning, in place of a lost picture."""
-    chosen = await PosterRequest.get_or_none(video_id=video.id)
-    time_s = (video.duration_s or 0.0) * POSTER_SHARE
-    if chosen is not None and chosen.time_s is not None:
-        time_s = chosen.time_s
-    with suppress(VideoNotFound, NotPlayable):
-        await posters.request_poster(video.id, time_s=time_s, queue=queue)

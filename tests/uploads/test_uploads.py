@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from quart import Quart, Response
 from running_portal import until
 from stored_objects import unreachable
+from tortoise.exceptions import IntegrityError
 from upload_client import (
     MIB,
     PART_BYTES,
@@ -47,6 +48,7 @@ from portal.config import Config
 from portal.storage.bucket import open_storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import StoredPart
+from portal.uploads import service as uploads
 from portal.uploads.parts import (
     MAX_FILE_BYTES,
     MAX_PARTS,
@@ -241,6 +243,17 @@ async def test_simultaneous_starts_with_different_sizes_agree_on_one(
     (winner,) = [await answer.get_json() for answer in answers if answer.status_code == 201]
     assert await look(client, {"key": key}) == winner
     assert await multipart_uploads(resources, key) == [await multipart_id(resources, key)]
+
+
+async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
+    client: Client, resources: WebContext
+) -> None:
+    key = (await presign(client))["key"]
+    refuses = "ALTER TABLE uploads ADD CHECK (multipart_id IS NULL)"
+    await run_sql(resources.config.database_url, refuses)
+    with pytest.raises(IntegrityError):
+        await uploads.start(key, 3, storage=resources.storage)
+    assert await multipart_uploads(resources, key) == []
 
 
 async def test_completion_whose_answer_was_lost_may_be_repeated(
