@@ -1,6 +1,7 @@
 """Commands and other programs, run to their end."""
 
 import asyncio
+import json
 import logging
 import os
 import subprocess
@@ -59,6 +60,13 @@ async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> E
     if ended.exception and not isinstance(ended.exception, SystemExit):
         raise ended.exception
     return Ended(ended.exit_code, ended.stdout, ended.stderr)
+
+
+async def document(environ: dict[str, str], *arguments: str) -> Any:
+    """What a command prints for programs."""
+    ended = await portal(environ, *arguments, "--json")
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)
 
 
 def loaded_by(code: str) -> set[str]:

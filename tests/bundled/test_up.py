@@ -98,19 +98,12 @@ async def test_parts_the_user_brings_are_used_instead(
     assert not (tmp_path / "postgres").exists()
 
 
-async def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_what_keeps_it_from_starting_is_told_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         told = one_line(await fail(tmp_path, port))
-
     assert f"port {port} on 127.0.0.1 is in use: choose another with --port" in told
-
-
-async def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     # Root may write to any folder but those that the kernel makes up.
-    folder = tmp_path if os.geteuid() else Path("/sys/portal")
-
-    told = one_line(await fail(folder))
-
+    told = one_line(await fail(tmp_path if os.geteuid() else Path("/sys/portal")))
     assert "Permission denied" in told or "Operation not permitted" in told

@@ -3,12 +3,11 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from api_client import run_sql
 from audit_lines import add_lines
-from command_line import Ended, portal
+from command_line import Ended, document, portal
 from page_rows import make_row
 from quart import Quart
 from running_portal import LivePortal
@@ -23,12 +22,6 @@ from portal.database.models import Video
 PRESIGN = {"json": {"fileName": "a.mp4", "contentType": "video/mp4"}}
 LINK = re.compile(r"http://\S+(/welcome/[\w-]{43})\n")
 ADD_OWNER = ("accounts", "add", "ann@example.org", "--role", "owner")
-
-
-async def document(environ: dict[str, str], *arguments: str) -> Any:
-    ended = await portal(environ, *arguments, "--json")
-    assert ended.code == 0, ended.err
-    return json.loads(ended.out)
 
 
 async def table(environ: dict[str, str], *arguments: str) -> list[list[str]]:

@@ -1,22 +1,14 @@
 """`portal videos` and `portal queue`, as an operator types them."""
 
-import json
-from typing import Any
 from uuid import uuid4
 
 from aged_videos import ended_attempt
 from api_client import Client, published, run_sql
-from command_line import portal
+from command_line import document, portal
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.web.composition import WebContext
-
-
-async def document(environ: dict[str, str], *arguments: str) -> Any:
-    code, out, err = await portal(environ, *arguments, "--json")
-    assert code == 0, err
-    return json.loads(out)
 
 
 async def test_list_filters_and_prints_a_table_or_json(

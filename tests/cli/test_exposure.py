@@ -64,12 +64,16 @@ async def examine(config: Config) -> str:
     return ""
 
 
-async def test_storage_that_answers_for_files_is_noticed(
-    config: Config, store: OpenStore, address: str
+@pytest.mark.parametrize(("flag", "words"), [
+    ("files", "storage answers unsigned requests for files: "),
+    ("lists", "storage lists its files for unsigned requests: "),
+])  # fmt: skip
+async def test_storage_that_answers_strangers_is_noticed(
+    config: Config, store: OpenStore, address: str, flag: str, words: str
 ) -> None:
-    store.files = True
+    setattr(store, flag, True)
     found = await examine(replace(config, s3_public_endpoint_url=address))
-    assert found.startswith("storage answers unsigned requests for files: ")
+    assert found.startswith(words)
     assert "Block Public Access" in found
     assert store.asked[0].startswith(f"/{config.s3_bucket}/hls/doctor/")
 
