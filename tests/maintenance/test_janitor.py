@@ -1,9 +1,7 @@
 """The janitor removes what nobody needs, all of it in the end, and nothing else, whatever comes."""
 
-import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from random import Random
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +28,7 @@ from portal.config import Config
 from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
 from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.processing import removal
+from portal.uploads import service as uploads
 from portal.videos import deletion
 from portal.web.composition import WebContext
 
@@ -227,32 +226,13 @@ async def test_audit_log_is_kept_as_long_as_the_setting_says(resources: WebConte
     assert [it["id"] % 2 for it in await lines()] == [1] * 5
 
 
-async def test_upload_published_this_moment_is_whole_or_refused(
+async def test_upload_published_meanwhile_is_left_alone(
     client: Client, resources: WebContext
 ) -> None:
-    """A race, which may end either way, but never with a video whose file is gone."""
-    rng = Random(1)  # noqa: S311
-    keys = [await uploaded(client) for _ in range(4)]
-    await age_uploads(resources, "2 days")
-
-    async def publish_soon(key: str) -> int:
-        await asyncio.sleep(rng.uniform(0, 0.05))
-        # The embedded server breaks off reading what is removed; clients ask again.
-        for _ in range(20):
-            response = await client.post("/api/videos", json=metadata(key))
-            if response.status_code != 503:
-                break
-            await asyncio.sleep(0.1)
-        return response.status_code
-
-    async def tidy_soon() -> None:
-        await asyncio.sleep(rng.uniform(0, 0.04))
-        await tidy(resources)
-
-    statuses, *_ = await asyncio.gather(
-        asyncio.gather(*map(publish_soon, keys)), tidy_soon(), tidy_soon()
+    """The janitor read it among the idle ones a moment before."""
+    key = (await published(client))["storageKey"]
+    is_gone = await uploads.discard_abandoned(
+        key, idle_since=hence(hours=1), storage=resources.storage
     )
-    for key, status in zip(keys, statuses, strict=True):
-        assert status in (201, 409, 422)
-        assert await is_stored(resources, key) == (status == 201)
-        assert await Video.exists(upload_id=key) == (status == 201)
+    assert not is_gone
+    assert await content(resources, key) == RAW_FILE
