@@ -28,7 +28,7 @@ from portal.telemetry.logs import current_fields, log_context
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import Sampler
-    from opentelemetry.trace import Tracer
+    from opentelemetry.trace import Span, Tracer
     from yarl import URL
 
 REQUEST_ID = "request_id"
@@ -77,6 +77,7 @@ def traced(app: App, *, excluded_urls: str) -> App:
         excluded_urls=excluded_urls,
         # The route is told later, by `describe`.
         default_span_details=lambda scope: (scope.get("method", "HTTP"), {}),
+        server_request_hook=_drop_query,
         tracer_provider=_providers[0],
         exclude_spans=["receive", "send"],
     )
@@ -138,6 +139,13 @@ def traced_job(name: str, context: Mapping[str, str] | None, **fields: Any) -> I
             name, context=extract(context), kind=SpanKind.CONSUMER, attributes=fields
         ):
             yield
+
+
+def _drop_query(request: Span, scope: object) -> None:
+    """Of a request, by the old and the new names of OpenTelemetry's attributes."""
+    given = getattr(request, "attributes", None) or {}
+    told = {"http.url": str(given.get("http.url")).partition("?")[0], "url.query": ""}
+    request.set_attributes({name: told[name] for name in told.keys() & given.keys()})
 
 
 def _without_query(url: URL) -> str:

@@ -68,9 +68,11 @@ async def test_traces_of_a_single_sign_on_hold_none_of_its_secrets(
             async with browser.get(f"{portal.base_url}{LEAVE}?next=/people") as answer:
                 assert answer.url.path == "/people"
                 left, back = (str(it.url) for it in answer.history[1:])
-            await until(lambda: collector.named("GET /people"), timeout_s=30)
+            # No other address tells its query, either.
+            await browser.get(f"{portal.base_url}/people?q=own-words-5ec7e7")
+            await until(lambda: len(collector.named("GET /people")) > 1, timeout_s=30)
     assert CALLBACK in back
-    hidden = {*query_of(back).values()} - {provider.issuer}
+    hidden = {*query_of(back).values(), "own-words-5ec7e7"} - {provider.issuer}
     hidden |= {query_of(left)[name] for name in ("state", "nonce")}
     told = "\n".join(collector.texts)
     assert [it for it in {*hidden, CLIENT_SECRET, *provider.secrets} if it in told] == []
