@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 # Of rows that are printed.
 MAX_LIMIT = 10_000
-MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
+UNITS_S = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 data_dir_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
     "--data-dir",
@@ -136,16 +136,10 @@ def one_line(value: object) -> str:
 
 
 def age(moment: datetime | None) -> str:
-    """How long ago, or how far ahead, in one unit: "3 min", "in 12 s"."""
+    """How long ago, or how far ahead, in the largest unit that fits: "3 min", "in 12 s"."""
     if moment is None:
         return "-"
     seconds = (datetime.now(UTC) - moment).total_seconds()
-    return duration(seconds) if seconds >= 0 else f"in {duration(-seconds)}"
-
-
-def duration(seconds: float) -> str:
-    """A duration in its largest fitting unit."""
-    for unit_s, name in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min")):
-        if seconds >= 2 * unit_s:
-            return f"{seconds / unit_s:.0f} {name}"
-    return f"{seconds:.0f} s"
+    unit_s, name = next((it for it in UNITS_S if abs(seconds) >= 2 * it[0]), (1, "s"))
+    text = f"{abs(seconds) / unit_s:.0f} {name}"
+    return text if seconds >= 0 else f"in {text}"

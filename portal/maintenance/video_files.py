@@ -32,7 +32,6 @@ from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
 from portal.videos import posters
 
-CHANGED = "changed meanwhile; run it again"
 # Where a poster is taken from when nobody chose a frame.
 POSTER_SHARE = 0.1
 
@@ -146,7 +145,7 @@ async def make_again(
     async with transaction():
         video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.READY:
-            return CHANGED
+            return "changed meanwhile; run it again"
         rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
         lost = [row for row in rows if row.name in names]
         is_video_left = any(row.kind is Kind.VIDEO for row in rows if row not in lost)
