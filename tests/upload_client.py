@@ -75,10 +75,6 @@ async def stored(client: Client, data: bytes) -> dict[str, Any]:
     return await complete(client, upload)
 
 
-async def content(resources: WebContext, key: str) -> bytes:
-    return await resources.storage.get(key)
-
-
 async def multipart_id(resources: WebContext, key: str) -> str | None:
     """Storage's own name of the upload, as the portal has it recorded."""
     query = "SELECT multipart_id FROM uploads WHERE key = %s"

@@ -15,6 +15,8 @@ from running_portal import create
 OpenPage = Callable[..., Awaitable[Page]]
 Publish = Callable[..., Awaitable[str]]
 
+# What somebody signs in with.
+OWNER, PASSWORD = "ann@example.org", "four calm green boats"
 # Finds the `ready_video`: videos of other tests may fill the first page of the whole library.
 READY_SEARCH = "/?q=A+ready+video"
 # Only a failure waits that long, also where the machine has other things to do.

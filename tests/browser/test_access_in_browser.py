@@ -3,8 +3,15 @@
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, axe_findings, hold_requests, open_workshop, record_requests
-from closed_portal import OWNER, PASSWORD
+from chromium import (
+    OWNER,
+    PASSWORD,
+    OpenPage,
+    axe_findings,
+    hold_requests,
+    open_workshop,
+    record_requests,
+)
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal
 from upload_page import choose, fill_in, open_video, publish_button

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from chromium import OpenPage, publish_file
-from closed_portal import OWNER, PASSWORD
+from chromium import OWNER, PASSWORD, OpenPage, publish_file
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, answers, free_port, fresh_portal, until
 

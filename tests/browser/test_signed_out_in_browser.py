@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from chromium import axe_findings
-from closed_portal import OWNER, PASSWORD
+from chromium import OWNER, PASSWORD, axe_findings
 from command_line import portal as command
 from playwright.async_api import Locator, Page, Request, Route, expect
 from running_portal import LivePortal

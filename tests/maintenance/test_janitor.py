@@ -22,7 +22,7 @@ from api_client import (
 from audit_lines import add_lines, lines
 from page_rows import READY, make_rendition, make_row
 from stored_objects import stored
-from upload_client import content, look, multipart_uploads, send_part, sign, started
+from upload_client import look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
 from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
@@ -85,7 +85,7 @@ async def test_uploads_that_no_video_was_made_of_go_a_day_after_their_last_sign_
     assert (await tidy(resources, now=hence(hours=25))).uploads == 1
     assert await multipart_uploads(resources, active["key"]) == []
     await tidy(resources, now=hence(days=400))
-    assert await content(resources, record["storageKey"]) == RAW_FILE
+    assert await resources.storage.get(record["storageKey"]) == RAW_FILE
 
 
 def test_nothing_goes_whose_signed_address_may_still_be_valid(config: Config) -> None:

@@ -31,7 +31,6 @@ from upload_client import (
     PART_BYTES,
     abort_behind,
     complete,
-    content,
     look,
     multipart_id,
     multipart_uploads,
@@ -116,7 +115,7 @@ async def test_upload_that_storage_has_lost_is_started_anew(
     renewed = await again.get_json()
     await send_part(client, renewed, 1, b"new")
     await complete(client, renewed)
-    assert await content(resources, upload["key"]) == b"new"
+    assert await resources.storage.get(upload["key"]) == b"new"
 
 
 async def test_discarded_upload_leaves_nothing(client: Client, resources: WebContext) -> None:
@@ -288,7 +287,7 @@ async def test_discarding_waits_for_a_creation_under_way_and_then_refuses(
     refused = await client.delete(f"/api/uploads/{done['uploadId']}")
     await problem(refused, 409, "key_already_used")
     assert (await creation).status_code == 201
-    assert await content(resources, done["key"]) == b"abc"
+    assert await resources.storage.get(done["key"]) == b"abc"
 
 
 async def lock_is_held(config: Config, key: str) -> None:

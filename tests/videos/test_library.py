@@ -240,19 +240,6 @@ async def test_filters_narrow_together(client: Client) -> None:
     assert "Remove the filter by tag" in (await read(client, tag="deep sea", q="beach")).text
 
 
-async def test_orders(client: Client) -> None:
-    await add_video("part 10", 3, **{**READY, "duration_s": 5.0})
-    await add_video("Part 2", 1, **{**READY, "duration_s": 90.0})
-    await add_video("Ähre", 2)
-    for sort, expected in {
-        "newest": ["part 10", "Ähre", "Part 2"],
-        "oldest": ["Part 2", "Ähre", "part 10"],
-        "title": ["Ähre", "Part 2", "part 10"],
-        "longest": ["Part 2", "part 10", "Ähre"],
-    }.items():
-        assert await titles(client, sort=sort) == expected
-
-
 HOSTILE = [
     *("'&|!:*()<>", "\0", "x" * 10_000, "a'b\\c:*d", "%", "' OR 1=1 --", "京" * 10_000),
     *("🎉", "\ud7ff", "\u202e", "<script>alert(1)</script>"),

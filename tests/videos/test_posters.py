@@ -9,6 +9,7 @@ import av
 import pytest
 from api_client import Client, run_sql
 from page_rows import READY, make_row
+from page_texts import page, shown
 from passes import ready_video
 from quart import Response
 from running_portal import run_ffmpeg
@@ -78,8 +79,7 @@ class Poster:
         return [key.rpartition("/")[2] for key in keys if "/poster" in key]
 
     async def fragment(self, query: str = "") -> str:
-        response = await self.client.get(f"/videos/{self.video.id}/poster{query}")
-        return str(await response.get_data(as_text=True))
+        return await page(self.client, f"/videos/{self.video.id}/poster{query}")
 
 
 @pytest.fixture
@@ -104,8 +104,8 @@ async def test_poster_is_replaced_by_the_frame_that_is_shown_at_the_time_asked_f
     found = await Video.get(id=poster.video.id)
     assert found.poster_version == len(frames)
     assert found.changed_at == found.updated_at > poster.video.updated_at
-    page = await poster.client.get(f"/videos/{found.id}")
-    assert f"/videos/{found.id}/poster.jpg?v=5" in str(await page.get_data(as_text=True))
+    text = await page(poster.client, f"/videos/{found.id}")
+    assert f"/videos/{found.id}/poster.jpg?v=5" in text
 
 
 async def test_request_is_carried_out_once_and_voids_the_one_that_waits(poster: Poster) -> None:
@@ -219,9 +219,9 @@ async def test_picture_that_is_sent_becomes_the_poster_or_its_fault_is_told(
     assert (await send_picture(client, video, pictures["cut"])).status_code == 303
     request = await poster.make()
     assert (request.state, request.error_code) == (PosterState.FAILED, "picture_unreadable")
-    page = await poster.fragment("?watched=1")
+    text = await poster.fragment("?watched=1")
     fault = FAULTS[PictureFault.UNREADABLE]
-    assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
+    assert f">{fault}</p>" in text[text.index('id="poster-picture-error"') :]
     assert await poster.stored() == ["poster.jpg"]
 
     assert (await send_picture(client, video, pictures["jpeg"])).status_code == 303
@@ -273,10 +273,8 @@ async def test_what_can_be_no_poster_is_refused_at_its_field(
         response = await client.post(f"/videos/{video.id}/poster", form={"time": time})
         assert response.status_code == 422, time
     for name in ("empty", "text", "large"):
-        response = await send_picture(client, video, pictures[name])
-        assert response.status_code == 422, name
-        page = str(await response.get_data(as_text=True))
-        assert re.search(r'id="poster-picture-error"[^>]*>\w', page), name
+        text = await shown(await send_picture(client, video, pictures[name]), 422)
+        assert re.search(r'id="poster-picture-error"[^>]*>\w', text), name
     assert not await PosterRequest.exists()
 
 
@@ -285,13 +283,12 @@ async def test_frames_of_the_whole_video_are_offered(client: Client, resources: 
     folder = poster_key(video.id, video.published_attempt or 0, 0).rpartition("/")[0]
     content = STORYBOARD.encode()
     await resources.storage.put(f"{folder}/storyboard.vtt", content, content_type="text/vtt")
-    response = await client.get(f"/videos/{video.id}/poster")
-    page = str(await response.get_data(as_text=True))
-    times = re.findall(r'name="time"\s+value="([\d.]+)"', page)
+    text = await page(client, f"/videos/{video.id}/poster")
+    times = re.findall(r'name="time"\s+value="([\d.]+)"', text)
     assert times == ["1.502", "3.502", "5.502", "7.502", "9.502", "11.502"]
-    assert 'aria-label="Use the frame at 0:10"' in page
-    assert f'href="/hls/{video.id}/{video.published_attempt}/storyboard-000.jpg"' in page
-    assert 'viewBox="0 108 192 108"' in page
+    assert 'aria-label="Use the frame at 0:10"' in text
+    assert f'href="/hls/{video.id}/{video.published_attempt}/storyboard-000.jpg"' in text
+    assert 'viewBox="0 108 192 108"' in text
 
 
 # A thumbnail from the middle of each of twelve seconds.

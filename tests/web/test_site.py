@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from api_client import Client, app_client
 from page_rows import READY, make_row
+from page_texts import page
+from signed_in import text_of
 
 from portal.config import Config, ConfigError
 from portal.config.values import (
@@ -23,22 +25,18 @@ DATABASE = {"DATABASE_URL": "postgresql://portal@db.example/portal"}
 PAGES = ("/", "/upload", "/sign-in", "/set-up", "/api/docs", "/nothing-here")
 
 
-async def _page(client: Client, address: str) -> str:
-    return await (await client.get(address)).get_data(as_text=True)
-
-
 async def test_every_page_has_the_sites_name_and_other_sites_are_told_it(config: Config) -> None:
     async with app_client(config, site_name="Films & <Friends>") as client:
-        pages = {address: await _page(client, address) for address in PAGES}
+        pages = {address: await text_of(await client.get(address)) for address in PAGES}
         video = await make_row(**READY)
-        watch = await _page(client, f"/videos/{video.id}")
+        watch = await page(client, f"/videos/{video.id}")
         asked = {"url": f"{config.public_url}/videos/{video.id}"}
         answer = await (await client.get("/oembed", query_string=asked)).get_json()
-    for address, page in pages.items():
-        head, _, body = page.partition("</head>")
+    for address, text in pages.items():
+        head, _, body = text.partition("</head>")
         assert "· Films &amp; &lt;Friends&gt;</title>" in head, address
         assert '<span class="wordmark__name">Films &amp; &lt;Friends&gt;</span>' in body, address
-        assert "· Portal" not in page, address
+        assert "· Portal" not in text, address
     assert '<meta property="og:site_name" content="Films &amp; &lt;Friends&gt;">' in watch
     assert answer["provider_name"] == "Films & <Friends>"
 
@@ -47,13 +45,13 @@ async def test_accent_and_logo_are_files_that_browsers_keep(config: Config, tmp_
     path = tmp_path / "logo.svg"
     path.write_bytes(LOGO)
     async with app_client(config, site_accent="#b00020", site_logo=path) as client:
-        page = await _page(client, "/")
+        text = await page(client, "/")
         style, logo = await client.get("/site.css"), await client.get("/site-logo")
         assert await logo.get_data(as_text=False) == LOGO
         rules = await style.get_data(as_text=True)
-    assert 'href="/site.css?v=' in page
+    assert 'href="/site.css?v=' in text
     # Beside the name, and as the icon of the tab.
-    assert page.count('"/site-logo?v=') == 2
+    assert text.count('"/site-logo?v=') == 2
     assert style.content_type == "text/css; charset=utf-8"
     assert logo.content_type == "image/svg+xml"
     assert style.headers["Cache-Control"] == "public, max-age=31536000, immutable"
@@ -66,7 +64,7 @@ async def test_accent_and_logo_are_files_that_browsers_keep(config: Config, tmp_
 async def test_site_without_its_own_has_neither(client: Client) -> None:
     for address in ("/site.css", "/site-logo"):
         assert (await client.get(address)).status_code == 404
-        assert address not in await _page(client, "/")
+        assert address not in await page(client, "/")
 
 
 def test_logo_is_small_enough_for_every_page(tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ def test_times_that_the_video_has_lead_to_them(text: str, expected: list[str]) -
         ("„https://example.org/ä“,", ["https://example.org/ä"]),
         ("https://[2001:db8::1]:8080/x", ["https://[2001:db8::1]:8080/x"]),
         ("<https://example.org/a>", ["https://example.org/a"]),
+        # Whatever the text holds, it makes no markup of its own.
+        ('<script>alert("https://evil.example")</script>', ["https://evil.example"]),
+        ('https://example.org/"onmouseover="alert(1)', ["https://example.org/"]),
+        ("https://example.org/<img src=x onerror=alert(1)>", ["https://example.org/"]),
+        ("&amp;lt;script&amp;gt; &#60;b&#62;", []),
+        ("https://example.org/\u202egpj.exe", ["https://example.org/"]),
+        ("https://example.org/\x00\x1b\x7f", ["https://example.org/"]),
         # No safe addresses.
         ("javascript:alert(1) JaVaScRiPt://example.org/%0aalert(1) www.example.org", []),
         ("data:text/html,<script>alert(1)</script> //example.org/a xhttps://example.org", []),
@@ -75,22 +82,3 @@ def test_times_that_the_video_has_lead_to_them(text: str, expected: list[str]) -
 )
 def test_address_ends_where_people_mean_it_to(text: str, expected: list[str]) -> None:
     assert addresses(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '<script>alert("https://evil.example")</script>',
-        'https://example.org/"onmouseover="alert(1)',
-        "https://example.org/<img src=x onerror=alert(1)>",
-        "https://example.org/&quot;onclick=alert(1)",
-        "&amp;lt;script&amp;gt; &#60;b&#62;",
-        "https://example.org/\u202egpj.exe",
-        "https://example.org/\x00\x1b\x7f",
-    ],
-)
-def test_hostile_text_makes_no_markup_of_its_own(text: str) -> None:
-    for address in addresses(text):
-        assert address is not None
-        assert address.startswith(("https://example.org", "https://evil.example"))
-        assert not set(address) & set('"<>`{}|\\^\u202e\u200b\u2066\x00\x1b\x7f ')
