@@ -235,4 +235,4 @@ async def test_upload_published_meanwhile_is_left_alone(
         key, idle_since=hence(hours=1), storage=resources.storage
     )
     assert not is_gone
-    assert await content(resources, key) == RAW_FILE
+    assert await resources.storage.get(key) == RAW_FILE
