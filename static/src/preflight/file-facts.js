@@ -108,23 +108,16 @@ async function tracks(file) {
     if (!found.length) return NOTHING;
     const video = found.find((track) => track.isVideoTrack());
     const audio = found.find((track) => track.isAudioTrack());
-    const durations = await Promise.all(found.map((track) => track.getDurationFromMetadata()));
     return {
       ...NOTHING,
       outcome: "read",
-      duration_s: longest(durations),
+      duration_s: await input.getDurationFromMetadata(),
       video: video ? await videoFacts(video) : null,
       audio: audio ? { channels: await audio.getNumberOfChannels() } : null,
     };
   } finally {
     input.dispose();
   }
-}
-
-/** @param {(number | null)[]} durations_s */
-function longest(durations_s) {
-  const known = durations_s.filter((duration) => duration !== null && Number.isFinite(duration));
-  return known.length ? Math.max(.../** @type {number[]} */ (known)) : null;
 }
 
 /** @param {import("mediabunny").InputVideoTrack} track @returns {Promise<VideoFacts>} */

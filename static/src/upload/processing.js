@@ -11,21 +11,18 @@ import { isPassing } from "./failures.js";
 const PAUSE_MS = 2_000;
 /** Once the pauses of the retry policy are used up. */
 const LONGEST_PAUSE_MS = 60_000;
-const FINAL = new Set(["ready", "failed", "lost"]);
 
 /**
- * How a video stands. `lost`: it is gone, or not to be seen any more by who is signed in now. The
- * `failure` is in words, and empty where it has not failed; of `queuePosition` 1 is next.
- * @typedef {{ stage: "waiting" | "probing" | "transcoding" | "finishing" | "ready" | "failed" | "lost",
+ * How a video stands. The `failure` is in words, and empty where it has not failed; of
+ * `queuePosition` 1 is next.
+ * @typedef {{ stage: "waiting" | "probing" | "transcoding" | "finishing" | "ready" | "failed",
  *   percent: number, queuePosition: number | null, hasPoster: boolean, failure: string }} Processing
  */
 
-/** @type {Processing} */
-const LOST = { stage: "lost", percent: 0, queuePosition: null, hasPoster: false, failure: "" };
-
 /**
- * Follows a video until it is ready or has failed.
- * @param {string} url of its document @param {(processing: Processing) => void} tell
+ * Follows a video until it is ready, has failed, or can't be seen any more by who is signed in now.
+ * @param {string} url of its document
+ * @param {(processing: Processing | null) => void} tell null for the last of these
  * @param {AbortSignal} signal ends it
  */
 export async function follow(url, tell, signal) {
@@ -36,7 +33,7 @@ export async function follow(url, tell, signal) {
       const processing = await read(url, signal);
       backoff = new Backoff();
       tell(processing);
-      if (FINAL.has(processing.stage)) return;
+      if (!processing || processing.stage === "ready" || processing.stage === "failed") return;
     } catch (error) {
       const asked_s = error instanceof Refused ? (error.retryAfter_s ?? 0) : 0;
       pause_ms = backoff.pause_ms({ asked_ms: asked_s * 1000 }) ?? LONGEST_PAUSE_MS;
@@ -46,7 +43,7 @@ export async function follow(url, tell, signal) {
 }
 
 /**
- * @param {string} url @param {AbortSignal} signal @returns {Promise<Processing>}
+ * @param {string} url @param {AbortSignal} signal @returns {Promise<Processing | null>}
  * @throws {Error} for now
  */
 async function read(url, signal) {
@@ -55,7 +52,7 @@ async function read(url, signal) {
     return { ...rest, hasPoster: posterUrl !== null, failure: failure?.message ?? "" };
   } catch (error) {
     const isLost = error instanceof Refused && !isPassing(error.status);
-    if (isLost || error instanceof SomeoneElse) return LOST;
+    if (isLost || error instanceof SomeoneElse) return null;
     throw error;
   }
 }

@@ -18,12 +18,7 @@ const SAMPLE_BYTES = 2 ** 20;
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
 /** @typedef {import("./upload.js").Upload} Upload */
-/**
- * `isStored` tells that storage has the whole file, which only waits to be published; `details` were
- * typed about it.
- * @typedef {Pick<Upload, "id" | "key" | "fileName" | "size_bytes" | "contentType" | "fingerprint"
- *   | "request" | "saved_at" | "picture"> & { isStored: boolean, details: Upload["details"] | null }} Saved
- */
+/** @typedef {ReturnType<typeof savedOf>} Saved */
 
 /** @type {Map<string, () => void>} gives back this page's lock of an upload */
 const releases = new Map();
@@ -54,19 +49,20 @@ export async function released(id, signal) {
 
 /** Saves what has changed. @param {Upload} was @param {Upload} now */
 export function keep(was, now) {
-  const { id, key, fileName, size_bytes, contentType, fingerprint, saved_at } = now;
-  const { details, request, picture } = now;
-  const isStored = now.phase === "sent";
-  const isSame =
-    was.key === key &&
-    was.details === details &&
-    was.request === request &&
-    was.picture === picture &&
-    (was.phase === "sent") === isStored;
-  if (!isKept(now) || isSame) return;
-  const known = { id, key, fileName, size_bytes, contentType, fingerprint, saved_at };
+  const saved = savedOf(now);
+  if (!isKept(now) || JSON.stringify(saved) === JSON.stringify(savedOf(was))) return;
   // Where it can't be kept the upload goes on; it only can't be continued after a reload.
-  writeStored(PREFIX + id, { ...known, isStored, details, request, picture });
+  writeStored(PREFIX + now.id, saved);
+}
+
+/** @param {Upload} upload */
+function savedOf({ phase, ...upload }) {
+  const { id, key, fileName, size_bytes, contentType, fingerprint } = upload;
+  const { details, request, picture, saved_at } = upload;
+  const file = { fileName, size_bytes, contentType, fingerprint, picture };
+  /** Storage has the whole file, which only waits to be published. */
+  const isStored = phase === "sent";
+  return { id, key, ...file, isStored, details, request, saved_at };
 }
 
 /** Published or given up: no longer to be continued. @param {string} id */

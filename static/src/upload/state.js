@@ -38,7 +38,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   edited: { details: own.Details, pointer: string },
  *   requested: { request: Upload["request"] },
  *   transferred: { news: import("./transfer.js").TransferNews, now_ms: number },
- *   failed: { error: Error }, followed: { processing: NonNullable<Upload["processing"]> },
+ *   failed: { error: Error }, followed: { processing: Upload["processing"] },
  *   pause: {}, resume: {}, retry: {},
  * }} OwnEvents
  */

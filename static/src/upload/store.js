@@ -30,9 +30,7 @@ export class Store {
   /** @type {Map<number, Run>} by the number of the upload */
   #runs = new Map();
   /** One file after the other is looked into. @type {Promise<unknown>} */
-  #inspected = Promise.resolve();
-  /** @type {Promise<unknown>} */
-  #pictured = Promise.resolve();
+  #examined = Promise.resolve();
 
   /**
    * @param {Page} page @param {(state: State, before: State) => void} changed called after each event
@@ -98,9 +96,10 @@ export class Store {
     if (!now) return;
     if (was) browser.keep(was, now);
     else if (is.isRestored(now)) this.#look(now);
-    if (now.file && now.file !== was?.file) {
-      this.#inspect(number, now.file);
-      this.#picture(number, now.file);
+    const { file } = now;
+    if (file && file !== was?.file) {
+      const examine = () => Promise.all([this.#inspect(number, file), this.#picture(number, file)]);
+      this.#examined = this.#examined.then(examine);
     }
     if (was?.publishing === now.publishing) return;
     if (now.publishing === "publishing") this.#publish(now);
@@ -159,7 +158,7 @@ export class Store {
 
   /** @param {number} number @param {string} videoId */
   #followVideo(number, videoId) {
-    /** @param {NonNullable<Upload["processing"]>} processing */
+    /** @param {Upload["processing"]} processing */
     const tell = (processing) => this.dispatch({ type: "followed", number, processing });
     follow(`${this.urls.publishUrl}/${videoId}/transcode`, tell, this.signal);
   }
@@ -172,11 +171,7 @@ export class Store {
 
   /** @param {number} number @param {File} file */
   async #inspect(number, file) {
-    // A browser without module workers uploads without this.
-    const read = () => readFacts(this.urls.preflightUrl, file, this.signal).catch(() => null);
-    const reading = this.#inspected.then(read);
-    this.#inspected = reading;
-    const facts = await reading;
+    const facts = await readFacts(this.urls.preflightUrl, file, this.signal);
     const now = is.uploadOf(this.state, number);
     if (!facts || now?.file !== file || !is.isUnpublished(now)) return;
     const findings = findingsOf(facts, this.state.limits);
@@ -186,9 +181,7 @@ export class Store {
 
   /** @param {number} number @param {File} file */
   async #picture(number, file) {
-    const reading = this.#pictured.then(() => firstFrame(file, this.signal));
-    this.#pictured = reading;
-    const picture = await reading;
+    const picture = await firstFrame(file, this.signal);
     if (!picture || is.uploadOf(this.state, number)?.file !== file) return;
     this.dispatch({ type: "pictured", number, picture });
   }

@@ -67,10 +67,10 @@ const STAGES = { probing: "Examining the file", finishing: "Checking the result"
 
 /** @param {Upload} upload @returns {Standing} */
 function publishedInWords({ processing }) {
-  const { stage = "lost", percent = 0, queuePosition = null, failure = "" } = processing ?? {};
   /** @type {Standing} */
   const done = { art: "good", figure: "Published", buttons: [] };
-  if (stage === "lost") return done;
+  if (!processing) return done;
+  const { stage, percent, queuePosition, failure } = processing;
   if (stage === "ready") return { ...done, figure: "Ready to watch" };
   if (stage === "failed") {
     return { ...done, art: "bad", figure: "Couldn’t be processed", rest: failure };
