@@ -8,7 +8,7 @@ import { announce } from "./dom.js";
 
 const SHOWN_MS = 2_000;
 
-/** @param {HTMLElement} button @param {AbortSignal} signal */
+/** @type {import("./lifecycle.js").Start} */
 export function copyButton(button, signal) {
   const field = document.getElementById(button.dataset.copy ?? "");
   if (!(field instanceof HTMLInputElement)) return;

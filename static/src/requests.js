@@ -40,15 +40,6 @@ export function isSignedOut(error) {
   return error instanceof Refused && error.status === 401;
 }
 
-/** @throws {NoAnswer} */
-async function isForeign() {
-  try {
-    return await isSomeoneElse();
-  } catch (error) {
-    throw new NoAnswer("no answer", { cause: error });
-  }
-}
-
 /** @param {unknown} error */
 function isUnknownUpload(error) {
   if (!(error instanceof Refused)) return false;
@@ -63,6 +54,11 @@ export function needsSignIn(error) {
 
 /** There was no answer: no connection, or none in time. */
 export class NoAnswer extends Error {}
+
+/** @param {unknown} cause @returns {never} @throws {NoAnswer} */
+function noAnswer(cause) {
+  throw new NoAnswer("no answer", { cause });
+}
 
 /**
  * `keepalive` lets the request outlive the page.
@@ -95,7 +91,8 @@ export async function request(method, url, options = {}) {
     } catch (error) {
       if (options.keepalive) throw error;
       // For another person an upload is one that the portal doesn't know.
-      if (isUnknownUpload(error) && (await isForeign())) throw new SomeoneElse();
+      if (isUnknownUpload(error) && (await isSomeoneElse().catch(noAnswer)))
+        throw new SomeoneElse();
       if (!isSignedOut(error)) throw error;
       if (!(await signedInAgain(since))) throw error;
     }
@@ -126,7 +123,7 @@ async function send(method, url, options) {
   } catch (error) {
     if (error instanceof Refused) throw error;
     signal?.throwIfAborted();
-    throw new NoAnswer("no answer", { cause: error });
+    return noAnswer(error);
   }
 }
 

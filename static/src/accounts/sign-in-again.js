@@ -16,7 +16,6 @@ const UNREACHABLE = "The portal can’t be reached. Check your connection, then 
 const NOBODY = "You are still signed out. Sign in in the other tab first, or here.";
 
 /** @typedef {"same" | "other" | "closed"} Outcome who is signed in; `closed`: nobody */
-/** @typedef {{ id: string, email: string }} Person */
 
 /** The page was opened by another person than the one who is signed in by now. */
 export class SomeoneElse extends Error {}
@@ -69,8 +68,11 @@ export async function isSomeoneElse() {
   return isOther;
 }
 
+/** Shows the dialog, and waits for its end. */
 async function ask() {
-  outcome = await askToSignIn();
+  const template = document.querySelector("template[data-sign-in-again]");
+  outcome =
+    template instanceof HTMLTemplateElement ? await new SignInDialog(template).end : "closed";
   question = null;
   if (outcome !== "same") return;
   signInCount += 1;
@@ -108,38 +110,40 @@ async function goOn(form) {
   if (isDone && form?.hasAttribute("hx-post")) form.requestSubmit();
 }
 
-/** Shows the dialog, and waits for its end. @returns {Promise<Outcome>} */
-async function askToSignIn() {
-  const template = document.querySelector("template[data-sign-in-again]");
-  if (!(template instanceof HTMLTemplateElement)) return "closed";
-  document.body.append(document.importNode(template.content, true));
-  const dialog = /** @type {HTMLDialogElement} */ (
-    element(document, "dialog[data-sign-in-dialog]")
-  );
-  const asked = new SignInDialog(dialog);
-  await new Promise((resolve) => dialog.addEventListener("close", resolve));
-  dialog.remove();
-  return asked.outcome;
-}
-
 /**
- * Who was signed in when the page was opened, and who is now.
- * @returns {Promise<{ before: Person | null, now: Person | null }>} null for nobody; `now` also where
- *   `before` is nobody
+ * Who was signed in when the page was opened, and who is now; null for nobody.
+ * @throws {Error} without an answer
  */
 async function readPage() {
   const before = personOn(document);
-  return { before, now: before && (await whoIsSignedIn(before.address)) };
+  if (!before) return { before, now: null };
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const response = await fetch(before.address, { redirect: "manual", signal });
+  // Who isn't is led on to the form.
+  if (response.type === "opaqueredirect") return { before, now: null };
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  return { before, now: personOn(page) };
 }
 
 class SignInDialog {
   /** @type {Outcome} */
-  outcome = "closed";
+  #outcome = "closed";
 
-  /** @param {HTMLDialogElement} dialog removed once it is closed, and its listeners with it */
-  constructor(dialog) {
+  /** @param {HTMLTemplateElement} template */
+  constructor(template) {
+    document.body.append(document.importNode(template.content, true));
+    const selector = "dialog[data-sign-in-dialog]";
+    const dialog = /** @type {HTMLDialogElement} */ (element(document, selector));
     this.dialog = dialog;
     this.form = /** @type {HTMLFormElement} */ (element(dialog, "form"));
+    /** @type {Promise<Outcome>} */
+    this.end = new Promise((resolve) => {
+      dialog.addEventListener("close", () => {
+        dialog.remove();
+        resolve(this.#outcome);
+      });
+    });
     this.form.addEventListener("submit", (event) => this.#submitted(event));
     const again = dialog.querySelector("[data-signed-in-elsewhere]");
     again?.addEventListener("click", () => this.#do(() => this.#settle(NOBODY)));
@@ -186,8 +190,8 @@ class SignInDialog {
   async #settle(otherwise) {
     const { before, now } = await readPage();
     if (!now) return this.#say(otherwise);
-    this.outcome = now.id === before?.id ? "same" : "other";
-    if (this.outcome === "same") return this.dialog.close();
+    this.#outcome = now.id === before?.id ? "same" : "other";
+    if (this.#outcome === "same") return this.dialog.close();
     this.#emptyPassword();
     this.#say(
       `You are signed in as ${now.email} now, and what ${before?.email} began can’t go on like that. Sign in as ${before?.email}. What was typed stays.`,
@@ -208,30 +212,11 @@ class SignInDialog {
   }
 }
 
-/**
- * @param {string} address of a page that only who is signed in gets
- * @returns {Promise<Person | null>} @throws {Error} without an answer
- */
-async function whoIsSignedIn(address) {
-  const response = await fetch(address, {
-    redirect: "manual",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  });
-  // Who isn't is led on to the form.
-  if (response.type === "opaqueredirect") return null;
-  if (!response.ok) throw new Error(`status ${response.status}`);
-  return personOn(new DOMParser().parseFromString(await response.text(), "text/html"));
-}
-
-/**
- * @param {Document} page
- * @returns {Person & { address: string } | null} with the address of their account's page
- */
+/** @param {Document} page the link on it leads to the account's page, which only its owner gets */
 function personOn(page) {
   const link = page.querySelector("a[data-account]");
-  const id = link?.getAttribute("data-account");
-  if (!link || !id) return null;
-  return { id, email: link.getAttribute("title") ?? "", address: link.getAttribute("href") ?? "" };
+  if (!(link instanceof HTMLAnchorElement)) return null;
+  return { id: link.dataset.account, email: link.title, address: link.href };
 }
 
 /**

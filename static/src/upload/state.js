@@ -119,7 +119,7 @@ const ownHandlers = {
 /** @type {{ [T in keyof PageEvents]: (state: State, event: PageEvents[T]) => State }} */
 const pageHandlers = {
   restored(state, { saved }) {
-    const found = saved.map((it, at) => own.restoredUpload(state.nextNumber + at, it, state.blank));
+    const found = saved.map((it, at) => own.restoredUpload(state.nextNumber + at, it));
     const nextNumber = state.nextNumber + saved.length;
     return { ...state, uploads: [...state.uploads, ...found], nextNumber };
   },

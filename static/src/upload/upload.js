@@ -101,13 +101,10 @@ export function newUpload(number, details = NO_DETAILS) {
 }
 
 /**
- * @param {number} number @param {Saved} saved by an earlier visit
- * @param {Details} blank of one about which nothing was typed @returns {Upload}
+ * @param {number} number @param {Saved} saved by an earlier visit @returns {Upload}
  */
-export function restoredUpload(number, saved, blank = NO_DETAILS) {
-  const { isStored, details, ...known } = saved;
-  const upload = { ...newUpload(number, { ...blank, ...details }), ...known };
-  return withArrived(details ? upload : prefilled(upload), isStored, null);
+export function restoredUpload(number, { isStored, ...known }) {
+  return withArrived({ ...newUpload(number, known.details), ...known }, isStored, null);
 }
 
 /**
