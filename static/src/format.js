@@ -74,7 +74,6 @@ export function formatTimeLeft(seconds) {
  */
 export function formatWhen(moment) {
   const date = new Date(moment);
-  if (Number.isNaN(date.getTime())) return "earlier";
   const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
   const isToday = date.toDateString() === new Date().toDateString();
   if (isToday) return `today at ${time}`;

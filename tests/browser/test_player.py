@@ -70,7 +70,7 @@ async def test_chosen_quality_holds_for_all_videos_until_it_is_automatic_again(
     chosen = "video.videoRenditions.items[video.videoRenditions.selectedIndex]?.name"
     await open_player(page, f"/videos/{film}")
     names = page.locator("media-rendition-menu").get_by_role("menuitemradio", include_hidden=True)
-    await expect(names).to_contain_text(["Auto", "480p", "360p", "240p"])
+    await expect(names).to_contain_text(["480p", "360p", "240p", "Auto"])
     await choose(page, "Quality", "240p")
     await play_past(page, 0)
     await wait_for(page, "video.videoHeight < 250")

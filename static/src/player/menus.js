@@ -12,9 +12,6 @@ export function mendMenus(controller, signal) {
     nameBack(each);
     leaveFocusInside(/** @type {HTMLElement} */ (each));
   }
-  const qualities = menu.querySelector("media-rendition-menu")?.shadowRoot;
-  const list = qualities?.querySelector("slot:not([name])");
-  if (list) putAutomaticFirst(list);
   closeFromOutside(controller, menu, signal);
 }
 
@@ -39,16 +36,6 @@ function leaveFocusInside(menu) {
   menu.focus = () => {
     if (!menu.matches(":focus-within")) focus();
   };
-}
-
-/** The list is written anew whenever something about it changes. @param {Element} qualities */
-function putAutomaticFirst(qualities) {
-  const move = () => {
-    const automatic = qualities.querySelector(":scope > [value=auto]");
-    if (automatic && automatic !== qualities.firstElementChild) qualities.prepend(automatic);
-  };
-  new MutationObserver(move).observe(qualities, { childList: true });
-  move();
 }
 
 /**

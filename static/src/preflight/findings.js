@@ -20,7 +20,6 @@ import { formatClock, formatSize, wholeSeconds } from "../format.js";
 const MAX_SIDE_PX = 16_384;
 const MIN_READABLE_SHARE = 0.9;
 const MAX_FPS = 60.5;
-const GIVEN_UP = new Set(["cancelled", "refused"]);
 const HDR_TRANSFERS = new Set(["pq", "hlg"]);
 
 /** @type {Record<string, string>} */
@@ -165,15 +164,11 @@ export function unsuitable(file, contentType, max_size_bytes) {
 
 /**
  * Why a file isn't even uploaded beside those that were chosen before it.
- * @param {File} file @param {import("../upload/upload.js").Upload[]} uploads
+ * @param {File} file @param {{ size_bytes: number }[]} chosen
  * @param {Left | null} [left] without it there are no quotas @returns {string} empty when it is
  */
-export function beyondQuota(file, uploads, left) {
+export function beyondQuota(file, chosen, left) {
   if (!left) return "";
-  // Those of earlier visits were counted when the page was opened, as far as they are known.
-  const chosen = uploads.filter(
-    ({ file, phase, arrived_bytes }) => file && !GIVEN_UP.has(phase) && arrived_bytes === null,
-  );
   const most_bytes = left.size_bytes ?? Number.POSITIVE_INFINITY;
   const left_bytes = chosen.reduce((rest, it) => rest - it.size_bytes, most_bytes);
   if (left.videos !== null && chosen.length >= left.videos) {

@@ -165,7 +165,7 @@ export function transferTrouble(error) {
   const quota = quotaTrouble(error);
   if (quota) return quota;
   if (error instanceof Refused) {
-    const title = isBusy(error)
+    const title = isPassing(error.status)
       ? "The portal is busy at the moment"
       : "The portal can’t take this file";
     const reasons = error.faults.map((fault) => fault.message).join(" ");
@@ -200,13 +200,8 @@ export function quotaTrouble(error) {
   return ["No more videos can be published for now", text];
 }
 
-/** @param {Refused} error */
-function isBusy({ status }) {
-  return status >= 500 || status === 429;
-}
-
 /** @param {Error | null} error whether the portal may take the same file another time */
 export function canTryAgain(error) {
-  if (!(error instanceof Refused) || isBusy(error)) return true;
+  if (!(error instanceof Refused) || isPassing(error.status)) return true;
   return needsSignIn(error) || quotaTrouble(error) !== null;
 }

@@ -61,7 +61,7 @@ class UploadPage {
 
   /** @param {Event} event on a line */
   #pressed({ target }) {
-    const number = Number(closest(target, "[data-line]")?.getAttribute("data-line"));
+    const number = numberOf(target);
     const opener = closest(target, "[data-open]");
     if (!opener) return this.#act(target, number);
     this.store.dispatch({ type: "opened", number });
@@ -150,7 +150,10 @@ class UploadPage {
   /** @param {number} number */
   #addLine(number) {
     const { videoUrl = "", editUrl = "", publicUrl = "" } = this.root.dataset;
-    const view = new LineView(blankLine(this.root), number, { videoUrl, editUrl, publicUrl });
+    const template = element(this.root, "[data-line-template]");
+    const { content } = /** @type {HTMLTemplateElement} */ (template);
+    const blank = element(document.importNode(content, true), ".line");
+    const view = new LineView(blank, number, { videoUrl, editUrl, publicUrl });
     copyLink(element(view.root, "[data-copies]"), this.signal);
     this.list.append(view.root);
     this.#lines.set(number, view);
@@ -191,7 +194,10 @@ class UploadPage {
     const isLost =
       focused !== document.body && isHidden(focused) && isHidden(document.activeElement);
     if (isMoved) this.#lines.get(before.open)?.focus();
-    else if (isLost) this.#lines.get(state.open || before.open)?.focus();
+    else if (isLost) {
+      const number = numberOf(focused) || state.open || before.open;
+      this.#lines.get(number)?.focus(focused);
+    }
   }
 }
 
@@ -214,11 +220,9 @@ function closest(target, selector) {
   return target instanceof Element ? target.closest(selector) : null;
 }
 
-/** @param {ParentNode} root @returns {HTMLElement} a line that says nothing yet */
-function blankLine(root) {
-  const template = /** @type {HTMLTemplateElement} */ (element(root, "[data-line-template]"));
-  const copy = document.importNode(template.content, true);
-  return /** @type {HTMLElement} */ (copy.firstElementChild);
+/** @param {EventTarget | null} target @returns {number} of the upload on whose line it is */
+function numberOf(target) {
+  return Number(closest(target, "[data-line]")?.getAttribute("data-line"));
 }
 
 /** @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles */

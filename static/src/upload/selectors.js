@@ -137,7 +137,9 @@ export function faultOf({ uploads, limits }, { file, match }) {
   const own = uploads.find(({ number }) => number === match);
   // What continues an upload has its room already.
   if (fault || (own && isUnfinished(own))) return fault;
-  const others = uploads.filter((it) => it !== own);
+  // Those of earlier visits were counted when the page was opened, as far as they are known.
+  const isNew = (/** @type {Upload} */ it) => it.file && it.arrived_bytes === null;
+  const others = uploads.filter((it) => it !== own && isNew(it) && !isGivenUp(it));
   return beyondQuota(file, others, limits.left);
 }
 

@@ -41,7 +41,6 @@ export class LineView {
     element(this.root, "[data-open]").setAttribute("aria-current", String(isOpen));
     this.root.classList.toggle("line--open", isOpen);
     if (upload === before) return;
-    const focused = document.activeElement;
     const { fileName, video, processing } = upload;
     const isPublished = upload.publishing === "published";
     const standing = standingOf(upload);
@@ -64,14 +63,15 @@ export class LineView {
     this.#drawProgress(fileName, standing);
     this.#drawButtons(isPublished, standing);
     if (video) this.#drawLinks(video.id);
-    this.#keepFocus(focused, standing.buttons);
   }
 
-  /** The keyboard goes on from here. */
-  focus() {
-    const places = ["[data-open]:not([hidden])", "[data-video]:not([hidden])"];
-    const place = this.root.querySelector(places.join());
-    (place instanceof HTMLElement ? place : this.root).focus();
+  /** The keyboard goes on from here. @param {Element | null} [lost] the button that went away */
+  focus(lost) {
+    const swap = SWAPS[lost?.getAttribute("data-action") ?? ""];
+    const places = [`[data-action=${swap}]`, "[data-open]", "[data-video]"];
+    const shown = places.map((place) => this.root.querySelector(`${place}:not([hidden])`));
+    const place = shown.find((it) => it instanceof HTMLElement);
+    place?.focus();
   }
 
   /** @param {Upload} upload @param {Standing} standing */
@@ -122,17 +122,6 @@ export class LineView {
   /** @param {keyof Addresses} which @param {string} videoId */
   #address(which, videoId) {
     return this.addresses[which].replace("VIDEO_ID", encodeURIComponent(videoId));
-  }
-
-  /**
-   * What went away must not take the keyboard's place in the page with it.
-   * @param {Element | null} focused @param {string[]} shown
-   */
-  #keepFocus(focused, shown) {
-    if (!(focused instanceof HTMLElement && focused.hidden && this.root.contains(focused))) return;
-    const swap = SWAPS[focused.dataset.action ?? ""] ?? "";
-    if (shown.includes(swap)) element(this.root, `[data-action=${swap}]`).focus();
-    else this.focus();
   }
 }
 
