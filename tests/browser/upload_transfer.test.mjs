@@ -98,66 +98,31 @@ test("a video is left alone when the same is asked for again", async () => {
   assert.deepEqual(asked, [["publish", "private"]]);
 });
 
-/** Storage that takes what is PUT to it when it is told to. */
-class PausedPut extends EventTarget {
-  static open = [];
-  upload = new EventTarget();
-  status = 200;
-
-  open() {}
-  setRequestHeader() {}
-
-  send() {
-    PausedPut.open.push(() => {
-      this.dispatchEvent(new Event("load"));
-      this.dispatchEvent(new Event("loadend"));
-    });
-  }
-
-  abort() {
-    throw new Error("broken off");
-  }
-
-  getResponseHeader() {
-    return '"e"';
-  }
-}
-
 /** Sends six parts, of which some can be signed, and storage takes the first after this time. */
-async function sentParts(signed, first_ms, part_bytes = 10 * MIB) {
-  const own = globalThis.XMLHttpRequest;
-  globalThis.XMLHttpRequest = PausedPut;
-  PausedPut.open = [];
+async function sentParts(signed, first_ms, partSizeBytes = 10 * MIB) {
+  const upload = { sizeBytes: 6 * partSizeBytes, partSizeBytes, partCount: 6, parts: [] };
+  const open = [];
   const arrived = [];
-  const sending = {
-    file: new File(["x"], "a.mp4"),
-    upload: { sizeBytes: 6 * part_bytes, partSizeBytes: part_bytes, partCount: 6, parts: [] },
-    numbers: [1, 2, 3, 4, 5, 6],
-    sign: async (number) => {
-      if (number > signed) throw new Refused(401);
-      return "https://storage.example/";
-    },
-    onProgress: () => {},
-    onPart: (number) => arrived.push(number),
-    onTrouble: () => {},
+  const send = async (number) => {
+    if (number > signed) throw new Refused(401);
+    await new Promise((resolve) => open.push(resolve));
+    arrived.push(number);
   };
   const settle = () => new Promise((resolve) => setTimeout(resolve));
   const clock = mock.method(performance, "now", () => 0);
-  const stop = new AbortController();
   try {
-    const sent = sendParts(sending, stop.signal);
+    const sent = sendParts(upload, [1, 2, 3, 4, 5, 6], send, new AbortController().signal);
     sent.catch(() => {});
     await settle();
     clock.mock.mockImplementation(() => first_ms);
-    PausedPut.open.shift()();
+    open.shift()();
     await settle();
-    const together = PausedPut.open.length;
-    for (const take of PausedPut.open) take();
+    const together = open.length;
+    for (const take of open) take();
     await settle();
     return { sent, together, arrived };
   } finally {
     clock.mock.restore();
-    globalThis.XMLHttpRequest = own;
   }
 }
 
@@ -256,6 +221,19 @@ test("an upload without an answer says within five seconds what it waits for", a
 const PART_BYTES = 16 * MIB;
 const FILM = Object.defineProperty(new File(["x"], "a.mp4"), "size", { value: 4 * PART_BYTES + 5 });
 
+class FakePut extends EventTarget {
+  upload = new EventTarget();
+  status = 200;
+
+  open() {}
+  setRequestHeader() {}
+  abort() {}
+
+  getResponseHeader() {
+    return '"e"';
+  }
+}
+
 /** Portal and storage of one upload in parts; `answers` may refuse a PUT by its part's number. */
 class FakeStorage {
   parts = new Map();
@@ -283,11 +261,10 @@ class FakeStorage {
     const storage = this;
     const own = globalThis.XMLHttpRequest;
     const began = this.puts.length;
-    globalThis.XMLHttpRequest = class extends PausedPut {
+    globalThis.XMLHttpRequest = class extends FakePut {
       open(_method, url) {
         this.number = Number.parseInt(url, 10);
       }
-      abort() {}
       send() {
         storage.puts.push(this.number);
         this.status = storage.answers(this.number, storage.puts.length - began);
@@ -348,7 +325,7 @@ test("an upload that storage forgot starts anew by itself", async () => {
 
 test("a file that can't be read any more is told from a broken connection", async () => {
   const own = globalThis.XMLHttpRequest;
-  globalThis.XMLHttpRequest = class extends PausedPut {
+  globalThis.XMLHttpRequest = class extends FakePut {
     send() {
       for (const name of ["error", "loadend"]) this.dispatchEvent(new Event(name));
     }

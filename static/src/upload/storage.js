@@ -4,7 +4,7 @@
  */
 
 import { isSignedOut } from "../requests.js";
-import { canRetry, isDisconnected, isStale, retrying, TransferFailed } from "./failures.js";
+import { isDisconnected, TransferFailed } from "./failures.js";
 
 /**
  * On a slower line, parts are sent one after the other: together they would all arrive late, and a
@@ -96,23 +96,15 @@ export function sizeOf(upload, number) {
 }
 
 /**
- * `numbers` are the parts to send, ascending; `onProgress` tells of these, and may go down in a
- * retry; `onPart` that storage has taken one; `onTrouble` what is being tried again.
- * @typedef {{ file: File, upload: UploadState, numbers: number[],
- *   sign: (number: number, signal: AbortSignal) => Promise<string>,
- *   onProgress: (sent_bytes: number) => void, onPart: (number: number, etag: string) => void,
- *   onTrouble: (trouble: Error) => void }} Sending
+ * Sends parts, several at once.
+ * @param {UploadState} upload @param {number[]} numbers of the parts, ascending
+ * @param {(number: number, signal: AbortSignal) => Promise<void>} send
+ * @param {AbortSignal} signal rejects with its reason
+ * @throws {Error} the first that `send` throws
  */
-
-/**
- * Sends parts, several at once, each with its own retries.
- * @param {Sending} sending @param {AbortSignal} signal rejects with its reason
- * @throws {Error} the first that can't be mended by sending that part again
- */
-export async function sendParts(sending, signal) {
-  const { numbers, upload } = sending;
+export async function sendParts(upload, numbers, send, signal) {
   const stop = new AbortController();
-  const send = partSender(sending, AbortSignal.any([signal, stop.signal]));
+  const ended = AbortSignal.any([signal, stop.signal]);
   /** @type {Map<number, Promise<void>>} */
   const active = new Map();
   const began_ms = performance.now();
@@ -121,7 +113,7 @@ export async function sendParts(sending, signal) {
   /** @param {number} number */
   const sendOne = async (number) => {
     try {
-      await send(number);
+      await send(number, ended);
       const took_s = (performance.now() - began_ms) / 1000;
       const isFast = sizeOf(upload, number) / took_s >= SLOW_LINE_BPS;
       if (number === numbers[0] && isFast) concurrency = PART_CONCURRENCY;
@@ -149,39 +141,4 @@ export async function sendParts(sending, signal) {
     // After a failure, the other parts' connections would go on to their end.
     stop.abort();
   }
-}
-
-/**
- * @param {Sending} sending @param {AbortSignal} signal @returns {(number: number) => Promise<void>}
- */
-function partSender({ file, upload, sign, onProgress, onPart, onTrouble }, signal) {
-  /** @type {Map<number, number>} bytes of each part on its way or there */
-  const sent = new Map();
-  let total_bytes = 0;
-  /** @type {(number: number, bytes: number) => void} */
-  const progress = (number, bytes) => {
-    total_bytes += bytes - (sent.get(number) ?? 0);
-    sent.set(number, bytes);
-    onProgress(total_bytes);
-  };
-  /** @param {number} number */
-  const attempt = async (number) => {
-    progress(number, 0);
-    const { start, end } = rangeOf(upload, number);
-    const url = await sign(number, signal);
-    const etag = await put(url, file.slice(start, end), {
-      onProgress: (bytes) => progress(number, bytes),
-      signal,
-    });
-    if (etag === null) throw new TransferFailed(200, "etag_hidden");
-    onPart(number, etag);
-  };
-  // Of a stale upload nothing can be sent before its state was read.
-  const isWorthIt = (/** @type {unknown} */ error) => canRetry(error) && !isStale(error);
-  return (number) =>
-    retrying(() => attempt(number), {
-      signal,
-      isWorthIt,
-      onTrouble: (error) => isWorthIt(error) && onTrouble(error),
-    });
 }

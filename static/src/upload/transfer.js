@@ -5,10 +5,10 @@
  */
 
 import { Refused } from "../requests.js";
-import { isStale, retrying, TransferFailed } from "./failures.js";
+import { canRetry, isStale, retrying, TransferFailed } from "./failures.js";
 import { fingerprintOf } from "./saved.js";
 import { isSentWhole } from "./selectors.js";
-import { put, sendParts, sizeOf } from "./storage.js";
+import { put, rangeOf, sendParts, sizeOf } from "./storage.js";
 
 /** After so long without a word people are told what is waited for. */
 const SILENCE_MS = 4_000;
@@ -155,31 +155,40 @@ export class Transfer {
   /** @param {UploadState} upload @param {number[]} numbers */
   async #sendParts(upload, numbers) {
     const missing_bytes = numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0);
-    const before_bytes = this.file.size - missing_bytes;
-    let stored_bytes = before_bytes;
-    let sent_bytes = before_bytes;
+    let stored_bytes = this.file.size - missing_bytes;
+    let sent_bytes = stored_bytes;
+    /** @type {Map<number, number>} bytes of each part on its way or there; fewer in a retry */
+    const sent = new Map();
     this.#isAllSent = false;
     this.#report({ phase: "sending", stored_bytes });
     for (const number of numbers) this.#etags.delete(number);
-    /** @type {import("./storage.js").Sending} */
-    const sending = {
-      file: this.file,
-      upload,
-      numbers,
-      sign: this.api.signPart.bind(this.api, this.key),
-      onProgress: (bytes) => {
-        sent_bytes = before_bytes + bytes;
-        this.#report({ sent_bytes });
-      },
-      onPart: (number, etag) => {
-        this.#etags.set(number, etag);
-        stored_bytes += sizeOf(upload, number);
-        this.#report({ trouble: null, stored_bytes, sent_bytes });
-        this.#succeeded();
-      },
-      onTrouble: (trouble) => this.#report({ trouble }),
+    /** @type {(number: number, bytes: number) => void} */
+    const progress = (number, bytes) => {
+      sent_bytes += bytes - (sent.get(number) ?? 0);
+      sent.set(number, bytes);
+      this.#report({ sent_bytes });
     };
-    await sendParts(sending, this.#signal);
+    /** @type {(number: number, signal: AbortSignal) => Promise<void>} */
+    const attempt = async (number, signal) => {
+      progress(number, 0);
+      const { start, end } = rangeOf(upload, number);
+      const url = await this.api.signPart(this.key, number, signal);
+      const onProgress = (/** @type {number} */ bytes) => progress(number, bytes);
+      const etag = await put(url, this.file.slice(start, end), { onProgress, signal });
+      if (etag === null) throw new TransferFailed(200, "etag_hidden");
+      this.#etags.set(number, etag);
+      stored_bytes += end - start;
+      this.#report({ trouble: null, stored_bytes, sent_bytes });
+      this.#succeeded();
+    };
+    // Of a stale upload nothing can be sent before its state was read.
+    const isWorthIt = (/** @type {unknown} */ error) => canRetry(error) && !isStale(error);
+    const onTrouble = (/** @type {Error} */ trouble) =>
+      isWorthIt(trouble) && this.#report({ trouble });
+    /** @type {(number: number, signal: AbortSignal) => Promise<void>} */
+    const send = (number, signal) =>
+      retrying(() => attempt(number, signal), { signal, isWorthIt, onTrouble });
+    await sendParts(upload, numbers, send, this.#signal);
     this.#isAllSent = true;
   }
 
