@@ -18,10 +18,10 @@ export class Refused extends Error {
    * `code` is the error's stable name, `detail` in words for people; both may be empty. `freeAt` is
    * when a quota has room again, in ISO 8601.
    * @param {number} status
-   * @param {{ code?: string, detail?: string, faults?: FieldFault[], retryAfter_s?: number | null,
+   * @param {{ code?: string, detail?: string, faults?: FieldFault[], retryAfter_s?: number,
    *   freeAt?: string }} [problem]
    */
-  constructor(status, { code = "", detail = "", faults = [], retryAfter_s = null, freeAt } = {}) {
+  constructor(status, { code = "", detail = "", faults = [], retryAfter_s = 0, freeAt } = {}) {
     super(detail || `status ${status}`);
     this.status = status;
     this.code = code;
@@ -130,13 +130,7 @@ async function send(method, url, options) {
 /** @param {Response} response @returns {Promise<Refused>} */
 async function refusal(response) {
   // A proxy in front may answer in HTML; then the status alone has to do.
-  const problem = await response.json().catch(() => ({}));
-  const wait_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
-  return new Refused(response.status, {
-    code: typeof problem.code === "string" ? problem.code : "",
-    detail: typeof problem.detail === "string" ? problem.detail : "",
-    faults: Array.isArray(problem.errors) ? problem.errors : [],
-    retryAfter_s: Number.isNaN(wait_s) ? null : wait_s,
-    freeAt: typeof problem.freeAt === "string" ? problem.freeAt : undefined,
-  });
+  const { code, detail, errors: faults, freeAt } = await response.json().catch(() => ({}));
+  const retryAfter_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10) || 0;
+  return new Refused(response.status, { code, detail, faults, retryAfter_s, freeAt });
 }

@@ -66,7 +66,13 @@ class Player {
     rememberCaptions(controller, video, signal);
     drawCaptions(element(controller, "[data-player-captions]"), video, signal);
     const showSign = pictureSign(element(controller, "[data-player-sign]"), signal);
-    listenToKeys(controller, video, { ...this.#keyActions(), showSign }, signal);
+    const actions = {
+      press: (/** @type {string} */ name) => element(controller, name).click(),
+      ...keysDialog(this.box, controller, signal),
+      framesPerSecond: () => this.#stream?.framesPerSecond,
+      showSign,
+    };
+    listenToKeys(controller, video, actions, signal);
     listenToTaps(controller, video, showSign, signal);
     await this.#open(startPosition_s(video));
     if (query.get("autoplay") === "1") video.play().catch(() => {}); // browsers may refuse to, with sound
@@ -111,14 +117,6 @@ class Player {
     Object.assign(track, { kind: "metadata", label: "thumbnails", src: url, default: true });
     this.video.append(track);
     track.track.mode = "hidden";
-  }
-
-  #keyActions() {
-    return {
-      press: (/** @type {string} */ name) => element(this.controller, name).click(),
-      ...keysDialog(this.box, this.controller, this.signal),
-      framesPerSecond: () => this.#stream?.framesPerSecond,
-    };
   }
 
   #close() {

@@ -115,7 +115,7 @@ export async function retrying(attempt, { signal, isWorthIt = canRetry, onTroubl
       signal?.throwIfAborted();
       if (error instanceof Error) onTrouble?.(error);
       if (!(error instanceof Error) || final.has(error) || !isWorthIt(error)) throw error;
-      const asked_ms = error instanceof Refused ? (error.retryAfter_s ?? 0) * 1000 : 0;
+      const asked_ms = error instanceof Refused ? error.retryAfter_s * 1000 : 0;
       const tried_ms = Math.min(performance.now() - began_at, ATTEMPT_COST_MS);
       const cost_ms = isLasting(error) ? LASTING_COST_MS : tried_ms;
       const pause_ms = backoff.pause_ms({ asked_ms, cost_ms });

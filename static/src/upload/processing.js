@@ -35,7 +35,7 @@ export async function follow(url, tell, signal) {
       tell(processing);
       if (!processing || processing.stage === "ready" || processing.stage === "failed") return;
     } catch (error) {
-      const asked_s = error instanceof Refused ? (error.retryAfter_s ?? 0) : 0;
+      const asked_s = error instanceof Refused ? error.retryAfter_s : 0;
       pause_ms = backoff.pause_ms({ asked_ms: asked_s * 1000 }) ?? LONGEST_PAUSE_MS;
     }
     await new Promise((resolve) => setTimeout(resolve, pause_ms));

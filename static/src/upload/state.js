@@ -11,7 +11,6 @@ import { appliedInWords, newsOf } from "./words.js";
 
 /** Events after which details that were applied to all stay as they are. */
 const CHANGES = new Set(["edited", "chosen", "submitted"]);
-const ON_FILES = { target: /** @type {const} */ ("files") };
 
 /** @typedef {own.Upload} Upload */
 /** @typedef {import("../preflight/findings.js").Limits} Limits */
@@ -31,7 +30,8 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
 /**
- * Events of one upload.
+ * Events of one upload, and those that concern more than one, or what the keyboard and screen
+ * readers follow.
  * @typedef {{
  *   looked: { isStored: boolean, arrived_bytes: number },
  *   inspected: { inspection: own.Inspection }, pictured: { picture: string },
@@ -41,9 +41,6 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   failed: { error: Error }, followed: { processing: Upload["processing"] },
  *   pause: {}, resume: {}, retry: {},
  * }} OwnEvents
- */
-/**
- * Events that concern more than one upload, or what the keyboard and screen readers follow.
  * @typedef {{
  *   restored: { saved: own.Saved[] }, opened: { number: number },
  *   chosen: { choices: Choice[], now: number, from?: number },
@@ -54,8 +51,6 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   cancel: { number: number }, remove: { number: number },
  *   copy: { number: number, mayLoosen?: boolean }, undo: {},
  * }} PageEvents
- */
-/**
  * @typedef {{ [T in keyof OwnEvents]: { type: T, number: number } & OwnEvents[T] }[keyof OwnEvents]
  *   | { [T in keyof PageEvents]: { type: T } & PageEvents[T] }[keyof PageEvents]} UploadEvent
  */
@@ -81,9 +76,7 @@ function handled(state, event) {
   return pageHandlers[/** @type {keyof PageEvents} */ (event.type)](state, event);
 }
 
-/**
- * @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T]) => Upload }}
- */
+/** @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T]) => Upload }} */
 const ownHandlers = {
   looked: (upload, { isStored, arrived_bytes }) =>
     // Meanwhile its file may have been chosen.
@@ -127,9 +120,8 @@ const pageHandlers = {
   opened: (state, { number }) => ({ ...state, open: number }),
 
   chosen(state, { choices, now, from }) {
-    const focus = from ? { number: from, target: /** @type {const} */ ("line") } : null;
     /** @type {State} */
-    let next = { ...state, focus };
+    let next = { ...state, focus: from ? { number: from, target: "line" } : null };
     const names = [];
     for (const choice of choices) {
       const fault = choice.fault || is.faultOf(next, choice);
@@ -151,22 +143,26 @@ const pageHandlers = {
   },
 
   published(state, { number, video }) {
-    const publishing = /** @type {const} */ ("published");
-    const next = updated(state, number, (it) => ({ ...it, video, publishing, request: null }));
+    const done = { video, request: null };
+    const next = updated(state, number, (it) => ({ ...it, ...done, publishing: "published" }));
     return { ...next, news: [`“${video.title}” is published.`] };
   },
 
   refused(state, { number, error }) {
     const next = updated(state, number, (upload) => {
-      const typed = { ...upload, faults: error.faults, publishing: /** @type {const} */ ("") };
-      if (error.needsUpload) return { ...typed, phase: "failed", failure: error };
-      return { ...typed, publishTrouble: error.words };
+      const { faults, words, needsUpload } = error;
+      if (needsUpload)
+        return { ...upload, faults, publishing: "", phase: "failed", failure: error };
+      return { ...upload, faults, publishing: "", publishTrouble: words };
     });
     // Who is mending another is not called away from it.
     const isBusy = state.open !== number && is.openOf(state)?.faults.length;
     if (isBusy) return next;
-    const focus = error.faults.length ? { number, target: /** @type {const} */ ("fault") } : null;
-    return { ...next, open: number, focus };
+    return {
+      ...next,
+      open: number,
+      focus: error.faults.length ? { number, target: "fault" } : null,
+    };
   },
 
   connected(state) {
@@ -184,16 +180,16 @@ const pageHandlers = {
   },
 
   cancel(state, { number }) {
-    const phase = /** @type {const} */ ("cancelled");
-    return updated(state, number, (it) => ({ ...it, phase, publishing: "", failure: null }));
+    const none = { failure: null, publishing: /** @type {const} */ ("") };
+    return updated(state, number, (it) => ({ ...it, ...none, phase: "cancelled" }));
   },
 
   remove(state, { number }) {
     const at = state.uploads.findIndex((upload) => upload.number === number);
     const uploads = state.uploads.filter((it) => it.number !== number);
     const next = uploads[Math.min(at, uploads.length - 1)];
-    const focus = next && { number: next.number, target: /** @type {const} */ ("line") };
-    return { ...state, uploads, focus: focus ?? ON_FILES };
+    const focus = next ? { number: next.number, target: "line" } : { target: "files" };
+    return { ...state, uploads, focus: /** @type {State["focus"]} */ (focus) };
   },
 
   copy(state, { number, mayLoosen }) {
@@ -255,6 +251,6 @@ function withRefused(state, { file: { name: fileName, size: size_bytes } }, text
 function withFileFault(state, number, message) {
   const faults = [{ pointer: "/file", message }];
   const next = updated(state, number, (upload) => ({ ...upload, faults }));
-  const focus = { number, target: /** @type {const} */ ("fault") };
-  return { ...next, news: [...state.news, message], open: number, focus };
+  const news = [...state.news, message];
+  return { ...next, news, open: number, focus: { number, target: "fault" } };
 }
