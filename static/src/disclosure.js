@@ -32,24 +32,18 @@ export function dialogLink(link, signal) {
  */
 export function menu(details, signal) {
   if (!(details instanceof HTMLDetailsElement)) return;
-  details.addEventListener(
-    "keydown",
-    (event) => {
-      if (event.key !== "Escape" || !details.open) return;
-      event.stopPropagation();
-      details.open = false;
-      details.querySelector("summary")?.focus();
-    },
-    { signal },
-  );
-  document.addEventListener(
-    "click",
-    (event) => {
-      const isInside = event.target instanceof Node && details.contains(event.target);
-      // A choice was made, which leads elsewhere.
-      const isLink = event.target instanceof Element && event.target.closest("[data-opens]");
-      if (!isInside || isLink) details.open = false;
-    },
-    { signal },
-  );
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Escape" || !details.open) return;
+    event.stopPropagation();
+    details.open = false;
+    details.querySelector("summary")?.focus();
+  };
+  details.addEventListener("keydown", pressed, { signal });
+  const clicked = (/** @type {Event} */ { target }) => {
+    const isInside = target instanceof Node && details.contains(target);
+    // A choice was made, which leads elsewhere.
+    const isLink = target instanceof Element && target.closest("[data-opens]");
+    if (!isInside || isLink) details.open = false;
+  };
+  document.addEventListener("click", clicked, { signal });
 }

@@ -26,6 +26,11 @@ export function opensElsewhere({ ctrlKey, metaKey, shiftKey }) {
   return ctrlKey || metaKey || shiftKey;
 }
 
+/** What htmx tells of a request; it has no types for that. @param {Event} event @returns {any} */
+export function contextOf(event) {
+  return /** @type {CustomEvent} */ (event).detail.ctx;
+}
+
 /** What is said to screen readers within this time is said at once. */
 const GATHER_MS = 300;
 const LIVE = "[data-detail-live], [data-library-live], [data-upload-live]";

@@ -1,4 +1,5 @@
 import "htmx.org";
+import { contextOf } from "./dom.js";
 import { newsBehaviour, searchBehaviour } from "./library/search.js";
 import { onDemand, refresh } from "./lifecycle.js";
 import { localSize, localTime } from "./local.js";
@@ -59,11 +60,6 @@ function pollPolitely() {
     const pause_s = Math.min(asked_s, LONGEST_PAUSE_S) + Math.random() * SPREAD_S;
     paused_until = performance.now() + pause_s * 1000;
   });
-}
-
-/** What htmx tells of a request; it has no types for that. @param {Event} event @returns {any} */
-function contextOf(event) {
-  return /** @type {CustomEvent} */ (event).detail.ctx;
 }
 
 /** @param {ParentNode} root */

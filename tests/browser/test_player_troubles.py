@@ -58,7 +58,7 @@ async def test_wait_for_the_stream_is_shown_until_it_goes_on(page: Page, film: s
     [
         ("**/*.m3u8", None, "The connection was lost", ""),
         (SEGMENTS, None, "Reconnecting…", ""),
-        ("**/*.m3u8", {"status": 404}, "This video isn’t available", "Check again"),  # noqa: RUF001
+        ("**/*.m3u8", {"status": 404}, "This video isn’t available", "Try again"),  # noqa: RUF001
         ("**/init.mp4*", {"body": b"\0" * 900}, "couldn’t decode", "Try again"),  # noqa: RUF001
     ],
 )

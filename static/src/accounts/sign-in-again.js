@@ -4,7 +4,7 @@
  * The dialog is <template data-sign-in-again>; its form is that of the sign-in page, sent by script.
  */
 
-import { element, opensElsewhere } from "../dom.js";
+import { contextOf, element, opensElsewhere } from "../dom.js";
 
 /** Sent to the document once the person who opened the page is signed in again. */
 export const SIGNED_IN = "signed-in-again";
@@ -98,7 +98,7 @@ function linkClicked(event) {
 
 /** @param {Event} event */
 function answered(event) {
-  const status = event instanceof CustomEvent ? event.detail.ctx.response.status : 0;
+  const { status } = contextOf(event).response;
   if (status === 401 && event.target instanceof HTMLFormElement) goOn(event.target);
 }
 

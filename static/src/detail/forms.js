@@ -1,6 +1,6 @@
 /** Forms whose answer takes their place, and what to do when none comes. */
 
-import { announce } from "../dom.js";
+import { announce, contextOf } from "../dom.js";
 
 const GONE = 410;
 const UNAVAILABLE =
@@ -29,7 +29,7 @@ export function editForm(form, signal) {
   window.addEventListener("beforeunload", ask, { signal });
   const show = followRequests(form, signal, touched);
   const keep = (/** @type {Event} */ event) => {
-    if (statusOf(event) !== GONE || !(isDirty || event.target === form)) return;
+    if (contextOf(event).response.status !== GONE || !(isDirty || event.target === form)) return;
     event.preventDefault();
     show(UNAVAILABLE);
     outlive(form);
@@ -103,15 +103,10 @@ export function followRequests(form, signal, onTrouble = () => {}) {
  */
 export function sayFaults(element, signal, say, shown = []) {
   const refused = (/** @type {Event} */ event) => {
-    const status = statusOf(event);
+    const { status } = contextOf(event).response;
     if (shown.includes(status)) return;
     say(status === 401 ? SIGNED_OUT : `The portal refused this (status ${status}). Try again.`);
   };
   element.addEventListener("htmx:response:error", refused, { signal });
   element.addEventListener("htmx:error", () => say(NO_ANSWER), { signal });
-}
-
-/** @param {Event} event of htmx @returns {number} */
-function statusOf(event) {
-  return event instanceof CustomEvent ? event.detail.ctx.response.status : 0;
 }

@@ -3,7 +3,7 @@
  * step, without empty parameters. A stretch of typing is one history entry, and going back reloads
  * the page at the entry before.
  */
-import { announce, element } from "../dom.js";
+import { announce, contextOf, element } from "../dom.js";
 
 /** @type {import("../lifecycle.js").Behaviour} */
 export const searchBehaviour = {
@@ -13,8 +13,9 @@ export const searchBehaviour = {
     const search = new Search(form);
     /** @param {string} name @param {(ctx: any) => void} handle */
     const on = (name, handle) => {
-      const listener = (/** @type {any} */ event) => {
-        if (event.detail.ctx?.sourceElement === form) handle(event.detail.ctx);
+      const listener = (/** @type {Event} */ event) => {
+        const ctx = contextOf(event);
+        if (ctx?.sourceElement === form) handle(ctx);
       };
       form.addEventListener(name, listener, { signal });
     };
@@ -23,7 +24,12 @@ export const searchBehaviour = {
     on("htmx:after:swap", (ctx) => search.shown(ctx));
     on("htmx:error", () => search.trouble(true));
     window.addEventListener("popstate", () => search.restore(), { signal });
-    waitForComposition(form, signal);
+    // Text that an input method is still composing is not searched.
+    const hold = (/** @type {any} */ event) => event.isComposing && event.stopPropagation();
+    form.addEventListener("input", hold, { signal, capture: true });
+    const composed = (/** @type {Event} */ { target }) =>
+      target?.dispatchEvent(new Event("input", { bubbles: true }));
+    form.addEventListener("compositionend", composed, { signal });
   },
 };
 
@@ -34,23 +40,6 @@ export const newsBehaviour = {
     announce(element.dataset.news ?? "");
   },
 };
-
-/**
- * Text that an input method is still composing is not searched.
- * @param {HTMLFormElement} form @param {AbortSignal} signal
- */
-function waitForComposition(form, signal) {
-  const capture = { signal, capture: true };
-  const hold = (/** @type {Event} */ event) => {
-    if (event instanceof InputEvent && event.isComposing) event.stopPropagation();
-  };
-  form.addEventListener("input", hold, capture);
-  form.addEventListener(
-    "compositionend",
-    (event) => event.target?.dispatchEvent(new Event("input", { bubbles: true })),
-    { signal },
-  );
-}
 
 const addressNow = () => location.pathname + location.search;
 

@@ -1,6 +1,7 @@
 /** The table of videos: which rows are chosen, what is done with them, and what has come of it. */
 
 import { sayFaults } from "../detail/forms.js";
+import { setTexts } from "../dom.js";
 
 /**
  * Forms that change videos of a list. The page comes back in place; here is said when it doesn't.
@@ -41,8 +42,8 @@ export function selection(table, signal) {
     const chosen = boxes.filter((box) => box.checked).length;
     all.checked = chosen === boxes.length;
     all.indeterminate = chosen > 0 && !all.checked;
-    write(form, "[data-count]", chosen ? `${chosen} selected` : "");
-    write(form, "[data-question]", `Delete ${chosen === 1 ? "1 video" : `${chosen} videos`}?`);
+    const question = `Delete ${chosen === 1 ? "1 video" : `${chosen} videos`}?`;
+    setTexts(form, { count: chosen ? `${chosen} selected` : "", question });
   };
   const changed = (/** @type {Event} */ { target }) => {
     if (target === all) for (const box of boxes) box.checked = all.checked;
@@ -50,12 +51,6 @@ export function selection(table, signal) {
   };
   table.addEventListener("change", changed, { signal });
   count();
-}
-
-/** @param {HTMLElement} form @param {string} selector @param {string} words */
-function write(form, selector, words) {
-  const place = form.querySelector(selector);
-  if (place) place.textContent = words;
 }
 
 /**

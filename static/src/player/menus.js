@@ -48,13 +48,10 @@ function closeFromOutside(controller, menu, signal) {
   // Without the focus the menu would be gone before the click, which would go to the video.
   outside.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
   outside.addEventListener("click", () => close(controller, menu), { signal });
-  controller.addEventListener(
-    "keydown",
-    ({ key }) => {
-      if (key === "Escape" && !menu.hidden) close(controller, menu);
-    },
-    { signal },
-  );
+  const pressed = (/** @type {KeyboardEvent} */ { key }) => {
+    if (key === "Escape" && !menu.hidden) close(controller, menu);
+  };
+  controller.addEventListener("keydown", pressed, { signal });
   // An entry's list lies beside what is seen of the sheet unscrolled.
   menu.addEventListener("toggle", () => menu.scrollTo(0, 0), { signal });
 }

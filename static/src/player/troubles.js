@@ -6,27 +6,23 @@ const TIMEOUT_MS = 10_000;
 /** Answers that say that there is no such stream for who asks. */
 export const REFUSALS = [403, 404, 410];
 
-/** @type {Record<Trouble, { title: string, text: string, action: string }>} */
+/** @type {Record<Trouble, { title: string, text: string }>} */
 export const WORDS = {
   network: {
     title: "The connection was lost",
     text: "The video can’t be loaded at the moment. It goes on by itself once it can be reached.",
-    action: "Try again",
   },
   decode: {
     title: "Your browser couldn’t decode the video",
     text: "The data arrived but couldn’t be played. Another try, quality or browser may help.",
-    action: "Try again",
   },
   gone: {
     title: "This video isn’t available",
     text: "It was deleted or made private, or it isn’t ready yet.",
-    action: "Check again",
   },
   unsupported: {
     title: "This browser can’t play the video",
     text: "It lacks what streaming needs. Try a current browser, or open the stream elsewhere.",
-    action: "Try again",
   },
 };
 

@@ -26,8 +26,6 @@ const ENCRYPTED = /stsd.{12}(encv|enca|drmi|drms)/s;
 const SEARCHED_BYTES = 4 * 2 ** 20;
 /** So many frames show how many there are in a second. */
 const COUNTED_FRAMES = 120;
-/** So many boxes are looked at. */
-const MAX_BOXES = 4000;
 const HEADER_BYTES = 16;
 
 /** @type {Facts} */
@@ -77,7 +75,7 @@ async function readBoxes(file) {
   /** @type {Box[]} */
   const boxes = [];
   let at = 0;
-  while (boxes.length < MAX_BOXES && at + 8 <= file.size) {
+  while (at + 8 <= file.size) {
     const header = new DataView(await file.slice(at, at + HEADER_BYTES).arrayBuffer());
     const { size_bytes, body_bytes } = sizeOf(header, file.size - at);
     if (size_bytes < body_bytes) break;

@@ -82,18 +82,19 @@ class UploadPage {
     this.store.dispatch({ type, number, mayLoosen: isAgreed });
   }
 
-  /** @param {NonNullable<ReturnType<typeof questionOf>>} question */
+  /**
+   * @param {NonNullable<ReturnType<typeof questionOf>>} question
+   * @returns {Promise<boolean>} whether the answer is yes
+   */
   #ask(question) {
     const { question: dialog, signal } = this;
     setTexts(dialog, question);
     dialog.returnValue = "no";
     dialog.showModal();
-    /** @type {Promise<boolean>} */
-    const answer = new Promise((resolve) => {
+    return new Promise((resolve) => {
       const end = () => resolve(dialog.returnValue === "yes");
       dialog.addEventListener("close", end, { signal, once: true });
     });
-    return answer;
   }
 
   /** @param {Event} event */

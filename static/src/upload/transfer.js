@@ -65,7 +65,10 @@ export class Transfer {
     this.#signal = signal;
     this.#repairs = 0;
     try {
-      await this.#readFingerprint();
+      this.fingerprint ||= await fingerprintOf(this.file).catch(() => {
+        throw new TransferFailed(0, "file_unreadable");
+      });
+      this.#report({ fingerprint: this.fingerprint });
       const rounds = async (/** @type {() => void} */ succeeded) => {
         this.#succeeded = succeeded;
         while (!(await this.#round())) this.#report({ trouble: null });
@@ -77,15 +80,6 @@ export class Transfer {
     } finally {
       clearTimeout(silence);
     }
-  }
-
-  async #readFingerprint() {
-    try {
-      this.fingerprint ||= await fingerprintOf(this.file);
-    } catch {
-      throw new TransferFailed(0, "file_unreadable");
-    }
-    this.#report({ fingerprint: this.fingerprint });
   }
 
   /** @returns {Promise<boolean>} whether storage has it all */

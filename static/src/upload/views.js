@@ -62,7 +62,10 @@ export class LineView {
     this.#drawPicture(upload, standing);
     this.#drawProgress(fileName, standing);
     this.#drawButtons(isPublished, standing);
-    if (video) this.#drawLinks(video.id);
+    if (!video) return;
+    element(this.root, "[data-video]").setAttribute("href", this.#address("videoUrl", video.id));
+    element(this.root, "[data-workshop]").setAttribute("href", this.#address("editUrl", video.id));
+    element(this.root, "[data-copies]").dataset.copies = this.#address("publicUrl", video.id);
   }
 
   /** The keyboard goes on from here. @param {Element | null} [lost] the button that went away */
@@ -110,13 +113,6 @@ export class LineView {
     const remove = element(this.root, "[data-action=remove]");
     remove.title = unfinished ? "Discard" : "Remove";
     setText(remove, ".visually-hidden", remove.title);
-  }
-
-  /** @param {string} id of the video */
-  #drawLinks(id) {
-    element(this.root, "[data-video]").setAttribute("href", this.#address("videoUrl", id));
-    element(this.root, "[data-workshop]").setAttribute("href", this.#address("editUrl", id));
-    element(this.root, "[data-copies]").dataset.copies = this.#address("publicUrl", id);
   }
 
   /** @param {keyof Addresses} which @param {string} videoId */
