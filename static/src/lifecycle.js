@@ -14,7 +14,11 @@ const running = new Map();
  * @param {ParentNode} root @param {readonly Behaviour[]} behaviours
  */
 export function refresh(root, behaviours) {
-  stopRemoved();
+  for (const [element, controller] of running) {
+    if (element.isConnected) continue;
+    running.delete(element);
+    controller.abort();
+  }
   for (const { selector, start } of behaviours) {
     for (const element of matches(root, selector)) {
       if (running.has(element)) continue;
@@ -22,14 +26,6 @@ export function refresh(root, behaviours) {
       running.set(element, controller);
       start(element, controller.signal);
     }
-  }
-}
-
-function stopRemoved() {
-  for (const [element, controller] of running) {
-    if (element.isConnected) continue;
-    running.delete(element);
-    controller.abort();
   }
 }
 

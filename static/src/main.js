@@ -62,14 +62,9 @@ function pollPolitely() {
   });
 }
 
-/** @param {ParentNode} root */
-export function init(root) {
-  refresh(root, behaviours);
-}
-
 // htmx sends this for every piece it has swapped in, from that piece.
 document.addEventListener("htmx:after:process", (event) => {
-  if (event.target instanceof Element) init(event.target);
+  if (event.target instanceof Element) refresh(event.target, behaviours);
 });
 pollPolitely();
-init(document);
+refresh(document, behaviours);

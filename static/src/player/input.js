@@ -19,15 +19,13 @@ const SCROLLING = new Set(["ArrowUp", "ArrowDown", "Home", "End"]);
 const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [role=textbox]";
 // Taps further apart than this are separate.
 const PAUSE_MS = 350;
-/** @typedef {(words: string) => void} ShowSign */
 /**
- * What keys need of the player; `press` takes the name of a media-chrome button.
+ * What keys need of the player; `press` takes the name of a media-chrome button. A command returns
+ * the words of the sign, if it has one.
+ * @typedef {(words: string) => void} ShowSign
  * @typedef {{ press: (button: string) => void, showKeys: () => void,
  *   hasLetterKeys: () => boolean, framesPerSecond: () => number | undefined,
  *   showSign: ShowSign }} Actions
- */
-/**
- * Returns the words of the sign, if it has one.
  * @typedef {(video: HTMLVideoElement, actions: Actions) => string | void} Command
  */
 

@@ -105,7 +105,10 @@ export class Store {
     if (now.publishing === "publishing") this.#publish(now);
     if (now.publishing !== "published") return;
     browser.forget(now.id);
-    if (now.video) this.#followVideo(number, now.video.id);
+    const address = `${this.urls.publishUrl}/${now.video?.id}/transcode`;
+    const tell = (/** @type {Upload["processing"]} */ processing) =>
+      this.dispatch({ type: "followed", number, processing });
+    follow(address, tell, this.signal);
   }
 
   /** @param {number} number @param {Upload | undefined} upload */
@@ -154,13 +157,6 @@ export class Store {
     const sent = run?.transfer.key || key;
     // What is left is swept by the portal later.
     if (sent) await this.#api.remove(sent).catch(() => {});
-  }
-
-  /** @param {number} number @param {string} videoId */
-  #followVideo(number, videoId) {
-    /** @param {Upload["processing"]} processing */
-    const tell = (processing) => this.dispatch({ type: "followed", number, processing });
-    follow(`${this.urls.publishUrl}/${videoId}/transcode`, tell, this.signal);
   }
 
   /** @param {Upload} upload of an earlier visit */
