@@ -32,7 +32,10 @@ class UploadPage {
     this.details = new DetailsView(this.form);
     this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
     this.publishing = element(root, "[data-publish]");
-    this.store = new Store(settingsOf(root), (...states) => this.#draw(...states), signal);
+    const { limits = "", defaultVisibility: visibility = "" } = root.dataset;
+    const urls = /** @type {import("./store.js").Urls} */ ({ ...root.dataset });
+    const page = { urls, limits: JSON.parse(limits), blank: { ...NO_DETAILS, visibility } };
+    this.store = new Store(page, (...states) => this.#draw(...states), signal);
     this.#listen();
     this.store.restore();
     root.dataset.ready = "";
@@ -200,15 +203,6 @@ class UploadPage {
       this.#lines.get(number)?.focus(focused);
     }
   }
-}
-
-/** @param {HTMLElement} root @returns {import("./store.js").Page} */
-function settingsOf({ dataset }) {
-  return {
-    urls: /** @type {import("./store.js").Urls} */ ({ ...dataset }),
-    limits: JSON.parse(dataset.limits ?? ""),
-    blank: { ...NO_DETAILS, visibility: dataset.defaultVisibility ?? "" },
-  };
 }
 
 /** @param {Element | null} focused */

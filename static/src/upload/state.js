@@ -57,8 +57,8 @@ const CHANGES = new Set(["edited", "chosen", "submitted"]);
 
 /** @param {Limits} limits @param {own.Details} [blank] @returns {State} */
 export function initialState(limits, blank = own.NO_DETAILS) {
-  const fresh = { open: 0, nextNumber: 1, focus: null };
-  return { limits, blank, uploads: [], applied: [], news: [], ...fresh };
+  const none = { uploads: [], applied: [], news: [], focus: null };
+  return { limits, blank, ...none, open: 0, nextNumber: 1 };
 }
 
 /** @param {State} before @param {UploadEvent} event @returns {State} */

@@ -19,11 +19,7 @@ import { arrivedOf, Transfer } from "./transfer.js";
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {{ transfer: Transfer, stop: AbortController, ended: Promise<void> }} Run */
 /** @typedef {import("./api.js").Urls & { preflightUrl: string }} Urls */
-/**
- * `blank` is what is said of a video about which nothing was typed.
- * @typedef {{ urls: Urls, limits: import("../preflight/findings.js").Limits,
- *   blank?: import("./upload.js").Details }} Page
- */
+/** @typedef {Pick<State, "limits" | "blank"> & { urls: Urls }} Page */
 
 export class Store {
   #api;
