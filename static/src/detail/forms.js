@@ -1,6 +1,6 @@
 /** Forms whose answer takes their place, and what to do when none comes. */
 
-import { announce, contextOf } from "../dom.js";
+import { announce, contextOf, element, setText } from "../dom.js";
 
 const GONE = 410;
 const UNAVAILABLE =
@@ -74,10 +74,8 @@ export function followRequests(form, signal, onTrouble = () => {}) {
   const label = button.textContent;
   /** @param {string} words */
   const show = (words) => {
-    const place = trouble.querySelector("[data-text]");
-    const link = trouble.querySelector("[data-sign-in]");
-    if (place) place.textContent = words;
-    if (link instanceof HTMLElement) link.hidden = words !== SIGNED_OUT;
+    setText(trouble, "[data-text]", words);
+    element(trouble, "[data-sign-in]").hidden = words !== SIGNED_OUT;
     trouble.hidden = !words;
     if (words) onTrouble();
   };

@@ -1,11 +1,11 @@
 /**
- * Asks the portal to publish, and says what its refusal means for the upload.
+ * Publishes an upload, also after a request that got no answer, and says what a refusal means for
+ * the upload.
  *
- * A request whose answer was lost may have been done. It is remembered, and repeated word by word
- * before anything else: the portal answers a repetition with the same video. What was typed since
- * is then a change of that video; sent as a request of its own it would be refused for its key.
- * Only who may see the video is as it is wanted now: if the first was not done, it never is seen by
- * others.
+ * A request without an answer may have been done. It is remembered, and sent again unchanged before
+ * anything else: the portal answers a repetition with the same video, whereas a new request with
+ * the same key would be refused. What was typed since is then written to that video. Visibility
+ * alone is sent as it is wanted now, so that more people than wanted never see the video.
  */
 
 import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";

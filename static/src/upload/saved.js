@@ -10,11 +10,11 @@
 import { readStored, storedKeys, writeStored } from "../browser-storage.js";
 import { isKept } from "./selectors.js";
 
-/** An entry for each upload, so that tabs writing at once do not overwrite each other's. */
+/** One entry an upload, so that tabs that write at once do not overwrite each other's. */
 const PREFIX = "portal.uploads.";
 const LOCK_PREFIX = "portal.upload.";
 const SAMPLE_BYTES = 2 ** 20;
-/** After this it is not continued any more, and its typed words are no one's business. */
+/** Then the entry is removed, with the words that were typed. */
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -65,7 +65,7 @@ function savedOf({ phase, ...upload }) {
   return { id, key, ...file, isStored, details, request, saved_at };
 }
 
-/** Published or given up: no longer to be continued. @param {string} id */
+/** Published or discarded: no longer to be continued. @param {string} id */
 export function forget(id) {
   writeStored(PREFIX + id, undefined);
   releases.get(id)?.();

@@ -1,4 +1,4 @@
-/** What follows from the state: questions about an upload, and what begins by itself. Pure. */
+/** Questions about the state and its uploads, and which transfers and publications begin. Pure. */
 
 import { beyondQuota, contentTypeOf, unsuitable } from "../preflight/findings.js";
 import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
@@ -14,7 +14,7 @@ const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
 const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
-const WITHOUT_FILE = new Set(["cancelled", "refused"]);
+const DISCARDED = new Set(["cancelled", "refused"]);
 /** Details that other videos can get, too. */
 const SHARED = /** @type {const} */ (["categoryIds", "tags", "visibility"]);
 /** From the fewest viewers to the most. */
@@ -30,15 +30,16 @@ export const isRunning = (upload) => ["sending", "confirming"].includes(upload?.
 export const isSentWhole = ({ size_bytes }) => size_bytes <= SINGLE_PUT_LIMIT_BYTES;
 
 /** What was sent of it is no longer wanted. @param {Upload | undefined} upload */
-export const isGivenUp = (upload) => !upload || WITHOUT_FILE.has(upload.phase);
+export const isDiscarded = (upload) => !upload || DISCARDED.has(upload.phase);
 
-/** What was sent turned out to be of no use for publishing. @type {Test} */
-export const isLost = ({ phase, failure }) => phase === "failed" && failure instanceof NotPublished;
+/** The portal does not publish what was sent. @type {Test} */
+export const isUnusable = ({ phase, failure }) =>
+  phase === "failed" && failure instanceof NotPublished;
 
-/** It failed for want of a connection. @type {Test} */
+/** It failed because there was no connection. @type {Test} */
 export const isCutOff = ({ phase, failure }) => phase === "failed" && isDisconnected(failure);
 
-/** It failed for a file that may come back, or be chosen again. @type {Test} */
+/** It failed because its file can't be read, and would go on with it. @type {Test} */
 export const lacksFile = ({ phase, failure }) =>
   phase === "failed" && failure instanceof TransferFailed && failure.code === "file_unreadable";
 
@@ -52,30 +53,30 @@ export const isUnpublished = ({ publishing }) => publishing !== "published";
 export const isUnfinished = (upload) =>
   isUnpublished(upload) && (lacksFile(upload) || isRestored(upload));
 
-/** Something was typed that nobody else would put back. @type {Test} */
+/** Something was typed that only its author could restore. @type {Test} */
 export const isTyped = ({ details, cleanDetails }) =>
   JSON.stringify(details) !== JSON.stringify(cleanDetails);
 
 /** Leaving the page would lose something, or stop it. @type {Test} */
 export const holdsWork = (upload) =>
-  isUnpublished(upload) && ((upload.file !== null && !isGivenUp(upload)) || isTyped(upload));
+  isUnpublished(upload) && ((upload.file !== null && !isDiscarded(upload)) || isTyped(upload));
 
 /** Removing it deletes what would not have to be sent again. @type {Test} */
 export const holdsSent = (upload) =>
   (upload.phase === "sent" || !isSentWhole(upload)) &&
   isUnpublished(upload) &&
-  !isGivenUp(upload) &&
+  !isDiscarded(upload) &&
   upload.sent_bytes > 0;
 
 /** It can be published, now or later. @type {Test} */
 export const isPublishable = (upload) => isUnpublished(upload) && !UNPUBLISHABLE.has(upload.phase);
 
-/** It takes part in what is said of all. @type {Test} */
+/** It counts in the totals of all uploads. @type {Test} */
 export const isCounted = (upload) => isPublishable(upload) || !isUnpublished(upload);
 
 /** It is kept in this browser, for another visit. @type {Test} */
 export const isKept = (upload) =>
-  upload.id !== "" && upload.key !== "" && isUnpublished(upload) && !isGivenUp(upload);
+  upload.id !== "" && upload.key !== "" && isUnpublished(upload) && !isDiscarded(upload);
 
 /** @param {Pick<State, "uploads">} state @param {number} number @returns {Upload | undefined} */
 export function uploadOf({ uploads }, number) {
@@ -131,7 +132,7 @@ export function loosenedBy(state, number) {
  * @returns {string} why it isn't even uploaded; empty when it is
  */
 export function faultOf({ uploads, limits }, { file, match }) {
-  const isListed = uploads.some((upload) => upload.number !== match && holds(upload, file));
+  const isListed = uploads.some((upload) => upload.number !== match && isFileOf(upload, file));
   if (isListed) return `“${file.name}” is in the list already.`;
   const fault = unsuitable(file, contentTypeOf(file), limits.size_bytes);
   const own = uploads.find(({ number }) => number === match);
@@ -139,12 +140,12 @@ export function faultOf({ uploads, limits }, { file, match }) {
   if (fault || (own && isUnfinished(own))) return fault;
   // Those of earlier visits were counted when the page was opened, as far as they are known.
   const isNew = (/** @type {Upload} */ it) => it.file && it.arrived_bytes === null;
-  const others = uploads.filter((it) => it !== own && isNew(it) && !isGivenUp(it));
+  const others = uploads.filter((it) => it !== own && isNew(it) && !isDiscarded(it));
   return beyondQuota(file, others, limits.left);
 }
 
 /** @param {Upload} upload @param {File} file */
-function holds(upload, file) {
+function isFileOf(upload, file) {
   const own = upload.file;
   if (!own || !isUnpublished(upload) || lacksFile(upload)) return false;
   return own.name === file.name && own.size === file.size && own.lastModified === file.lastModified;

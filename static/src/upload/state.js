@@ -104,7 +104,7 @@ const ownHandlers = {
   resume: (it) => (it.phase === "paused" ? own.queued(it) : it),
 
   retry: (upload) => {
-    const isGone = upload.phase === "cancelled" || is.isLost(upload);
+    const isGone = upload.phase === "cancelled" || is.isUnusable(upload);
     return own.queued(isGone ? own.restarted(upload) : upload);
   },
 };
@@ -230,7 +230,7 @@ function withChoice(state, { file, id, match }, now) {
   if (match) return { ...updated(state, match, take), open: match };
   const number = state.nextNumber;
   const uploads = [...state.uploads, take(own.newUpload(number, state.blank))];
-  const open = is.openOf(state)?.file && !is.isGivenUp(is.openOf(state)) ? state.open : number;
+  const open = is.openOf(state)?.file && !is.isDiscarded(is.openOf(state)) ? state.open : number;
   return { ...state, uploads, open, nextNumber: number + 1 };
 }
 

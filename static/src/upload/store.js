@@ -1,7 +1,7 @@
 /**
- * Holds the state, and does what its changes ask for: an upload that comes to be sending is sent,
- * one that no longer is gets stopped, what is worth keeping is kept in this browser. What comes of
- * it returns as an event.
+ * Holds the page's state and runs its side effects. After each event it compares every upload with
+ * how it was before: it starts or stops the transfer, saves the upload in this browser, examines its
+ * file, or publishes it. Results come back as events.
  */
 
 import { factsInWords, findingsOf, wrongFile } from "../preflight/findings.js";
@@ -52,7 +52,7 @@ export class Store {
     this.state = reduce(before, event);
     const { uploads } = this.state;
     for (const number of new Set([...before.uploads, ...uploads].map((it) => it.number))) {
-      this.#follow(number, is.uploadOf(before, number), is.uploadOf(this.state, number));
+      this.#react(number, is.uploadOf(before, number), is.uploadOf(this.state, number));
     }
     this.changed(this.state, before);
   }
@@ -84,14 +84,14 @@ export class Store {
   }
 
   /** @param {number} number @param {Upload | undefined} was @param {Upload | undefined} now */
-  #follow(number, was, now) {
+  #react(number, was, now) {
     if (was === now) return;
     const isReplaced = was?.file && now && was.id !== now.id;
-    if (was && !is.isGivenUp(was) && (isReplaced || is.isGivenUp(now))) this.#giveUp(was);
-    if (isReplaced || is.isRunning(was) !== is.isRunning(now)) this.#transfer(number, now);
+    if (was && !is.isDiscarded(was) && (isReplaced || is.isDiscarded(now))) this.#discard(was);
+    if (isReplaced || is.isRunning(was) !== is.isRunning(now)) this.#switch(number, now);
     if (!now) return;
     if (was) browser.keep(was, now);
-    else if (is.isRestored(now)) this.#look(now);
+    else if (is.isRestored(now)) this.#readArrived(now);
     const { file } = now;
     if (file && file !== was?.file) {
       const examine = () => Promise.all([this.#inspect(number, file), this.#picture(number, file)]);
@@ -107,8 +107,11 @@ export class Store {
     follow(address, tell, this.signal);
   }
 
-  /** @param {number} number @param {Upload | undefined} upload */
-  #transfer(number, upload) {
+  /**
+   * Stops the run of its transfer, and starts another where it is to run.
+   * @param {number} number @param {Upload | undefined} upload
+   */
+  #switch(number, upload) {
     const before = this.#runs.get(number);
     before?.stop.abort();
     if (!is.isRunning(upload) || !upload?.file) return;
@@ -144,8 +147,8 @@ export class Store {
     }
   }
 
-  /** @param {Upload} upload cancelled, removed, or refused */
-  async #giveUp({ id, number, key }) {
+  /** Deletes what was sent of it. @param {Upload} upload cancelled, removed, or refused */
+  async #discard({ id, number, key }) {
     const run = this.#runs.get(number);
     if (id) browser.forget(id);
     await run?.ended;
@@ -156,7 +159,7 @@ export class Store {
   }
 
   /** @param {Upload} upload of an earlier visit */
-  async #look({ number, ...upload }) {
+  async #readArrived({ number, ...upload }) {
     const arrived = await arrivedOf(this.#api, upload);
     if (arrived) this.dispatch({ type: "looked", number, ...arrived });
   }

@@ -130,7 +130,7 @@ export function withFile(upload, { file, id, saved_at }) {
   const chosen = { ...upload, file, fileName, size_bytes, faults, inspection: null, picture: "" };
   // For a file that went away on its way, what was asked for still holds.
   if (!is.lacksFile(upload)) chosen.publishing = "";
-  if (is.isUnfinished(upload)) return is.isLost(upload) ? restarted(chosen) : chosen;
+  if (is.isUnfinished(upload)) return is.isUnusable(upload) ? restarted(chosen) : chosen;
   const contentType = contentTypeOf(file) ?? "";
   const fresh = { ...restarted(chosen), id, contentType, fingerprint: "", saved_at };
   return prefilled({ ...fresh, arrived_bytes: null, publishTrouble: "" });
