@@ -57,6 +57,10 @@ class PlaybackLinkNotFound(NotFound, code="playback_link_not_found"):
     """This video has no playback link with this id. It may have expired or been revoked."""
 
 
+class EventsExpired(PortalError, status=410, code="events_expired"):
+    """Events after this one are gone. Begin anew: ask for `after=latest`, then read all videos."""
+
+
 class MalformedBody(PortalError, status=400, code="malformed_json", title="Malformed JSON"):
     """The request body is not valid JSON. Send one JSON object, encoded as UTF-8."""
 

@@ -4,11 +4,10 @@ from typing import Any
 
 from api_client import run_sql
 
-from portal.accounts.audit import document
-from portal.database.account_models import AuditEvent
+from portal.accounts.audit import AuditQuery, document, read_all
 
 INSERT_MANY = """
-INSERT INTO audit_events (action, actor_kind, actor_email, token_name, address, object_id,
+INSERT INTO events (action, actor_kind, actor_email, token_name, address, object_id,
                           object_name, detail)
 SELECT 'video.edited', 'person', 'person' || number % 7 || '@example.org', '', '192.0.2.1',
        gen_random_uuid()::text, '', '{{"fields": "title"}}'
@@ -18,7 +17,7 @@ FROM generate_series(1, {count}) AS number
 
 async def lines() -> list[dict[str, Any]]:
     """All lines, the oldest first, as programs get them."""
-    return [document(it) for it in await AuditEvent.all().order_by("id")]
+    return [document(it) async for it in read_all(AuditQuery())]
 
 
 async def add_lines(database_url: str, count: int) -> None:

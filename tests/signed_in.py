@@ -46,7 +46,7 @@ WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 # With all that hangs on them.
 TABLES = (
     *("videos", "uploads", "one_time_links", "sign_in_failures", "sign_ons", "accounts"),
-    *("audit_events", "deletions", "tombstones", "procrastinate_jobs", "procrastinate_workers"),
+    *("events", "deletions", "tombstones", "procrastinate_jobs", "procrastinate_workers"),
 )
 # What a browser says of a request from the portal's own page.
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}

@@ -20,7 +20,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from portal.accounts import people, sessions
-from portal.accounts.audit import AuditAction, note
 from portal.accounts.people import EMAIL, plain_email
 from portal.accounts.tokens import digest, new_secret
 from portal.config import Config
@@ -36,6 +35,7 @@ from portal.database.account_models import (
 )
 from portal.database.connection import NOW, fetch_rows, transaction
 from portal.errors import SignOnUnknown, SingleSignOnRefused
+from portal.events.log import AuditAction, note
 
 LIFE_S = 600
 # Where the provider sends browsers back to.

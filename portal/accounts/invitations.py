@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from portal.accounts import people
-from portal.accounts.audit import AuditAction, note
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import checked_label, digest, new_secret
 from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import transaction
 from portal.errors import LinkNotValid, NotAllowed
+from portal.events.log import AuditAction, note
 
 LIFE_DAYS = 7
 

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
 from portal import errors
-from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Principal
 from portal.database.account_models import (
     MAX_EMAIL_LENGTH,
@@ -17,6 +16,7 @@ from portal.database.account_models import (
     Session,
 )
 from portal.database.connection import execute, transaction
+from portal.events.log import AuditAction, note
 from portal.text import is_blank
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")

@@ -14,14 +14,15 @@ from datetime import UTC, datetime, timedelta
 from math import ceil
 from uuid import UUID, uuid4
 
-from portal.accounts.audit import AuditAction, note
 from portal.accounts.passwords import Passwords
 from portal.accounts.people import plain_email
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import digest, fetch_used, new_secret
-from portal.database.account_models import MAX_DEVICE_LENGTH, Account, AuditEvent, Session
+from portal.database.account_models import MAX_DEVICE_LENGTH, Account, Session
 from portal.database.connection import NOW, execute, fetch_rows, transaction
+from portal.database.event_models import Event
 from portal.errors import SignInRefused, TooManyTries
+from portal.events.log import AuditAction, note
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +175,7 @@ async def delete_expired() -> None:
 async def _note_refused(email: str) -> None:
     """Write a line about a failed try to sign in, unless there are many of the last hour."""
     action = AuditAction.SIGN_IN_REFUSED
-    lines = AuditEvent.filter(action=action).order_by("-id")
+    lines = Event.filter(action=action).order_by("-id")
     limiting = await lines.offset(REFUSALS_AN_HOUR - 1).first()
     if limiting is None or limiting.at < datetime.now(UTC) - timedelta(hours=1):
         await note(action, name=email)

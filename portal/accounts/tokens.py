@@ -9,11 +9,11 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Action, Principal
 from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken, Role, Scope
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import FieldError, InvalidRequest
+from portal.events.log import AuditAction, note
 from portal.text import is_blank
 
 SECRET_BYTES = 32

@@ -7,8 +7,8 @@ import click
 
 from portal.accounts.audit import AuditQuery, json_line, read_all, read_page
 from portal.cli import common
-from portal.database.account_models import AuditEvent
 from portal.database.connection import Row
+from portal.database.event_models import Event
 from portal.videos import playback_tokens
 
 
@@ -67,7 +67,7 @@ def rotate_keys(revoke: bool, yes: bool, data_dir: Path | None) -> None:
         click.echo(f"Key {kid} signs within seconds. Links work as before.")
 
 
-def _audit_row(event: AuditEvent) -> Row:
+def _audit_row(event: Event) -> Row:
     who = event.actor_email or event.actor_kind
     return {
         "when": event.at,

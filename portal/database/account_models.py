@@ -9,7 +9,6 @@ from uuid import UUID
 
 from tortoise import fields
 from tortoise.contrib.postgres.fields import ArrayField
-from tortoise.fields.db_defaults import SqlDefault
 from tortoise.models import Model
 
 MAX_EMAIL_LENGTH = 254
@@ -134,31 +133,6 @@ class SignInFailure(Model):
     class Meta:
         table = "sign_in_failures"
         indexes = (("email", "at"), ("address", "at"))
-
-
-class AuditEvent(Model):
-    """A line of the audit log: who (`actor_…`, `token_…`) did what to which object, from where.
-
-    Names and addresses are those of that time. Without account and token it was anyone, or a
-    command.
-    """
-
-    id = fields.BigIntField(primary_key=True)
-    # The clock's time: the transaction may have waited for others since its own.
-    at: datetime = fields.DatetimeField(db_default=SqlDefault("clock_timestamp()"))
-    action = fields.CharField(max_length=60)
-    actor_kind = fields.CharField(max_length=20)
-    actor_id: UUID | None = fields.UUIDField(null=True)
-    actor_email = fields.CharField(max_length=MAX_EMAIL_LENGTH)
-    token_id: UUID | None = fields.UUIDField(null=True)
-    token_name = fields.CharField(max_length=MAX_NAME_LENGTH)
-    address = fields.CharField(max_length=64)
-    object_id: str | None = fields.TextField(null=True)
-    object_name = fields.CharField(max_length=MAX_EMAIL_LENGTH)
-    detail: dict[str, str] = fields.JSONField()
-
-    class Meta:
-        table = "audit_events"
 
 
 class Identity(Model):

@@ -183,6 +183,7 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
                 "models": [
                     "portal.database.models",
                     "portal.database.account_models",
+                    "portal.database.event_models",
                 ],
                 "migrations": "portal.database.migrations",
                 "default_connection": "default",

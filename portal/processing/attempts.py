@@ -36,6 +36,7 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.events.log import EventType, note_outcome
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.transcoding.errors import FailCode
@@ -265,10 +266,15 @@ async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> Non
 
 
 async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
-    """Mark a processing video failed, with a reason for programs and one for people."""
-    await Video.filter(id=video_id, status=VideoStatus.PROCESSING).update(
+    """Mark a processing video failed, with a reason for programs and one for people.
+
+    Part of a caller's transaction.
+    """
+    changed = await Video.filter(id=video_id, status=VideoStatus.PROCESSING).update(
         status=VideoStatus.FAILED, failure_code=code, failure_message=message, updated_at=NOW
     )
+    if changed:
+        await note_outcome(EventType.FAILED, video_id)
 
 
 async def start_again(video: Video, queue: Queue, *, since: datetime | None = None) -> None:
@@ -294,6 +300,7 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
         forgiven_attempts=last.number if last else 0,
         updated_at=NOW,
     )
+    await note_outcome(EventType.UPDATED, video.id)
 
 
 async def fail(attempt: OpenAttempt, failure: Failure) -> None:

@@ -18,7 +18,7 @@ from uuid import UUID
 import psycopg
 
 from portal.concurrency import task_group
-from portal.database.connection import retry_outage
+from portal.database.connection import retry_outage, transaction
 from portal.database.models import Outcome
 from portal.errors import DatabaseUnavailable, Unavailable
 from portal.processing import attempts, renditions
@@ -302,7 +302,8 @@ async def make_playable(video_id: UUID, tools: Tools, *, may_encode: bool) -> No
         attempt = await attempts.begin(video_id, worker=tools.worker)
     except attempts.AttemptsExhausted:
         code = attempts.TRANSCODE_FAILED
-        await attempts.fail_video(video_id, code=code, message=EXHAUSTED_MESSAGE)
+        async with transaction():
+            await attempts.fail_video(video_id, code=code, message=EXHAUSTED_MESSAGE)
         return
     if attempt:
         await Pass(attempt, tools).make_playable(may_encode=may_encode)

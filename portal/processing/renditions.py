@@ -25,6 +25,7 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.events.log import EventType, note_outcome
 from portal.processing import attempts
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.queue.app import Queue
@@ -118,6 +119,7 @@ async def publish(
         )
         if not changed:
             raise LeaseLost
+        await note_outcome(EventType.READY, video.id)
 
 
 async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
@@ -292,6 +294,8 @@ async def finish_pass(attempt: OpenAttempt, *, queue: Queue) -> bool:
         # One without wanted renditions only writes the master playlist anew.
         media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
         await attempts.publish(attempt, media_s=media_s)
+        if attempt.wanted:
+            await note_outcome(EventType.RENDITION_ADDED, attempt.video_id)
         return await _queue_next(attempt.video, queue)
 
 
@@ -311,6 +315,8 @@ async def _queue_next(video: Video, queue: Queue) -> bool:
     planned = Rendition.filter(video_id=video.id, state=RenditionState.PLANNED)
     job_id = await defer_completion(video, queue) if await planned.exists() else None
     await Video.filter(id=video.id).update(complete_job_id=job_id)
+    if job_id is None:
+        await note_outcome(EventType.COMPLETED, video.id)
     return job_id is None
 
 
@@ -324,6 +330,7 @@ async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
             state=RenditionState.FAILED, error_code=failure.code, error_detail=failure.detail
         )
         await Video.filter(id=attempt.video_id).update(complete_job_id=None, storyboard_tries=None)
+        await note_outcome(EventType.COMPLETED, attempt.video_id)
 
 
 async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> bool:

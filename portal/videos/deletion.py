@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from portal.accounts.audit import AuditAction, note
 from portal.database.connection import NOW, fetch_rows, lock_video, server_time, transaction
 from portal.database.models import Attempt, PosterRequest, PosterState, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
+from portal.events.log import AuditAction, note
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job

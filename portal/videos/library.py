@@ -149,10 +149,10 @@ async def related_videos(video: Video, *, seen_by: Principal, limit: int) -> lis
         tags=sql.SQL(" + ").join([sql.SQL("0"), *tagged]),
         own=video.id,
         present=sql.SQL(IS_PRESENT),
-        listed=_listed_for(seen_by),
+        listed=listed_for(seen_by),
         limit=limit,
     )
-    rows = await _run(text)
+    rows = await run_query(text)
     by_id = await fetch_videos([row["id"] for row in rows])
     # One that was deleted in this moment is left out.
     return [by_id[row["id"]] for row in rows if row["id"] in by_id]
@@ -198,7 +198,7 @@ async def _find_in_tier(
 
 async def _count(query: LibraryQuery, search: str) -> int:
     """How many videos match a tsquery and the filters, up to one more than `COUNT_CAP`."""
-    [counted] = await _run(_sql(COUNT, where=_where(query, search), limit=COUNT_CAP + 1))
+    [counted] = await run_query(_sql(COUNT, where=_where(query, search), limit=COUNT_CAP + 1))
     return int(counted["total"])
 
 
@@ -215,7 +215,7 @@ async def _walk(
         steps=WALK_STEPS,
         limit=limit,
     )
-    return [Cursor(tier.number, row["value"], row["id"]) for row in await _run(text)]
+    return [Cursor(tier.number, row["value"], row["id"]) for row in await run_query(text)]
 
 
 async def _fetch(
@@ -232,12 +232,12 @@ async def _fetch(
         way=_way(order.descending),
         limit=limit,
     )
-    return [Cursor(row["tier"], row["value"], row["id"]) for row in await _run(text)]
+    return [Cursor(row["tier"], row["value"], row["id"]) for row in await run_query(text)]
 
 
 def _where(query: LibraryQuery, search: str) -> sql.Composable:
     """The condition for what matches a tsquery and the filters."""
-    conditions = [sql.SQL(IS_PRESENT), _matches(search), _listed_for(query.seen_by)]
+    conditions = [sql.SQL(IS_PRESENT), _matches(search), listed_for(query.seen_by)]
     if query.category_id is not None:
         conditions.append(_sql("category_ids @> ARRAY[{id}]::smallint[]", id=query.category_id))
     if query.status is not None:
@@ -247,7 +247,7 @@ def _where(query: LibraryQuery, search: str) -> sql.Composable:
     return sql.SQL(" AND ").join(conditions)
 
 
-def _listed_for(principal: Principal) -> sql.Composable:
+def listed_for(principal: Principal) -> sql.Composable:
     """The condition for what the library shows to someone."""
     if principal.sees_all:
         return sql.SQL("true")
@@ -301,6 +301,7 @@ def _sql(text: str, **values: object) -> sql.Composable:
     return sql.SQL(text).format(**parts)
 
 
-async def _run(query: sql.Composable) -> list[Row]:
+async def run_query(query: sql.Composable) -> list[Row]:
+    """The rows of a query whose values are written into it."""
     # Without values: what is searched may hold a percent sign.
     return await get_connection("default").execute_query_dict(query.as_string(None))

@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from portal.accounts.audit import AuditAction, changed_fields, note
 from portal.database.connection import transaction
 from portal.database.models import Video
 from portal.errors import MetadataChanged
+from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_blank, split_tags, with_line_feeds
 from portal.videos.merging import Merged, MergeRule, merge, united
 from portal.videos.reading import locked_video

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import checked_label
 from portal.database.connection import execute, fetch_rows, lock_present, transaction
 from portal.database.models import VideoStatus
 from portal.errors import NotPlayable, TooManyPlaybackLinks, VideoNotFound
+from portal.events.log import AuditAction, note
 from portal.videos.playback_tokens import PlaybackToken, SigningKeys
 
 MIN_LIFE_S = 60

@@ -17,10 +17,10 @@ from uuid import UUID
 
 from itsdangerous import BadData, URLSafeSerializer
 
-from portal.accounts.audit import AuditAction, note
 from portal.concurrency import CachedValue
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import PlaybackTokenRefused
+from portal.events.log import AuditAction, note
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from uuid import UUID
 import psycopg
 from tortoise.expressions import F
 
-from portal.accounts.audit import AuditAction, note
 from portal.database.connection import NOW, execute, fetch_rows, lock_video, transaction
 from portal.database.models import (
     PosterRequest,
@@ -27,6 +26,7 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.errors import NotPlayable, StorageUnavailable, Unavailable
+from portal.events.log import AuditAction, note
 from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
 from portal.queue.app import Queue

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 from portal import errors
-from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Audience
 from portal.database.connection import fetch_rows, lock_present, transaction
 from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
+from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, sources
 from portal.processing.attempts import TRANSCODE_FAILED
 from portal.queue.app import Queue

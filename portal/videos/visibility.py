@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from portal.accounts.audit import AuditAction, changed_fields, note
 from portal.database.connection import transaction
 from portal.database.models import Video, Visibility
 from portal.errors import AccessChanged
+from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_site
 from portal.videos.merging import Merged, MergeRule, Values, merge, united
 from portal.videos.reading import locked_video

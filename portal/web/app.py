@@ -21,6 +21,7 @@ from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
 from portal.web.api import editing as api_editing
+from portal.web.api import events as api_events
 from portal.web.api import openapi, playback_links, transcodes, uploads, videos
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
@@ -55,7 +56,7 @@ UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # keeps something all the same, that someone left for the provider of single sign-on.
 LIBRARY, SIGN_ON = "library.index", "signing_in.begin_single_sign_on"
 # In the order in which the API's description lists them.
-API = (videos, transcodes, openapi, api_editing, uploads, playback_links)
+API = (videos, transcodes, openapi, api_editing, uploads, playback_links, api_events)
 PAGES = (
     *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),
     *(upload, video, visibility, workshop),

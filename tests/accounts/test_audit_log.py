@@ -8,20 +8,14 @@ from audit_lines import add_lines, lines
 from signed_in import ADDRESS, make_account, person
 
 from portal.accounts import sessions
-from portal.accounts.audit import (
-    AuditAction,
-    AuditQuery,
-    act_as,
-    note,
-    read_all,
-    read_page,
-)
+from portal.accounts.audit import AuditQuery, act_as, read_all, read_page
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import ANYONE
 from portal.config import Config
 from portal.database.account_models import Role
 from portal.database.connection import execute
 from portal.errors import SignInRefused
+from portal.events.log import AuditAction, note
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -40,10 +34,10 @@ async def test_who_acts_is_known_in_a_task_and_not_beyond_it() -> None:
         await both.wait()
         act_as(person(ann if name == "ann" else bob), address=address)
         await both.wait()
-        await note(AuditAction.VIDEO_EDITED, name)
+        await note(AuditAction.TOKEN_MADE, name)
 
     await asyncio.gather(request("192.0.2.1", "ann"), request("192.0.2.2", "bob"))
-    await note(AuditAction.VIDEO_EDITED, "neither")
+    await note(AuditAction.TOKEN_MADE, "neither")
     found = {it["objectId"]: (it["actorEmail"], it["address"]) for it in (await lines())[2:]}
     assert found == {
         "ann": (ann.email, "192.0.2.1"),
@@ -62,7 +56,7 @@ async def test_failed_tries_of_an_hour_leave_so_many_lines(
                 f"{number}@example.org", "wrong", passwords=passwords, address=f"192.0.2.{number}"
             )
     assert [it["objectName"] for it in await lines()] == [f"{it}@example.org" for it in range(3)]
-    await execute("UPDATE audit_events SET at = at - interval '61 minutes'")
+    await execute("UPDATE events SET at = at - interval '61 minutes'")
     with pytest.raises(SignInRefused):
         await sessions.require_password("", "wrong", passwords=passwords, address=ADDRESS)
     assert len(await lines()) == 4
@@ -96,6 +90,6 @@ async def test_lines_are_found_by_action_person_object_and_time(config: Config) 
     assert await ids(AuditQuery(thing="Bob@example.org")) == added[1:]
     assert await ids(AuditQuery(thing=video_id, action="account.added")) == []
     assert len(await ids(AuditQuery(thing=video_id))) == 1
-    await execute("UPDATE audit_events SET at = at - interval '2 days' WHERE id < %s", added[1])
+    await execute("UPDATE events SET at = at - interval '2 days' WHERE id < %s", added[1])
     yesterday = datetime.now(UTC) - timedelta(days=1)
     assert await ids(AuditQuery(since=yesterday)) == added[1:]

@@ -161,7 +161,7 @@ async def test_audit_prints_what_commands_did_limited_in_words_and_by_time(
 ) -> None:
     """More lines than are read at once."""
     await add_lines(environ["DATABASE_URL"], 600)
-    aged = "UPDATE audit_events SET at = '2024-05-01T12:00:00Z'"
+    aged = "UPDATE events SET at = '2024-05-01T12:00:00Z'"
     await run_sql(environ["DATABASE_URL"], aged)
     assert (await portal(environ, *ADD_OWNER)).code == 0
     heads, newest, before, *rest = await table(environ, "audit")

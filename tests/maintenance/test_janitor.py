@@ -217,7 +217,7 @@ async def test_objects_of_others_in_the_bucket_are_left_alone(resources: WebCont
 
 async def test_audit_log_is_kept_as_long_as_the_setting_says(resources: WebContext) -> None:
     await add_lines(resources.config.database_url, 10)
-    aged = "UPDATE audit_events SET at = now() - interval '365 days 1 hour' WHERE id % 2 = 0"
+    aged = "UPDATE events SET at = now() - interval '365 days 1 hour' WHERE id % 2 = 0"
     await run_sql(resources.config.database_url, aged)
     for days in (0, 366):
         kept = replace(resources, config=replace(resources.config, audit_days=days))

@@ -18,6 +18,7 @@ from passes import (
 )
 from running_portal import make_video
 
+from portal.database.event_models import Event
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import renditions
 from portal.transcoding.errors import CopyUndeliverable
@@ -61,6 +62,10 @@ async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
 
     assert await made_later(video, resources, tmp_path) == [(), ("360p",), ("240p", "480p")]
 
+    events = await Event.filter(video_id=video.id).order_by("number").values_list("type", flat=True)
+    assert [str(it).removeprefix("video.") for it in events] == [
+        *("created", "ready", "rendition_added", "rendition_added", "completed")
+    ]
     assert set((await states(video)).values()) == {"complete"}
     assert (await Video.get(id=video.id)).has_storyboard
     rows = await Rendition.filter(video_id=video.id, kind="video").order_by("position")

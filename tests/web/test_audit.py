@@ -32,9 +32,9 @@ from signed_in import (
 )
 
 from portal.accounts import identities, invitations, people, tokens
-from portal.accounts.audit import AuditAction
 from portal.database.account_models import Account, ApiToken, OneTimeLink, Role, Scope, Session
 from portal.database.models import Video, VideoStatus
+from portal.events.log import AuditAction
 from portal.videos import playback_tokens
 
 NEW = "five brown little geese"
@@ -229,7 +229,7 @@ CHANGES: dict[str, Callable[[Account], Awaitable[Any]]] = {
 LATE_FAULT = """
 CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN RAISE EXCEPTION 'a late fault'; END $$;
-CREATE CONSTRAINT TRIGGER late AFTER INSERT ON audit_events
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON events
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION late()
 """
 

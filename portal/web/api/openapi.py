@@ -39,6 +39,7 @@ DESCRIPTIONS = {
     403: "The request comes from another site's page, or the account or the token may not do this.",
     404: "There is nothing with this id or key, or it is not yours.",
     408: "The body did not arrive in time.",
+    410: "What came after it is not kept any more.",
     409: "The request doesn't fit the present state; `code` says why.",
     412: "Someone else has changed it meanwhile; nothing was written.",
     413: "The body is larger than 64 KiB.",

@@ -199,14 +199,14 @@ async def get_video(id: str) -> Response:
     If-None-Match to get 304 while nothing changed.
     """
     record = await read_record(id)
-    address = await _playback_url(record)
+    address = await playback_url(record)
     body = RetrievedVideo(**record, playback_url=address).model_dump_json()
     return await conditional_response(
         body, content_type="application/json", cache_control="no-cache"
     )
 
 
-async def _playback_url(record: Row) -> str:
+async def playback_url(record: Row) -> str:
     """Of a private video it is an address with leave to watch in it, if there are accounts."""
     web, attempt = web_context(), record["published_attempt"]
     is_private = audience_of(record).is_private

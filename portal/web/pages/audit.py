@@ -9,6 +9,7 @@ from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.accounts import audit
 from portal.database.account_models import MAX_EMAIL_LENGTH
+from portal.events.log import AuditAction
 from portal.text import whole_number
 from portal.web.auth import Policy, policy
 
@@ -34,7 +35,7 @@ async def index() -> str:
         "accounts/audit.html",
         events=events,
         titles=await audit.titles_of(events),
-        actions=[("", "Everything"), *((it.value, it.value) for it in audit.AuditAction)],
+        actions=[("", "Everything"), *((it.value, it.value) for it in AuditAction)],
         chosen=chosen,
         is_filtered=bool(given),
         is_newest=before is None,
@@ -58,7 +59,7 @@ async def export() -> Response:
 def _query() -> audit.AuditQuery:
     action = request.args.get("action", "")
     return audit.AuditQuery(
-        action=action if action in set(audit.AuditAction) else "",
+        action=action if action in set(AuditAction) else "",
         person=_typed("person"),
         thing=_typed("object"),
     )

@@ -11,7 +11,8 @@ from page_texts import page
 from quart import Quart
 from signed_in import Sender, send_fields, signed_in, text_of
 
-from portal.database.account_models import Account, AuditEvent
+from portal.database.account_models import Account
+from portal.database.event_models import Event
 from portal.database.models import Video, Visibility
 
 pytestmark = pytest.mark.shared_app
@@ -62,7 +63,7 @@ async def test_tags_are_added_and_removed(anyone: Sender) -> None:
     ]
     assert await act(anyone, "remove-tags", one, tags="SEA,rock") == "Tags removed from 1 video."
     assert (await Video.get(id=one.id)).tags == "sun"
-    assert await AuditEvent.filter(action="video.edited").count() == 3
+    assert await Event.filter(action="video.edited").count() == 3
 
 
 async def test_category_and_visibility_are_set(ed: Sender) -> None:
@@ -123,5 +124,5 @@ async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
         "Too late to undo: 1 video was removed for good.",
     )
     assert "Two" in await page(anyone, "/")
-    actions = await AuditEvent.all().order_by("id").values_list("action", flat=True)
+    actions = await Event.all().order_by("id").values_list("action", flat=True)
     assert list(actions) == ["video.deleted"] * 2 + ["video.restored"] * 2

@@ -1,0 +1,4 @@
+"""What happened: one table that all who tell of it read.
+
+A use case calls `log.note` inside the transaction of its change; begin there.
+"""

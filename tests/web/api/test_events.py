@@ -1,0 +1,113 @@
+"""Events over HTTP: each change is told once, in order, to whom the library shows the video."""
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+from api_client import Client, answered, metadata, problem, published
+from page_rows import make_row
+from quart import Quart
+from signed_in import make_account, make_video, program, signed_in, token_of
+
+from portal.database.account_models import Account, Role, Scope
+from portal.database.connection import execute, transaction
+from portal.database.models import Video, Visibility
+from portal.events.log import EventType, note_outcome
+from portal.processing import attempts
+from portal.videos import deletion
+from portal.videos.visibility import VideoAccess, save_access
+
+
+async def listed(client: Any, query: str = "") -> list[dict[str, Any]]:
+    body = await answered(await client.get(f"/api/events{query}"))
+    found: list[dict[str, Any]] = body["events"]
+    return found
+
+
+async def test_each_change_of_a_video_is_told_with_its_record(client: Client) -> None:
+    created = await published(client)
+    address = f"/api/videos/{created['id']}"
+    edited = {**metadata(""), "title": "Harbour at dusk"}
+    del edited["fileName"], edited["key"]
+    response = await client.put(f"{address}/metadata", json=edited, headers={"If-Match": "*"})
+    await answered(response)
+    async with transaction():
+        await attempts.fail_video(UUID(created["id"]), code="damaged", message="Damaged.")
+    await deletion.delete_undoably(UUID(created["id"]))
+    # Nobody hears of what goes on behind a deletion.
+    async with transaction():
+        await note_outcome(EventType.READY, UUID(created["id"]))
+    await deletion.undo_deletion(UUID(created["id"]))
+    record = await answered(await client.get(address))
+    assert (await client.post(f"{address}/deletion")).status_code == 202
+    events = await listed(client)
+    assert [it["type"].removeprefix("video.") for it in events] == [
+        *("created", "updated", "failed", "deleted", "updated", "deleted")
+    ]
+    assert [it["sequence"] for it in events] == [1, 2, 3, 4, 5, 6]
+    assert events[0]["data"] == {**created, "playbackUrl": ""}
+    assert events[1]["data"]["title"] == "Harbour at dusk"
+    assert events[2]["data"]["status"] == "failed"
+    assert events[4]["data"] == record
+    assert events[3]["data"] == events[5]["data"] == {"id": created["id"]}
+
+
+async def test_list_goes_on_where_it_was_left(client: Client) -> None:
+    start = await answered(await client.get("/api/events?after=latest"))
+    assert start["events"] == []
+    for _ in range(3):
+        await published(client)
+    page = await answered(await client.get(f"/api/events?after={start['nextAfter']}&limit=2"))
+    rest = await answered(await client.get(f"/api/events?after={page['nextAfter']}&limit=2"))
+    assert len(page["events"]) == 2
+    assert [*page["events"], *rest["events"]] == await listed(client)
+    last = rest["events"][-1]["id"]
+    assert rest["nextAfter"] == last
+    assert await listed(client, f"?after={last}") == []
+    await problem(await client.get("/api/events?after=5d0e"), 422, "validation_failed")
+
+
+async def test_who_was_away_for_too_long_is_told_so(client: Client) -> None:
+    await published(client)
+    [first] = await listed(client)
+    await execute("UPDATE events SET at = at - interval '31 days'")
+    assert await listed(client) == []
+    await problem(await client.get(f"/api/events?after={first['id']}"), 410, "events_expired")
+
+
+async def test_events_are_of_videos_that_the_library_shows(app: Quart, edith: Account) -> None:
+    public, private = await make_video(edith), await make_video(edith)
+    await save_access(private.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
+    await deletion.delete_undoably(private.id)
+    await deletion.delete_undoably(public.id)
+    edna, admin = await make_account("edna", Role.EDITOR), await make_account("adam", Role.ADMIN)
+    everything = [str(private.id), str(private.id), str(public.id)]
+    for sender, seen in (
+        (app.test_client(), everything[2:]),
+        (await signed_in(app, edna), everything[2:]),
+        (await signed_in(app, edith), everything),
+        (program(app, await token_of(admin, [Scope.READ])), everything),
+    ):
+        assert [it["data"]["id"] for it in await listed(sender)] == seen
+
+
+async def test_reader_misses_nothing_of_transactions_that_end_in_any_order(
+    client: Client,
+) -> None:
+    videos = [await make_row(number) for number in range(40)]
+    after = (await answered(await client.get("/api/events?after=latest")))["nextAfter"]
+    pauses_s = [number * 7 % 40 / 400 for number in range(40)]
+
+    async def change(video: Video, pause_s: float) -> None:
+        async with transaction():
+            await note_outcome(EventType.UPDATED, video.id)
+            await asyncio.sleep(pause_s)
+
+    changes = asyncio.gather(*map(change, videos, pauses_s))
+    seen: list[str] = []
+    while len(seen) < len(videos):
+        page = await answered(await client.get(f"/api/events?after={after}&limit=7"))
+        seen += [it["data"]["id"] for it in page["events"]]
+        after = page["nextAfter"]
+    await changes
+    assert sorted(seen) == sorted(str(it.id) for it in videos)
