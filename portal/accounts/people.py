@@ -48,6 +48,12 @@ async def lock_accounts() -> None:
     await execute(LOCK_ACCOUNTS)
 
 
+async def fetch_account_id(email: str) -> UUID | None:
+    """Whose e-mail address this is."""
+    account = await Account.get_or_none(email=plain_email(email))
+    return account.id if account else None
+
+
 def plain_email(email: str) -> str:
     """An e-mail address as accounts are told apart by it."""
     return email.strip().lower().replace("\0", "")[:MAX_EMAIL_LENGTH]

@@ -37,7 +37,7 @@ SELECT count(*) AS total FROM (SELECT 1 FROM found LIMIT {limit}) AS counted
 WALK = """
 SELECT id, value FROM (
   SELECT id, {key} AS value, search, category_ids, status, visibility, signed_in_only, owner_id,
-         deleted_at
+         deleted_at, created_at, updated_at
   FROM videos WHERE {beyond} ORDER BY {key} {way}, id {way} LIMIT {steps}
 ) AS near
 WHERE {where} ORDER BY value {way}, id {way} LIMIT {limit}
@@ -242,8 +242,16 @@ def _where(query: LibraryQuery, search: str) -> sql.Composable:
         conditions.append(_sql("category_ids @> ARRAY[{id}]::smallint[]", id=query.category_id))
     if query.status is not None:
         conditions.append(_sql("status = {status}", status=query.status.value))
-    if query.owner_id is not None:
-        conditions.append(_sql("owner_id = {owner}", owner=query.owner_id))
+    for condition, value in (
+        ("owner_id = {it}", query.owner_id),
+        ("visibility = {it}", query.visibility and query.visibility.value),
+        ("created_at > {it}", query.created_after),
+        ("created_at < {it}", query.created_before),
+        ("updated_at > {it}", query.updated_after),
+        ("id = ANY ({it})", list(query.ids) or None),
+    ):
+        if value is not None:
+            conditions.append(_sql(condition, it=value))
     return sql.SQL(" AND ").join(conditions)
 
 

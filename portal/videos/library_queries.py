@@ -16,7 +16,7 @@ from typing import Self
 from uuid import UUID
 
 from portal.accounts.permissions import ANYONE, Principal
-from portal.database.models import VideoStatus
+from portal.database.models import VideoStatus, Visibility
 from portal.database.search import WORD_FIELDS, query_words, tag_query, words_query
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -121,8 +121,14 @@ class LibraryQuery:
     sort: Sort = Sort.NEWEST
     # Limited to what they may see; unlisted videos are listed for their owner.
     seen_by: Principal = ANYONE
-    # Whether only what that account has published is wanted.
-    is_own: bool = False
+    # The account whose videos alone are wanted.
+    owner_id: UUID | None = None
+    visibility: Visibility | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    updated_after: datetime | None = None
+    # If any, no others.
+    ids: tuple[UUID, ...] = ()
 
     @cached_property
     def words(self) -> list[str]:
@@ -133,11 +139,6 @@ class LibraryQuery:
     def is_filtered(self) -> bool:
         """Whether not the whole library is asked for."""
         return bool(self.text or self.category_id or self.status or self.tag)
-
-    @property
-    def owner_id(self) -> UUID | None:
-        """The account whose videos alone are wanted; None for everyone's."""
-        return self.seen_by.account_id if self.is_own else None
 
     @property
     def finds_nothing(self) -> bool:

@@ -22,6 +22,7 @@ from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
+from portal.web.api import library as api_library
 from portal.web.api import openapi, playback_links, transcodes, uploads, videos
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
@@ -54,9 +55,13 @@ RESPONSE_TIMEOUT_S = 60
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # Endpoints with a rate limit that others with their method don't have: a search, and a link that
 # keeps something all the same, that someone left for the provider of single sign-on.
-LIBRARY, SIGN_ON = "library.index", "signing_in.begin_single_sign_on"
+LIBRARY, LIST, SIGN_ON = (
+    "library.index",
+    "api_library.list_videos",
+    "signing_in.begin_single_sign_on",
+)
 # In the order in which the API's description lists them.
-API = (videos, transcodes, openapi, api_editing, uploads, playback_links, api_events)
+API = (videos, transcodes, openapi, api_editing, uploads, playback_links, api_library, api_events)
 PAGES = (
     *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),
     *(upload, video, visibility, workshop),
@@ -111,7 +116,9 @@ def _install_checks(app: Quart, config: Config) -> None:
         """What people ask for before it is known who they are counts for their address."""
         endpoint, client = request.endpoint, state_of(request.scope).client
         is_change = endpoint is not None and request.method not in SAFE_METHODS
-        is_search = endpoint == LIBRARY and bool(request.query_string)
+        is_search = (endpoint == LIBRARY and bool(request.query_string)) or (
+            endpoint == LIST and "q" in request.args
+        )
         is_anyones = is_change and auth.declared_policy(app, str(endpoint)) is auth.Policy.ANYONE
         if endpoint == SIGN_ON or is_anyones:
             sign_ins.count(client)

@@ -3,20 +3,27 @@
 Views are given the same objects as others who ask at once, to look at.
 """
 
+import asyncio
+from contextlib import nullcontext
 from typing import TypeVar
 from uuid import UUID
 
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import Video
-from portal.errors import VideoNotFound
+from portal.errors import Overloaded, VideoNotFound
 from portal.videos import reading
+from portal.videos.library import LibraryPage, list_videos
+from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.progress import Progress
 from portal.videos.reading import parse_video_id
 from portal.web.auth import require_visible
 from portal.web.composition import web_context
 
 Value = TypeVar("Value")
+
+# A search takes milliseconds; after so long a wait for others and for itself it is answered 503.
+SEARCH_TIMEOUT_S = 5.0
 
 
 async def read_video(video_id: str) -> Video:
@@ -34,6 +41,19 @@ async def read_record(video_id: str) -> Row:
     parsed = parse_video_id(video_id)
     row = await web_context().records.load(parsed) if parsed else None
     return await _visible(row, reading.audience_of(row) if row else None)
+
+
+async def find_videos(
+    query: LibraryQuery, *, limit: int, after: Cursor | None = None, before: Cursor | None = None
+) -> LibraryPage:
+    """A page of the library, as `list_videos`; `Overloaded` when searches take too long."""
+    # What searches for no words waits for no search.
+    slot = web_context().searches if query.words else nullcontext()
+    try:
+        async with asyncio.timeout(SEARCH_TIMEOUT_S if query.words else None), slot:
+            return await list_videos(query, limit=limit, after=after, before=before)
+    except TimeoutError:
+        raise Overloaded from None
 
 
 async def read_progress(video_id: UUID) -> Progress:

@@ -13,11 +13,11 @@ from quart_schema import document_querystring, document_request, document_respon
 
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
-from portal.database.models import VideoStatus, Visibility
+from portal.database.models import Video, VideoStatus, Visibility
 from portal.errors import NotSignedIn
 from portal.videos import metadata, publishing
 from portal.videos.playback_tokens import PlaybackToken, account_token_expiry
-from portal.videos.reading import audience_of
+from portal.videos.reading import AUDIENCE_COLUMNS, audience_of
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
 from portal.web.auth import Policy, account_id, policy
@@ -181,9 +181,7 @@ async def create_video() -> Response:
         audience=Audience(Visibility(visibility), owner_id=await account_id()),
         quota=web.quota,
     )
-    columns = {name: getattr(video, name) for name in CreatedVideo.model_fields}
-    ids = {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
-    response = json_bodies.json_response(CreatedVideo(**columns | ids), 201 if is_new else 200)
+    response = json_bodies.json_response(CreatedVideo(**record_of(video)), 201 if is_new else 200)
     response.headers["Location"] = url_for("api_videos.get_video", id=video.id)
     return response
 
@@ -204,6 +202,13 @@ async def get_video(id: str) -> Response:
     return await conditional_response(
         body, content_type="application/json", cache_control="no-cache"
     )
+
+
+def record_of(video: Video) -> Row:
+    """A video as `reading.fetch_records` reads it."""
+    names = (*CreatedVideo.model_fields, "published_attempt", *AUDIENCE_COLUMNS)
+    columns = {name: getattr(video, name) for name in names}
+    return columns | {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
 
 
 async def playback_url(record: Row) -> str:

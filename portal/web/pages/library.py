@@ -4,9 +4,7 @@ Both are searched, filtered, sorted and paged by their address. What it asks for
 is ignored: neither answers with an error because of a mistyped filter.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,20 +14,18 @@ from portal.accounts.people import names_of
 from portal.accounts.permissions import Action
 from portal.database.models import Video, VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH
-from portal.errors import Overloaded
 from portal.text import shown
-from portal.videos.library import COUNT_CAP, LibraryPage, list_videos, read_work
+from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
+from portal.web.videos import find_videos
 
 blueprint = Blueprint("library", __name__)
 
 PAGE_SIZE = 24
-# A search takes milliseconds; after so long a wait for others and for itself it is answered 503.
-SEARCH_TIMEOUT_S = 5.0
 MAX_TAG_LENGTH = 500
 SORT_WORDS = {
     Sort.RELEVANCE: "Best match",
@@ -162,7 +158,7 @@ async def table() -> str:
     sees_others = who.sees_all and who.account_id is not None
     whose = ALL_OWNERS if sees_others and request.args.get("whose") == ALL_OWNERS else ""
     query = replace(
-        await _asked_query(TABLE_SORT_WORDS), is_own=who.account_id is not None and not whose
+        await _asked_query(TABLE_SORT_WORDS), owner_id=None if whose else who.account_id
     )
     listing = await _asked_listing(
         query, endpoint=TABLE, sorts=TABLE_SORT_WORDS, limit=MAX_SELECTED, whose=whose
@@ -212,13 +208,7 @@ async def _asked_listing(
     """The page of a query's answer that the address asks for."""
     after = Cursor.parse(request.args.get("after", ""), query)
     before = Cursor.parse(request.args.get("before", ""), query)
-    # What searches for no words waits for no search.
-    slot = web_context().searches if query.words else nullcontext()
-    try:
-        async with asyncio.timeout(SEARCH_TIMEOUT_S if query.words else None), slot:
-            page = await list_videos(query, limit=limit, after=after, before=before)
-    except TimeoutError:
-        raise Overloaded from None
+    page = await find_videos(query, limit=limit, after=after, before=before)
     return Listing(
         endpoint=endpoint,
         query=query,

@@ -1,0 +1,107 @@
+"""The list of videos over JSON: filters, who sees what, and walks along cursors."""
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from api_client import Client, answered, problem, published
+from page_rows import NOW, READY, make_row
+from quart import Quart
+from signed_in import make_account, make_video, program, signed_in, token_of
+
+from portal.database.account_models import Account, Role, Scope
+from portal.database.models import Video, Visibility
+from portal.videos.deletion import delete_undoably
+
+
+async def listed(client: Any, query: str = "") -> list[str]:
+    body = await answered(await client.get(f"/api/videos{query}"))
+    return [it["id"] for it in body["videos"]]
+
+
+async def test_list_holds_retrieval_records_and_is_answered_304_while_it_is_the_same(
+    client: Client,
+) -> None:
+    created = await published(client)
+    response = await client.get("/api/videos")
+    body = await answered(response)
+    assert body == {"videos": [{**created, "playbackUrl": ""}], "nextCursor": None}
+    assert "Link" not in response.headers
+    seen = {"If-None-Match": response.headers["ETag"]}
+    assert (await client.get("/api/videos", headers=seen)).status_code == 304
+
+
+async def test_filters_may_be_combined(client: Client) -> None:
+    first = await make_row(1, **READY, title="Harbour", tags="sea, boats", category_ids=[3])
+    second = await make_row(2, title="Crane", tags="harbour")
+    hidden = await make_row(3, visibility=Visibility.UNLISTED)
+    later = quote((NOW + timedelta(minutes=1, seconds=30)).isoformat())
+    for query, found in (
+        ("status=processing", [hidden, second]),
+        ("category=3", [first]),
+        ("tag=boats", [first]),
+        ("q=harbour", [first, second]),
+        ("q=harbour&sort=newest", [second, first]),
+        (f"createdAfter={later}", [hidden, second]),
+        (f"createdBefore={later}&status=ready", [first]),
+        (f"updatedAfter={later}", []),
+        ("visibility=unlisted", [hidden]),
+        (f"id={first.id}", [first]),
+        (f"id={first.id}&id={hidden.id}&id={Video().id}", [hidden, first]),
+        ("sort=title&limit=2", [second, first]),
+    ):
+        assert await listed(client, f"?{query}") == [str(it.id) for it in found], query
+
+
+@pytest.mark.parametrize(
+    ("query", "member"),
+    [
+        ("limit=0", "/limit"),
+        ("limit=201", "/limit"),
+        ("createdAfter=yesterday", "/createdAfter"),
+        ("sort=best", "/sort"),
+        ("id=5d0e", "/id/0"),
+        ("cursor=0-x", "/cursor"),
+        ("Status=ready", "/Status"),
+        ("&".join(f"id={Video().id}" for _ in range(101)), "/id"),
+    ],
+)
+async def test_what_is_not_understood_is_named(client: Client, query: str, member: str) -> None:
+    response = await client.get(f"/api/videos?{query}")
+    body = await problem(response, 422, "validation_failed")
+    assert [it["pointer"] for it in body["errors"]] == [member]
+
+
+@pytest.mark.parametrize("sort", ["newest", "title", "shortest", "relevance"])
+async def test_walk_meets_each_video_once_while_others_come_and_go(
+    client: Client, sort: str
+) -> None:
+    stay = [await make_row(number, title=f"Boat {number % 3}") for number in range(1, 12)]
+    leave = [await make_row(20 + number, title=f"Boat {number % 3}") for number in range(4)]
+    met: list[str] = []
+    address = f"/api/videos?q=boat&sort={sort}&limit=3"
+    while address:
+        response = await client.get(address)
+        met += [it["id"] for it in (await answered(response))["videos"]]
+        link = response.headers.get("Link", "")
+        address = link.removeprefix("<").partition(">")[0]
+        if leave:
+            await delete_undoably(leave.pop().id)
+            await make_row(40 + len(leave), title=f"Boat {len(leave) % 3}")
+    assert len(met) == len(set(met))
+    assert {str(it.id) for it in stay} <= set(met)
+
+
+async def test_list_shows_what_the_library_shows(app: Quart, edith: Account) -> None:
+    public, private = await make_video(edith), await make_video(edith)
+    await Video.filter(id=private.id).update(visibility=Visibility.PRIVATE)
+    edna, admin = await make_account("edna", Role.EDITOR), await make_account("adam", Role.ADMIN)
+    both = [str(private.id), str(public.id)]
+    own = f"?owner={edith.email}"
+    token = program(app, await token_of(admin, [Scope.READ]))
+    by_edith, by_edna = await signed_in(app, edith), await signed_in(app, edna)
+    assert await listed(app.test_client()) == await listed(by_edna) == both[1:]
+    assert await listed(by_edith, own) == await listed(token, own) == both
+    assert await listed(token, "?owner=nobody@example.org") == []
+    await problem(await by_edna.get(f"/api/videos{own}"), 403, "not_allowed")
