@@ -1,15 +1,13 @@
 """What happened to videos, for programs: a list to go on in."""
 
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 from quart import Blueprint, Response
 from quart_schema import document_querystring, document_response, tag_blueprint
 
 from portal.database.connection import Row
 from portal.events.log import EventType
-from portal.text import whole_number
 from portal.videos import events
 from portal.web.api import json_bodies
 from portal.web.api.videos import RetrievedVideo, playback_url
@@ -25,17 +23,12 @@ MAX_LIMIT = 200
 MAX_DIGITS = 18
 
 
-def _is_place(text: str) -> str:
-    if text != LATEST and _number(text) is None:
-        raise PydanticCustomError("place", "Give the id of an event, or latest.")
-    return text
-
-
 class EventsQuery(json_bodies.Shape, extra="forbid"):
     """Which events are asked for."""
 
-    after: Annotated[str, AfterValidator(_is_place)] | None = Field(
+    after: str | None = Field(
         None,
+        pattern=rf"^({LATEST}|{PREFIX}[0-9]{{1,{MAX_DIGITS}}})$",
         description="`nextAfter` of the last answer; `latest` for what is yet to happen. Without "
         "it the oldest of the last 30 days come first.",
     )
@@ -80,7 +73,7 @@ async def list_events() -> Response:
     if asked.after == LATEST:
         newest = await events.newest_number()
         return json_bodies.json_response(EventList(events=[], next_after=f"{PREFIX}{newest}"))
-    after = None if asked.after is None else _number(asked.after)
+    after = None if asked.after is None else int(asked.after.removeprefix(PREFIX))
     page = await events.list_events(await principal(), after=after, limit=asked.limit)
     told = [await told_event(row) for row in page.events]
     return json_bodies.json_response(
@@ -101,7 +94,3 @@ async def told_event(row: Row) -> VideoEvent:
         if is_deleted
         else RetrievedVideo(**record, playback_url=await playback_url(record)),
     )
-
-
-def _number(text: str) -> int | None:
-    return whole_number(text.removeprefix(PREFIX), max_digits=MAX_DIGITS)

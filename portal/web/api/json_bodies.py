@@ -1,6 +1,7 @@
 """JSON of the API: the base of its shapes, how bodies and queries are read, checked and written."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -29,6 +30,7 @@ Model = TypeVar("Model", bound=BaseModel)
 Value = TypeVar("Value")
 
 MAX_INTEGER_DIGITS = 30
+RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 # By pydantic's type of error; the rules of this API bring their own words.
 MESSAGES = {
     "missing": "This member is required.",
@@ -41,6 +43,7 @@ MESSAGES = {
     **dict.fromkeys(("string_too_short", "too_short"), "This may not be empty."),
     "string_too_long": "Shorten this to at most {max_length:,} characters.",
     "too_long": "Give at most {max_length:,}.",
+    "string_pattern_mismatch": "Give text that matches {pattern}.",
     **dict.fromkeys(("literal_error", "enum"), "Choose {expected}."),
     "bool_type": "Give true or false.",
     "extra_forbidden": "There is no such parameter; see /api/docs.",
@@ -68,8 +71,22 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _is_rfc3339(value: Any) -> Any:
+    # pydantic would take a number for seconds since 1970.
+    is_told = not isinstance(value, str) or RFC3339.fullmatch(value)
+    return _checked(value, None if is_told else "Give a time like 2026-01-31T12:00:00Z.")
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        # PostgreSQL knows offsets up to 16 hours only.
+        return value.astimezone(UTC)
+    except OverflowError:
+        return _checked(value, "Give a time between the years 1 and 9999.")
+
+
 def _rfc3339(value: datetime) -> str:
-    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 # JSON has one kind of numbers: 60.0 is 60.
@@ -80,6 +97,8 @@ Size = Annotated[int, Field(json_schema_extra={"format": "int64"})]
 Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
 Timestamp = Annotated[
     AwareDatetime,
+    BeforeValidator(_is_rfc3339),
+    AfterValidator(_in_utc),
     PlainSerializer(_rfc3339, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 from quart import Blueprint, Response, request
 from quart_schema import document_querystring, document_response, tag_blueprint
 
@@ -38,9 +38,9 @@ class VideosQuery(json_bodies.Shape, extra="forbid"):
     status: VideoStatus | None = None
     category: int | None = Field(None, ge=1, le=32767)
     tag: json_bodies.Text = ""
-    created_after: AwareDatetime | None = None
-    created_before: AwareDatetime | None = None
-    updated_after: AwareDatetime | None = None
+    created_after: json_bodies.Timestamp | None = None
+    created_before: json_bodies.Timestamp | None = None
+    updated_after: json_bodies.Timestamp | None = None
     visibility: Visibility | None = None
     owner: json_bodies.Text = Field(
         "", description="The e-mail address of who published them; another's for admins only."

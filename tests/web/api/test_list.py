@@ -49,7 +49,7 @@ async def test_filters_may_be_combined(client: Client) -> None:
         ("visibility=unlisted", [hidden]),
         (f"id={first.id}", [first]),
         (f"id={first.id}&id={hidden.id}&id={Video().id}", [hidden, first]),
-        ("sort=title&limit=2", [second, first]),
+        ("sort=title&limit=2&createdAfter=1999-01-01T00:00:00%2B19:28", [second, first]),
     ):
         assert await listed(client, f"?{query}") == [str(it.id) for it in found], query
 
@@ -59,7 +59,8 @@ async def test_filters_may_be_combined(client: Client) -> None:
     [
         ("limit=0", "/limit"),
         ("limit=201", "/limit"),
-        ("createdAfter=yesterday", "/createdAfter"),
+        ("createdAfter=0.5", "/createdAfter"),
+        ("createdAfter=0001-01-01T00:00:00%2B19:28", "/createdAfter"),
         ("sort=best", "/sort"),
         ("id=5d0e", "/id/0"),
         ("cursor=0-x", "/cursor"),
