@@ -96,10 +96,20 @@ async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 
-async def test_browser_without_media_source_can_open_the_stream_elsewhere(
+async def test_browser_without_media_source_plays_the_stream_by_itself(
     page: Page, film: str
 ) -> None:
     await page.add_init_script(NO_MEDIA_SOURCE)
+    await page.goto(f"/videos/{film}?t=3")
+    await wait_for(page, "video.src.endsWith('/master.m3u8') && video.currentTime >= 3")
+    await play_past(page, 3.3)
+
+
+async def test_browser_that_cannot_stream_is_offered_the_stream_elsewhere(
+    page: Page, film: str
+) -> None:
+    await page.add_init_script(NO_MEDIA_SOURCE)
+    await page.add_init_script('HTMLMediaElement.prototype.canPlayType = () => "";')
     await page.goto(f"/videos/{film}")
     trouble = page.locator("[data-player-trouble]")
     await expect(trouble).to_contain_text("This browser can’t play the video")  # noqa: RUF001

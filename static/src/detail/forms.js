@@ -96,15 +96,15 @@ export function followRequests(form, signal, onTrouble = () => {}) {
 
 /**
  * Says what went wrong with a request of this element that brought nothing to show.
- * @param {HTMLElement} element @param {AbortSignal} signal @param {(words: string) => void} say
+ * @param {HTMLElement} sender @param {AbortSignal} signal @param {(words: string) => void} say
  * @param {number[]} [shown] statuses whose answer says it itself
  */
-export function sayFaults(element, signal, say, shown = []) {
+export function sayFaults(sender, signal, say, shown = []) {
   const refused = (/** @type {Event} */ event) => {
     const { status } = contextOf(event).response;
     if (shown.includes(status)) return;
     say(status === 401 ? SIGNED_OUT : `The portal refused this (status ${status}). Try again.`);
   };
-  element.addEventListener("htmx:response:error", refused, { signal });
-  element.addEventListener("htmx:error", () => say(NO_ANSWER), { signal });
+  sender.addEventListener("htmx:response:error", refused, { signal });
+  sender.addEventListener("htmx:error", () => say(NO_ANSWER), { signal });
 }

@@ -8,6 +8,7 @@ import { element, setText } from "../dom.js";
 import { drawCaptions } from "./captions.js";
 import { listenToKeys, listenToTaps, pictureSign } from "./input.js";
 import { keysDialog, mendMenus } from "./menus.js";
+import { isNative, NativeStream } from "./native-stream.js";
 import { keepPosition, rememberCaptions, restoreSettings, startPosition_s } from "./saved-state.js";
 import { giveTrackLists } from "./track-lists.js";
 import { WORDS } from "./troubles.js";
@@ -27,7 +28,7 @@ const PATIENCE_MS = 2_000;
 const END_S = 0.05;
 
 class Player {
-  /** @type {import("./hls-stream.js").HlsStream | null} */
+  /** @type {import("./hls-stream.js").HlsStream | NativeStream | null} */
   #stream = null;
   /** Whether what was asked for last did not come. */
   #isCutOff = false;
@@ -98,7 +99,8 @@ class Player {
   async #makeStream() {
     const { video, signal } = this;
     const [{ HlsStream }] = await Promise.all([import("./hls-stream.js"), import("./controls.js")]);
-    const stream = new HlsStream(video, video.dataset.src ?? "", this.lists, signal);
+    const Stream = isNative(video) ? NativeStream : HlsStream;
+    const stream = new Stream(video, video.dataset.src ?? "", this.lists, signal);
     stream.addEventListener("recovered", () => this.#recovered(), { signal });
     stream.addEventListener("reconnecting", () => this.#reconnecting(), { signal });
     const show = (/** @type {any} */ event) => this.#show(event.detail);

@@ -2,6 +2,7 @@
  * The lists of qualities and audio tracks that media-chrome's menus read. The stream fills them;
  * choosing an item sends "change", which the stream acts on.
  */
+import { isNative } from "./native-stream.js";
 
 /**
  * Width and height are those of the name: 1280 and 720 for 720p.
@@ -51,7 +52,8 @@ export function giveTrackLists(video) {
   const renditions = new TrackList();
   const audioTracks = new TrackList();
   Object.defineProperty(video, "videoRenditions", { value: renditions });
-  Object.defineProperty(video, "audioTracks", { value: audioTracks });
+  // The browser has its own list then.
+  if (!isNative(video)) Object.defineProperty(video, "audioTracks", { value: audioTracks });
   return { renditions, audioTracks };
 }
 

@@ -27,27 +27,11 @@ const TYPES = { mp4: "video/mp4", m4v: "video/mp4", mov: "video/quicktime" };
 
 /** @type {Record<string, [Weight, title: string, text: string]>} */
 const FINDINGS = {
-  not_a_video: [
-    "refuse",
-    "This is not a video we can read",
-    "Export it as MP4 or QuickTime and choose the result.",
-  ],
-  truncated: [
-    "refuse",
-    "The end of this file is missing",
-    "A copy of it was probably interrupted. Choose the complete file.",
-  ],
-  no_video_track: [
-    "refuse",
-    "Only the sound track was found",
-    "Check the export settings, then choose a file with a picture.",
-  ],
+  not_a_video: ["refuse", "This is not a video we can read", "Export it as MP4 or QuickTime."],
+  truncated: ["refuse", "The end of this file is missing", "Choose a complete copy of it."],
+  no_video_track: ["refuse", "Only the sound track was found", "Choose a file with a picture."],
   encrypted: ["refuse", "This file is copy-protected", "Choose an unprotected original."],
-  too_long: [
-    "refuse",
-    "Longer than this portal takes",
-    "Cut it into parts and upload them one by one.",
-  ],
+  too_long: ["refuse", "Longer than this portal takes", "Cut it, and upload each part by itself."],
   too_large: ["refuse", "A larger picture than this portal takes", "Export it in a smaller size."],
   end_missing: [
     "warn",
@@ -59,16 +43,8 @@ const FINDINGS = {
   frame_rate: ["info", "High frame rate", "It will be reduced by leaving out whole frames."],
   surround: ["info", "Surround sound", "It will be mixed down to stereo."],
   portrait: ["info", "Portrait", "It is published upright, as it was shot."],
-  unknown_codec: [
-    "info",
-    "A codec this page doesn’t know",
-    "The portal will look at the file itself.",
-  ],
-  unreadable: [
-    "info",
-    "This page couldn’t look into the file",
-    "The portal will, once it is uploaded.",
-  ],
+  unknown_codec: ["info", "A codec this page doesn’t know", "The portal will examine the file."],
+  unknown: ["info", "This page couldn’t look into the file", "The portal will, once it is there."],
 };
 
 /**
@@ -76,22 +52,17 @@ const FINDINGS = {
  * @returns {Finding[]} the gravest first; where one refuses the file, no others
  */
 export function findingsOf(facts, limits) {
-  return codesOf(facts, limits).map((code) => {
+  const refusals = refusalsOf(facts, limits);
+  const codes = refusals.length ? refusals : notesOf(facts);
+  return codes.map((code) => {
     const [weight, title, text] = FINDINGS[code] ?? ["info", code, ""];
     return { code, weight, title, text };
   });
 }
 
 /** @param {Facts} facts @param {Limits} limits */
-function codesOf(facts, limits) {
-  if (facts.outcome === "unknown") return ["unreadable"];
-  if (facts.outcome !== "read") return [facts.outcome];
-  const refusals = refusalsOf(facts, limits);
-  return refusals.length ? refusals : notesOf(facts);
-}
-
-/** @param {Facts} facts @param {Limits} limits */
-function refusalsOf({ isEncrypted, video, duration_s }, limits) {
+function refusalsOf({ outcome, isEncrypted, video, duration_s }, limits) {
+  if (outcome !== "read") return [outcome];
   if (isEncrypted) return ["encrypted"];
   if (!video) return ["no_video_track"];
   const { width, height } = video;
@@ -116,16 +87,8 @@ function notesOf({ media_share, video, audio }) {
   return codes;
 }
 
-/** @type {Record<string, string>} */
-const CODECS = {
-  avc: "H.264",
-  hevc: "HEVC",
-  vp8: "VP8",
-  vp9: "VP9",
-  av1: "AV1",
-  prores: "ProRes",
-  mpeg4: "MPEG-4",
-};
+/** Others are called by their capitals. @type {Record<string, string>} */
+const CODECS = { avc: "H.264", prores: "ProRes", mpeg4: "MPEG-4" };
 
 /** @param {Facts} facts @returns such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo" */
 export function factsInWords({ video, audio, duration_s }) {

@@ -149,10 +149,7 @@ const TRANSFER_TROUBLES = {
     "The file storage isn’t set up for uploads in parts",
     "Its CORS rules have to expose the ETag header. Please tell whoever runs this portal.",
   ],
-  incomplete: [
-    "The file did not arrive whole",
-    "The file storage took everything and still doesn’t have it. Try again.",
-  ],
+  incomplete: ["The file did not arrive whole", "Storage doesn’t have all of it. Try again."],
 };
 
 /** @param {Error | null} error @returns {[title: string, text: string]} */
@@ -180,9 +177,7 @@ export function transferTrouble(error) {
     const text = `It may be busy, or its upload link expired (status ${error.status}). Try again with a new link.`;
     return ["The file storage refused the upload", text];
   }
-  const text =
-    "The connection to the file storage was lost. Check your connection, then try again.";
-  return ["The upload was interrupted", text];
+  return ["The upload was interrupted", "Check your connection to storage, then try again."];
 }
 
 /**

@@ -83,10 +83,8 @@ export function uploadOf({ uploads }, number) {
   return uploads.find((upload) => upload.number === number);
 }
 
-/** @param {State} state @returns {Upload | undefined} the one whose details are shown */
-export function openOf(state) {
-  return uploadOf(state, state.open);
-}
+/** The one whose details are shown. @param {State} state */
+export const openOf = (state) => uploadOf(state, state.open);
 
 /**
  * A published video needs no details any more, and the next one is shown.
@@ -113,14 +111,11 @@ export function sharedOf({ uploads, blank }, number) {
   return Object.fromEntries(chosen.map((name) => [name, details[name]]));
 }
 
-/** @param {State} state @param {number} number @returns {Upload[]} that can get its details */
-export function othersOf({ uploads }, number) {
-  return uploads.filter((it) => it.number !== number && isUnpublished(it));
-}
+/** Those that can get its details. @param {State} state @param {number} number */
+export const othersOf = ({ uploads }, number) =>
+  uploads.filter((it) => it.number !== number && isUnpublished(it));
 
-/**
- * @param {State} state @param {number} number @returns {Upload[]} that more people would see then
- */
+/** Those that more people would see then. @param {State} state @param {number} number */
 export function loosenedBy(state, number) {
   const reach = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
   const reachOf = (/** @type {Upload} */ it) => VISIBILITIES.indexOf(it.details.visibility);

@@ -135,23 +135,15 @@ export function noteOf(upload) {
   return isAsked ? { words: "Some details are missing", isBad: true } : { words: "" };
 }
 
-/**
- * Who can see it, where that is not the default.
- * @type {(upload: Upload, usual: string) => string}
- */
-export function visibilityInWords({ details: { visibility } }, usual) {
-  return visibility === usual ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
-}
-
-/** @param {Upload[]} applied */
-export function appliedInWords(applied) {
-  return `Applied to ${videosInWords(applied)}`;
-}
+/** Who can see it, where that is not the default. @param {Upload} upload @param {string} usual */
+export const visibilityInWords = ({ details: { visibility } }, usual) =>
+  visibility === usual ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
 
 /** @param {Upload[]} uploads */
-function videosInWords({ length }) {
-  return length === 1 ? "1 video" : `${length} videos`;
-}
+const videosInWords = ({ length }) => (length === 1 ? "1 video" : `${length} videos`);
+
+/** @param {Upload[]} applied */
+export const appliedInWords = (applied) => `Applied to ${videosInWords(applied)}`;
 
 /**
  * What is asked before an action that deletes what was sent, or shows a video to more people.
@@ -211,10 +203,9 @@ function missingInWords(lacking) {
   return `${videosInWords(lacking)} ${verb} ${[...needed].join(" or ")}`;
 }
 
-/** @param {Upload} upload @returns {number} bytes that were not sent, arrived or not */
-function leftOf({ size_bytes, sent_bytes, rate }) {
-  return size_bytes - Math.max(sent_bytes, rate.sent_bytes);
-}
+/** Bytes that were not sent, arrived or not. @param {Upload} upload */
+const leftOf = ({ size_bytes, sent_bytes, rate }) =>
+  size_bytes - Math.max(sent_bytes, rate.sent_bytes);
 
 /**
  * The progress of all files of this visit: `share` is 1 only when everything is sent, `speed_bps`
