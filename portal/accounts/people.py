@@ -15,7 +15,7 @@ from portal.database.account_models import (
     Role,
     Session,
 )
-from portal.database.connection import execute, transaction
+from portal.database.connection import execute, fetch_rows, transaction
 from portal.events.log import AuditAction, note
 from portal.text import is_blank
 
@@ -40,7 +40,7 @@ BEQUEATH = (
 
 async def has_accounts() -> bool:
     """Whether there is any account, disabled ones included."""
-    return await Account.exists()
+    return bool(await fetch_rows("SELECT FROM accounts LIMIT 1"))
 
 
 async def lock_accounts() -> None:
