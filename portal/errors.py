@@ -61,6 +61,10 @@ class EventsExpired(PortalError, status=410, code="events_expired"):
     """Events after this one are gone. Begin anew: ask for `after=latest`, then read all videos."""
 
 
+class NotAcceptable(PortalError, status=406, code="not_acceptable"):
+    """This is a stream of events. Send the header Accept: text/event-stream."""
+
+
 class MalformedBody(PortalError, status=400, code="malformed_json", title="Malformed JSON"):
     """The request body is not valid JSON. Send one JSON object, encoded as UTF-8."""
 

@@ -192,7 +192,8 @@ class Sender:
 
     async def ask(self, method: str, path: str, **options: Any) -> Response:
         """The answer to a request with these options of Quart's test client."""
-        headers = {**self.headers, **options.pop("headers", {})}
+        # Streams, which would not end, are none of these.
+        headers = {"Accept": "text/html", **self.headers, **options.pop("headers", {})}
         client = self.app.test_client(use_cookies=False)
         scope = {"client": (self.address, 50_000)}
         return await client.open(path, method=method, headers=headers, scope_base=scope, **options)

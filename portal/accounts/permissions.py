@@ -106,10 +106,21 @@ class Principal:
 
         Whether an API token is for watching at all is another question: that of its scopes.
         """
-        if not audience.is_private or self.sees_all:
+        if not audience.is_private or self.sees_all or self._owns(audience):
             return True
-        is_own = self.account_id is not None and self.account_id == audience.owner_id
-        return is_own or (audience.signed_in_only and self.role is not None)
+        return audience.signed_in_only and self.role is not None
+
+    def may_list(self, audience: Audience) -> bool:
+        """Whether lists show them a video with this audience.
+
+        `videos.library.listed_for` is the same rule in SQL.
+        """
+        if audience.visibility is Visibility.UNLISTED:
+            return self.sees_all or self._owns(audience)
+        return self.may_see(audience)
+
+    def _owns(self, audience: Audience) -> bool:
+        return self.account_id is not None and self.account_id == audience.owner_id
 
     def may_manage(self, role: Role) -> bool:
         """Whether accounts of this role may be made and changed: owners' by owners alone."""

@@ -1,4 +1,4 @@
-"""The events of videos, as far as somebody may see the video: in their order, from a place on.
+"""The events of videos, in their order, from a place on: as somebody may see them, or all.
 
 Numbers are given as transactions commit, so whoever knows all up to one has missed none.
 """
@@ -15,17 +15,23 @@ from portal.videos.library import listed_for, run_query
 # Older ones are not told any more.
 KEEP_DAYS = 30
 NEWEST = "SELECT coalesce(max(number), 0) AS number FROM events WHERE type IS NOT NULL"
+# After the newest nothing can be missed, however old it is.
 IS_KEPT = """
-SELECT FROM events WHERE number = %s AND at > now() - make_interval(days => %s)
+SELECT FROM events WHERE number = %s AND (
+  at > now() - make_interval(days => %s) OR number = (SELECT max(number) FROM events)
+)
 """
+# Of what was deleted before it had an event there is no record: that is for who sees all.
 AFTER = """
-SELECT number, type, at, sequence, video_id::text, data
+SELECT number, type, at, sequence, video_id::text, data,
+       coalesce(visibility, 'private') AS visibility,
+       coalesce(signed_in_only, false) AS signed_in_only, owner_id
 FROM events, jsonb_to_record(data)
   AS record (visibility text, signed_in_only boolean, owner_id uuid)
-WHERE number > {after} AND number <= {newest} AND at > now() - make_interval(days => {days})
-  AND {listed}
+WHERE number > {after} AND {wanted}
 ORDER BY number LIMIT {limit}
 """
+LISTED = "number <= {newest} AND at > now() - make_interval(days => {days}) AND {listed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +50,36 @@ async def newest_number() -> int:
 
 
 async def list_events(seen_by: Principal, *, after: int | None, limit: int) -> EventPage:
-    """The events after this number, or from the oldest that is kept.
+    """The events after this number, or from the oldest that is kept, that who asks may see.
 
-    `data` has the columns of `reading.RECORDS`. Raises `EventsExpired` when some of those after the
-    number may be gone.
+    `data` has the columns of `reading.RECORDS`. Raises `EventsExpired`.
     """
-    if after and not await fetch_rows(IS_KEPT, after, KEEP_DAYS):
-        raise EventsExpired
+    if after is not None:
+        await require_kept(after)
     # Read first: what comes later is on the next page.
     newest = await newest_number()
-    values = {"after": after or 0, "newest": newest, "days": KEEP_DAYS, "limit": limit}
-    query = sql.SQL(AFTER).format(
-        **{name: sql.Literal(it) for name, it in values.items()}, listed=listed_for(seen_by)
-    )
-    events = await run_query(query)
+    values = {"newest": sql.Literal(newest), "days": sql.Literal(KEEP_DAYS)}
+    listed = sql.SQL(LISTED).format(**values, listed=listed_for(seen_by))
+    events = await _fetch(after or 0, listed, limit)
     is_full = len(events) == limit
     return EventPage(events, events[-1]["number"] if is_full else max(newest, after or 0))
+
+
+async def require_kept(number: int) -> None:
+    """Raise `EventsExpired` when some of the events after this number may be gone."""
+    if number and not await fetch_rows(IS_KEPT, number, KEEP_DAYS):
+        raise EventsExpired
+
+
+async def fetch_after(number: int, *, video_id: str = "", limit: int) -> list[Row]:
+    """The events after this number, of one video or of all, whoever may see them.
+
+    Each has the columns of `reading.audience_of` beside those of `list_events`.
+    """
+    of_video = sql.SQL("video_id = {}").format(sql.Literal(video_id))
+    return await _fetch(number, of_video if video_id else sql.SQL("true"), limit)
+
+
+async def _fetch(after: int, wanted: sql.Composable, limit: int) -> list[Row]:
+    values = {"after": sql.Literal(after), "limit": sql.Literal(limit)}
+    return await run_query(sql.SQL(AFTER).format(**values, wanted=wanted))

@@ -256,7 +256,7 @@ def _where(query: LibraryQuery, search: str) -> sql.Composable:
 
 
 def listed_for(principal: Principal) -> sql.Composable:
-    """The condition for what the library shows to someone."""
+    """The condition for what the library shows to someone: `Principal.may_list` in SQL."""
     if principal.sees_all:
         return sql.SQL("true")
     conditions: list[sql.Composable] = [sql.SQL("visibility = 'public'")]

@@ -69,6 +69,14 @@ CROSS JOIN LATERAL (
 ) made
 WHERE video.id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
+# Of each video that a worker is making ready.
+UNDER_WAY = f"""
+SELECT DISTINCT ON (video.id) video.id::text AS video_id, stage, percent,
+       visibility, signed_in_only, owner_id
+FROM attempts JOIN videos video ON video.id = video_id
+WHERE {IS_UNDER_WAY} AND status = 'processing' AND {IS_PRESENT}
+ORDER BY video.id, number DESC
+"""  # noqa: S608 - put together from constants
 # Jobs that are done stay in the table; those that are not have an index of their own. A job's age
 # counts from when it was asked for.
 UNFINISHED_JOBS = """
@@ -185,6 +193,14 @@ async def fetch_progress(video_ids: Sequence[UUID]) -> dict[UUID, Progress]:
     """How the transcoding of these videos stands, as far as there are such videos."""
     rows = await fetch_rows(PROGRESS, list(video_ids))
     return {row["id"]: _progress(row) for row in rows}
+
+
+async def fetch_under_way() -> list[Row]:
+    """How far each video is that a worker is making ready: `video_id`, `stage`, `percent`.
+
+    With the columns of `reading.audience_of`.
+    """
+    return await fetch_rows(UNDER_WAY)
 
 
 def _progress(video: Row) -> Progress:

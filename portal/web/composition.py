@@ -31,6 +31,7 @@ from portal.videos.progress import Progress, fetch_progress, read_figures
 from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
 from portal.web.data_loader import DataLoader
+from portal.web.event_streams import EventStreams
 from portal.web.playlists import Playlists
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class WebContext:
     storage: Storage
     queue: Queue
     playlists: Playlists
+    streams: EventStreams
     # A concurrency limit: of what anyone may ask for, searches cost the most.
     searches: asyncio.Semaphore
     # None where there is no single sign-on.
@@ -124,6 +126,7 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
             playlists=Playlists(
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),
+            streams=EventStreams(config.database_url),
             searches=asyncio.Semaphore(config.database_pool_size // 2),
             quota=Quota.of(config),
             provider=_provider(config),

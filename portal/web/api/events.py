@@ -1,17 +1,36 @@
-"""What happened to videos, for programs: a list to go on in."""
+"""What happens to videos, for programs: a list to go on in, and streams (Server-Sent Events).
 
+A stream asks once who reads it, when it begins. It ends after an hour at most; its reader comes
+again by itself and names the last event in Last-Event-ID, and is then asked anew.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from random import uniform
+from time import monotonic
 from typing import Any
+from uuid import UUID
 
-from pydantic import Field
-from quart import Blueprint, Response
-from quart_schema import document_querystring, document_response, tag_blueprint
+from hypercorn.asyncio.worker_context import EventWrapper
+from pydantic import BaseModel, Field, RootModel
+from quart import Blueprint, Response, request
+from quart_schema import document_headers, document_querystring, document_response, tag_blueprint
 
 from portal.database.connection import Row
+from portal.errors import NotAcceptable
 from portal.events.log import EventType
 from portal.videos import events
 from portal.web.api import json_bodies
-from portal.web.api.videos import RetrievedVideo, playback_url
+from portal.web.api.openapi import LAST_EVENT_ID
+from portal.web.api.videos import RetrievedVideo, playback_url, playback_url_for
 from portal.web.auth import Policy, policy, principal
+from portal.web.composition import WebContext, web_context
+from portal.web.event_streams import AWAY, Stream, StreamEvent
+from portal.web.server.context import state_of
+from portal.web.videos import read_record
 
 blueprint = Blueprint("api_events", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Events"])
@@ -21,6 +40,13 @@ LATEST = "latest"
 MAX_LIMIT = 200
 # What fits into the numbers of events.
 MAX_DIGITS = 18
+EVENT_STREAM = "text/event-stream"
+PROGRESS = "video.progress"
+LONGEST_STREAM_S = 3600.0
+# A reader that takes nothing for so long is cut off.
+SEND_TIMEOUT_S = 15.0
+# A comment (HTML, 9.2.6).
+HEARTBEAT = b":\n\n"
 
 
 class EventsQuery(json_bodies.Shape, extra="forbid"):
@@ -58,6 +84,20 @@ class EventList(json_bodies.Shape):
     next_after: str = Field(description="What to send as `after` next.")
 
 
+class StreamHeaders(BaseModel):
+    """Where a stream goes on."""
+
+    last_event_id: str = Field(
+        alias=LAST_EVENT_ID,
+        pattern=rf"^{PREFIX}[0-9]{{1,{MAX_DIGITS}}}$",
+        description="The `id` of the last event that arrived. Browsers send it by themselves.",
+    )
+
+
+class EventStream(RootModel[str]):
+    """Server-Sent Events, and a comment every 15 s while nothing happens."""
+
+
 @blueprint.get("/events")
 @policy(Policy.WATCH)
 @document_querystring(EventsQuery)
@@ -73,15 +113,139 @@ async def list_events() -> Response:
     if asked.after == LATEST:
         newest = await events.newest_number()
         return json_bodies.json_response(EventList(events=[], next_after=f"{PREFIX}{newest}"))
-    after = None if asked.after is None else int(asked.after.removeprefix(PREFIX))
-    page = await events.list_events(await principal(), after=after, limit=asked.limit)
-    told = [await told_event(row) for row in page.events]
+    after = None if asked.after is None else _number(asked.after)
+    who, web = await principal(), web_context()
+    page = await events.list_events(who, after=after, limit=asked.limit)
+    told = [await _told_event(row, who.account_id, web) for row in page.events]
     return json_bodies.json_response(
         EventList(events=told, next_after=f"{PREFIX}{page.next_after}")
     )
 
 
-async def told_event(row: Row) -> VideoEvent:
+@blueprint.get("/events/stream")
+@policy(Policy.WATCH)
+@document_headers(StreamHeaders)
+@document_response(EventStream)
+async def stream_events() -> Response:
+    """Follow what happens to videos, as Server-Sent Events.
+
+    `data` is the event as it is listed, `event` its type and `id` its id. The first is a
+    `snapshot` with `nextAfter`; with Last-Event-ID the stream goes on after that event instead.
+    `video.progress` tells every 2 s how far videos are that are being made ready; it has no id.
+    """
+    after = await _last_event()
+    if after is not None:
+        return await _response(HEARTBEAT, after=after)
+    after = await web_context().streams.newest_number()
+    start = json.dumps({"nextAfter": f"{PREFIX}{after}"})
+    return await _response(_message("snapshot", start, after), after=after)
+
+
+@blueprint.get("/videos/<string(minlength=8):id>/events")
+@policy(Policy.WATCH)
+@document_headers(StreamHeaders)
+@document_response(EventStream)
+async def stream_video_events(id: str) -> Response:
+    """Follow what happens to a video, as Server-Sent Events.
+
+    As the stream of all videos, but the `snapshot` is the record of the video. The stream ends
+    after `video.deleted`, and when who asks may not see the video any more.
+    """
+    # Before the record: what that does not show comes after it.
+    newest = await web_context().streams.newest_number()
+    record = await read_record(id)
+    after = await _last_event()
+    if after is not None:
+        return await _response(HEARTBEAT, after=after, video_id=id)
+    snapshot = RetrievedVideo(**record, playback_url=await playback_url(record))
+    first = _message("snapshot", snapshot.model_dump_json(), newest)
+    return await _response(first, after=newest, video_id=id)
+
+
+async def _last_event() -> int | None:
+    """The number of the event after which a stream goes on; None for one that begins.
+
+    Raises `NotAcceptable`, `InvalidRequest` and `EventsExpired`.
+    """
+    if "Accept" in request.headers and not request.accept_mimetypes.quality(EVENT_STREAM):
+        raise NotAcceptable
+    if LAST_EVENT_ID not in request.headers:
+        return None
+    given = {LAST_EVENT_ID: request.headers[LAST_EVENT_ID]}
+    number = _number(json_bodies.validated(StreamHeaders, given).last_event_id)
+    await events.require_kept(number)
+    return number
+
+
+async def _response(first: bytes, *, after: int, video_id: str = "") -> Response:
+    reader, terminated = await principal(), state_of(request.scope).terminated
+    stream = Stream(reader, after=after, video_id=video_id)
+    body = _messages(first, stream, reader.account_id, web_context(), terminated)
+    response = Response(b"" if request.method == "HEAD" else body, content_type=EVENT_STREAM)
+    response.timeout = None
+    response.headers["Cache-Control"] = "no-store"
+    # nginx would wait for more.
+    response.headers["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _messages(
+    first: bytes,
+    stream: Stream,
+    own_id: UUID | None,
+    web: WebContext,
+    terminated: EventWrapper | None,
+) -> AsyncIterator[bytes]:
+    # Not all of them come again at once.
+    ends_at = monotonic() + LONGEST_STREAM_S * uniform(0.75, 1.0)  # noqa: S311  # no secret
+    web.streams.add(stream, terminated=terminated)
+    try:
+        # While the database is away a stream that is behind ends; its reader comes again.
+        with suppress(*AWAY):
+            text = first
+            while monotonic() < ends_at:
+                # What is timed is the sending: it goes on once the client has taken this.
+                async with asyncio.timeout(SEND_TIMEOUT_S):
+                    yield text
+                found = await stream.take()
+                if found is None:
+                    break
+                text = b"".join([await _text(it, own_id, web) for it in found]) or HEARTBEAT
+    finally:
+        web.streams.remove(stream)
+
+
+async def _text(event: StreamEvent, own_id: UUID | None, web: WebContext) -> bytes:
+    """An event as it is sent to an account."""
+    # Only the address to play a private video from is not the same for all.
+    whose = own_id if event.audience.is_private else None
+    if whose not in event.texts:
+        if event.number is None:
+            event.texts[whose] = _progress_message(event.row)
+        else:
+            told = await _told_event(event.row, whose, web)
+            event.texts[whose] = _message(told.type, told.model_dump_json(), event.number)
+    return event.texts[whose]
+
+
+def _progress_message(row: Row) -> bytes:
+    """How far a video is on its way to ready, as its transcode record tells it."""
+    data = {"id": row["video_id"], "stage": row["stage"], "percent": round(row["percent"], 1)}
+    told = {"type": PROGRESS, "timestamp": datetime.now(UTC).isoformat(), "data": data}
+    return _message(PROGRESS, json.dumps(told))
+
+
+def _message(kind: str, data: str, number: int | None = None) -> bytes:
+    """One message of a stream (HTML, 9.2.5), whose data is JSON on one line."""
+    place = "" if number is None else f"id: {PREFIX}{number}\n"
+    return f"event: {kind}\n{place}data: {data}\n\n".encode()
+
+
+def _number(event_id: str) -> int:
+    return int(event_id.removeprefix(PREFIX))
+
+
+async def _told_event(row: Row, own_id: UUID | None, web: WebContext) -> VideoEvent:
     """An event as integrators hear of it."""
     record: dict[str, Any] = row["data"]
     is_deleted = row["type"] == EventType.DELETED
@@ -92,5 +256,5 @@ async def told_event(row: Row) -> VideoEvent:
         sequence=row["sequence"],
         data=DeletedVideo(id=row["video_id"])
         if is_deleted
-        else RetrievedVideo(**record, playback_url=await playback_url(record)),
+        else RetrievedVideo(**record, playback_url=await playback_url_for(own_id, record, web=web)),
     )

@@ -38,6 +38,7 @@ DESCRIPTIONS = {
     401: "An account is needed, or the API token is not valid.",
     403: "The request comes from another site's page, or the account or the token may not do this.",
     404: "There is nothing with this id or key, or it is not yours.",
+    406: "The Accept header does not take streams of events.",
     408: "The body did not arrive in time.",
     410: "What came after it is not kept any more.",
     409: "The request doesn't fit the present state; `code` says why.",
@@ -51,9 +52,13 @@ DESCRIPTIONS = {
     503: "Database or storage is not reachable, or there is too much to do; try again after the "
     "given seconds.",
 }
+LAST_EVENT_ID = "Last-Event-ID"
+# What may be wrong with a parameter, by its name or by where it stands.
+PROBLEMS = {"path": {404}, "query": {422}, "If-Match": {412, 428}, LAST_EVENT_ID: {406, 410, 422}}
 # By status, and by operation and status.
 HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
 LOCATED = ("create_video", "start_upload")
+STREAMED = ("stream_events", "stream_video_events")
 TAGGED = ("get_video", "get_metadata", "put_metadata", "get_access", "put_access")
 HEADERS_OF = {
     **dict.fromkeys(product(LOCATED, (200, 201)), "Location"),
@@ -99,7 +104,8 @@ class Provider(OpenAPIProvider):
         if wanted in ACTIONS:
             operation["security"] = [{}, {"token": [ACTIONS[wanted].scope.value]}, {"session": []}]
         for parameter in operation["parameters"]:
-            parameter["required"] = parameter["in"] != "query"
+            is_optional = parameter["in"] == "query" or parameter["name"] == LAST_EVENT_ID
+            parameter["required"] = not is_optional
         for status in _usual_problems(operation):
             shape = ValidationProblem if status == 422 else Problem
             answer, parts = self.build_response_object(shape, None)
@@ -114,10 +120,10 @@ class Provider(OpenAPIProvider):
             if header := HEADERS.get(status) or HEADERS_OF.get((name, status)):
                 kind = "integer" if header == "Retry-After" else "string"
                 answer["headers"] = {header: {"schema": {"type": kind}}}
-            if status >= 400:
-                answer["content"] = {
-                    "application/problem+json": answer["content"]["application/json"]
-                }
+            kind = "application/problem+json" if status >= 400 else ""
+            kind = kind or ("text/event-stream" if name in STREAMED else "")
+            if kind:
+                answer["content"] = {kind: answer["content"].pop("application/json")}
         operation["responses"] = {str(status): answers[status] for status in sorted(answers)}
         return shapes
 
@@ -129,7 +135,7 @@ def _usual_problems(operation: dict[str, Any]) -> set[int]:
     if operation["security"]:
         found |= {401, 403}
     for parameter in operation["parameters"]:
-        found |= {"path": {404}, "header": {412, 428}, "query": {422}}[parameter["in"]]
+        found |= PROBLEMS.get(parameter["name"]) or PROBLEMS[parameter["in"]]
     if "requestBody" in operation:
         operation["requestBody"]["required"] = True
         found |= {400, 408, 413, 415, 422}

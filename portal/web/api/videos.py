@@ -21,7 +21,7 @@ from portal.videos.reading import AUDIENCE_COLUMNS, audience_of
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
 from portal.web.auth import Policy, account_id, policy
-from portal.web.composition import web_context
+from portal.web.composition import WebContext, web_context
 from portal.web.playback import master_url, signed_addresses
 from portal.web.server.headers import conditional_response
 from portal.web.videos import read_record
@@ -213,10 +213,14 @@ def record_of(video: Video) -> Row:
 
 async def playback_url(record: Row) -> str:
     """Of a private video it is an address with leave to watch in it, if there are accounts."""
-    web, attempt = web_context(), record["published_attempt"]
-    is_private = audience_of(record).is_private
-    own_id = await account_id() if is_private else None
-    if own_id is None or attempt is None:
+    own_id = await account_id() if audience_of(record).is_private else None
+    return await playback_url_for(own_id, record, web=web_context())
+
+
+async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
+    """As `playback_url`, outside of requests, for this account."""
+    attempt, is_private = record["published_attempt"], audience_of(record).is_private
+    if not is_private or own_id is None or attempt is None:
         return master_url(web.config, record["id"], attempt, is_private=is_private)
     expires_at = account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
     said = PlaybackToken(UUID(record["id"]), expires_at, account_id=own_id)

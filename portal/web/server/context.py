@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import Any
 from uuid import uuid4
 
+from hypercorn.asyncio.worker_context import EventWrapper
 from hypercorn.typing import ASGIReceiveCallable as Receive
 from hypercorn.typing import ASGISendCallable as Send
 from hypercorn.typing import ASGISendEvent as SendEvent
@@ -58,6 +59,8 @@ class RequestState:
     route: str | None = None
     # Of its address, if that begins with one.
     playback_token: str = ""
+    # Hypercorn's event that is set when the process is told to end; None without Hypercorn.
+    terminated: EventWrapper | None = None
     # Whether it was asked if who sent it may see the video of its address; see `auth`.
     was_asked: bool = False
     # Which sites may frame the response, as frame-ancestors has it; empty for none.
@@ -109,6 +112,9 @@ class RequestContext:
         bind(request_id=request_id)
         state = state_of(scope)
         state.client = client_of(scope, trusted_proxies=self._trusted_proxies)
+        # An ASGI app is told only after all requests have ended, and streams would not.
+        hypercorn = getattr(getattr(send, "__self__", None), "context", None)
+        state.terminated = getattr(hypercorn, "terminated", None)
         if found := PLAYBACK_PREFIX.match(scope["path"]):
             state.playback_token = found["token"]
             scope["root_path"] = found[0]

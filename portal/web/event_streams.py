@@ -1,0 +1,209 @@
+"""Changes of videos as they happen, for the streams of one process: one LISTEN for all of them.
+
+A stream is a place, the number of the last event that it was given, and a few events that wait to
+be sent. What happens is read once and given to all streams that may see it; a stream that is behind
+reads from the table by itself. So a slow reader costs as little as an idle one.
+"""
+
+import asyncio
+from contextlib import suppress
+from contextvars import Context
+from math import inf
+from uuid import UUID
+
+from hypercorn.asyncio.worker_context import EventWrapper
+from psycopg import AsyncConnection
+
+from portal.accounts.permissions import Principal
+from portal.concurrency import task_group
+from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, Row
+from portal.errors import DatabaseUnavailable
+from portal.events.log import EventType
+from portal.retry import retry
+from portal.videos import events
+from portal.videos.progress import fetch_under_way
+from portal.videos.reading import audience_of
+from portal.web.errors import DATABASE_ERRORS
+
+HEARTBEAT_S = 15.0
+PROGRESS_INTERVAL_S = 2.0
+# Events that may wait for a stream; with more of them it is behind.
+MAX_WAITING = 64
+ROWS_AT_ONCE = 100
+# Errors of a database that is away for a while.
+AWAY = (*DATABASE_ERRORS, DatabaseUnavailable)
+
+
+class StreamEvent:
+    """A row of an event, or of progress, which has no number.
+
+    It is shared by all streams, and so are its encoded texts: one for everyone, or one an account.
+    """
+
+    __slots__ = ("audience", "number", "row", "texts")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.number: int | None = row.get("number")
+        self.audience = audience_of(row)
+        self.texts: dict[UUID | None, bytes] = {}
+
+
+class Stream:
+    """What one reader gets: the events of a video, or of all videos that lists show them.
+
+    Of a video it ends with its deletion, or once the reader may not see it any more.
+    """
+
+    __slots__ = ("_is_behind", "_is_ended", "_is_news", "_sees", "_waiting", "place", "video_id")
+
+    def __init__(self, reader: Principal, *, after: int, video_id: str = "") -> None:
+        self.place = after
+        self.video_id = video_id
+        self._sees = reader.may_see if video_id else reader.may_list
+        self._is_behind = self._is_ended = False
+        self._waiting: list[StreamEvent] = []
+        self._is_news = asyncio.Event()
+
+    def give(self, event: StreamEvent) -> None:
+        """Have an event sent, if the reader may see it."""
+        if self._sees(event.audience):
+            self._waiting.append(event)
+            self._is_news.set()
+        elif self.video_id:
+            # It was public a moment ago.
+            self.end()
+        if len(self._waiting) > MAX_WAITING:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Have it read from the table what it lacks."""
+        self._is_behind, self._waiting = True, []
+        self._is_news.set()
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self._is_ended = True
+        self._is_news.set()
+
+    async def take(self) -> list[StreamEvent] | None:
+        """What is to be sent next: nothing within `HEARTBEAT_S`, or None at the end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HEARTBEAT_S):
+                await self._is_news.wait()
+        self._is_news.clear()
+        if self._is_ended:
+            return None
+        place, found, self._waiting = self.place, self._waiting, []
+        if self._is_behind:
+            # What is given meanwhile waits, and is left out then if it is among these.
+            self._is_behind = False
+            rows = await events.fetch_after(place, video_id=self.video_id, limit=ROWS_AT_ONCE)
+            found = [StreamEvent(row) for row in rows]
+            if len(rows) == ROWS_AT_ONCE:
+                self.catch_up()
+        for event in found:
+            self.place = max(self.place, event.number or 0)
+        if self.video_id and found and found[-1].row.get("type") == EventType.DELETED:
+            self.end()
+        return [it for it in found if (it.number or inf) > place and self._sees(it.audience)]
+
+
+class EventStreams:
+    """The streams of a process. While there are some, it holds one connection to the database."""
+
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+        # By their video; those of all videos under no name.
+        self._streams: dict[str, set[Stream]] = {}
+        self._task: asyncio.Task[None] | None = None
+        # The number of the last event that was given to the streams; None until it is known.
+        self._place: int | None = None
+        self._is_news = asyncio.Event()
+
+    async def newest_number(self) -> int:
+        """The number after which a new stream begins."""
+        return await events.newest_number() if self._place is None else self._place
+
+    def add(self, stream: Stream, *, terminated: EventWrapper | None) -> None:
+        """Give a stream what happens after its place, until it is removed.
+
+        All streams end when the process is told to end, as `terminated` says.
+        """
+        self._streams.setdefault(stream.video_id, set()).add(stream)
+        if stream.place != self._place:
+            stream.catch_up()
+        if self._task is None:
+            # In a context of its own: it is no part of the request that happens to be the first.
+            self._task = asyncio.create_task(self._run(terminated), context=Context())
+
+    def remove(self, stream: Stream) -> None:
+        """Forget a stream; without streams nobody listens."""
+        those = self._streams[stream.video_id]
+        those.remove(stream)
+        if not those:
+            del self._streams[stream.video_id]
+        if self._task is not None and not self._streams:
+            self._task.cancel()
+            self._task = self._place = None
+
+    async def _run(self, terminated: EventWrapper | None) -> None:
+        try:
+            async with task_group() as tasks:
+                listening = retry(self._listen, on=AWAY, backoff=BACKOFF, what="Database")
+                task = tasks.create_task(listening)
+                if terminated is not None:
+                    await terminated.wait()
+                    task.cancel()
+        finally:
+            # Also if something unexpected ended it: readers come again, and the first begins anew.
+            if self._task is asyncio.current_task():
+                for stream in self._all():
+                    stream.end()
+
+    async def _listen(self) -> None:
+        connection = await AsyncConnection.connect(
+            self._database_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S
+        )
+        async with connection, task_group() as tasks:
+            await connection.execute("LISTEN portal_events")
+            if self._place is None:
+                self._place = await events.newest_number()
+                for stream in self._all():
+                    stream.catch_up()
+            tasks.create_task(self._tell_events(self._place))
+            tasks.create_task(self._tell_progress())
+            # Something may have happened while nobody listened.
+            self._is_news.set()
+            async for _ in connection.notifies():
+                self._is_news.set()
+
+    async def _tell_events(self, place: int) -> None:
+        while True:
+            await self._is_news.wait()
+            self._is_news.clear()
+            rows = await events.fetch_after(place, limit=ROWS_AT_ONCE)
+            for row in rows:
+                self._give(StreamEvent(row))
+                self._place = place = row["number"]
+            if len(rows) == ROWS_AT_ONCE:
+                self._is_news.set()
+
+    async def _tell_progress(self) -> None:
+        told: dict[str, tuple[str, float]] = {}
+        while True:
+            await asyncio.sleep(PROGRESS_INTERVAL_S)
+            rows = await fetch_under_way()
+            found = {row["video_id"]: (row["stage"], row["percent"]) for row in rows}
+            for row in rows:
+                if told.get(row["video_id"]) != found[row["video_id"]]:
+                    self._give(StreamEvent(row))
+            told = found
+
+    def _give(self, event: StreamEvent) -> None:
+        for video_id in ("", event.row["video_id"]):
+            for stream in self._streams.get(video_id, ()):
+                stream.give(event)
+
+    def _all(self) -> list[Stream]:
+        return [stream for those in self._streams.values() for stream in those]

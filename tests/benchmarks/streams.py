@@ -1,0 +1,124 @@
+"""Open streams: what each costs a web process in memory, and how soon a change arrives by them.
+
+Most follow one video each, as pages and integrators do; some follow all of them. The time is from
+the commit, by the database's clock, until a reader on the same machine has the message.
+
+    python tests/benchmarks/streams.py [--streams 2000] [--all 20] [--seconds 10] [--rate 50]
+"""
+
+import argparse
+import asyncio
+import os
+import re
+import statistics
+import tempfile
+import time
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+from benchmark_portal import measured_portal, options_of
+from page_rows import make_row
+from running_portal import LivePortal, until
+
+from portal.config import Config
+from portal.database.connection import open_database, transaction
+from portal.database.models import Video
+from portal.events.log import EventType, note_outcome
+from portal.web.serve import raise_descriptor_limit
+
+VIDEOS = 50
+OPENED_AT_ONCE = 50
+MEMORY_AIM_MB = 60
+P99_AIM_MS = 250
+SENT = re.compile(rb'"type":"video.updated","timestamp":"([^"]+)"')
+
+
+class Reader(asyncio.Protocol):
+    """Reads a stream, and notes in `delays_s` how long each change was on its way."""
+
+    def __init__(self, request: bytes, delays_s: list[float]) -> None:
+        self._request = request
+        self._delays_s = delays_s
+        self.has_begun = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        arrived_at = time.time()
+        self.has_begun.set()
+        for sent_at in SENT.findall(data):
+            moment = datetime.fromisoformat(sent_at.decode()).timestamp()
+            self._delays_s.append(arrived_at - moment)
+
+
+async def main() -> None:
+    options = options_of(__doc__, streams=2000, all=20, seconds=10, rate=50)
+    raise_descriptor_limit()
+    with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
+        async with (
+            measured_portal(Path(folder)) as portal,
+            open_database(Config.from_env({**os.environ, **portal.environ})),
+        ):
+            await _measure(portal, options)
+
+
+async def _measure(portal: LivePortal, options: argparse.Namespace) -> None:
+    videos = [await make_row(number) for number in range(VIDEOS)]
+    delays_s: list[float] = []
+    paths = ["/api/events/stream"] * options.all
+    paths += [f"/api/videos/{it.id}/events" for it in videos] * (options.streams // VIDEOS)
+    # What the first request loads is no stream's.
+    await _open(portal, paths[: options.all] + paths[-1:], delays_s)
+    before = _memory_bytes(portal)
+    others = paths[options.all : options.streams]
+    for first in range(0, len(others), OPENED_AT_ONCE):
+        await _open(portal, others[first : first + OPENED_AT_ONCE], delays_s)
+    taken = _memory_bytes(portal) - before
+    print(
+        f"{len(others)} streams: {taken / 1e6:.1f} MB (aim: {MEMORY_AIM_MB}), "
+        f"{taken / len(others) / 1e3:.1f} kB each"
+    )
+    await _change(videos, options)
+    readers = options.all + 1 / VIDEOS + len(others) / VIDEOS
+    expected = int(options.seconds * options.rate * readers)
+    await until(lambda: len(delays_s) >= 0.99 * expected, timeout_s=3)
+    p50, p99 = statistics.median(delays_s), statistics.quantiles(delays_s, n=100)[98]
+    print(
+        f"{options.rate} changes/s, {len(delays_s) / options.seconds:.0f} messages/s: "
+        f"p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms (aim: {P99_AIM_MS}), "
+        f"longest {max(delays_s) * 1e3:.0f} ms"
+    )
+    print(f"the process afterwards: {(_memory_bytes(portal) - before) / 1e6:.1f} MB more")
+
+
+def _memory_bytes(portal: LivePortal) -> int:
+    memory: int = psutil.Process(portal.web_pid).memory_info().rss
+    return memory
+
+
+async def _open(portal: LivePortal, paths: list[str], delays_s: list[float]) -> None:
+    parts = urlsplit(portal.base_url)
+    readers = []
+    for path in paths:
+        request = f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode()
+        reader = Reader(request, delays_s)
+        loop = asyncio.get_running_loop()
+        await loop.create_connection(lambda it=reader: it, parts.hostname, parts.port)
+        readers.append(reader)
+    await asyncio.gather(*(it.has_begun.wait() for it in readers))
+
+
+async def _change(videos: list[Video], options: argparse.Namespace) -> None:
+    begun_at = time.monotonic()
+    for number in range(options.seconds * options.rate):
+        await asyncio.sleep(max(0.0, begun_at + number / options.rate - time.monotonic()))
+        async with transaction():
+            await note_outcome(EventType.UPDATED, videos[number % VIDEOS].id)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

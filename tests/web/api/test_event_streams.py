@@ -1,0 +1,244 @@
+"""Server-Sent Events: streams tell what is listed, in order and at once, and end when they must."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import aiohttp
+import pytest
+from api_client import UNKNOWN_VIDEO_ID, Client, answered, problem, published, rows
+from hypercorn.asyncio import serve
+from page_rows import READY, make_attempt, make_row
+from playable_videos import token_in
+from quart import Quart
+from running_portal import answers, free_port, process, until
+from signed_in import make_account, make_video, signed_in
+
+from portal.config import Config
+from portal.database.account_models import Account, Role
+from portal.database.connection import execute, transaction
+from portal.database.models import Attempt, Visibility
+from portal.events.log import EventType, note_outcome
+from portal.videos.visibility import VideoAccess, save_access
+from portal.web import event_streams
+from portal.web.api import events
+from portal.web.app import create_app
+from portal.web.composition import WebContext
+from portal.web.serve import server_config
+
+pytestmark = pytest.mark.shared_app
+ALL = "/api/events/stream"
+LISTENING = "SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN portal_events'"
+
+
+class Reader:
+    """The messages of a stream, one by one."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._text = ""
+
+    async def chunk(self) -> str:
+        """What arrives next; empty at the end."""
+        return (await asyncio.wait_for(self._connection.receive(), 60)).decode()
+
+    async def next(self) -> dict[str, Any]:
+        """The fields of the next message, its data read; none at the end."""
+        while True:
+            while "\n\n" not in self._text:
+                if not (chunk := await self.chunk()):
+                    return {}
+                self._text += chunk
+            message, _, self._text = self._text.partition("\n\n")
+            if not message.startswith(":"):
+                fields = dict(line.split(": ", 1) for line in message.splitlines())
+                return {**fields, "data": json.loads(fields["data"])}
+
+
+@asynccontextmanager
+async def reading(
+    app: Quart, path: str, headers: Mapping[str, str] | None = None
+) -> AsyncIterator[Reader]:
+    """A stream, read in this process until the reader leaves."""
+    async with app.test_client(use_cookies=False).request(path, headers=dict(headers or {})) as it:
+        await it.send_complete()
+        try:
+            yield Reader(it)
+        finally:
+            await it.disconnect()
+
+
+async def is_silent(database_url: str) -> bool:
+    """Whether no stream is open any more."""
+    return not await rows(database_url, LISTENING)
+
+
+async def change(video_id: UUID | str) -> None:
+    async with transaction():
+        await note_outcome(EventType.UPDATED, UUID(str(video_id)))
+
+
+async def test_stream_of_a_video_begins_with_its_record_and_ends_with_its_deletion(
+    app: Quart, client: Client
+) -> None:
+    created = await published(client)
+    address = f"/api/videos/{created['id']}"
+    record = await answered(await client.get(address))
+    async with reading(app, f"{address}/events") as stream:
+        snapshot = await stream.next()
+        assert (snapshot["event"], snapshot["data"]) == ("snapshot", record)
+        await published(client)
+        await change(created["id"])
+        updated = await stream.next()
+        assert (await client.post(f"{address}/deletion")).status_code == 202
+        deleted = await stream.next()
+        assert await stream.next() == {}
+    listed = await answered(await client.get(f"/api/events?after={snapshot['id']}"))
+    _, *expected = listed["events"]
+    assert [updated, deleted] == [
+        {"event": it["type"], "id": it["id"], "data": it} for it in expected
+    ]
+
+
+async def test_stream_goes_on_after_the_last_event_that_arrived(
+    app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when more happened than waits for one reader, or than is read at once."""
+    monkeypatch.setattr(event_streams, "MAX_WAITING", 2)
+    monkeypatch.setattr(event_streams, "ROWS_AT_ONCE", 3)
+    video = await make_row()
+    async with reading(app, ALL) as stream:
+        start = await stream.next()
+        assert start["data"] == {"nextAfter": start["id"]}
+        await change(video.id)
+        first = await stream.next()
+    await asyncio.gather(*(change(video.id) for _ in range(8)))
+    async with reading(app, ALL, {"Last-Event-ID": first["id"]}) as stream:
+        told = [await stream.next() for _ in range(8)]
+        await asyncio.gather(*(change(video.id) for _ in range(8)))
+        told += [await stream.next() for _ in range(8)]
+    listed = await answered(await client.get(f"/api/events?after={first['id']}"))
+    assert [it["data"] for it in told] == listed["events"]
+
+
+async def test_refusals_say_what_to_do(client: Client) -> None:
+    created = await published(client)
+    [old] = (await answered(await client.get("/api/events")))["events"]
+    await execute("UPDATE events SET at = at - interval '31 days'")
+    await published(client)
+    for path in (ALL, f"/api/videos/{created['id']}/events"):
+        for headers, status, code in (
+            ({"Last-Event-ID": old["id"]}, 410, "events_expired"),
+            ({"Last-Event-ID": "evt_"}, 422, "validation_failed"),
+            ({"Accept": "application/json"}, 406, "not_acceptable"),
+        ):
+            await problem(await client.get(path, headers=headers), status, code)
+        assert (await client.head(path)).status_code == 200
+    unknown = await client.get(f"/api/videos/{UNKNOWN_VIDEO_ID}/events")
+    await problem(unknown, 404, "video_not_found")
+
+
+async def test_each_reader_gets_what_lists_show_them(app: Quart, edith: Account) -> None:
+    private = await make_video(edith, **READY, visibility=Visibility.PRIVATE)
+    public = await make_video(edith, **READY)
+    admin = await make_account("adam", Role.ADMIN)
+    headers = [{}, *[(await signed_in(app, it)).headers for it in (edith, admin)]]
+    async with (
+        reading(app, ALL, headers[0]) as anyone,
+        reading(app, ALL, headers[1]) as owner,
+        reading(app, ALL, headers[2]) as other,
+        reading(app, f"/api/videos/{public.id}/events") as of_public,
+    ):
+        for stream in (anyone, owner, other, of_public):
+            assert (await stream.next())["event"] == "snapshot"
+        await change(private.id)
+        await change(public.id)
+        seen = [[(await it.next())["data"]["data"] for _ in range(2)] for it in (owner, other)]
+        assert [it["id"] for it in seen[0]] == [str(private.id), str(public.id)]
+        assert len({token_in(it[0]["playbackUrl"]) for it in seen}) == 2, "each has their own"
+        assert (await anyone.next())["data"]["data"] == seen[0][1] == seen[1][1]
+        assert (await of_public.next())["event"] == "video.updated"
+        await save_access(public.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
+        assert await of_public.next() == {}
+
+
+async def test_progress_is_told_beside_the_events(
+    app: Quart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_streams, "PROGRESS_INTERVAL_S", 0.05)
+    monkeypatch.setattr(event_streams, "HEARTBEAT_S", 0.2)
+    video = await make_row()
+    attempt = await make_attempt(video, percent=12.34)
+    async with reading(app, f"/api/videos/{video.id}/events") as stream:
+        assert (await stream.next())["event"] == "snapshot"
+        for percent, told in ((12.34, 12.3), (50, 50.0)):
+            await Attempt.filter(id=attempt.id).update(percent=percent)
+            progress = await stream.next()
+            assert (progress["event"], progress.get("id")) == ("video.progress", None)
+            expected = {"id": str(video.id), "stage": "transcoding", "percent": told}
+            assert progress["data"]["data"] == expected
+        assert await stream.chunk() == ":\n\n", "while nothing happens"
+
+
+async def test_one_connection_listens_for_all_and_nothing_is_missed_when_it_breaks(
+    app: Quart, resources: WebContext
+) -> None:
+    video, database_url = await make_row(), resources.config.database_url
+
+    async with reading(app, ALL) as first, reading(app, f"/api/videos/{video.id}/events") as second:
+        for stream in (first, second):
+            await stream.next()
+        await until(lambda: rows(database_url, LISTENING), timeout_s=10)
+        [[pid]] = await rows(database_url, LISTENING)
+        await rows(database_url, "SELECT pg_terminate_backend(%s)", pid)
+        await change(video.id)
+        assert await first.next() == await second.next()
+        [[other_pid]] = await rows(database_url, LISTENING)
+        assert other_pid != pid
+
+    await until(lambda: is_silent(database_url), timeout_s=10)
+
+
+async def test_streams_are_no_concurrent_requests_and_end_when_the_process_is_told_to(
+    environ: dict[str, str],
+) -> None:
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    settings = {**environ, "PORT": str(port), "PUBLIC_URL": url, "MAX_CONCURRENT_REQUESTS": "10"}
+    async with process("web", settings) as web, aiohttp.ClientSession(url) as session:
+        await until(lambda: answers(f"{url}/healthz"), timeout_s=60)
+        streams = [await session.get(ALL) for _ in range(12)]
+        assert [it.status for it in streams] == [200] * 12
+        web.terminate()
+        # One that was cut off would have no end.
+        assert all([(await it.read()).startswith(b"event: snapshot") for it in streams])
+        assert await web.wait() == 0
+
+
+async def test_reader_that_takes_nothing_is_cut_off(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "SEND_TIMEOUT_S", 0.5)
+    app, stop = create_app(config), asyncio.Event()
+    server = server_config("", host="127.0.0.1", port=(port := free_port()))
+    server.workers = 1
+    serving = asyncio.create_task(serve(app, server, shutdown_trigger=stop.wait))
+    await until(lambda: answers(f"http://127.0.0.1:{port}/healthz"), timeout_s=20)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", port))
+        client.sendall(f"GET {ALL} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        await until(lambda: rows(config.database_url, LISTENING), timeout_s=10)
+        video = await make_row(description="x" * 5000)
+        async with transaction():
+            for _ in range(1000):
+                await note_outcome(EventType.UPDATED, video.id)
+        await until(lambda: is_silent(config.database_url), timeout_s=20)
+        # What was on its way still arrives, and then the end.
+        text = await asyncio.to_thread(client.makefile("rb").read)
+    assert 0 < text.count(b"event: video.updated") < 1000
+    stop.set()
+    await serving
