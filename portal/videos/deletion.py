@@ -13,14 +13,23 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from portal.accounts.permissions import Action, Principal
 from portal.database.connection import NOW, fetch_rows, lock_video, server_time, transaction
-from portal.database.models import Attempt, PosterRequest, PosterState, Tombstone, Upload, Video
+from portal.database.models import (
+    Attempt,
+    Deletion,
+    PosterRequest,
+    PosterState,
+    Tombstone,
+    Upload,
+    Video,
+)
 from portal.errors import VideoNotFound
 from portal.events.log import AuditAction, note
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job
-from portal.videos.reading import locked_video
+from portal.videos.reading import locked_video, parse_video_id
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +103,15 @@ async def was_deleted(video_id: UUID) -> bool:
     """Whether there was a video with this id, for as long as that is remembered."""
     is_there = await Video.exists(id=video_id, deleted_at__not_isnull=True)
     return is_there or await Tombstone.exists(video_id=video_id)
+
+
+async def is_being_removed(video_id: str, *, by: Principal) -> bool:
+    """Whether files of a deleted video are still going; only to those who might have deleted it."""
+    parsed = parse_video_id(video_id)
+    if parsed is None or not await Deletion.exists(video_id=parsed):
+        return False
+    tombstone = await Tombstone.get_or_none(video_id=parsed)
+    return tombstone is not None and by.may(Action.DELETE, owner_id=tombstone.owner_id)
 
 
 def _is_over(video: Video, now: datetime) -> bool:

@@ -15,15 +15,17 @@ import re
 import unicodedata
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from portal.database.connection import transaction
-from portal.database.models import Video
+from portal.database.models import Video, Visibility
 from portal.errors import MetadataChanged
 from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_blank, split_tags, with_line_feeds
 from portal.videos.merging import Merged, MergeRule, merge, united
 from portal.videos.reading import locked_video
+from portal.videos.visibility import recorded_access, save_access
 
 logger = logging.getLogger(__name__)
 
@@ -165,6 +167,27 @@ async def save_metadata(
         if metadata != recorded(video) and version not in (None, str(video.metadata_version)):
             raise MetadataChanged
         await _record(video, metadata)
+    return video
+
+
+async def patch_video(
+    video_id: UUID, *, version: str | None, visibility: Visibility | None = None, **said: Any
+) -> Video:
+    """Write what is said of a video, by the names of `EditableMetadata`, and who may see it.
+
+    Raises `MetadataChanged` and `VideoNotFound` as `save_metadata` does; then nothing is written.
+    """
+    async with transaction():
+        video = await locked_video(video_id)
+        access = recorded_access(video)
+        wanted = None if visibility is access.visibility else visibility
+        if wanted and version not in (None, str(video.metadata_version)):
+            raise MetadataChanged
+        video = await save_metadata(video_id, replace(recorded(video), **said), version=version)
+        if wanted:
+            # Everyone with an account is an audience of private videos alone.
+            access = replace(access, visibility=wanted, signed_in_only=False)
+            video = await save_access(video_id, access, version=None)
     return video
 
 

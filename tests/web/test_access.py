@@ -47,7 +47,8 @@ FITTING = (
     (r"GET /(upload|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
     (r"POST /api/(uploads|videos(/presign)?)", Policy.PUBLISH),
     (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
-    (r"\w+ .+/(delete|deletion)", Policy.DELETE),
+    (r"\w+ .+/(delete|deletion)|DELETE /api/videos/[^/]+", Policy.DELETE),
+    (r"PATCH .+", Policy.EDIT),
     (r"GET /(hls|embed)/.+|GET .+/(poster.jpg|storyboard.vtt)", Policy.PLAY),
     (r"GET .+/(edit|facts|poster|access|panel)|(POST|PUT) .*/videos/.+", Policy.EDIT),
     (r"\w+ .+/(playback-)?links(/.+)?", Policy.EDIT),
@@ -129,7 +130,7 @@ class Things:
             self._upload_id = "" if route.method == "DELETE" else found
         else:
             found = self._video_id or str((await make_video(self._owner)).id)
-            is_deletion = route.policy is Policy.DELETE and route.method == "POST"
+            is_deletion = route.policy is Policy.DELETE and route.method in ("POST", "DELETE")
             self._video_id = "" if is_deletion else found
         return found
 

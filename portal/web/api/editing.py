@@ -13,13 +13,19 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
-from quart import Blueprint, Response, request
-from quart_schema import document_headers, document_request, document_response, tag_blueprint
+from quart import Blueprint, Response, request, url_for
+from quart_schema import (
+    deprecate,
+    document_headers,
+    document_request,
+    document_response,
+    tag_blueprint,
+)
 
 from portal.database.models import Video, Visibility
+from portal.errors import MetadataChanged, VideoNotFound
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
-from portal.videos import metadata
-from portal.videos.deletion import delete_video
+from portal.videos import deletion, metadata
 from portal.videos.metadata import EditableMetadata, title_fault
 from portal.videos.visibility import (
     MAX_EMBED_ORIGINS,
@@ -30,12 +36,19 @@ from portal.videos.visibility import (
     signed_in_only_fault,
 )
 from portal.web.api import json_bodies
-from portal.web.auth import Policy, policy
+from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.videos import read_video
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
+
+# Not `presign`, which is only posted to.
+VIDEO = "/videos/<string(minlength=8):id>"
+MERGE_PATCH = "application/merge-patch+json"
+# Older calls, for which `VIDEO` has others since this moment (RFC 9745).
+DEPRECATED = frozenset({"api_editing.put_metadata", "api_editing.delete"})
+DEPRECATED_SINCE = "@1795564800"
 
 
 def _is_category(value: int, info: ValidationInfo) -> int:
@@ -50,27 +63,58 @@ def _is_category(value: int, info: ValidationInfo) -> int:
 CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_category)]
 
 
+Title = Annotated[
+    json_bodies.Text,
+    Field(min_length=1, max_length=metadata.MAX_TITLE_LENGTH),
+    json_bodies.reject_if(title_fault),
+]
+Description = Annotated[json_bodies.Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]
+CategoryIds = Annotated[list[CategoryId], Field(min_length=1, max_length=metadata.MAX_CATEGORIES)]
+Tags = Annotated[
+    json_bodies.Text,
+    Field(max_length=metadata.MAX_TAGS_LENGTH, description="Comma-separated by convention."),
+]
+
+
 class VideoMetadata(json_bodies.Shape):
     """What editors say of a video, and may change. Text is kept as submitted."""
 
-    title: Annotated[
-        json_bodies.Text,
-        Field(min_length=1, max_length=metadata.MAX_TITLE_LENGTH),
-        json_bodies.reject_if(title_fault),
-    ]
-    description: Annotated[json_bodies.Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]
-    category_ids: Annotated[
-        list[CategoryId], Field(min_length=1, max_length=metadata.MAX_CATEGORIES)
-    ]
-    tags: Annotated[
-        json_bodies.Text,
-        Field(max_length=metadata.MAX_TAGS_LENGTH, description="Comma-separated by convention."),
-    ]
+    title: Title
+    description: Description
+    category_ids: CategoryIds
+    tags: Tags
 
     def value(self) -> EditableMetadata:
         """The same for services."""
         said = {it.name: getattr(self, it.name) for it in fields(EditableMetadata)}
         return EditableMetadata(**said | {"category_ids": tuple(self.category_ids)})
+
+
+class EditedVideo(VideoMetadata):
+    """What a merge patch may change of a video."""
+
+    visibility: Visibility
+
+
+class VideoPatch(json_bodies.Shape, extra="forbid"):
+    """A JSON merge patch: what it doesn't name stays, and a text that is null is emptied."""
+
+    title: Title = Field(default_factory=str)
+    description: Description | None = Field(default_factory=str)
+    category_ids: CategoryIds = Field(default_factory=list)
+    tags: Tags | None = Field(default_factory=str)
+    visibility: Visibility = Field(default_factory=lambda: Visibility.PRIVATE)
+
+    def named(self) -> dict[str, Any]:
+        """What it names, for services."""
+        named = {name: getattr(self, name) for name in self.model_fields_set}
+        return {name: tuple(it) if isinstance(it, list) else it or "" for name, it in named.items()}
+
+
+class EditConflict(json_bodies.Problem):
+    """Problem details with the present values; their version is the answer's ETag."""
+
+    present: EditedVideo
 
 
 EmbedOrigin = Annotated[
@@ -135,13 +179,75 @@ class DeletedVideo(json_bodies.Shape):
 
 
 def recorded_shape(
-    shape: type[json_bodies.Model], value: EditableMetadata | VideoAccess
+    shape: type[json_bodies.Model], value: EditableMetadata | VideoAccess, **more: Any
 ) -> json_bodies.Model:
     """The public shape, unchecked: what earlier rules allowed is still to be read."""
     columns: Any = {
         name: list(it) if isinstance(it, tuple) else it for name, it in asdict(value).items()
     }
-    return shape.model_construct(**columns)
+    return shape.model_construct(**columns, **more)
+
+
+@blueprint.after_request
+async def name_successor(response: Response) -> Response:
+    """Tell programs that use an older call where its successor is."""
+    if request.endpoint in DEPRECATED:
+        address = url_for("api_editing.patch_video", **(request.view_args or {}))
+        response.headers["Deprecation"] = DEPRECATED_SINCE
+        response.headers["Link"] = f'<{address}>; rel="successor-version"'
+    return response
+
+
+@blueprint.patch(VIDEO)
+@policy(Policy.EDIT)
+@document_headers(json_bodies.PatchHeaders)
+@document_request(VideoPatch)
+@document_response(EditedVideo)
+@document_response(EditConflict, 412)
+async def patch_video(id: str) -> Response:
+    """Change what a JSON merge patch (RFC 7396) names of a video, all of it or nothing.
+
+    What it doesn't name stays as it is. With the ETag of the metadata in If-Match, nothing is
+    written when someone else has changed them since, unless what is sent is recorded already.
+    A video that is no longer private is no longer limited to accounts either.
+    """
+    video = await read_video(id)
+    version = None
+    if "If-Match" in request.headers:
+        version = json_bodies.version_read(str(video.metadata_version))
+    categories = await web_context().categories.names()
+    body = await json_bodies.read_json(mimetypes=(json_bodies.JSON, MERGE_PATCH))
+    sent = json_bodies.validated(VideoPatch, body, context=categories)
+    try:
+        video = await metadata.patch_video(video.id, version=version, **sent.named())
+    except MetadataChanged as exc:
+        video = await read_video(id)
+        exc.extensions = {"present": _edited(video).model_dump(mode="json")}
+        exc.headers = {"ETag": f'"{video.metadata_version}"'}
+        raise
+    return json_bodies.json_response(
+        _edited(video), cache_control="no-cache", etag=str(video.metadata_version)
+    )
+
+
+@blueprint.delete(VIDEO)
+@policy(Policy.DELETE)
+@document_response(DeletedVideo, 202)
+async def delete_video(id: str) -> Response:
+    """Delete a video for ever, with the file it was made from.
+
+    The record is gone at once, and with it the playlists; the files follow soon after. Until then
+    a repetition is answered 204, afterwards 404. The storage key is void: upload the file anew to
+    publish it again.
+    """
+    try:
+        video = await read_video(id)
+        await deletion.delete_video(video.id, queue=web_context().queue)
+    except VideoNotFound:
+        if await deletion.is_being_removed(id, by=await principal()):
+            return Response(status=204)
+        raise
+    return json_bodies.json_response(DeletedVideo(id=id), 202)
 
 
 @blueprint.get("/videos/<id>/metadata")
@@ -150,7 +256,7 @@ def recorded_shape(
 async def get_metadata(id: str) -> Response:
     """Read what editors may change of a video.
 
-    The ETag names this version of it; send it back in If-Match with a change.
+    The ETag names this version of it; send it back in If-Match with a change, by PATCH as well.
     """
     response = _metadata(await read_video(id))
     return await response.make_conditional(request)
@@ -158,15 +264,17 @@ async def get_metadata(id: str) -> Response:
 
 @blueprint.put("/videos/<id>/metadata")
 @policy(Policy.EDIT)
+@deprecate
 @document_headers(json_bodies.EditHeaders)
 @document_request(VideoMetadata)
 @document_response(VideoMetadata)
 async def put_metadata(id: str) -> Response:
     """Change a video's title, description, categories and tags.
 
-    The same rules hold as for its creation. If-Match must name the version that was read (or be
-    `*`, which overwrites whatever is there); when someone else has changed the metadata since,
-    nothing is written. Sending a change again that is recorded already is no conflict.
+    Deprecated: use PATCH /api/videos/{id}. The same rules hold as for its creation. If-Match must
+    name the version that was read (or be `*`, which overwrites whatever is there); when someone
+    else has changed the metadata since, nothing is written. Sending a change again that is recorded
+    already is no conflict.
     """
     video = await read_video(id)
     version = json_bodies.version_read(str(video.metadata_version))
@@ -207,15 +315,15 @@ async def put_access(id: str) -> Response:
 
 @blueprint.post("/videos/<id>/deletion")
 @policy(Policy.DELETE)
+@deprecate
 @document_response(DeletedVideo, 202)
 async def delete(id: str) -> Response:
     """Delete a video for ever, with the file it was made from.
 
-    No body is needed. The record is gone at once, and with it the playlists; the files follow
-    soon after. The storage key is void: upload the file anew to publish it again.
+    Deprecated: use DELETE /api/videos/{id}. No body is needed.
     """
     video = await read_video(id)
-    await delete_video(video.id, queue=web_context().queue)
+    await deletion.delete_video(video.id, queue=web_context().queue)
     return json_bodies.json_response(DeletedVideo(id=id), 202)
 
 
@@ -224,6 +332,10 @@ def _metadata(video: Video) -> Response:
     return json_bodies.json_response(
         record, cache_control="no-cache", etag=str(video.metadata_version)
     )
+
+
+def _edited(video: Video) -> EditedVideo:
+    return recorded_shape(EditedVideo, metadata.recorded(video), visibility=video.visibility)
 
 
 def _access(video: Video) -> Response:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -46,8 +46,9 @@ MESSAGES = {
     "string_pattern_mismatch": "Give text that matches {pattern}.",
     **dict.fromkeys(("literal_error", "enum"), "Choose {expected}."),
     "bool_type": "Give true or false.",
-    "extra_forbidden": "There is no such parameter; see /api/docs.",
+    "extra_forbidden": "Nothing has this name here; see /api/docs.",
 }
+JSON = "application/json"
 # No version has this name.
 OUTDATED = "outdated"
 
@@ -155,9 +156,20 @@ class EditHeaders(BaseModel):
     if_match: str = Field(alias="If-Match", description="The ETag of what was read, or `*`.")
 
 
-async def read_json() -> Any:
+class PatchHeaders(BaseModel):
+    """What a change of what it names may need besides its body."""
+
+    if_match: str = Field(
+        "*",
+        alias="If-Match",
+        description="The ETag of the metadata that were read. Without it, nothing that was changed "
+        "meanwhile is in the way.",
+    )
+
+
+async def read_json(*, mimetypes: Collection[str] = (JSON,)) -> Any:
     """The request's body, or `NotJson` or `MalformedBody`."""
-    if request.mimetype != "application/json":
+    if request.mimetype not in mimetypes:
         raise NotJson
     body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     try:
@@ -228,7 +240,7 @@ def json_response(
     shape: BaseModel, status: int = 200, *, cache_control: str = "", etag: str = ""
 ) -> Response:
     """An answer with this body."""
-    response = Response(shape.model_dump_json(), status, content_type="application/json")
+    response = Response(shape.model_dump_json(), status, content_type=JSON)
     if cache_control:
         response.headers["Cache-Control"] = cache_control
     if etag:

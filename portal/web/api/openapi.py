@@ -17,7 +17,8 @@ from werkzeug.routing.rules import Rule
 from portal import __version__
 from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
-from portal.web.api.json_bodies import Problem, ValidationProblem
+from portal.web.api.editing import MERGE_PATCH
+from portal.web.api.json_bodies import JSON, Problem, ValidationProblem
 from portal.web.auth import ACTIONS, Policy, declared_policy, policy
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
@@ -54,15 +55,18 @@ DESCRIPTIONS = {
 }
 LAST_EVENT_ID = "Last-Event-ID"
 # What may be wrong with a parameter, by its name or by where it stands.
-PROBLEMS = {"path": {404}, "query": {422}, "If-Match": {412, 428}, LAST_EVENT_ID: {406, 410, 422}}
+PROBLEMS = {"path": {404}, "query": {422}, "If-Match": {412}, LAST_EVENT_ID: {406, 410, 422}}
 # By status, and by operation and status.
 HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
 LOCATED = ("create_video", "start_upload")
 STREAMED = ("stream_events", "stream_video_events")
-TAGGED = ("get_video", "get_metadata", "put_metadata", "get_access", "put_access")
+TAGGED = (
+    *("get_video", "patch_video", "get_metadata", "put_metadata", "get_access", "put_access"),
+)
 HEADERS_OF = {
     **dict.fromkeys(product(LOCATED, (200, 201)), "Location"),
     **dict.fromkeys(product(TAGGED, (200,)), "ETag"),
+    ("patch_video", 412): "ETag",
 }
 # Refused by the framework itself, under the names that HTTP has for them.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
@@ -104,8 +108,11 @@ class Provider(OpenAPIProvider):
         if wanted in ACTIONS:
             operation["security"] = [{}, {"token": [ACTIONS[wanted].scope.value]}, {"session": []}]
         for parameter in operation["parameters"]:
-            is_optional = parameter["in"] == "query" or parameter["name"] == LAST_EVENT_ID
+            is_optional = "default" in parameter["schema"] or parameter["name"] == LAST_EVENT_ID
             parameter["required"] = not is_optional
+        if method == "patch":
+            content = operation["requestBody"]["content"]
+            content[MERGE_PATCH] = dict(content[JSON])
         for status in _usual_problems(operation):
             shape = ValidationProblem if status == 422 else Problem
             answer, parts = self.build_response_object(shape, None)
@@ -136,6 +143,8 @@ def _usual_problems(operation: dict[str, Any]) -> set[int]:
         found |= {401, 403}
     for parameter in operation["parameters"]:
         found |= PROBLEMS.get(parameter["name"]) or PROBLEMS[parameter["in"]]
+        if parameter["name"] == "If-Match" and parameter["required"]:
+            found.add(428)
     if "requestBody" in operation:
         operation["requestBody"]["required"] = True
         found |= {400, 408, 413, 415, 422}

@@ -72,7 +72,7 @@ async def test_creation_answers_the_record_and_where_it_is(
 
 async def test_unknown_and_doubled_parameters_are_named(client: Client) -> None:
     """Before the body is looked at; what was meant by them would not be done."""
-    words = "There is no such parameter; see /api/docs."
+    words = "Nothing has this name here; see /api/docs."
     response = await client.post("/api/videos?visiblity=private&a/b=&visibility=private", data="no")
     assert await faults(response) == {"/visiblity": words, "/a~1b": words}
     response = await client.post("/api/videos?visibility=public&visibility=private", data="no")

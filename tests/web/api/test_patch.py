@@ -1,0 +1,163 @@
+"""A video is changed by merge patches and deleted by DELETE; the older calls name these."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from api_client import Client, answered, faults, problem, published
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from page_rows import make_row
+from quart import Quart, Response
+from signed_in import make_account, make_video, program, token_of
+
+from portal.database.account_models import Account, Role
+from portal.database.models import Video, Visibility
+from portal.processing.removal import remove_files
+from portal.videos.metadata import title_fault
+from portal.videos.visibility import VideoAccess, save_access
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app
+
+MERGE_PATCH = "application/merge-patch+json"
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+PATCHES = st.fixed_dictionaries(
+    {},
+    optional={
+        "title": TEXTS.filter(lambda text: title_fault(text) is None),
+        "description": TEXTS | st.none(),
+        "categoryIds": st.lists(st.integers(1, 16), min_size=1, max_size=4),
+        "tags": TEXTS | st.none(),
+        "visibility": st.sampled_from(["public", "unlisted", "private"]),
+    },
+)
+
+
+async def patch(client: Client, video_id: Any, body: Any, etag: str = "") -> Response:
+    headers = {"If-Match": etag} if etag else {}
+    return await client.patch(f"/api/videos/{video_id}", json=body, headers=headers)
+
+
+async def read(client: Client, video_id: Any) -> tuple[dict[str, Any], str]:
+    """What a patch may change, and the ETag of the metadata."""
+    response = await client.get(f"/api/videos/{video_id}/metadata")
+    access = await answered(await client.get(f"/api/videos/{video_id}/access"))
+    body = {**await answered(response), "visibility": access["visibility"]}
+    return body, response.headers["ETag"]
+
+
+@given(patches=st.lists(PATCHES, min_size=1, max_size=3))
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_patch_changes_what_it_names_and_nothing_else(
+    client: Client, patches: list[dict[str, Any]]
+) -> None:
+    video = await make_row()
+    for body in patches:
+        before, etag = await read(client, video.id)
+        expected = {**before, **{name: "" if it is None else it for name, it in body.items()}}
+        response = await patch(client, video.id, body, etag)
+        assert await answered(response) == expected
+        newest = response.headers["ETag"]
+        assert (await read(client, video.id)) == (expected, newest)
+        # Its answer may have been lost: the same again, over the version that was read then.
+        again = await patch(client, video.id, body, etag)
+        assert await answered(again) == expected
+        assert again.headers["ETag"] == newest
+    await video.delete()
+
+
+async def test_patch_is_one_change_with_its_events(client: Client) -> None:
+    record = await published(client)
+    access = VideoAccess(visibility=Visibility.PRIVATE, signed_in_only=True)
+    await save_access(UUID(record["id"]), access, version=None)
+    _, etag = await read(client, record["id"])
+    start = await answered(await client.get("/api/events?after=latest"))
+    headers = {"Content-Type": MERGE_PATCH, "If-Match": etag}
+    body = b'{"title": "Harbour at dusk", "visibility": "unlisted"}'
+    response = await client.patch(f"/api/videos/{record['id']}", data=body, headers=headers)
+    edited = await answered(response)
+    assert (edited["title"], edited["visibility"]) == ("Harbour at dusk", "unlisted")
+    assert edited["tags"] == record["tags"]
+    events = await answered(await client.get(f"/api/events?after={start['nextAfter']}"))
+    assert [it["type"] for it in events["events"]] == ["video.updated"] * 2
+    assert {it["data"]["title"] for it in events["events"]} == {"Harbour at dusk"}
+    # The ETag is good for the older call, too.
+    del edited["visibility"]
+    path = f"/api/videos/{record['id']}/metadata"
+    older = {"If-Match": response.headers["ETag"]}
+    put = await client.put(path, json={**edited, "tags": "dusk"}, headers=older)
+    assert (await answered(put))["tags"] == "dusk"
+
+
+async def test_patch_over_another_version_is_answered_with_the_present_values(
+    client: Client,
+) -> None:
+    video = await make_row()
+    _, outdated = await read(client, video.id)
+    await answered(await patch(client, video.id, {"title": "Theirs"}))
+    present, newest = await read(client, video.id)
+    for body in ({"title": "Mine"}, {"title": "Theirs", "visibility": "private"}):
+        response = await patch(client, video.id, body, outdated)
+        told = await problem(response, 412, "metadata_changed")
+        assert (told["present"], response.headers["ETag"]) == (present, newest)
+    assert await read(client, video.id) == (present, newest)
+    await answered(await patch(client, video.id, {"title": "Mine"}, newest))
+
+
+@pytest.mark.parametrize(
+    ("body", "member"),
+    [
+        ({"title": None}, "/title"),
+        ({"categoryIds": None}, "/categoryIds"),
+        ({"categoryIds": [99]}, "/categoryIds/0"),
+        ({"visibility": None}, "/visibility"),
+        ({"title": "New", "fileName": "other.mp4"}, "/fileName"),
+        (["title"], ""),
+    ],
+)
+async def test_patch_at_fault_names_the_member_and_changes_nothing(
+    client: Client, body: Any, member: str
+) -> None:
+    video = await make_row()
+    assert list(await faults(await patch(client, video.id, body))) == [member]
+    assert (await Video.get(id=video.id)).title == video.title
+
+
+async def test_delete_is_repeatable_until_the_files_are_gone(
+    client: Client, resources: WebContext
+) -> None:
+    video = await make_row()
+    address = f"/api/videos/{video.id}"
+    assert await answered(await client.delete(address), 202) == {"id": str(video.id)}
+    assert (await client.delete(address)).status_code == 204
+    await remove_files(video.id, storage=resources.storage)
+    await problem(await client.delete(address), 404, "video_not_found")
+
+
+async def test_who_may_not_see_a_video_learns_nothing_by_deleting_it(
+    app: Quart, edith: Account
+) -> None:
+    video = await make_video(edith, visibility=Visibility.PRIVATE)
+    edna = program(app, await token_of(await make_account("edna", Role.EDITOR)))
+    admin = program(app, await token_of(await make_account("adam", Role.ADMIN)))
+    owner, address = program(app, await token_of(edith)), f"/api/videos/{video.id}"
+    await problem(await edna.ask("DELETE", address), 404, "video_not_found")
+    assert (await owner.ask("DELETE", address)).status_code == 202
+    await problem(await edna.ask("DELETE", address), 404, "video_not_found")
+    assert (await owner.ask("DELETE", address)).status_code == 204
+    assert (await admin.ask("DELETE", address)).status_code == 204
+
+
+async def test_older_calls_name_their_successor(client: Client) -> None:
+    address = f"/api/videos/{(await make_row()).id}"
+    put = await client.put(f"{address}/metadata", json={})
+    deleted = await client.post(f"{address}/deletion")
+    assert (put.status_code, deleted.status_code) == (428, 202)
+    for response in (put, deleted):
+        assert response.headers["Deprecation"].startswith("@")
+        assert response.headers["Link"] == f'<{address}>; rel="successor-version"'
+    paths = (await answered(await client.get("/api/openapi.json")))["paths"]
+    assert paths["/api/videos/{id}/metadata"]["put"]["deprecated"]
+    assert paths["/api/videos/{id}/deletion"]["post"]["deprecated"]
+    assert MERGE_PATCH in paths["/api/videos/{id}"]["patch"]["requestBody"]["content"]
