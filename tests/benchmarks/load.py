@@ -5,8 +5,9 @@ default settings but for the number of web processes; the crowd runs in this pro
 as often as the pages do, until their video is done, and go on to another. Editors publish a film
 of ten seconds at once, and then again and again, each time sending 20 MB over two minutes.
 
-    python tests/benchmarks/load.py [--viewers 2000] [--editors 50] [--minutes 5]
+    python tests/benchmarks/load.py [--viewers 2000] [--editors 50] [--minutes 5] [--nginx 1]
 
+With `--nginx 1` the crowd comes through nginx, with the shipped settings but for TLS.
 Delays and memory are those from when everyone has come; errors are all there are. Exits with 1
 when there was any error.
 """
@@ -21,23 +22,26 @@ import struct
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from itertools import count
 from pathlib import Path
+from subprocess import run
 from time import monotonic
 from urllib.parse import urlsplit
 
 import psutil
 from benchmark_portal import measured_portal, options_of
-from running_portal import make_video
+from running_portal import free_port, make_video
 
 from portal.web.serve import raise_descriptor_limit
 
 # An editor's line has some 1.3 Mbit/s.
 FILE_BYTES, UPLOAD_S = 20_000_000, 120
 AIM_P99_S = 0.25
+NGINX = Path(__file__).parents[2] / "docs/deploy/nginx.conf"
 # As htmx is told in base.html; whoever waits longer has given up.
 TIMEOUT_S = 10
 # How often this test looks whether a video is done.
@@ -204,7 +208,7 @@ async def _await_ready(crowd: Crowd, video_id: str, number: int) -> None:
 
 async def main() -> int:
     """Run everything, print the tables, and return the exit code."""
-    options = options_of(__doc__, viewers=2000, editors=50, arrival=30.0, minutes=5.0)
+    options = options_of(__doc__, viewers=2000, editors=50, arrival=30.0, minutes=5.0, nginx=0)
     raise_descriptor_limit()
     with tempfile.TemporaryDirectory(prefix="portal-load-") as folder:
         film = make_video(Path(folder) / "load.mp4", seconds=10, size="640x360").read_bytes()
@@ -212,8 +216,35 @@ async def main() -> int:
         box_bytes = FILE_BYTES - len(film)
         film += struct.pack(">I4s", box_bytes, b"free") + bytes(box_bytes - 8)
         settings = {"WORK_DIR": f"{folder}/work", "WEB_WORKERS": str(os.cpu_count() or 1)}
+        if not options.nginx:
+            async with measured_portal(Path(folder), worker=True, **settings) as portal:
+                return await _measure(Crowd(portal.base_url, film), options)
+        url = f"http://127.0.0.1:{free_port()}"
+        settings |= {"PUBLIC_URL": url, "TRUSTED_PROXIES": "127.0.0.1"}
         async with measured_portal(Path(folder), worker=True, **settings) as portal:
-            return await _measure(Crowd(portal.base_url, film), options)
+            with nginx(Path(folder), url, portal.base_url):
+                return await _measure(Crowd(url, film), options)
+
+
+@contextmanager
+def nginx(folder: Path, url: str, portal_url: str) -> Iterator[None]:
+    """The shipped nginx before a portal, by plain HTTP and without a password."""
+    maps, _, rest = NGINX.read_text().partition("server {")
+    site = "server {" + rest.split("server {")[1].partition("# Uploads and segments")[0]
+    site = re.sub(r"    listen .*\n    listen .*", f"    listen {urlsplit(url).netloc};", site)
+    site = re.sub(r"    (ssl_certificate|auth_basic).*\n", "", site)
+    for name, mine in (("videos.example.org", "127.0.0.1"), ("http://127.0.0.1:8000", portal_url)):
+        site = site.replace(name, mine)
+    main = f"user root; pid {folder}/nginx.pid; error_log {folder}/nginx.log;"
+    cache = maps.replace("/var/cache/nginx", str(folder))
+    text = f"{main} events {{ worker_connections 8192; }} http {{ access_log off;\n{cache}{site}}}"
+    (folder / "nginx.conf").write_text(text)
+    command = ["nginx", "-c", f"{folder}/nginx.conf"]
+    run(command, check=True)  # ends once the other listens
+    try:
+        yield
+    finally:
+        run([*command, "-s", "stop"], check=True)
 
 
 async def _measure(crowd: Crowd, options: argparse.Namespace) -> int:
