@@ -117,14 +117,16 @@ class Video(Model):
     it by a migration.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
 
-    `metadata_version` counts the edits of title, description, categories and tags, from 1;
+    `metadata_version` counts the edits of title, description, categories, tags and passthrough,
+    from 1;
     `submitted_digest` is of what the video was created with, once that has been edited.
     `poster_version` is 0 for the poster that transcoding chose, else the number of the request
     that it came from. `changed_at` is when a person last changed the metadata, the poster, or who
     may see it; None if nobody has. `updated_at` moves with its processing, too.
 
     `visibility` and `signed_in_only` say who may see it (`accounts.permissions`), `embed_origins`
-    which sites may frame its player; empty leaves that to the portal's setting.
+    which sites may frame its player; empty leaves that to the portal's setting. `passthrough` is an
+    integrator's own text, which nothing here reads.
 
     `search` and `sort_title` follow from title, description and tags and are written with them by
     `save`, and so by `create`; a query's `update` has to write `search.search_columns` itself.
@@ -170,6 +172,7 @@ class Video(Model):
     visibility = fields.CharEnumField(Visibility, max_length=10, default=Visibility.PUBLIC)
     signed_in_only = fields.BooleanField(default=False)
     embed_origins: list[str] = ArrayField("text", default=list)
+    passthrough = fields.TextField(default="")
     search = TSVectorField(default="")
     sort_title = fields.TextField(default="")
     created_at: datetime = fields.DatetimeField()

@@ -33,6 +33,7 @@ MAX_FILE_NAME_LENGTH = 255
 MAX_TITLE_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 5_000
 MAX_TAGS_LENGTH = 500
+MAX_PASSTHROUGH_BYTES = 1024
 # There are far fewer; but ids may be repeated, and every page of a video names all of them.
 MAX_CATEGORIES = 64
 # The extension may become part of the key, and a part of a key may be too long for a file system.
@@ -104,6 +105,13 @@ def title_fault(title: str) -> str | None:
     return "Give a title; it may not be blank." if is_blank(title) else None
 
 
+def passthrough_fault(text: str) -> str | None:
+    """Whether an integrator's text is too long."""
+    if len(text.encode()) > MAX_PASSTHROUGH_BYTES:
+        return f"Shorten this to at most {MAX_PASSTHROUGH_BYTES:,} bytes of UTF-8."
+    return None
+
+
 def file_name_fault(name: str) -> str | None:
     """Whether this is the name of a file, with an extension."""
     if any(char in "/\\" or unicodedata.category(char) == "Cc" for char in name):
@@ -154,9 +162,15 @@ def recorded(video: Video) -> EditableMetadata:
 
 
 async def save_metadata(
-    video_id: UUID, metadata: EditableMetadata, *, version: str | None
+    video_id: UUID,
+    metadata: EditableMetadata,
+    *,
+    passthrough: str | None = None,
+    version: str | None,
 ) -> Video:
     """Write a video's metadata over the version that was read; None for whatever is there.
+
+    Without `passthrough` that stays as it is.
 
     Raises:
         MetadataChanged: another version is recorded by now, and says something else.
@@ -164,16 +178,22 @@ async def save_metadata(
     """
     async with transaction():
         video = await locked_video(video_id)
-        if metadata != recorded(video) and version not in (None, str(video.metadata_version)):
+        is_same = metadata == recorded(video) and passthrough in (None, video.passthrough)
+        if not is_same and version not in (None, str(video.metadata_version)):
             raise MetadataChanged
-        await _record(video, metadata)
+        await _record(video, metadata, passthrough=passthrough)
     return video
 
 
 async def patch_video(
-    video_id: UUID, *, version: str | None, visibility: Visibility | None = None, **said: Any
+    video_id: UUID,
+    *,
+    version: str | None,
+    visibility: Visibility | None = None,
+    passthrough: str | None = None,
+    **said: Any,
 ) -> Video:
-    """Write what is said of a video, by the names of `EditableMetadata`, and who may see it.
+    """Write what is given: `said` by the names of `EditableMetadata`.
 
     Raises `MetadataChanged` and `VideoNotFound` as `save_metadata` does; then nothing is written.
     """
@@ -183,7 +203,9 @@ async def patch_video(
         wanted = None if visibility is access.visibility else visibility
         if wanted and version not in (None, str(video.metadata_version)):
             raise MetadataChanged
-        video = await save_metadata(video_id, replace(recorded(video), **said), version=version)
+        video = await save_metadata(
+            video_id, replace(recorded(video), **said), passthrough=passthrough, version=version
+        )
         if wanted:
             # Everyone with an account is an audience of private videos alone.
             access = replace(access, visibility=wanted, signed_in_only=False)
@@ -208,14 +230,20 @@ async def merge_metadata(
     return video, merged
 
 
-async def _record(video: Video, metadata: EditableMetadata) -> None:
+async def _record(
+    video: Video, metadata: EditableMetadata, *, passthrough: str | None = None
+) -> None:
     """Write metadata, and who did; nothing if it is what is recorded."""
-    detail = changed_fields(asdict(recorded(video)), asdict(metadata))
+    before = {**asdict(recorded(video)), "passthrough": video.passthrough}
+    after = {**before, **asdict(metadata)}
+    if passthrough is not None:
+        after["passthrough"] = passthrough
+    detail = changed_fields(before, after)
     if not detail:
         return
     now = datetime.now(UTC)
     columns = {
-        **asdict(metadata),
+        **after,
         "category_ids": list(metadata.category_ids),
         "submitted_digest": video.submitted_digest or recorded(video).digest(),
         "metadata_version": video.metadata_version + 1,

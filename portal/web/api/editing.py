@@ -26,7 +26,7 @@ from portal.database.models import Video, Visibility
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
 from portal.videos import deletion, metadata
-from portal.videos.metadata import EditableMetadata, title_fault
+from portal.videos.metadata import EditableMetadata, passthrough_fault, title_fault
 from portal.videos.visibility import (
     MAX_EMBED_ORIGINS,
     VideoAccess,
@@ -76,6 +76,16 @@ Tags = Annotated[
 ]
 
 
+Passthrough = Annotated[
+    json_bodies.Text,
+    json_bodies.reject_if(passthrough_fault),
+    Field(
+        description="Your own text, at most 1 KB of UTF-8. Who may see the video may read it.",
+        json_schema_extra={"maxLength": metadata.MAX_PASSTHROUGH_BYTES},
+    ),
+]
+
+
 class VideoMetadata(json_bodies.Shape):
     """What editors say of a video, and may change. Text is kept as submitted."""
 
@@ -90,7 +100,13 @@ class VideoMetadata(json_bodies.Shape):
         return EditableMetadata(**said | {"category_ids": tuple(self.category_ids)})
 
 
-class EditedVideo(VideoMetadata):
+class MetadataRecord(VideoMetadata):
+    """The same with what an integrator keeps with the video; left out of a change, that stays."""
+
+    passthrough: Passthrough = Field(default_factory=str)
+
+
+class EditedVideo(MetadataRecord):
     """What a merge patch may change of a video."""
 
     visibility: Visibility
@@ -103,6 +119,7 @@ class VideoPatch(json_bodies.Shape, extra="forbid"):
     description: Description | None = Field(default_factory=str)
     category_ids: CategoryIds = Field(default_factory=list)
     tags: Tags | None = Field(default_factory=str)
+    passthrough: Passthrough | None = Field(default_factory=str)
     visibility: Visibility = Field(default_factory=lambda: Visibility.PRIVATE)
 
     def named(self) -> dict[str, Any]:
@@ -252,7 +269,7 @@ async def delete_video(id: str) -> Response:
 
 @blueprint.get("/videos/<id>/metadata")
 @policy(Policy.WATCH)
-@document_response(VideoMetadata)
+@document_response(MetadataRecord)
 async def get_metadata(id: str) -> Response:
     """Read what editors may change of a video.
 
@@ -266,8 +283,8 @@ async def get_metadata(id: str) -> Response:
 @policy(Policy.EDIT)
 @deprecate
 @document_headers(json_bodies.EditHeaders)
-@document_request(VideoMetadata)
-@document_response(VideoMetadata)
+@document_request(MetadataRecord)
+@document_response(MetadataRecord)
 async def put_metadata(id: str) -> Response:
     """Change a video's title, description, categories and tags.
 
@@ -279,8 +296,12 @@ async def put_metadata(id: str) -> Response:
     video = await read_video(id)
     version = json_bodies.version_read(str(video.metadata_version))
     categories = await web_context().categories.names()
-    sent = json_bodies.validated(VideoMetadata, await json_bodies.read_json(), context=categories)
-    return _metadata(await metadata.save_metadata(video.id, sent.value(), version=version))
+    sent = json_bodies.validated(MetadataRecord, await json_bodies.read_json(), context=categories)
+    passthrough = sent.passthrough if "passthrough" in sent.model_fields_set else None
+    video = await metadata.save_metadata(
+        video.id, sent.value(), passthrough=passthrough, version=version
+    )
+    return _metadata(video)
 
 
 @blueprint.get("/videos/<id>/access")
@@ -328,14 +349,16 @@ async def delete(id: str) -> Response:
 
 
 def _metadata(video: Video) -> Response:
-    record = recorded_shape(VideoMetadata, metadata.recorded(video))
+    said = metadata.recorded(video)
+    record = recorded_shape(MetadataRecord, said, passthrough=video.passthrough)
     return json_bodies.json_response(
         record, cache_control="no-cache", etag=str(video.metadata_version)
     )
 
 
 def _edited(video: Video) -> EditedVideo:
-    return recorded_shape(EditedVideo, metadata.recorded(video), visibility=video.visibility)
+    more = {"visibility": video.visibility, "passthrough": video.passthrough}
+    return recorded_shape(EditedVideo, metadata.recorded(video), **more)
 
 
 def _access(video: Video) -> Response:

@@ -25,7 +25,7 @@ from portal.events.log import EventType
 from portal.videos import events
 from portal.web.api import json_bodies
 from portal.web.api.openapi import LAST_EVENT_ID
-from portal.web.api.videos import RetrievedVideo, playback_url, playback_url_for
+from portal.web.api.videos import VideoWithPassthrough, playback_url, playback_url_for
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import WebContext, web_context
 from portal.web.event_streams import AWAY, Stream, StreamEvent
@@ -74,7 +74,7 @@ class VideoEvent(json_bodies.Shape):
     type: EventType
     timestamp: json_bodies.Timestamp
     sequence: int = Field(description="Ascends among the events of a video.")
-    data: RetrievedVideo | DeletedVideo = Field(description="The record after it.")
+    data: VideoWithPassthrough | DeletedVideo = Field(description="The record after it.")
 
 
 class EventList(json_bodies.Shape):
@@ -157,7 +157,7 @@ async def stream_video_events(id: str) -> Response:
     after = await _last_event()
     if after is not None:
         return await _response(HEARTBEAT, after=after, video_id=id)
-    snapshot = RetrievedVideo(**record, playback_url=await playback_url(record))
+    snapshot = VideoWithPassthrough(**record, playback_url=await playback_url(record))
     first = _message("snapshot", snapshot.model_dump_json(), newest)
     return await _response(first, after=newest, video_id=id)
 
@@ -248,13 +248,14 @@ def _number(event_id: str) -> int:
 async def _told_event(row: Row, own_id: UUID | None, web: WebContext) -> VideoEvent:
     """An event as integrators hear of it."""
     record: dict[str, Any] = row["data"]
-    is_deleted = row["type"] == EventType.DELETED
+    data: VideoWithPassthrough | DeletedVideo = DeletedVideo(id=row["video_id"])
+    if row["type"] != EventType.DELETED:
+        address = await playback_url_for(own_id, record, web=web)
+        data = VideoWithPassthrough(**record, playback_url=address)
     return VideoEvent(
         id=f"{PREFIX}{row['number']}",
         type=row["type"],
         timestamp=row["at"],
         sequence=row["sequence"],
-        data=DeletedVideo(id=row["video_id"])
-        if is_deleted
-        else RetrievedVideo(**record, playback_url=await playback_url_for(own_id, record, web=web)),
+        data=data,
     )

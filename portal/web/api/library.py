@@ -1,7 +1,7 @@
 """The list of videos for programs: filtered, searched and sorted as the library, by cursors."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -16,7 +16,12 @@ from portal.database.search import MAX_QUERY_LENGTH
 from portal.errors import FieldError, InvalidRequest, NotAllowed
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.web.api import json_bodies
-from portal.web.api.videos import RetrievedVideo, playback_url, record_of
+from portal.web.api.videos import (
+    RetrievedVideo,
+    VideoWithPassthrough,
+    playback_url,
+    record_of,
+)
 from portal.web.auth import Policy, policy, principal
 from portal.web.server.headers import conditional_response
 from portal.web.videos import find_videos
@@ -49,6 +54,7 @@ class VideosQuery(json_bodies.Shape, extra="forbid"):
     sort: Sort | None = Field(
         None, description="Without it the newest come first, or what matches `q` best."
     )
+    include: Literal["passthrough"] | None = Field(None, description="What records have besides.")
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
     cursor: json_bodies.Text = Field("", description="`nextCursor` of the page before.")
 
@@ -56,7 +62,7 @@ class VideosQuery(json_bodies.Shape, extra="forbid"):
 class VideoList(json_bodies.Shape):
     """A page of videos."""
 
-    videos: list[RetrievedVideo]
+    videos: list[VideoWithPassthrough | RetrievedVideo]
     next_cursor: str | None = Field(description="Where the next page begins; null after the last.")
 
 
@@ -78,7 +84,10 @@ async def list_videos() -> Response:
         raise InvalidRequest([FieldError("/cursor", fault)])
     page = await find_videos(query, limit=asked.limit, after=after)
     records = [record_of(video) for video in page.videos]
-    told = [RetrievedVideo(**it, playback_url=await playback_url(it)) for it in records]
+    shape = VideoWithPassthrough if asked.include else RetrievedVideo
+    told: list[VideoWithPassthrough | RetrievedVideo] = [
+        shape(**it, playback_url=await playback_url(it)) for it in records
+    ]
     cursor = str(page.next) if page.next else None
     response = await conditional_response(
         VideoList(videos=told, next_cursor=cursor).model_dump_json(),

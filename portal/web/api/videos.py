@@ -114,6 +114,13 @@ class RetrievedVideo(VideoRecord):
     )
 
 
+class VideoWithPassthrough(RetrievedVideo):
+    """A video's record with what an integrator keeps with it."""
+
+    # Events from before there was one have none.
+    passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
+
+
 @blueprint.get("/categories")
 @policy(Policy.ANYONE)
 @document_response(CategoryList)
@@ -206,7 +213,7 @@ async def get_video(id: str) -> Response:
 
 def record_of(video: Video) -> Row:
     """A video as `reading.fetch_records` reads it."""
-    names = (*CreatedVideo.model_fields, "published_attempt", *AUDIENCE_COLUMNS)
+    names = (*CreatedVideo.model_fields, "passthrough", "published_attempt", *AUDIENCE_COLUMNS)
     columns = {name: getattr(video, name) for name in names}
     return columns | {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
 

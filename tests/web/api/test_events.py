@@ -45,10 +45,10 @@ async def test_each_change_of_a_video_is_told_with_its_record(client: Client) ->
         *("created", "updated", "failed", "deleted", "updated", "deleted")
     ]
     assert [it["sequence"] for it in events] == [1, 2, 3, 4, 5, 6]
-    assert events[0]["data"] == {**created, "playbackUrl": ""}
+    assert events[0]["data"] == {**created, "playbackUrl": "", "passthrough": ""}
     assert events[1]["data"]["title"] == "Harbour at dusk"
     assert events[2]["data"]["status"] == "failed"
-    assert events[4]["data"] == record
+    assert events[4]["data"] == {**record, "passthrough": ""}
     assert events[3]["data"] == events[5]["data"] == {"id": created["id"]}
 
 

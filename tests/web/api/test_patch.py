@@ -29,6 +29,7 @@ PATCHES = st.fixed_dictionaries(
         "description": TEXTS | st.none(),
         "categoryIds": st.lists(st.integers(1, 16), min_size=1, max_size=4),
         "tags": TEXTS | st.none(),
+        "passthrough": TEXTS | st.none(),
         "visibility": st.sampled_from(["public", "unlisted", "private"]),
     },
 )
@@ -90,6 +91,29 @@ async def test_patch_is_one_change_with_its_events(client: Client) -> None:
     assert (await answered(put))["tags"] == "dusk"
 
 
+async def test_passthrough_is_told_by_metadata_events_and_lists_that_ask_alone(
+    client: Client,
+) -> None:
+    record = await published(client)
+    address, text = f"/api/videos/{record['id']}", "é" * 512
+    started = await answered(await client.get("/api/events?after=latest"))
+    response = await patch(client, record["id"], {"passthrough": text})
+    assert (await answered(response))["passthrough"] == text
+    # The older call leaves out what it doesn't know.
+    body = {name: record[name] for name in ("description", "categoryIds", "tags")}
+    headers = {"If-Match": response.headers["ETag"]}
+    put = await client.put(f"{address}/metadata", json={**body, "title": "New"}, headers=headers)
+    assert (await answered(put))["passthrough"] == text
+    assert (await answered(await client.get(f"{address}/metadata")))["passthrough"] == text
+    page = await answered(await client.get(f"/api/events?after={started['nextAfter']}"))
+    assert [it["data"]["passthrough"] for it in page["events"]] == [text, text]
+    videos = (await answered(await client.get("/api/videos?include=passthrough")))["videos"]
+    retrieved = await answered(await client.get(address))
+    assert videos == [{**retrieved, "passthrough": text}]
+    assert (await answered(await client.get("/api/videos")))["videos"] == [retrieved]
+    assert set(retrieved) == {*record, "playbackUrl"}
+
+
 async def test_patch_over_another_version_is_answered_with_the_present_values(
     client: Client,
 ) -> None:
@@ -112,6 +136,7 @@ async def test_patch_over_another_version_is_answered_with_the_present_values(
         ({"categoryIds": None}, "/categoryIds"),
         ({"categoryIds": [99]}, "/categoryIds/0"),
         ({"visibility": None}, "/visibility"),
+        ({"passthrough": "é" * 513}, "/passthrough"),
         ({"title": "New", "fileName": "other.mp4"}, "/fileName"),
         (["title"], ""),
     ],
