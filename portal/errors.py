@@ -57,6 +57,10 @@ class PlaybackLinkNotFound(NotFound, code="playback_link_not_found"):
     """This video has no playback link with this id. It may have expired or been revoked."""
 
 
+class WebhookNotFound(NotFound, code="webhook_not_found"):
+    """There is no webhook with this id, or it has no such delivery any more."""
+
+
 class EventsExpired(PortalError, status=410, code="events_expired"):
     """Events after this one are gone. Begin anew: ask for `after=latest`, then read all videos."""
 
@@ -148,6 +152,14 @@ class NotPlayable(Conflict, code="not_playable"):
 
 class TooManyPlaybackLinks(Conflict, code="too_many_playback_links"):
     """This video has 1,000 playback links. Revoke some, or wait until some have expired."""
+
+
+class TooManyWebhooks(Conflict, code="too_many_webhooks"):
+    """This portal has 50 webhooks. Remove some that are not used."""
+
+
+class WebhookDisabled(Conflict, code="webhook_disabled"):
+    """This webhook is disabled, so nothing is sent to it. Enable it first."""
 
 
 class MetadataChanged(PortalError, status=412, code="metadata_changed"):

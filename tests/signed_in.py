@@ -47,6 +47,7 @@ WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 TABLES = (
     *("videos", "uploads", "one_time_links", "sign_in_failures", "sign_ons", "accounts"),
     *("events", "deletions", "tombstones", "procrastinate_jobs", "procrastinate_workers"),
+    "webhooks",
 )
 # What a browser says of a request from the portal's own page.
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}

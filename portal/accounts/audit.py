@@ -61,7 +61,7 @@ class AuditQuery:
     @property
     def lines(self) -> QuerySet[Event]:
         """Those lines, in no order."""
-        found = Event.exclude(actor_kind=PORTAL.kind)
+        found = Event.filter(Q(type__isnull=True) | ~Q(actor_kind=PORTAL.kind))
         if self.action:
             found = found.filter(action=self.action)
         if self.person:

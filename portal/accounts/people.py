@@ -30,11 +30,13 @@ LOCK_ACCOUNTS = "LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE"
 ADOPT = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id IS NULL",
     "UPDATE videos SET owner_id = %s WHERE owner_id IS NULL",
+    "UPDATE webhooks SET account_id = %s WHERE account_id IS NULL",
 )
 # In the same order for the same reason.
 BEQUEATH = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id = %s",
     "UPDATE videos SET owner_id = %s WHERE owner_id = %s",
+    "UPDATE webhooks SET account_id = %s WHERE account_id = %s",
 )
 
 

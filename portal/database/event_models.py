@@ -1,14 +1,19 @@
-"""The table of what happened."""
+"""The tables of what happened, and of whom is told."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from tortoise import fields
-from tortoise.fields.db_defaults import SqlDefault
+from tortoise.contrib.postgres.fields import ArrayField
+from tortoise.fields.db_defaults import Now, SqlDefault
 from tortoise.models import Model
 
 from portal.database.account_models import MAX_EMAIL_LENGTH, MAX_NAME_LENGTH
+
+# Of events' ids, before the number.
+EVENT_ID_PREFIX = "evt_"
 
 
 class Event(Model):
@@ -40,3 +45,78 @@ class Event(Model):
 
     class Meta:
         table = "events"
+
+
+class DisabledReason(StrEnum):
+    """Why a webhook is sent nothing. Values are stored and documented."""
+
+    PERSON = "person"
+    GONE = "gone"
+    FAILING = "failing"
+
+
+class Webhook(Model):
+    """An address that is sent events of some types, as far as its account would find their video.
+
+    The old secret signs beside the new one until `old_secret_until`. `failing_since` is the first
+    failure after the last success.
+    """
+
+    id = fields.UUIDField(primary_key=True)
+    account_id: UUID | None = fields.UUIDField(null=True)
+    url = fields.TextField()
+    events: list[str] = ArrayField("text")
+    secret = fields.TextField()
+    old_secret: str | None = fields.TextField(null=True)
+    old_secret_until: datetime | None = fields.DatetimeField(null=True)
+    created_at: datetime = fields.DatetimeField(auto_now_add=True)
+    failing_since: datetime | None = fields.DatetimeField(null=True)
+    disabled_reason: str | None = fields.CharField(  # type: ignore[assignment]
+        max_length=10, null=True
+    )
+
+    class Meta:
+        table = "webhooks"
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it is sent anything."""
+        return self.disabled_reason is None
+
+
+class WebhookDelivery(Model):
+    """An event that a webhook is sent; what its receiver answered last, and when it is sent next.
+
+    Without `next_at` it is done: it arrived, or was tried often enough. The database puts a job
+    into the queue whenever `next_at` is set. Without `event_number` it is a test.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    webhook: fields.ForeignKeyRelation[Webhook] = fields.ForeignKeyField("portal.Webhook")
+    event_number: int | None = fields.BigIntField(null=True)
+    type = fields.CharField(max_length=30)
+    created_at: datetime = fields.DatetimeField(db_default=Now())
+    tries = fields.SmallIntField(default=0)
+    next_at: datetime | None = fields.DatetimeField(null=True, db_default=Now())
+    sent_at: datetime | None = fields.DatetimeField(null=True)
+    duration_ms: int | None = fields.IntField(null=True)
+    status: int | None = fields.SmallIntField(null=True)
+    answer = fields.TextField(default="")
+    error = fields.TextField(default="")
+
+    webhook_id: UUID
+
+    class Meta:
+        table = "webhook_deliveries"
+
+    @property
+    def event_id(self) -> str:
+        """What receivers tell repetitions by."""
+        return f"{EVENT_ID_PREFIX}{self.event_number or f'test_{self.id}'}"
+
+    @property
+    def state(self) -> str:
+        """Whether it waits to be sent, was received, or has failed for good."""
+        if self.next_at is not None:
+            return "waiting"
+        return "delivered" if 200 <= (self.status or 0) < 300 else "failed"

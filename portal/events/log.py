@@ -64,6 +64,9 @@ class AuditAction(StrEnum):
     PLAYBACK_LINK_MADE = "video.link_made"
     PLAYBACK_LINK_REVOKED = "video.link_revoked"
     KEYS_ROTATED = "keys.rotated"
+    WEBHOOK_MADE = "webhook.made"
+    WEBHOOK_CHANGED = "webhook.changed"
+    WEBHOOK_REMOVED = "webhook.removed"
 
 
 TYPES = {

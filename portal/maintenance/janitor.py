@@ -40,6 +40,7 @@ from portal.storage.calls import ObjectMissing, StorageRefused
 from portal.storage.objects import output_root
 from portal.uploads import service as uploads
 from portal.videos import playback_tokens
+from portal.webhooks.deliveries import forget_old
 
 logger = logging.getLogger(__name__)
 
@@ -151,6 +152,7 @@ async def tidy(
     done.deleted_videos = await remove_late_files(cutoffs, storage, queue)
     await delete_expired()
     await playback_tokens.forget_unused()
+    await forget_old()
     if config.audit_days:
         done.audit_lines = await prune(keep_days=config.audit_days)
     logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})

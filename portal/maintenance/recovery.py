@@ -47,7 +47,7 @@ SELECT job.id, job.task_name AS task, job.queueing_lock FROM procrastinate_jobs 
 LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
 WHERE job.status = 'failed' AND job.queueing_lock IS NULL OR job.status = 'doing' AND (
   coalesce(worker.last_heartbeat < now() - make_interval(secs => {DEAD_AFTER_S}), true)
-  OR job.args ? 'video_id'
+  OR job.args ?| ARRAY['video_id', 'delivery_id']
     AND NOT EXISTS (
       SELECT FROM procrastinate_events WHERE job_id = job.id AND type = 'started'
         AND at > now() - make_interval(secs => {UNLEASED_JOB_S})

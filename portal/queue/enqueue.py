@@ -47,7 +47,9 @@ PREPARE_QUEUE = "prepare"
 TRANSCODE_QUEUE = "transcode"
 # Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
 SIDE_QUEUE = "chores"
-QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE)
+# Its jobs are put there by the database, with the deliveries (migration `0014_webhooks`).
+WEBHOOK_QUEUE = "webhooks"
+QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE, WEBHOOK_QUEUE)
 # Someone is looking on.
 POSTER_PRIORITY = 10
 

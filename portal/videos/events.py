@@ -80,6 +80,13 @@ async def fetch_after(number: int, *, video_id: str = "", limit: int) -> list[Ro
     return await _fetch(number, of_video if video_id else sql.SQL("true"), limit)
 
 
+async def read_event(number: int, *, seen_by: Principal) -> Row | None:
+    """One event, as `list_events` has them; None if it is not for who asks, or kept no more."""
+    wanted = sql.SQL("number = {} AND {}").format(sql.Literal(number), listed_for(seen_by))
+    found = await _fetch(number - 1, wanted, 1)
+    return found[0] if found else None
+
+
 async def _fetch(after: int, wanted: sql.Composable, limit: int) -> list[Row]:
     values = {"after": sql.Literal(after), "limit": sql.Literal(limit)}
     return await run_query(sql.SQL(AFTER).format(**values, wanted=wanted))

@@ -11,9 +11,12 @@ from uuid import UUID
 from psycopg import sql
 
 from portal.accounts.permissions import Audience
+from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present
 from portal.database.models import Video, Visibility
 from portal.errors import VideoNotFound
+from portal.storage.objects import output_prefix
+from portal.transcoding.packaging.master import MASTER_NAME
 
 RECORDS = f"""
 SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
@@ -86,6 +89,22 @@ async def fetch_audience(video_id: UUID) -> Audience | None:
     """Who may see a video; None when there is no such video."""
     rows = await fetch_rows(AUDIENCE, video_id)
     return audience_of(rows[0]) if rows else None
+
+
+def master_url(
+    config: Config, video_id: UUID | str, published_attempt: int | None, *, is_private: bool
+) -> str:
+    """Absolute address of the master playlist; empty while there is no published attempt."""
+    is_plain = bool(config.playback_base_url) and not is_private
+    base = config.playback_base_url if is_plain else config.public_url
+    return stream_below(base, video_id, published_attempt)
+
+
+def stream_below(base: str, video_id: UUID | str, published_attempt: int | None) -> str:
+    """As `master_url`, below this address."""
+    if published_attempt is None:
+        return ""
+    return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
 
 
 def audience_of(found: Video | Row) -> Audience:

@@ -24,6 +24,7 @@ from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
 from portal.web.api import library as api_library
 from portal.web.api import openapi, playback_links, transcodes, uploads, videos
+from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
     account,
@@ -39,6 +40,7 @@ from portal.web.pages import (
     upload,
     video,
     visibility,
+    webhooks,
     workshop,
 )
 from portal.web.pages.signing_in import current_viewer
@@ -62,10 +64,13 @@ LIBRARY, LIST, SIGN_ON = (
     "signing_in.begin_single_sign_on",
 )
 # In the order in which the API's description lists them.
-API = (videos, transcodes, openapi, api_editing, uploads, playback_links, api_library, api_events)
+API = (
+    *(videos, transcodes, openapi, api_editing, uploads, playback_links, api_library, api_events),
+    api_webhooks,
+)
 PAGES = (
     *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),
-    *(upload, video, visibility, workshop),
+    *(upload, video, visibility, webhooks, workshop),
 )
 FILES_AND_STATE = (assets, monitoring, playback)
 

@@ -49,6 +49,7 @@ class Policy(Enum):
     DELETE = "who may delete the video"
     ADMINISTER = "admins and owners, in a browser"
     AUDIT = "admins and owners, in a browser or with an API token"
+    WEBHOOKS = "admins and owners, in a browser or with an API token; anyone without accounts"
     OWN_ACCOUNT = "who is signed in, in a browser"
 
 
@@ -61,6 +62,7 @@ ACTIONS = {
     Policy.DELETE: Action.DELETE,
     Policy.ADMINISTER: Action.ADMINISTER,
     Policy.AUDIT: Action.ADMINISTER,
+    Policy.WEBHOOKS: Action.ADMINISTER,
 }
 # What programs have no business with, whatever their token.
 FOR_PEOPLE = frozenset({Policy.ADMINISTER, Policy.OWN_ACCOUNT})

@@ -28,7 +28,7 @@ from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos.playback_links import PlaybackLink
 from portal.videos.posters import poster_key
-from portal.videos.reading import audience_of
+from portal.videos.reading import audience_of, stream_below
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.server.headers import conditional_response
@@ -61,23 +61,8 @@ def signed_addresses(
     and of a player to be framed.
     """
     base = f"{config.public_url}/p/{token}"
-    stream = _stream(base, video_id, published_attempt)
+    stream = stream_below(base, video_id, published_attempt)
     return {"playback_url": stream, "embed_url": f"{base}/embed/{video_id}"}
-
-
-def master_url(
-    config: Config, video_id: UUID | str, published_attempt: int | None, *, is_private: bool
-) -> str:
-    """Absolute address of the master playlist; empty while there is no published attempt."""
-    is_plain = bool(config.playback_base_url) and not is_private
-    base = config.playback_base_url if is_plain else config.public_url
-    return _stream(base, video_id, published_attempt)
-
-
-def _stream(base: str, video_id: UUID | str, published_attempt: int | None) -> str:
-    if published_attempt is None:
-        return ""
-    return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
 
 
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")

@@ -14,7 +14,7 @@ from portal.database.connection import open_database, server_time
 from portal.maintenance.recovery import recover_forever
 from portal.processing.encoding import Tools
 from portal.queue.app import WorkerConnector, queue_app
-from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE, WEBHOOK_QUEUE
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
@@ -27,6 +27,10 @@ logger = logging.getLogger(__name__)
 FETCH_INTERVAL_S = 2
 # One waits for storage while the other cuts a frame.
 SIDE_CONCURRENCY = 2
+# They wait for receivers, of which a slow one has four at most.
+WEBHOOK_CONCURRENCY = 20
+# One that waited for another to the same receiver is found within this time.
+WEBHOOK_FETCH_INTERVAL_S = 0.5
 
 
 async def work(config: Config) -> None:
@@ -57,6 +61,7 @@ async def _run(config: Config, storage: Storage) -> None:
                 PREPARE_QUEUE: config.worker_prepare_concurrency,
                 TRANSCODE_QUEUE: config.worker_concurrency,
                 SIDE_QUEUE: SIDE_CONCURRENCY,
+                WEBHOOK_QUEUE: WEBHOOK_CONCURRENCY,
             }
             running = [
                 *(group.create_task(_serve(it, config, tools, slots[it])) for it in slots),
@@ -106,7 +111,9 @@ async def _serve(queue_name: str, config: Config, tools: Tools, concurrency: int
         queues=[queue_name],
         name=tools.worker,
         concurrency=concurrency,
-        fetch_job_polling_interval=FETCH_INTERVAL_S,
+        fetch_job_polling_interval=(
+            WEBHOOK_FETCH_INTERVAL_S if queue_name == WEBHOOK_QUEUE else FETCH_INTERVAL_S
+        ),
         additional_context={"config": config, "tools": tools},
         shutdown_graceful_timeout=0,
         delete_jobs="never",

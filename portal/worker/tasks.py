@@ -22,12 +22,13 @@ from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.encoding import Preempted, Tools
 from portal.processing.removal import SETTLE_S, Unsettled
 from portal.processing.sources import SourceInterrupted
-from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE, WEBHOOK_QUEUE
 from portal.retry import Backoff
 from portal.telemetry.tracing import traced_job
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
 from portal.videos import posters
+from portal.webhooks import sending
 
 logger = logging.getLogger(__name__)
 
@@ -127,6 +128,14 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
             queue=tools.queue,
             work_dir=tools.work_dir,
         )
+
+
+@tasks.task(name="send_webhook", queue=WEBHOOK_QUEUE, pass_context=True, retry=Retries())
+async def send_webhook(context: JobContext, delivery_id: int) -> None:
+    """Send an event to a webhook, if that is due."""
+    job = context.job
+    with traced_job(job.task_name, None, delivery_id=delivery_id, job_id=job.id or 0):
+        await sending.send(delivery_id, config=context.additional_context["config"])
 
 
 @tasks.periodic(cron=janitor.CRON)

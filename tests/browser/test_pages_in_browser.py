@@ -169,7 +169,7 @@ async def test_every_page_of_a_closed_portal_suits_everyone(
     await page.get_by_role("textbox", name="E-mail address").fill(f"{'long.' * 9}a@a.example")
     await page.get_by_role("textbox", name="Password").fill(OWNER["password"])
     await page.locator("main button[type=submit]").click()
-    for path in ("", "videos", "account", "people", "audit"):
+    for path in ("", "videos", "account", "people", "audit", "webhooks"):
         await page.goto(f"{portal.base_url}/{path}")
         await suits_everyone(page, f"{path or 'empty'}-{scheme}")
     await page.goto(f"{portal.base_url}/people")
@@ -217,7 +217,7 @@ async def test_what_is_pressed_is_large_enough_for_a_thumb(
     for path in ("/set-up", "/sign-in"):
         await page.request.post(f"{portal.base_url}{path}", form=OWNER)
     of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/delete")]
-    for path in ["/", "/videos", "/account", "/people", "/audit", *of_the_video]:
+    for path in ["/", "/videos", "/account", "/people", "/audit", "/webhooks", *of_the_video]:
         await page.goto(portal.base_url + path)
         assert await page.evaluate(SMALL_TARGETS) == [], path
 

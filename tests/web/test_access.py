@@ -44,6 +44,7 @@ FITTING = (
     (r"\w+ /people.*", Policy.ADMINISTER),
     (r"GET /audit", Policy.ADMINISTER),
     (r"GET /audit\.jsonl", Policy.AUDIT),
+    (r"\w+ (/api)?/webhooks.*", Policy.WEBHOOKS),
     (r"GET /(upload|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
     (r"POST /api/(uploads|videos(/presign)?)", Policy.PUBLISH),
     (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
@@ -242,7 +243,7 @@ async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) 
         # What a script fetches, and what changes something, is told so.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 12
+    assert led == 14
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 

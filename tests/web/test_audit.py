@@ -33,6 +33,7 @@ from signed_in import (
 
 from portal.accounts import identities, invitations, people, tokens
 from portal.database.account_models import Account, ApiToken, OneTimeLink, Role, Scope, Session
+from portal.database.event_models import Webhook
 from portal.database.models import Video, VideoStatus
 from portal.events.log import AuditAction
 from portal.videos import playback_tokens
@@ -78,6 +79,7 @@ async def test_each_action_leaves_one_line_and_refusals_none(
     await uses_links(recorder, app, olga)
     await changes_own_account(recorder, await signed_in(app, olga), olga)
     await changes_videos(recorder, program(app, await token_of(olga)), olga)
+    await manages_webhooks(recorder, program(app, await token_of(olga)))
     async with noted() as found:
         await playback_tokens.rotate(revoke=True)
         person = identities.Person(
@@ -218,6 +220,20 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     await expect(undoing, 303, "video.restored", objectId=str(ready.id))
     foreign = {"Sec-Fetch-Site": "cross-site"}
     await expect(owner.post(f"/videos/{ready.id}/delete", headers=foreign), 403)
+
+
+async def manages_webhooks(recorder: Recorder, sender: Sender) -> None:
+    expect, path = recorder.expect, "/api/webhooks"
+    body = {"url": "https://hooks.example/a-secret", "events": ["video.ready"]}
+    own = {"objectName": "hooks.example", "detail": {}}
+    await expect(sender.post(path, json=body), 201, "webhook.made", **own)
+    path += f"/{(await Webhook.get()).id}"
+    changed = {**own, "detail": {"what": "disabled: person"}}
+    disabling = {"enabled": False}
+    await expect(sender.ask("PATCH", path, json=disabling), 200, "webhook.changed", **changed)
+    await expect(sender.ask("PATCH", path, json=disabling), 200)
+    await expect(sender.ask("DELETE", path), 204, "webhook.removed", **own)
+    await expect(sender.ask("DELETE", path), 404)
 
 
 CHANGES: dict[str, Callable[[Account], Awaitable[Any]]] = {

@@ -20,6 +20,7 @@ from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_querystring, document_response, tag_blueprint
 
 from portal.database.connection import Row
+from portal.database.event_models import EVENT_ID_PREFIX
 from portal.errors import NotAcceptable
 from portal.events.log import EventType
 from portal.videos import events
@@ -35,7 +36,6 @@ from portal.web.videos import read_record
 blueprint = Blueprint("api_events", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Events"])
 
-PREFIX = "evt_"
 LATEST = "latest"
 MAX_LIMIT = 200
 # What fits into the numbers of events.
@@ -54,7 +54,7 @@ class EventsQuery(json_bodies.Shape, extra="forbid"):
 
     after: str | None = Field(
         None,
-        pattern=rf"^({LATEST}|{PREFIX}[0-9]{{1,{MAX_DIGITS}}})$",
+        pattern=rf"^({LATEST}|{EVENT_ID_PREFIX}[0-9]{{1,{MAX_DIGITS}}})$",
         description="`nextAfter` of the last answer; `latest` for what is yet to happen. Without "
         "it the oldest of the last 30 days come first.",
     )
@@ -89,7 +89,7 @@ class StreamHeaders(BaseModel):
 
     last_event_id: str = Field(
         alias=LAST_EVENT_ID,
-        pattern=rf"^{PREFIX}[0-9]{{1,{MAX_DIGITS}}}$",
+        pattern=rf"^{EVENT_ID_PREFIX}[0-9]{{1,{MAX_DIGITS}}}$",
         description="The `id` of the last event that arrived. Browsers send it by themselves.",
     )
 
@@ -112,13 +112,15 @@ async def list_events() -> Response:
     asked = json_bodies.validated_query(EventsQuery)
     if asked.after == LATEST:
         newest = await events.newest_number()
-        return json_bodies.json_response(EventList(events=[], next_after=f"{PREFIX}{newest}"))
+        return json_bodies.json_response(
+            EventList(events=[], next_after=f"{EVENT_ID_PREFIX}{newest}")
+        )
     after = None if asked.after is None else _number(asked.after)
     who, web = await principal(), web_context()
     page = await events.list_events(who, after=after, limit=asked.limit)
     told = [await _told_event(row, who.account_id, web) for row in page.events]
     return json_bodies.json_response(
-        EventList(events=told, next_after=f"{PREFIX}{page.next_after}")
+        EventList(events=told, next_after=f"{EVENT_ID_PREFIX}{page.next_after}")
     )
 
 
@@ -137,7 +139,7 @@ async def stream_events() -> Response:
     if after is not None:
         return await _response(HEARTBEAT, after=after)
     after = await web_context().streams.newest_number()
-    start = json.dumps({"nextAfter": f"{PREFIX}{after}"})
+    start = json.dumps({"nextAfter": f"{EVENT_ID_PREFIX}{after}"})
     return await _response(_message("snapshot", start, after), after=after)
 
 
@@ -237,12 +239,12 @@ def _progress_message(row: Row) -> bytes:
 
 def _message(kind: str, data: str, number: int | None = None) -> bytes:
     """One message of a stream (HTML, 9.2.5), whose data is JSON on one line."""
-    place = "" if number is None else f"id: {PREFIX}{number}\n"
+    place = "" if number is None else f"id: {EVENT_ID_PREFIX}{number}\n"
     return f"event: {kind}\n{place}data: {data}\n\n".encode()
 
 
 def _number(event_id: str) -> int:
-    return int(event_id.removeprefix(PREFIX))
+    return int(event_id.removeprefix(EVENT_ID_PREFIX))
 
 
 async def _told_event(row: Row, own_id: UUID | None, web: WebContext) -> VideoEvent:
@@ -253,7 +255,7 @@ async def _told_event(row: Row, own_id: UUID | None, web: WebContext) -> VideoEv
         address = await playback_url_for(own_id, record, web=web)
         data = VideoWithPassthrough(**record, playback_url=address)
     return VideoEvent(
-        id=f"{PREFIX}{row['number']}",
+        id=f"{EVENT_ID_PREFIX}{row['number']}",
         type=row["type"],
         timestamp=row["at"],
         sequence=row["sequence"],

@@ -58,7 +58,7 @@ LAST_EVENT_ID = "Last-Event-ID"
 PROBLEMS = {"path": {404}, "query": {422}, "If-Match": {412}, LAST_EVENT_ID: {406, 410, 422}}
 # By status, and by operation and status.
 HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
-LOCATED = ("create_video", "start_upload")
+LOCATED = ("create_video", "start_upload", "create_webhook")
 STREAMED = ("stream_events", "stream_video_events")
 TAGGED = (
     *("get_video", "patch_video", "get_metadata", "put_metadata", "get_access", "put_access"),
@@ -67,6 +67,25 @@ HEADERS_OF = {
     **dict.fromkeys(product(LOCATED, (200, 201)), "Location"),
     **dict.fromkeys(product(TAGGED, (200,)), "ETag"),
     ("patch_video", 412): "ETag",
+}
+# What webhooks are sent; its shape is among those of the events that can be listed.
+WEBHOOKS = {
+    "event": {
+        "post": {
+            "summary": "Something happened to a video.",
+            "description": "Signed as Standard Webhooks has it: `webhook-id`, `webhook-timestamp` "
+            "and `webhook-signature`. The same id may come twice, and a later event first; "
+            "`sequence` tells. `playbackUrl` of a private video is empty, a description may be "
+            "shortened to fit 20 kB, and a test has the type `webhook.test` and no data.",
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/json": {"schema": {"$ref": "#/components/schemas/VideoEvent"}}
+                },
+            },
+            "responses": {"2XX": {"description": "Received; anything else is sent again."}},
+        }
+    }
 }
 # Refused by the framework itself, under the names that HTTP has for them.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
@@ -77,7 +96,7 @@ class Provider(OpenAPIProvider):
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        return self.schema()
+        return {**self.schema(), "webhooks": WEBHOOKS}
 
     def generate_rules(self) -> Iterable[Rule]:
         rules = super().generate_rules()

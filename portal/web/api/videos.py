@@ -17,12 +17,12 @@ from portal.database.models import Video, VideoStatus, Visibility
 from portal.errors import NotSignedIn
 from portal.videos import metadata, publishing
 from portal.videos.playback_tokens import PlaybackToken, account_token_expiry
-from portal.videos.reading import AUDIENCE_COLUMNS, audience_of
+from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
 from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import WebContext, web_context
-from portal.web.playback import master_url, signed_addresses
+from portal.web.playback import signed_addresses
 from portal.web.server.headers import conditional_response
 from portal.web.videos import read_record
 

@@ -36,7 +36,7 @@ SCOPE_WORDS = {
     Scope.READ: "Read videos",
     Scope.WRITE: "Publish and edit videos",
     Scope.DELETE: "Delete videos",
-    Scope.ADMIN: "Read the audit log",
+    Scope.ADMIN: "Manage webhooks, read the audit log",
 }
 
 

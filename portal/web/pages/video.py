@@ -15,11 +15,10 @@ from portal.errors import NotFound, NothingToRetry
 from portal.processing.sources import SourceChanged, check_source
 from portal.videos import publishing
 from portal.videos.library import related_videos
-from portal.videos.reading import audience_of
+from portal.videos.reading import audience_of, master_url
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
-from portal.web.playback import master_url
 from portal.web.playlists import PRIVATE_URL_TTL_S
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video

@@ -1,0 +1,79 @@
+"""Webhooks, and their deliveries, which are made in the transaction that makes an event.
+
+A delivery that has a time to be sent at has a job at that time, however the time was set.
+"""
+
+from tortoise import migrations
+from tortoise.migrations import operations as ops
+
+TABLES = (
+    """
+    CREATE TABLE webhooks (
+      id uuid PRIMARY KEY,
+      account_id uuid REFERENCES accounts (id) ON DELETE CASCADE,
+      url text NOT NULL,
+      events text[] NOT NULL,
+      secret text NOT NULL,
+      old_secret text,
+      old_secret_until timestamptz,
+      created_at timestamptz NOT NULL,
+      failing_since timestamptz,
+      disabled_reason varchar(10)
+    )
+    """,
+    # Without a foreign key: events go after their own time.
+    """
+    CREATE TABLE webhook_deliveries (
+      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      webhook_id uuid NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
+      event_number bigint,
+      type varchar(30) NOT NULL,
+      created_at timestamptz NOT NULL DEFAULT now(),
+      tries smallint NOT NULL DEFAULT 0,
+      next_at timestamptz DEFAULT now(),
+      sent_at timestamptz,
+      duration_ms int,
+      status smallint,
+      answer text NOT NULL DEFAULT '',
+      error text NOT NULL DEFAULT ''
+    )
+    """,
+    "CREATE INDEX webhook_deliveries_webhook_idx ON webhook_deliveries (webhook_id, id)",
+    "CREATE INDEX webhook_deliveries_created_idx ON webhook_deliveries (created_at)",
+)
+# A row that someone deletes or disables at this moment is waited for, and then seen as it is.
+DELIVER = """
+CREATE FUNCTION deliver_event() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO webhook_deliveries (webhook_id, event_number, type)
+    SELECT id, NEW.number, NEW.type FROM webhooks
+    WHERE disabled_reason IS NULL AND NEW.type = ANY (events)
+    FOR SHARE;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER deliver_event AFTER UPDATE OF number ON events
+  FOR EACH ROW WHEN (OLD.number IS NULL AND NEW.number IS NOT NULL)
+  EXECUTE FUNCTION deliver_event()
+"""
+# Of the jobs with the same lock one runs at a time, so a slow receiver has four at most. A job that
+# waits for its time would hold up later ones with its lock; but not those of a higher priority.
+ENQUEUE = """
+CREATE FUNCTION enqueue_delivery() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
+    'webhooks', 'portal:send_webhook', -NEW.tries,
+    'webhook:' || NEW.webhook_id || ':' || (hashint8(NEW.id) & 3), NULL,
+    jsonb_build_object('delivery_id', NEW.id), NEW.next_at
+  )::procrastinate_job_to_defer_v1]);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER enqueue_delivery AFTER INSERT OR UPDATE OF next_at ON webhook_deliveries
+  FOR EACH ROW WHEN (NEW.next_at IS NOT NULL)
+  EXECUTE FUNCTION enqueue_delivery()
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("portal", "0012_passthrough")]
+
+    operations = [*map(ops.RunSQL, (*TABLES, DELIVER, ENQUEUE))]

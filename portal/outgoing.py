@@ -1,0 +1,94 @@
+"""Requests to addresses that others typed in, without reaching what only this machine reaches.
+
+Each socket is opened through a check of the very address that it connects to, so it doesn't matter
+how an address is spelled, what its name resolves to the second time, or whom a redirect names.
+Whoever uses a session follows redirects by itself, if at all, and asks `address_fault` of each.
+"""
+
+import errno
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+import aiohttp
+
+from portal.text import http_address
+
+Network = IPv4Network | IPv6Network
+
+MAX_ADDRESS_LENGTH = 2000
+# Everything else of IPv6 is special: mapped IPv4, NAT64, local, multicast.
+PUBLIC_IPV6 = ip_network("2000::/3")
+# Python takes these for public. The last but one has Oracle's metadata, the last is Azure's.
+SPECIAL = tuple(map(ip_network, ("2002::/16", "3fff::/20", "192.0.0.0/24", "168.63.129.16/32")))
+
+
+class AddressRefused(OSError):
+    """An address in a network that requests must not go to."""
+
+
+def is_allowed(address: str, networks: Sequence[Network]) -> bool:
+    """Whether requests may go to this address: a public one, or one in these networks."""
+    found = ip_address(address)
+    if any(found in network for network in networks):
+        return True
+    is_special = found.is_multicast or any(found in network for network in SPECIAL)
+    return found.is_global and not is_special and (found.version == 4 or found in PUBLIC_IPV6)
+
+
+def address_fault(
+    url: str, *, networks: Sequence[Network] = (), allow_http: bool = False
+) -> str | None:
+    """Why no request may be sent to this address, as far as it says so itself; None if it may.
+
+    What its name resolves to is checked when a request connects.
+    """
+    parts = http_address(url)
+    if parts is None or "@" in parts.netloc or len(url) > MAX_ADDRESS_LENGTH:
+        return "Give an address like https://example.org/hook, without a user's name in it."
+    if parts.scheme != "https" and not allow_http:
+        return "Give an https address."
+    try:
+        is_reachable = is_allowed(str(parts.hostname), networks)
+    except ValueError:
+        return None  # a name
+    return None if is_reachable else _refusal(str(parts.hostname))
+
+
+@asynccontextmanager
+async def open_session(
+    *, networks: Sequence[Network], timeout_s: float
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session whose requests go to public addresses, and to those in these networks.
+
+    A request takes at most `timeout_s`, its answer included. Raises `aiohttp.ClientConnectorError`
+    with an `AddressRefused` in its words for other addresses.
+    """
+
+    def open_socket(info: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, (address, *_) = info
+        if not is_allowed(address, networks):
+            raise AddressRefused(errno.EACCES, _refusal(address))
+        return socket.socket(family, kind, protocol)
+
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(socket_factory=open_socket),
+        timeout=aiohttp.ClientTimeout(total=timeout_s),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        # A small answer may unpack to a large one.
+        auto_decompress=False,
+    ) as session:
+        yield session
+
+
+async def read_start(response: aiohttp.ClientResponse, *, max_bytes: int) -> bytes:
+    """The answer's body, or as much of it."""
+    body = b""
+    while len(body) < max_bytes and (more := await response.content.read(max_bytes - len(body))):
+        body += more
+    return body
+
+
+def _refusal(address: str) -> str:
+    return f"{address} is no public address, and OUTGOING_NETWORKS doesn't have it"

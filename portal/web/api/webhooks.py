@@ -1,0 +1,222 @@
+"""Webhooks for programs: addresses that are sent events, and what became of each."""
+
+from typing import Annotated
+from uuid import UUID
+
+from pydantic import AfterValidator, Field, StrictBool
+from quart import Blueprint, Response, url_for
+from quart_schema import document_querystring, document_request, document_response, tag_blueprint
+
+from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
+from portal.events.log import EventType
+from portal.outgoing import MAX_ADDRESS_LENGTH, address_fault
+from portal.web.api import json_bodies
+from portal.web.auth import Policy, account_id, policy
+from portal.web.composition import web_context
+from portal.webhooks import deliveries, endpoints
+
+blueprint = Blueprint("api_webhooks", __name__, url_prefix="/api/webhooks")
+tag_blueprint(blueprint, ["Webhooks"])
+
+MAX_LIMIT = 200
+
+
+def _fault(url: str) -> str | None:
+    config = web_context().config
+    networks, allow_http = config.outgoing_networks, config.webhook_allow_http
+    return address_fault(url, networks=networks, allow_http=allow_http)
+
+
+Address = Annotated[
+    json_bodies.Text, Field(max_length=MAX_ADDRESS_LENGTH), json_bodies.reject_if(_fault)
+]
+Events = Annotated[
+    list[EventType],
+    Field(min_length=1, description="The types of events that are sent."),
+    AfterValidator(lambda given: [it.value for it in EventType if it in given]),
+]
+
+
+class WebhookRequest(json_bodies.Shape):
+    """Asks for events to be sent to a public https address."""
+
+    url: Address
+    events: Events
+
+
+class WebhookChange(json_bodies.Shape):
+    """What is to be changed of a webhook."""
+
+    url: Address | None = None
+    events: Events | None = None
+    enabled: StrictBool | None = None
+
+
+class WebhookRecord(json_bodies.Shape, from_attributes=True):
+    """An address that events are sent to."""
+
+    id: UUID
+    url: str
+    events: list[EventType]
+    enabled: bool
+    disabled_reason: DisabledReason | None = Field(
+        description="`person`; `gone`: it answered 410; `failing`: it had failed for five days."
+    )
+    failing_since: json_bodies.Timestamp | None = Field(
+        description="The first failure since something was received."
+    )
+    created_at: json_bodies.Timestamp
+
+
+class CreatedWebhook(WebhookRecord):
+    """A new webhook, or one with a new secret, which is not shown again."""
+
+    secret: str = Field(description="Signs what is sent, as Standard Webhooks has it.")
+
+
+class WebhookList(json_bodies.Shape):
+    """All webhooks, the newest first."""
+
+    webhooks: list[WebhookRecord]
+
+
+class DeliveriesQuery(json_bodies.Shape, extra="forbid"):
+    """Which deliveries are asked for."""
+
+    limit: int = Field(50, ge=1, le=MAX_LIMIT)
+    cursor: int | None = Field(None, description="`nextCursor` of the page before.")
+
+
+class DeliveryRecord(json_bodies.Shape, from_attributes=True):
+    """An event that is, or was, sent to a webhook; what was answered last."""
+
+    id: int
+    event_id: str
+    type: str
+    state: str = Field(description="`waiting`, `delivered` or `failed`.")
+    tries: int
+    created_at: json_bodies.Timestamp
+    sent_at: json_bodies.Timestamp | None
+    next_at: json_bodies.Timestamp | None = Field(description="When it is sent next.")
+    duration_ms: int | None
+    status: int | None = Field(description="Of the answer; null if there was none.")
+    answer: str = Field(description="How the answer begins.")
+    error: str = Field(description="Why there was no answer.")
+
+
+class DeliveryList(json_bodies.Shape):
+    """A page of deliveries, the newest first."""
+
+    deliveries: list[DeliveryRecord]
+    next_cursor: int | None = Field(description="Where the next page begins; null after the last.")
+
+
+@blueprint.get("")
+@policy(Policy.WEBHOOKS)
+@document_response(WebhookList)
+async def list_webhooks() -> Response:
+    """List all webhooks of the portal, the newest first."""
+    found = list(map(WebhookRecord.model_validate, await endpoints.list_webhooks()))
+    return json_bodies.json_response(WebhookList(webhooks=found))
+
+
+@blueprint.post("")
+@policy(Policy.WEBHOOKS)
+@document_request(WebhookRequest)
+@document_response(CreatedWebhook, 201)
+@document_response(json_bodies.Problem, 409)
+async def create_webhook() -> Response:
+    """Have events sent to an address, as `webhooks` of the OpenAPI document describes them.
+
+    Those of videos that your account would find in the library. Only a 2xx within 15 s counts as
+    received; what failed is tried again nine times, over three days. 410, or five days without
+    success, disables the webhook.
+    """
+    sent = json_bodies.validated(WebhookRequest, await json_bodies.read_json())
+    webhook = await endpoints.make(sent.url, sent.events, account_id=await account_id())
+    response = _with_secret(webhook, 201)
+    response.headers["Location"] = url_for("api_webhooks.get_webhook", id=webhook.id)
+    return response
+
+
+@blueprint.get("/<uuid:id>")
+@policy(Policy.WEBHOOKS)
+@document_response(WebhookRecord)
+async def get_webhook(id: UUID) -> Response:
+    """Read a webhook."""
+    return json_bodies.json_response(WebhookRecord.model_validate(await endpoints.get(id)))
+
+
+@blueprint.patch("/<uuid:id>")
+@policy(Policy.WEBHOOKS)
+@document_request(WebhookChange)
+@document_response(WebhookRecord)
+async def change_webhook(id: UUID) -> Response:
+    """Change the address or the types of a webhook, disable or enable it.
+
+    What happens while it is disabled is not sent later.
+    """
+    webhook = await endpoints.get(id)
+    sent = json_bodies.validated(WebhookChange, await json_bodies.read_json())
+    given = {"url": sent.url, "events": sent.events}
+    if columns := {name: it for name, it in given.items() if it is not None}:
+        webhook = await endpoints.change(webhook.id, "edited", **columns)
+    if sent.enabled not in (None, webhook.enabled):
+        webhook = await (endpoints.enable if sent.enabled else endpoints.disable)(webhook.id)
+    return json_bodies.json_response(WebhookRecord.model_validate(webhook))
+
+
+@blueprint.delete("/<uuid:id>")
+@policy(Policy.WEBHOOKS)
+async def delete_webhook(id: UUID) -> Response:
+    """Remove a webhook and its deliveries. What waits is not sent."""
+    await endpoints.remove(id)
+    return Response(status=204)
+
+
+@blueprint.post("/<uuid:id>/rotate-secret")
+@policy(Policy.WEBHOOKS)
+@document_response(CreatedWebhook)
+async def rotate_webhook_secret(id: UUID) -> Response:
+    """Make a new secret. For 24 hours requests are signed with the old one, too."""
+    return _with_secret(await endpoints.rotate_secret(id), 200)
+
+
+@blueprint.post("/<uuid:id>/test")
+@policy(Policy.WEBHOOKS)
+@document_response(DeliveryRecord, 202)
+@document_response(json_bodies.Problem, 409)
+async def test_webhook(id: UUID) -> Response:
+    """Send an event of the type `webhook.test`, without data."""
+    return _queued(await deliveries.send_test(id))
+
+
+@blueprint.get("/<uuid:id>/deliveries")
+@policy(Policy.WEBHOOKS)
+@document_querystring(DeliveriesQuery)
+@document_response(DeliveryList)
+async def list_deliveries(id: UUID) -> Response:
+    """List what a webhook was sent in the last 30 days, the newest first."""
+    webhook = await endpoints.get(id)
+    asked = json_bodies.validated_query(DeliveriesQuery)
+    page, older = await deliveries.read_page(webhook.id, limit=asked.limit, before=asked.cursor)
+    found = list(map(DeliveryRecord.model_validate, page))
+    return json_bodies.json_response(DeliveryList(deliveries=found, next_cursor=older))
+
+
+@blueprint.post("/<uuid:id>/deliveries/<int:delivery_id>/redeliver")
+@policy(Policy.WEBHOOKS)
+@document_response(DeliveryRecord, 202)
+@document_response(json_bodies.Problem, 409)
+async def redeliver(id: UUID, delivery_id: int) -> Response:
+    """Send an event again now, with the same id."""
+    return _queued(await deliveries.redeliver(id, delivery_id))
+
+
+def _with_secret(webhook: Webhook, status: int) -> Response:
+    created = CreatedWebhook.model_validate(webhook)
+    return json_bodies.json_response(created, status, cache_control="no-store")
+
+
+def _queued(delivery: WebhookDelivery) -> Response:
+    return json_bodies.json_response(DeliveryRecord.model_validate(delivery), 202)

@@ -1,0 +1,119 @@
+"""Webhooks for people: who is told of events, what was sent, and what was answered."""
+
+import json
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from quart import Blueprint, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
+
+from portal.database.event_models import Webhook
+from portal.errors import InvalidRequest, NotFound
+from portal.events.log import EventType
+from portal.web.api.json_bodies import validated
+from portal.web.api.webhooks import WebhookRequest
+from portal.web.auth import Policy, account_id, policy, principal
+from portal.web.composition import web_context
+from portal.webhooks import deliveries, endpoints
+from portal.webhooks.sending import read_payload
+
+blueprint = Blueprint("webhooks", __name__, url_prefix="/webhooks")
+
+PAGE_SIZE = 20
+ACTIONS: dict[str, Callable[[UUID], Awaitable[object]]] = {
+    "test": deliveries.send_test,
+    "enable": endpoints.enable,
+    "disable": endpoints.disable,
+    "remove": endpoints.remove,
+}
+# What the page says has been done, by the word for it in the address.
+DONE = {
+    "enable": "The webhook is enabled. It is sent what happens from now on.",
+    "disable": "The webhook is disabled. It is sent nothing.",
+    "remove": "The webhook is removed.",
+    "test": "It is being sent. Reload the page to see the answer.",
+}
+
+
+@blueprint.get("")
+@policy(Policy.WEBHOOKS)
+async def index() -> str:
+    """All webhooks."""
+    return await _index()
+
+
+@blueprint.post("")
+@policy(Policy.WEBHOOKS)
+async def create() -> ResponseReturnValue:
+    """Make a webhook, and show its secret this once; or the page, which says what is wrong."""
+    form = await request.form
+    typed = {"url": form.get("url", "").strip(), "events": form.getlist("events")}
+    try:
+        sent = validated(WebhookRequest, typed)
+    except InvalidRequest as exc:
+        return await _index(typed=typed, faults=exc.by_field), 422
+    webhook = await endpoints.make(sent.url, sent.events, account_id=await account_id())
+    return await _page(webhook, secret=webhook.secret)
+
+
+@blueprint.get("/<uuid:webhook_id>")
+@policy(Policy.WEBHOOKS)
+async def page(webhook_id: UUID) -> str:
+    """A webhook with its deliveries."""
+    return await _page(await endpoints.get(webhook_id))
+
+
+@blueprint.post("/<uuid:webhook_id>/rotate-secret")
+@policy(Policy.WEBHOOKS)
+async def rotate_secret(webhook_id: UUID) -> str:
+    """Make a new secret, and show it this once."""
+    webhook = await endpoints.rotate_secret(webhook_id)
+    return await _page(webhook, secret=webhook.secret)
+
+
+@blueprint.post("/<uuid:webhook_id>/<action>")
+@policy(Policy.WEBHOOKS)
+async def act(webhook_id: UUID, action: str) -> ResponseReturnValue:
+    """Test, enable, disable or remove a webhook."""
+    if action not in ACTIONS:
+        raise NotFound
+    await ACTIONS[action](webhook_id)
+    if action == "remove":
+        return redirect(url_for("webhooks.index", done=action), 303)
+    return redirect(url_for("webhooks.page", webhook_id=webhook_id, done=action), 303)
+
+
+@blueprint.post("/<uuid:webhook_id>/deliveries/<int:delivery_id>/redeliver")
+@policy(Policy.WEBHOOKS)
+async def redeliver(webhook_id: UUID, delivery_id: int) -> ResponseReturnValue:
+    """Send an event again."""
+    await deliveries.redeliver(webhook_id, delivery_id)
+    return redirect(url_for("webhooks.page", webhook_id=webhook_id, done="test"), 303)
+
+
+async def _index(**more: object) -> str:
+    given = {"typed": {"url": "", "events": list(EventType)}, "faults": {}, **more}
+    return await render_template(
+        "webhooks/index.html",
+        webhooks=await endpoints.list_webhooks(),
+        types=list(EventType),
+        done=DONE.get(request.args.get("done", ""), ""),
+        **given,
+    )
+
+
+async def _page(webhook: Webhook, secret: str = "") -> str:
+    """The page, with a new `secret`; or older deliveries, those before the one in the address."""
+    before = request.args.get("before", type=int)
+    found, older = await deliveries.read_page(webhook.id, limit=PAGE_SIZE, before=before)
+    seen_by, config = await principal(), web_context().config
+    payloads = [await read_payload(it, seen_by=seen_by, config=config) for it in found]
+    texts = [it and json.dumps(it, ensure_ascii=False, indent=2) for it in payloads]
+    return await render_template(
+        "webhooks/page.html",
+        webhook=webhook,
+        secret=secret,
+        deliveries=list(zip(found, texts, strict=True)),
+        older=older,
+        done=DONE.get(request.args.get("done", ""), ""),
+    )

@@ -1,0 +1,92 @@
+"""The addresses that are told of events: made, changed, disabled and removed; their secrets.
+
+Whoever administers the portal manages all of them. What one is sent depends on whose it is.
+"""
+
+import secrets
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID, uuid4
+
+from tortoise.expressions import F
+
+from portal.database.connection import transaction
+from portal.database.event_models import DisabledReason, Webhook
+from portal.errors import TooManyWebhooks, WebhookNotFound
+from portal.events.log import AuditAction, note
+
+MAX_WEBHOOKS = 50
+SECRET_PREFIX = "whsec_"  # noqa: S105  # so that receivers and scanners know what it is
+SECRET_BYTES = 32
+OLD_SECRET_LIFE = timedelta(hours=24)
+
+
+async def list_webhooks() -> list[Webhook]:
+    """All of the portal, the newest first."""
+    return await Webhook.all().order_by("-created_at")
+
+
+async def get(webhook_id: UUID) -> Webhook:
+    """The webhook with this id. Raises `WebhookNotFound`."""
+    found = await Webhook.get_or_none(id=webhook_id)
+    if found is None:
+        raise WebhookNotFound
+    return found
+
+
+async def make(url: str, events: Sequence[str], *, account_id: UUID | None) -> Webhook:
+    """Have events of these types sent to an address. Raises `TooManyWebhooks`."""
+    if await Webhook.all().count() >= MAX_WEBHOOKS:
+        raise TooManyWebhooks
+    async with transaction():
+        webhook = await Webhook.create(
+            id=uuid4(), account_id=account_id, url=url, events=list(events), secret=_new_secret()
+        )
+        await _note(AuditAction.WEBHOOK_MADE, webhook)
+    return webhook
+
+
+async def change(webhook_id: UUID, what: str, **columns: Any) -> Webhook:
+    """Change a webhook; `what` is for the audit log. Raises `WebhookNotFound`."""
+    async with transaction():
+        await Webhook.filter(id=webhook_id).update(**columns)
+        webhook = await get(webhook_id)
+        await _note(AuditAction.WEBHOOK_CHANGED, webhook, what=what)
+    return webhook
+
+
+async def enable(webhook_id: UUID) -> Webhook:
+    """Send to it again, from the next event on."""
+    return await change(webhook_id, "enabled", disabled_reason=None, failing_since=None)
+
+
+async def disable(webhook_id: UUID, reason: DisabledReason = DisabledReason.PERSON) -> Webhook:
+    """Send nothing more to it."""
+    return await change(webhook_id, f"disabled: {reason}", disabled_reason=reason.value)
+
+
+async def rotate_secret(webhook_id: UUID) -> Webhook:
+    """Give a webhook a new secret; the old one signs, too, for `OLD_SECRET_LIFE`."""
+    until = datetime.now(UTC) + OLD_SECRET_LIFE
+    new = {"secret": _new_secret(), "old_secret": F("secret"), "old_secret_until": until}
+    return await change(webhook_id, "secret rotated", **new)
+
+
+async def remove(webhook_id: UUID) -> None:
+    """Remove a webhook with its deliveries; what waits is not sent."""
+    async with transaction():
+        webhook = await get(webhook_id)
+        await webhook.delete()
+        await _note(AuditAction.WEBHOOK_REMOVED, webhook)
+
+
+def _new_secret() -> str:
+    return SECRET_PREFIX + b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+
+
+async def _note(action: AuditAction, webhook: Webhook, **detail: str) -> None:
+    # The rest of an address may be as good as a secret.
+    await note(action, webhook.id, name=urlsplit(webhook.url).hostname or "", detail=detail)

@@ -1,0 +1,195 @@
+"""Sends a delivery: what the request says, how it is signed, and when it is tried again."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from random import uniform
+from time import monotonic
+from typing import Any
+
+import aiohttp
+from pydantic.alias_generators import to_camel
+from standardwebhooks import Webhook as Signer
+
+from portal import __version__
+from portal.accounts.people import fetch_principals
+from portal.accounts.permissions import EVERYONES, Principal
+from portal.config import Config
+from portal.database.connection import Row, server_time, transaction
+from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
+from portal.events.log import PORTAL, EventType, act_as
+from portal.outgoing import address_fault, open_session, read_start
+from portal.text import error_words, whole_number
+from portal.videos.events import read_event
+from portal.videos.reading import audience_of, master_url
+from portal.webhooks.endpoints import disable
+
+TIMEOUT_S = 15
+MAX_PAYLOAD_BYTES = 20_000
+MAX_ANSWER_BYTES = 65_536
+# What is kept of an answer, to be shown.
+MAX_ANSWER_LENGTH = 2_000
+# After the first failure, the second, and so on; three days in all.
+PAUSES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
+MAX_PAUSE_S = 86_400
+FAILING_FOR = timedelta(days=5)
+GONE = 410
+TIMES = ("created_at", "updated_at")
+# What GET /api/events tells of a video, but for `playbackUrl`.
+RECORD = (
+    *("id", "title", "description", "category_ids", "tags", "file_name", "storage_key"),
+    *("transcode_job_id", "status", "size_bytes", "passthrough", *TIMES),
+)
+
+
+async def send(delivery_id: int, *, config: Config) -> None:
+    """Send a delivery if it is due, and record the answer, with the time of the next try if it
+    failed. A repetition after a crash sends the same event with the same id.
+    """
+    delivery = await WebhookDelivery.get_or_none(id=delivery_id).select_related("webhook")
+    if delivery is None or delivery.next_at is None or delivery.next_at > await server_time():
+        return
+    webhook, found = delivery.webhook, WebhookDelivery.filter(id=delivery_id)
+    if not webhook.enabled:
+        await found.update(next_at=None, error="The webhook was disabled.")
+        return
+    seen_by = await _principal_of(webhook)
+    payload = await read_payload(delivery, seen_by=seen_by, config=config) if seen_by else None
+    if payload is None:
+        # Not theirs to hear of any more.
+        await found.delete()
+        return
+    await _record(delivery, await _post(webhook, payload, config))
+
+
+async def read_payload(
+    delivery: WebhookDelivery, *, seen_by: Principal, config: Config
+) -> dict[str, Any] | None:
+    """What a delivery says; None if the event is not for this principal, or is kept no more."""
+    told = {"id": delivery.event_id, "type": delivery.type}
+    if delivery.event_number is None:
+        return {**told, "timestamp": _rfc3339(delivery.created_at), "sequence": 0, "data": {}}
+    event = await read_event(delivery.event_number, seen_by=seen_by)
+    if event is None:
+        return None
+    times = {"timestamp": _rfc3339(event["at"]), "sequence": event["sequence"]}
+    return {**told, **times, "data": _data(event, config)}
+
+
+def body_of(payload: dict[str, Any]) -> str:
+    """The JSON of a payload, with the description shortened to what `MAX_PAYLOAD_BYTES` allow."""
+    body = json.dumps(payload, ensure_ascii=False)
+    excess = len(body.encode()) - MAX_PAYLOAD_BYTES
+    if excess <= 0:
+        return body
+    # In JSON no character takes fewer bytes than in UTF-8.
+    kept = payload["data"]["description"].encode()[: -excess - len("…".encode())]
+    data = {**payload["data"], "description": kept.decode(errors="ignore") + "…"}
+    return json.dumps({**payload, "data": data}, ensure_ascii=False)
+
+
+def pause_s(tries: int, retry_after: str = "", *, now: datetime) -> float | None:
+    """Seconds until the next try after so many failed ones; None when they were enough.
+
+    `retry_after` is the answer's Retry-After (RFC 9110, section 10.2.3): it may ask for a day.
+    """
+    if tries > len(PAUSES_S):
+        return None
+    wanted_s = float(whole_number(retry_after, max_digits=9) or 0)
+    if retry_after and not wanted_s:
+        try:
+            wanted_s = (parsedate_to_datetime(retry_after) - now).total_seconds()
+        except (TypeError, ValueError):
+            wanted_s = 0
+    # The jitter keeps those that failed together from coming back together.
+    own_s = PAUSES_S[tries - 1] * uniform(1, 1.2)  # noqa: S311  # no secret
+    return max(own_s, min(wanted_s, MAX_PAUSE_S))
+
+
+def _data(event: Row, config: Config) -> dict[str, Any]:
+    if event["type"] == EventType.DELETED:
+        return {"id": event["video_id"]}
+    # Events from before there was a passthrough have none.
+    record = {"passthrough": "", **event["data"]}
+    record |= {it: _rfc3339(datetime.fromisoformat(record[it])) for it in TIMES}
+    shown = {to_camel(it): record[it] for it in RECORD}
+    # The address of a private video would let whoever reads the request watch it.
+    is_private = audience_of(record).is_private
+    attempt = None if is_private else record["published_attempt"]
+    return {**shown, "playbackUrl": master_url(config, record["id"], attempt, is_private=False)}
+
+
+def _rfc3339(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+async def _principal_of(webhook: Webhook) -> Principal | None:
+    """Whose webhook it is, as far as the account may do anything."""
+    if webhook.account_id is None:
+        return EVERYONES
+    return (await fetch_principals([webhook.account_id])).get(webhook.account_id)
+
+
+async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> dict[str, Any]:
+    """Send a payload; answers the columns that say what came of it, and `retry_after`."""
+    begun, now, body = monotonic(), datetime.now(UTC), body_of(payload)
+    secrets = [webhook.secret]
+    if webhook.old_secret and webhook.old_secret_until and webhook.old_secret_until > now:
+        secrets.append(webhook.old_secret)
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"portal/{__version__}",
+        "webhook-id": payload["id"],
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": " ".join(Signer(it).sign(payload["id"], now, body) for it in secrets),
+    }
+    told: dict[str, Any] = {"status": None, "answer": "", "error": "", "retry_after": ""}
+    networks, allow_http = config.outgoing_networks, config.webhook_allow_http
+    try:
+        # The settings may have changed since the address was taken.
+        if fault := address_fault(webhook.url, networks=networks, allow_http=allow_http):
+            raise ValueError(fault)
+        async with (
+            open_session(networks=networks, timeout_s=TIMEOUT_S) as session,
+            session.post(
+                webhook.url, data=body.encode(), headers=headers, allow_redirects=False
+            ) as response,
+        ):
+            start = await read_start(response, max_bytes=MAX_ANSWER_BYTES)
+            text = start.decode(errors="replace").replace("\0", "")[:MAX_ANSWER_LENGTH]
+            retry_after = response.headers.get("Retry-After", "")
+            told |= {"status": response.status, "answer": text, "retry_after": retry_after}
+    except TimeoutError:
+        told["error"] = f"There was no answer within {TIMEOUT_S} s."
+    except (aiohttp.ClientError, OSError, ValueError) as exc:
+        told["error"] = error_words(exc)
+    return {**told, "duration_ms": round((monotonic() - begun) * 1000)}
+
+
+async def _record(delivery: WebhookDelivery, answer: dict[str, Any]) -> None:
+    """Record what came of a request, and what follows; the database queues the next try."""
+    async with transaction():
+        # Locked first, as by whoever removes it.
+        webhook = await Webhook.filter(id=delivery.webhook_id).select_for_update().get_or_none()
+        if webhook is None:
+            return
+        now, status = await server_time(), answer["status"] or 0
+        is_success = 200 <= status < 300
+        tries, wait_s = delivery.tries + 1, None
+        retry_after = answer.pop("retry_after")
+        if not is_success and status != GONE:
+            wait_s = pause_s(tries, retry_after, now=now)
+        await WebhookDelivery.filter(id=delivery.id).update(
+            **answer,
+            tries=tries,
+            sent_at=now,
+            next_at=None if wait_s is None else now + timedelta(seconds=wait_s),
+        )
+        since = None if is_success else webhook.failing_since or now
+        if since != webhook.failing_since:
+            await Webhook.filter(id=webhook.id).update(failing_since=since)
+        has_failed_for_long = since is not None and now - since > FAILING_FOR
+        if webhook.enabled and (status == GONE or has_failed_for_long):
+            act_as(PORTAL)
+            reason = DisabledReason.GONE if status == GONE else DisabledReason.FAILING
+            await disable(webhook.id, reason)

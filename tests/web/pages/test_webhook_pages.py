@@ -1,0 +1,49 @@
+"""The pages of webhooks: made, tested, looked at and sent again by people."""
+
+import re
+
+import pytest
+from quart import Quart
+from signed_in import Sender, send_fields, text_of
+from webhook_receiver import SETTINGS, receiving, send_due
+
+pytestmark = pytest.mark.shared_app(**SETTINGS)
+
+
+async def test_webhook_is_made_tested_and_sent_again(app: Quart, anyone: Sender) -> None:
+    config = app.extensions["portal"].config
+    async with receiving() as receiver:
+        receiver.status, receiver.body = 503, b"<b>Not now</b>"
+        form = {"url": receiver.url, "events": ["video.ready", "video.failed"]}
+        made = await text_of(await send_fields(anyone, "/webhooks", **form))
+        assert re.search("whsec_[A-Za-z0-9+/=]{44}", made)
+        [address] = set(re.findall("/webhooks/[0-9a-f-]{36}", made))
+        assert "whsec_" not in await text_of(await anyone.get(address))
+        assert (await anyone.post(f"{address}/test")).status_code == 303
+        await send_due(config)
+        page = await text_of(await anyone.get(address))
+        for words in (
+            "Failing since",
+            "Answered 503",
+            "&lt;b&gt;Not now&lt;/b&gt;",
+            "webhook.test",
+        ):
+            assert words in page
+        receiver.status = 204
+        [again] = re.findall('action="(/webhooks/[^"]+/redeliver)"', page)
+        assert (await anyone.post(again)).status_code == 303
+        await send_due(config)
+    assert "Delivered" in await text_of(await anyone.get(address))
+    assert (await anyone.post(f"{address}/disable")).status_code == 303
+    assert "Someone disabled this webhook." in await text_of(await anyone.get(address))
+    assert (await anyone.post(f"{address}/test")).status_code == 409
+    assert (await anyone.post(f"{address}/remove")).headers["Location"] == "/webhooks?done=remove"
+    assert (await anyone.get(address)).status_code == 404
+
+
+async def test_form_says_what_is_wrong_and_keeps_what_was_typed(anyone: Sender) -> None:
+    response = await send_fields(anyone, "/webhooks", url="https://10.0.0.1/", events=[])
+    page = await text_of(response)
+    assert response.status_code == 422
+    for words in ('value="https://10.0.0.1/"', "OUTGOING_NETWORKS", "Choose one or more."):
+        assert words in page

@@ -1,0 +1,125 @@
+"""A receiver of webhooks, and a worker in the test's own process that sends to it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import ip_network
+from typing import Any
+
+from aiohttp import web
+from api_client import Client, answered, rows
+from running_portal import until
+
+from portal.config import Config
+from portal.database.connection import execute
+from portal.queue.app import WorkerConnector, queue_app
+from portal.queue.enqueue import WEBHOOK_QUEUE
+from portal.webhooks import sending
+from portal.worker.run import WEBHOOK_CONCURRENCY
+
+SETTINGS = {"outgoing_networks": (ip_network("127.0.0.0/8"),), "webhook_allow_http": True}
+DUE = "SELECT 1 FROM webhook_deliveries WHERE next_at <= now()"
+
+
+@dataclass
+class Receiver:
+    """Answers with `status`, once the gate is open; knows what it was sent."""
+
+    url: str = ""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    requests: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    waiting: int = 0
+    most_waiting: int = 0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.requests.append((request.headers, await request.text()))
+        self.waiting += 1
+        self.most_waiting = max(self.most_waiting, self.waiting)
+        try:
+            await self.gate.wait()
+        finally:
+            self.waiting -= 1
+        return web.Response(status=self.status, headers=self.headers, body=self.body)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for _, body in self.requests]
+
+
+@asynccontextmanager
+async def receiving(*, is_open: bool = True) -> AsyncIterator[Receiver]:
+    """A receiver on this machine."""
+    receiver, app = Receiver(), web.Application()
+    if is_open:
+        receiver.gate.set()
+    app.router.add_route("*", "/hook", receiver.answer)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
+        yield receiver
+    finally:
+        await runner.cleanup()
+
+
+async def add_webhook(client: Client, url: str, *events: str, sender: Any = None) -> dict[str, Any]:
+    """A new webhook, for events of new videos unless told otherwise."""
+    body = {"url": url, "events": events or ["video.created"]}
+    return await answered(await (sender or client).post("/api/webhooks", json=body), 201)
+
+
+async def deliveries(client: Any, webhook: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a webhook was sent, the newest first."""
+    body = await answered(await client.get(f"/api/webhooks/{webhook['id']}/deliveries"))
+    found: list[dict[str, Any]] = body["deliveries"]
+    return found
+
+
+@asynccontextmanager
+async def sending_worker(config: Config) -> AsyncIterator[None]:
+    """Works off the queue of webhooks meanwhile."""
+    queue = queue_app(WorkerConnector(config.database_url))
+
+    @queue.task(name="portal:send_webhook")
+    async def send(delivery_id: int) -> None:
+        await sending.send(delivery_id, config=config)
+
+    async with queue.open_async(), asyncio.TaskGroup() as group:
+        work = queue.run_worker_async(
+            queues=[WEBHOOK_QUEUE],
+            concurrency=WEBHOOK_CONCURRENCY,
+            fetch_job_polling_interval=0.05,
+            install_signal_handlers=False,
+        )
+        worker = group.create_task(work)
+        yield
+        worker.cancel()
+
+
+async def send_due(config: Config) -> None:
+    """Send what is due."""
+
+    async def is_done() -> bool:
+        return not await rows(config.database_url, DUE)
+
+    async with sending_worker(config):
+        await until(is_done, timeout_s=10, interval_s=0.02)
+
+
+async def move_clock_to_next_try() -> None:
+    """Have what waits for another try be due now."""
+    await execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
+    await execute("UPDATE webhook_deliveries SET next_at = now() WHERE next_at > now()")
+
+
+def seconds_to_next_try(delivery: dict[str, Any]) -> float:
+    """How long a delivery waits after it was sent last."""
+    sent_at, next_at = (datetime.fromisoformat(delivery[it]) for it in ("sentAt", "nextAt"))
+    return (next_at - sent_at).total_seconds()

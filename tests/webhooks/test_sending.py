@@ -1,0 +1,224 @@
+"""Webhooks are sent each event, signed, until it is received or was tried often enough."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from api_client import Client, answered, metadata, published, uploaded
+from page_rows import READY, make_row
+from quart import Quart
+from running_portal import until
+from signed_in import make_account, make_video, program, token_of
+from standardwebhooks import Webhook
+from webhook_receiver import (
+    SETTINGS,
+    add_webhook,
+    deliveries,
+    move_clock_to_next_try,
+    receiving,
+    seconds_to_next_try,
+    send_due,
+    sending_worker,
+)
+
+from portal.database.account_models import Account, Role
+from portal.database.connection import execute, transaction
+from portal.database.models import Visibility
+from portal.events.log import EventType, note_outcome
+from portal.videos import deletion
+from portal.web.composition import WebContext
+from portal.webhooks import sending
+from portal.webhooks.deliveries import forget_old
+
+pytestmark = pytest.mark.shared_app(**SETTINGS)
+
+EVERYTHING = tuple(EventType)
+DAY_S = 86_400
+
+
+async def until_ended(client: Client, resources: WebContext, webhook: Any) -> dict[str, Any]:
+    """Send, and try again when it is time, until the only delivery is over."""
+    while (await deliveries(client, webhook))[0]["state"] == "waiting":
+        await move_clock_to_next_try()
+        await send_due(resources.config)
+    [ended] = await deliveries(client, webhook)
+    return ended
+
+
+async def test_events_arrive_signed_and_as_they_are_listed(
+    client: Client, resources: WebContext
+) -> None:
+    async with receiving() as receiver, receiving() as other:
+        webhook = await add_webhook(client, receiver.url, *EVERYTHING)
+        await add_webhook(client, other.url, "video.deleted")
+        video = await make_row(**READY)
+        async with transaction():
+            await note_outcome(EventType.READY, video.id)
+        await deletion.delete_undoably(video.id)
+        await send_due(resources.config)
+        [deleted] = other.events
+        sent = sorted(receiver.events, key=lambda it: int(it["sequence"]))
+    listed = (await answered(await client.get("/api/events")))["events"]
+    assert sent == listed
+    assert sent[0]["data"]["playbackUrl"].startswith(resources.config.public_url)
+    assert deleted == listed[1]
+    for headers, body in receiver.requests:
+        assert Webhook(webhook["secret"]).verify(body, dict(headers))["id"] == headers["webhook-id"]
+    newest, oldest = await deliveries(client, webhook)
+    assert {newest["eventId"], oldest["eventId"]} == {it["id"] for it in listed}
+    assert (newest["state"], newest["status"], newest["tries"]) == ("delivered", 200, 1)
+
+
+async def test_private_videos_and_long_descriptions(client: Client, resources: WebContext) -> None:
+    async with receiving() as receiver:
+        await add_webhook(client, receiver.url)
+        private = await make_row(**READY, visibility=Visibility.PRIVATE)
+        async with transaction():
+            await note_outcome(EventType.CREATED, private.id)
+        body = metadata(await uploaded(client), description='"' + "😀" * 4999)
+        long = await answered(await client.post("/api/videos", json=body), 201)
+        await send_due(resources.config)
+    by_id = {it["data"]["id"]: it["data"] for it in receiver.events}
+    assert by_id[str(private.id)]["playbackUrl"] == ""
+    assert by_id[long["id"]]["tags"] == long["tags"]
+    shortened = by_id[long["id"]]["description"].removesuffix("…")
+    assert 1000 < len(shortened) < 5000
+    assert long["description"].startswith(shortened)
+    assert all(len(text.encode()) < 20_001 for _, text in receiver.requests)
+
+
+@pytest.mark.parametrize("status", [301, 404, 500])
+async def test_failure_is_tried_again_nine_times(
+    status: int, client: Client, resources: WebContext
+) -> None:
+    async with receiving() as receiver:
+        receiver.status, receiver.body = status, b"No.\0" * 50_000
+        receiver.headers = {"Location": receiver.url}
+        webhook = await add_webhook(client, receiver.url)
+        await published(client)
+        await send_due(resources.config)
+        [first] = await deliveries(client, webhook)
+        ended = await until_ended(client, resources, webhook)
+    assert (first["state"], first["status"]) == ("waiting", status)
+    assert first["answer"] == "No." * 666 + "No"
+    assert 5 <= seconds_to_next_try(first) <= 6
+    assert (ended["state"], ended["tries"], ended["nextAt"]) == ("failed", 10, None)
+    assert {headers["webhook-id"] for headers, _ in receiver.requests} == {first["eventId"]}
+
+
+async def test_without_an_answer_it_says_why(
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "TIMEOUT_S", 0.2)
+    async with receiving(is_open=False) as silent:
+        webhooks = [await add_webhook(client, silent.url)]
+        webhooks.append(await add_webhook(client, "http://127.0.0.1:1/hook"))
+        webhooks.append(await add_webhook(client, "http://nowhere.invalid/hook"))
+        await published(client)
+        await send_due(resources.config)
+    found = [(await deliveries(client, it))[0] for it in webhooks]
+    assert [it["status"] for it in found] == [None] * 3
+    for it, words in zip(found, ("within 0.2 s", "Cannot connect", "Cannot connect"), strict=True):
+        assert words in it["error"]
+
+
+def test_pauses_grow_to_a_day_and_heed_the_receiver() -> None:
+    now = datetime(2026, 5, 4, tzinfo=UTC)
+    pauses = [sending.pause_s(tries, now=now) or 0 for tries in range(1, 10)]
+    for pause, least in zip(pauses, sending.PAUSES_S, strict=True):
+        assert least <= pause <= 1.2 * least
+    assert sum(sending.PAUSES_S) > 3 * DAY_S
+    assert sending.pause_s(10, now=now) is None
+    assert sending.pause_s(1, "120", now=now) == 120
+    assert sending.pause_s(1, "Mon, 04 May 2026 00:10:00 GMT", now=now) == 600
+    assert sending.pause_s(1, "99999999", now=now) == DAY_S
+    for nothing in ("-1", "soon", "Mon, 04 May 2020 00:10:00 GMT", "9" * 5000):
+        assert 5 <= (sending.pause_s(1, nothing, now=now) or 0) <= 6
+
+
+async def test_webhook_that_is_gone_or_fails_for_five_days_is_disabled(
+    client: Client, resources: WebContext
+) -> None:
+    async with receiving() as gone, receiving() as failing:
+        gone.status, failing.status = 410, 503
+        webhooks = [await add_webhook(client, it.url) for it in (gone, failing)]
+        for _ in range(2):
+            await published(client)
+            await send_due(resources.config)
+            await execute("UPDATE webhooks SET failing_since = failing_since - interval '6 days'")
+        read = [await answered(await client.get(f"/api/webhooks/{it['id']}")) for it in webhooks]
+    assert [(it["enabled"], it["disabledReason"]) for it in read] == [
+        *((False, "gone"), (False, "failing"))
+    ]
+    assert [it["state"] for it in await deliveries(client, webhooks[0])] == ["failed"]
+    again = await client.patch(f"/api/webhooks/{webhooks[1]['id']}", json={"enabled": True})
+    assert (await answered(again))["failingSince"] is None
+
+
+async def test_both_secrets_sign_for_a_day(client: Client, resources: WebContext) -> None:
+    async with receiving() as receiver:
+        webhook = await add_webhook(client, receiver.url)
+        rotated = await client.post(f"/api/webhooks/{webhook['id']}/rotate-secret")
+        new_secret = (await answered(rotated))["secret"]
+        assert new_secret != webhook["secret"]
+        await published(client)
+        await send_due(resources.config)
+        await execute("UPDATE webhooks SET old_secret_until = now()")
+        await published(client)
+        await send_due(resources.config)
+    counts = [len(headers["webhook-signature"].split()) for headers, _ in receiver.requests]
+    assert counts == [2, 1]
+    for headers, body in receiver.requests:
+        Webhook(new_secret).verify(body, dict(headers))
+    headers, body = receiver.requests[0]
+    Webhook(webhook["secret"]).verify(body, dict(headers))
+
+
+async def test_slow_receiver_delays_no_other(client: Client, resources: WebContext) -> None:
+    async with receiving(is_open=False) as slow, receiving() as quick:
+        await add_webhook(client, slow.url)
+        await add_webhook(client, quick.url)
+        for number in range(20):
+            video = await make_row(number)
+            async with transaction():
+                await note_outcome(EventType.CREATED, video.id)
+        async with sending_worker(resources.config):
+            await until(lambda: len(quick.requests) == 20, timeout_s=10)
+            assert len(slow.requests) == 4
+            slow.gate.set()
+            await until(lambda: len(slow.requests) == 20, timeout_s=10)
+
+
+async def test_account_is_told_of_what_it_would_find_in_the_library(
+    app: Quart, olga: Account, resources: WebContext
+) -> None:
+    """Asked when it is sent: its role may have changed."""
+    adam = await make_account("adam", Role.ADMIN)
+    admin, owner = program(app, await token_of(adam)), program(app, await token_of(olga))
+    async with receiving() as receiver:
+        webhook = await add_webhook(app.test_client(), receiver.url, sender=admin)
+        public = await make_video(olga)
+        private = await make_video(olga, visibility=Visibility.PRIVATE)
+        for video in (public, private):
+            async with transaction():
+                await note_outcome(EventType.CREATED, video.id)
+        await Account.filter(id=adam.id).update(role=Role.EDITOR)
+        await send_due(resources.config)
+        assert [it["data"]["id"] for it in receiver.events] == [str(public.id)]
+        assert len(await deliveries(owner, webhook)) == 1
+        await Account.filter(id=adam.id).update(is_disabled=True)
+        async with transaction():
+            await note_outcome(EventType.CREATED, public.id)
+        await send_due(resources.config)
+    assert len(receiver.requests) == 1
+
+
+async def test_deliveries_are_kept_for_thirty_days(client: Client) -> None:
+    webhook = await add_webhook(client, "https://example.org/hook")
+    await published(client)
+    for days, left in ((29, 1), (2, 0)):
+        await execute(
+            f"UPDATE webhook_deliveries SET created_at = created_at - interval '{days} d'"
+        )
+        await forget_old()
+        assert len(await deliveries(client, webhook)) == left
