@@ -14,7 +14,7 @@ COMMANDS = {
     "keys": ("administration", "List and replace the keys that sign playback addresses."),
     "migrate": ("serving", "Bring the database to the newest version."),
     "publish": (
-        "serving",
+        "publish",
         "Upload FILE to a portal, wait for it, and print its playback address.",
     ),
     "queue": (

@@ -1,18 +1,23 @@
-"""The portal's JSON endpoints as its own client calls them: with retries, errors in plain words."""
+"""The portal's JSON endpoints and streams as its own client calls them: with retries."""
 
+import json
 import re
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import aiohttp
-import click
 
 from portal.retry import Backoff, RetryLater, retry
 from portal.text import http_address
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=90)
+# A stream sends something every 15 s.
+STREAM_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
+EVENT_STREAM = "text/event-stream"
 ATTEMPTS = 5
 # With these, a portal may be away for 15 s.
 BACKOFF = Backoff(first_s=2.0, cap_s=60.0)
@@ -21,11 +26,6 @@ BUSY_STATUSES = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 LONGEST_PAUSE_S = 60.0
 # RFC 6750, section 2.1.
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-# By the portal's code: what a program does about it, where the portal speaks to people.
-REMEDIES = {
-    "not_signed_in": "This portal has accounts. Make an API token with the scopes videos:read and "
-    "videos:write on your account's page, and give it with --token or in PORTAL_TOKEN.",
-}
 # What answers without a code is no portal.
 FROM_A_PROXY: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "Something in front of the portal asks for a password. Give it in the "
@@ -34,15 +34,37 @@ FROM_A_PROXY: dict[int, str] = {
 }
 
 
-class Refused(click.ClickException):
-    """The portal said no, with one of its codes."""
+class PortalFailure(Exception):
+    """What was asked for was not done; the text says why, and what to do about it."""
 
-    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+
+class PortalUnreachable(PortalFailure):
+    """Several tries got no answer, from the portal or from its storage."""
+
+
+class PortalRefused(PortalFailure):
+    """The portal said no.
+
+    With its status, its `code` for programs, its words, and the faults that it found: each has a
+    `pointer` and a `message`.
+    """
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         plain = FROM_A_PROXY.get(status, f"The portal answered with status {status}.")
-        lines = [REMEDIES.get(str(problem.get("code")), problem.get("detail", plain))]
-        lines += [f"  {it['pointer']}: {it['message']}" for it in problem.get("errors", [])]
-        super().__init__("\n".join(lines))
-        self.code = problem.get("code", "")
+        self.status = status
+        self.code: str = problem.get("code", "")
+        self.detail: str = problem.get("detail", plain)
+        self.errors: list[dict[str, str]] = problem.get("errors", [])
+        faults = [f"  {it['pointer']}: {it['message']}" for it in self.errors]
+        super().__init__("\n".join([self.detail, *faults]))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of a stream; the id is empty if it has none."""
+
+    id: str
+    data: dict[str, Any]
 
 
 class Api:
@@ -55,24 +77,47 @@ class Api:
     def __init__(self, session: aiohttp.ClientSession, portal_url: str, *, token: str = "") -> None:
         parts = http_address(portal_url)
         if parts is None:
-            raise click.ClickException("Give the portal's address like https://portal.example.org.")
+            raise PortalFailure("Give the portal's address like https://portal.example.org.")
         if token and not TOKEN.fullmatch(token):
-            raise click.ClickException("This is no API token. Copy the whole of it, and no more.")
+            raise PortalFailure("This is no API token. Copy the whole of it, and no more.")
         if token and "@" in parts.netloc:
             # Both are sent in the same header.
-            raise click.ClickException("Give an API token or a password in the address, not both.")
+            raise PortalFailure("Give an API token or a password in the address, not both.")
         self.session = session
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._portal_url = portal_url
         self.shown_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
     async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The answer's JSON; `Refused` for an error, `ClickException` after many tries."""
+        """The answer's JSON. Raises `PortalRefused` and `PortalUnreachable`."""
         call = partial(self._call, method, path, body)
         try:
             return await retry(call, on=TEMPORARY, backoff=BACKOFF, attempts=ATTEMPTS)
         except TEMPORARY as exc:
-            raise click.ClickException(f"{self.shown_url}: {exc}") from exc
+            raise PortalUnreachable(f"{self.shown_url}: {exc}") from exc
+
+    async def follow(self, path: str, *, after: str = "") -> AsyncGenerator[Message]:
+        """The messages of a stream until it breaks off; none where there are no streams.
+
+        With `after` it goes on after the message of this id.
+        """
+        headers = {**self._headers, "Accept": EVENT_STREAM}
+        if after:
+            headers["Last-Event-ID"] = after
+        options: dict[str, Any] = {"headers": headers, "timeout": STREAM_TIMEOUT}
+        with suppress(aiohttp.ClientError, TimeoutError):
+            async with self.session.get(self._portal_url + path, **options) as response:
+                if response.content_type != EVENT_STREAM:
+                    return
+                fields: dict[str, str] = {}
+                # The portal writes the data of a message on one line.
+                async for line in response.content:
+                    name, _, value = line.decode().rstrip("\r\n").partition(": ")
+                    if name:
+                        fields[name] = value
+                    elif "data" in fields:
+                        yield Message(fields.get("id", ""), json.loads(fields["data"]))
+                        fields = {}
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         address = self._portal_url + path
@@ -88,7 +133,7 @@ class Api:
                 pause_s = float(asked) if asked.isascii() and asked.isdigit() else 0.0
                 raise RetryLater(words, min(pause_s, LONGEST_PAUSE_S))
             if response.status >= HTTPStatus.BAD_REQUEST:
-                raise Refused(response.status, answer)
+                raise PortalRefused(response.status, answer)
             return answer
 
 

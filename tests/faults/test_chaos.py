@@ -17,7 +17,6 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import aiohttp
-import click
 import imageio_ffmpeg
 import psutil
 import psycopg
@@ -29,7 +28,7 @@ from running_portal import make_video, until
 from running_up import Portal, running
 
 from portal.bundled.data_folder import load_environment
-from portal.client.calls import REQUEST_TIMEOUT, Api, Refused
+from portal.client.calls import REQUEST_TIMEOUT, Api, PortalFailure, PortalRefused
 from portal.client.publish import MIB, send_file
 from portal.retry import Backoff, retry
 
@@ -137,10 +136,10 @@ async def published_by_a_client(address: str, file: Path) -> tuple[str, str]:
             await send_file(api, file, upload, content_type="video/mp4")
             return str(upload["key"])
 
-        key = await insist(upload, on=(click.ClickException,))
+        key = await insist(upload, on=(PortalFailure,))
         create = partial(api.call, "POST", "/api/videos", metadata(key, fileName=file.name))
         video = await insist(
-            create, on=lambda it: isinstance(it, click.ClickException) and type(it) is not Refused
+            create, on=lambda it: isinstance(it, PortalFailure) and type(it) is not PortalRefused
         )
     return video["id"], key
 

@@ -1,0 +1,82 @@
+"""`portal publish`: a file on a portal, by its public API."""
+
+import asyncio
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from portal.client import Portal, PortalFailure, PortalRefused
+
+# By the portal's code: what its user does about it, where the portal speaks to people.
+REMEDIES = {
+    "not_signed_in": "This portal has accounts. Make an API token with the scopes videos:read and "
+    "videos:write on your account's page, and give it with --token or in PORTAL_TOKEN.",
+}
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--title", help="Title; the file's name by default.")
+@click.option("--description", default="", help="Plain text.")
+@click.option(
+    "--category", "categories", multiple=True, required=True, help="Name or id; may be given again."
+)
+@click.option("--tags", default="", help="Comma-separated.")
+@click.option(
+    "--url",
+    default="http://127.0.0.1:8000",
+    show_default=True,
+    envvar="PORTAL_URL",
+    help="The portal's address.",
+)
+@click.option(
+    "--token",
+    default="",
+    envvar="PORTAL_TOKEN",
+    help="API token, for a portal with accounts. In PORTAL_TOKEN no process list shows it.",
+)
+@click.option("--wait/--no-wait", default=True, help="Wait until the video can be played.")
+def publish(
+    file: Path,
+    title: str | None,
+    description: str,
+    categories: tuple[str, ...],
+    tags: str,
+    url: str,
+    token: str,
+    wait: bool,
+) -> None:
+    """Upload FILE to a portal, wait for it, and print its playback address."""
+    texts = {"title": title or "", "description": description, "tags": tags}
+    try:
+        asyncio.run(_publish(Portal(url, token=token.strip()), file, categories, texts, wait=wait))
+    except PortalRefused as exc:
+        raise click.ClickException(REMEDIES.get(exc.code, str(exc))) from exc
+    except PortalFailure as exc:
+        raise click.ClickException(str(exc)) from exc
+
+
+async def _publish(
+    portal: Portal, file: Path, categories: tuple[str, ...], texts: dict[str, str], *, wait: bool
+) -> None:
+    async with portal:
+        with ExitStack() as shown:
+            bar: Any = None
+
+            def show(sent_bytes: int, size_bytes: int) -> None:
+                nonlocal bar
+                if bar is None:
+                    found = click.progressbar(length=size_bytes, label="Uploading", file=sys.stderr)
+                    bar = shown.enter_context(found)
+                bar.update(sent_bytes - bar.pos)
+
+            video = await portal.publish(file, categories=categories, **texts, on_sent=show)
+        click.echo(f"Created {portal.page_of(video['id'])}", err=True)
+        if not wait:
+            click.echo(video["id"])
+            return
+        click.echo("Converting…", err=True)
+        click.echo((await portal.wait(video["id"]))["playbackUrl"])

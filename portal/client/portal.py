@@ -1,0 +1,196 @@
+"""`Portal`: publishing, waiting, lists and events by a portal's public JSON API."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NotRequired, Self, TypedDict, cast
+from urllib.parse import urlencode
+
+import aiohttp
+
+from portal.client.calls import REQUEST_TIMEOUT, Api, PortalFailure
+from portal.client.publish import OnSent, ignore, send_file
+
+# Where there are no streams.
+POLL_INTERVAL_S = 1.0
+LATEST = "latest"
+CONTENT_TYPES = {
+    ".mp4": "video/mp4",
+    ".m4v": "video/mp4",
+    ".mov": "video/quicktime",
+    ".qt": "video/quicktime",
+}
+
+
+class Video(TypedDict):
+    """A video's record, with the portal's names."""
+
+    id: str
+    title: str
+    description: str
+    categoryIds: list[int]
+    tags: str
+    fileName: str
+    storageKey: str
+    transcodeJobId: str
+    status: Literal["processing", "ready", "failed"]
+    sizeBytes: int
+    createdAt: str
+    updatedAt: str
+    # Empty until the video is ready; not in the record of its creation.
+    playbackUrl: NotRequired[str]
+
+
+class Event(TypedDict):
+    """Something that happened to a video; `data` is its record then, of a deleted one its id."""
+
+    id: str
+    type: str
+    timestamp: str
+    sequence: int
+    data: Video
+
+
+class VideoFailed(PortalFailure):
+    """The video could not be converted; its page says why."""
+
+    def __init__(self, video: Video) -> None:
+        super().__init__(self.__doc__)
+        self.video = video
+
+
+class Portal:
+    """A portal, by its address and an API token if it has accounts; for `async with`.
+
+    Every call is repeated while the portal is busy or away, up to 15 s, and may safely be repeated
+    after that. All of them raise `PortalFailure`: `PortalRefused` or `PortalUnreachable`.
+    """
+
+    def __init__(self, url: str, *, token: str = "") -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+
+    async def __aenter__(self) -> Self:
+        session = aiohttp.ClientSession(timeout=REQUEST_TIMEOUT)
+        try:
+            self._api = Api(session, self._url, token=self._token)
+        except PortalFailure:
+            await session.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._api.session.close()
+
+    def page_of(self, video_id: str) -> str:
+        """The address of a video's page."""
+        return f"{self._api.shown_url}/videos/{video_id}"
+
+    async def publish(
+        self,
+        file: Path,
+        *,
+        categories: Sequence[str | int],
+        title: str = "",
+        description: str = "",
+        tags: str = "",
+        on_sent: OnSent = ignore,
+    ) -> Video:
+        """Upload a file and create its video; a repetition sends only what has not arrived.
+
+        `categories` are names or ids; the title is the file's name unless given. `on_sent` is
+        called with the bytes that have arrived, and those of the whole file.
+        """
+        content_type = CONTENT_TYPES.get(file.suffix.lower())
+        if content_type is None:
+            known = ", ".join(CONTENT_TYPES)
+            raise PortalFailure(f"{file.name}: only {known} files can be published.")
+        body = {
+            "title": title or file.stem,
+            "description": description,
+            "categoryIds": await self._category_ids(categories),
+            "tags": tags,
+            "fileName": file.name,
+        }
+        wanted = {"fileName": file.name, "contentType": content_type}
+        upload = await self._api.call("POST", "/api/videos/presign", wanted)
+        await send_file(self._api, file, upload, content_type=content_type, on_sent=on_sent)
+        body["key"] = upload["key"]
+        created: Video = await self._api.call("POST", "/api/videos", body)
+        return created
+
+    async def wait(self, video_id: str) -> Video:
+        """The record of a video once it is ready. Raises `VideoFailed`."""
+        path = f"/api/videos/{video_id}"
+        while True:
+            video: Video = await self._api.call("GET", path)
+            if video["status"] == "ready":
+                return video
+            if video["status"] == "failed":
+                raise VideoFailed(video)
+            async with aclosing(self._api.follow(f"{path}/events")) as messages:
+                async for message in messages:
+                    # Of an event it is inside; progress has none.
+                    record = message.data.get("data", message.data)
+                    if record.get("status", "processing") != "processing":
+                        break
+                else:
+                    await asyncio.sleep(POLL_INTERVAL_S)
+
+    async def videos(self, **query: Any) -> AsyncGenerator[Video]:
+        """All videos that match, page by page; the query is that of GET /api/videos.
+
+        Such as `status="ready"` or `createdAfter="2026-01-31T12:00:00Z"`; lists are taken, too.
+        """
+        cursor: str | None = ""
+        while cursor is not None:
+            asked = {**query, "cursor": cursor} if cursor else query
+            page = await self._api.call("GET", f"/api/videos?{urlencode(asked, doseq=True)}")
+            for video in page["videos"]:
+                yield video
+            cursor = page["nextCursor"]
+
+    async def events(self, *, after: str = LATEST) -> AsyncGenerator[Event]:
+        """What happens to videos, in its order, each once, and without an end.
+
+        It goes on after the event with this id; "" begins with the oldest of the last 30 days.
+        Outages are waited for as with any call. `PortalRefused` with the code `events_expired` says
+        that some may have been missed.
+        """
+        while True:
+            asked = urlencode({"after": after} if after else {})
+            page = await self._api.call("GET", f"/api/events?{asked}")
+            for event in page["events"]:
+                yield event
+            after = page["nextAfter"]
+            if page["events"]:
+                continue
+            async with aclosing(self._api.follow("/api/events/stream", after=after)) as messages:
+                async for message in messages:
+                    # Progress has no id.
+                    if message.id:
+                        event = cast("Event", message.data)
+                        after = message.id
+                        yield event
+            # The stream has ended, or there is none: what is new is listed.
+            await asyncio.sleep(POLL_INTERVAL_S)
+
+    async def _category_ids(self, wanted: Sequence[str | int]) -> list[int]:
+        known = (await self._api.call("GET", "/api/categories"))["categories"]
+        by_name = {category["name"].casefold(): category["id"] for category in known}
+        by_id = {str(category["id"]): category["id"] for category in known}
+        ids = []
+        for name in map(str, wanted):
+            found = by_id.get(name) or by_name.get(name.casefold())
+            if found is None:
+                names = "\n".join(f"  {it['id']:>3}  {it['name']}" for it in known)
+                raise PortalFailure(f"There is no category {name!r}. Choose one of:\n{names}")
+            ids.append(found)
+        return ids
