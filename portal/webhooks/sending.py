@@ -18,7 +18,7 @@ from portal.config import Config
 from portal.database.connection import Row, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.events.log import PORTAL, EventType, act_as
-from portal.outgoing import address_fault, open_session, read_start
+from portal.events.outgoing import address_fault, open_session, read_start
 from portal.text import error_words, whole_number
 from portal.videos.events import read_event
 from portal.videos.reading import audience_of, master_url

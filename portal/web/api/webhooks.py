@@ -9,7 +9,7 @@ from quart_schema import document_querystring, document_request, document_respon
 
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.events.log import EventType
-from portal.outgoing import MAX_ADDRESS_LENGTH, address_fault
+from portal.events.outgoing import MAX_ADDRESS_LENGTH, address_fault
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import web_context

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from webhook_receiver import receiving
 
-from portal.outgoing import address_fault, is_allowed, open_session, read_start
+from portal.events.outgoing import address_fault, is_allowed, open_session, read_start
 
 REFUSED = (
     *("127.0.0.1", "0.1.2.3", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254"),
