@@ -9,13 +9,8 @@ from quart import Quart
 from portal.web.auth import Policy, declared_policy
 
 # Of paths: what is not an id.
-VALUES = {
-    "number": "1",
-    "attempt": "1",
-    "delivery_id": "1",
-    "name": "master.m3u8",
-    "secret": "none",
-}
+NUMBERS = dict.fromkeys(("number", "attempt", "delivery_id"), "1")
+VALUES = {**NUMBERS, "name": "master.m3u8", "secret": "none"}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from ipaddress import ip_network
 from typing import Any
 
@@ -34,17 +33,10 @@ class Receiver:
     body: bytes = b""
     requests: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
-    waiting: int = 0
-    most_waiting: int = 0
 
     async def answer(self, request: web.Request) -> web.Response:
         self.requests.append((request.headers, await request.text()))
-        self.waiting += 1
-        self.most_waiting = max(self.most_waiting, self.waiting)
-        try:
-            await self.gate.wait()
-        finally:
-            self.waiting -= 1
+        await self.gate.wait()
         return web.Response(status=self.status, headers=self.headers, body=self.body)
 
     @property
@@ -117,9 +109,3 @@ async def move_clock_to_next_try() -> None:
     """Have what waits for another try be due now."""
     await execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
     await execute("UPDATE webhook_deliveries SET next_at = now() WHERE next_at > now()")
-
-
-def seconds_to_next_try(delivery: dict[str, Any]) -> float:
-    """How long a delivery waits after it was sent last."""
-    sent_at, next_at = (datetime.fromisoformat(delivery[it]) for it in ("sentAt", "nextAt"))
-    return (next_at - sent_at).total_seconds()

@@ -1,6 +1,7 @@
 """Sends a delivery: what the request says, how it is signed, and when it is tried again."""
 
 import json
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from random import uniform
@@ -53,7 +54,10 @@ async def send(delivery_id: int, *, config: Config) -> None:
     if not webhook.enabled:
         await found.update(next_at=None, error="The webhook was disabled.")
         return
-    seen_by = await _principal_of(webhook)
+    seen_by: Principal | None = EVERYONES
+    if webhook.account_id is not None:
+        # Without those that may do nothing any more.
+        seen_by = (await fetch_principals([webhook.account_id])).get(webhook.account_id)
     payload = await read_payload(delivery, seen_by=seen_by, config=config) if seen_by else None
     if payload is None:
         # Not theirs to hear of any more.
@@ -88,8 +92,8 @@ def body_of(payload: dict[str, Any]) -> str:
     return json.dumps({**payload, "data": data}, ensure_ascii=False)
 
 
-def pause_s(tries: int, retry_after: str = "", *, now: datetime) -> float | None:
-    """Seconds until the next try after so many failed ones; None when they were enough.
+def next_try(tries: int, retry_after: str = "", *, now: datetime) -> datetime | None:
+    """When to try again after so many failed tries; None when they were enough.
 
     `retry_after` is the answer's Retry-After (RFC 9110, section 10.2.3): it may ask for a day.
     """
@@ -97,13 +101,11 @@ def pause_s(tries: int, retry_after: str = "", *, now: datetime) -> float | None
         return None
     wanted_s = float(whole_number(retry_after, max_digits=9) or 0)
     if retry_after and not wanted_s:
-        try:
+        with suppress(TypeError, ValueError):
             wanted_s = (parsedate_to_datetime(retry_after) - now).total_seconds()
-        except (TypeError, ValueError):
-            wanted_s = 0
     # The jitter keeps those that failed together from coming back together.
     own_s = PAUSES_S[tries - 1] * uniform(1, 1.2)  # noqa: S311  # no secret
-    return max(own_s, min(wanted_s, MAX_PAUSE_S))
+    return now + timedelta(seconds=max(own_s, min(wanted_s, MAX_PAUSE_S)))
 
 
 def _data(event: Row, config: Config) -> dict[str, Any]:
@@ -121,13 +123,6 @@ def _data(event: Row, config: Config) -> dict[str, Any]:
 
 def _rfc3339(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-async def _principal_of(webhook: Webhook) -> Principal | None:
-    """Whose webhook it is, as far as the account may do anything."""
-    if webhook.account_id is None:
-        return EVERYONES
-    return (await fetch_principals([webhook.account_id])).get(webhook.account_id)
 
 
 async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> dict[str, Any]:
@@ -173,18 +168,12 @@ async def _record(delivery: WebhookDelivery, answer: dict[str, Any]) -> None:
         webhook = await Webhook.filter(id=delivery.webhook_id).select_for_update().get_or_none()
         if webhook is None:
             return
-        now, status = await server_time(), answer["status"] or 0
-        is_success = 200 <= status < 300
-        tries, wait_s = delivery.tries + 1, None
-        retry_after = answer.pop("retry_after")
-        if not is_success and status != GONE:
-            wait_s = pause_s(tries, retry_after, now=now)
-        await WebhookDelivery.filter(id=delivery.id).update(
-            **answer,
-            tries=tries,
-            sent_at=now,
-            next_at=None if wait_s is None else now + timedelta(seconds=wait_s),
-        )
+        now, tries, status = await server_time(), delivery.tries + 1, answer["status"] or 0
+        is_success, retry_after = 200 <= status < 300, answer.pop("retry_after")
+        is_over = is_success or status == GONE
+        next_at = None if is_over else next_try(tries, retry_after, now=now)
+        columns = {**answer, "tries": tries, "sent_at": now, "next_at": next_at}
+        await WebhookDelivery.filter(id=delivery.id).update(**columns)
         since = None if is_success else webhook.failing_since or now
         if since != webhook.failing_since:
             await Webhook.filter(id=webhook.id).update(failing_since=since)

@@ -69,23 +69,15 @@ HEADERS_OF = {
     ("patch_video", 412): "ETag",
 }
 # What webhooks are sent; its shape is among those of the events that can be listed.
-WEBHOOKS = {
-    "event": {
-        "post": {
-            "summary": "Something happened to a video.",
-            "description": "Signed as Standard Webhooks has it: `webhook-id`, `webhook-timestamp` "
-            "and `webhook-signature`. The same id may come twice, and a later event first; "
-            "`sequence` tells. `playbackUrl` of a private video is empty, a description may be "
-            "shortened to fit 20 kB, and a test has the type `webhook.test` and no data.",
-            "requestBody": {
-                "required": True,
-                "content": {
-                    "application/json": {"schema": {"$ref": "#/components/schemas/VideoEvent"}}
-                },
-            },
-            "responses": {"2XX": {"description": "Received; anything else is sent again."}},
-        }
-    }
+VIDEO_EVENT = {"schema": {"$ref": "#/components/schemas/VideoEvent"}}
+WEBHOOKED = {
+    "summary": "Something happened to a video.",
+    "description": "Signed as Standard Webhooks has it: `webhook-id`, `webhook-timestamp` and "
+    "`webhook-signature`. The same id may come twice, and a later event first; `sequence` tells. "
+    "`playbackUrl` of a private video is empty, a description may be shortened to fit 20 kB, and "
+    "a test has the type `webhook.test` and no data.",
+    "requestBody": {"required": True, "content": {"application/json": VIDEO_EVENT}},
+    "responses": {"2XX": {"description": "Received; anything else is sent again."}},
 }
 # Refused by the framework itself, under the names that HTTP has for them.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
@@ -96,7 +88,7 @@ class Provider(OpenAPIProvider):
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        return {**self.schema(), "webhooks": WEBHOOKS}
+        return {**self.schema(), "webhooks": {"event": {"post": WEBHOOKED}}}
 
     def generate_rules(self) -> Iterable[Rule]:
         rules = super().generate_rules()

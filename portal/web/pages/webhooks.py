@@ -29,7 +29,6 @@ ACTIONS: dict[str, Callable[[UUID], Awaitable[object]]] = {
 # What the page says has been done, by the word for it in the address.
 DONE = {
     "enable": "The webhook is enabled. It is sent what happens from now on.",
-    "disable": "The webhook is disabled. It is sent nothing.",
     "remove": "The webhook is removed.",
     "test": "It is being sent. Reload the page to see the answer.",
 }
