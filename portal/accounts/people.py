@@ -36,7 +36,6 @@ ADOPT = (
 BEQUEATH = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id = %s",
     "UPDATE videos SET owner_id = %s WHERE owner_id = %s",
-    "UPDATE webhooks SET account_id = %s WHERE account_id = %s",
 )
 
 

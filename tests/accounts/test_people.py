@@ -36,6 +36,7 @@ from portal.errors import (
 )
 from portal.storage import objects
 from portal.uploads.service import LOCK
+from portal.webhooks import endpoints
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -65,12 +66,14 @@ async def powerful_owners() -> int:
 
 async def test_first_account_is_an_owners_and_adopts_what_nobody_owns() -> None:
     video = await make_row()
+    webhook = await endpoints.make("https://example.org/", ["video.ready"], account_id=None)
     with pytest.raises(InvalidRequest) as refused:
         await make_account("ann", Role.ADMIN)
     assert [fault.pointer for fault in refused.value.errors] == ["/role"]
     assert not await people.has_accounts()
     ann = await make_account("ann")
     assert await owners_of(video) == (ann.id, ann.id)
+    assert (await endpoints.get(webhook.id)).account_id == ann.id
     later = await make_row(2)
     await make_account("bob")
     assert await owners_of(later) == (None, None)
