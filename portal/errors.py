@@ -90,8 +90,18 @@ class InvalidRequest(PortalError, status=422, code="validation_failed"):
         return {error.pointer.strip("/"): error.message for error in self.errors}
 
 
+class IdempotencyKeyReused(InvalidRequest, code="idempotency_key_reused"):
+    """This Idempotency-Key was sent with another request. Send this one with a new key."""
+
+
 class Conflict(PortalError, status=409):
     """The request does not fit the present state."""
+
+
+class RequestInProgress(Conflict, code="request_in_progress"):
+    """The first request with this Idempotency-Key is not answered yet. Send it again shortly."""
+
+    headers = {"Retry-After": "1"}  # noqa: RUF012  # never changed
 
 
 class UploadNotFound(Conflict, code="upload_not_found"):

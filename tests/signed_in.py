@@ -48,6 +48,7 @@ TABLES = (
     *("videos", "uploads", "one_time_links", "sign_in_failures", "sign_ons", "accounts"),
     *("events", "deletions", "tombstones", "procrastinate_jobs", "procrastinate_workers"),
     "webhooks",
+    "idempotency_keys",
 )
 # What a browser says of a request from the portal's own page.
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}

@@ -27,7 +27,14 @@ from uuid import UUID
 from portal.accounts.audit import prune
 from portal.accounts.sessions import delete_expired
 from portal.config import Config
-from portal.database.connection import fetch_rows, lock_video, rows_by_key, server_time, transaction
+from portal.database.connection import (
+    execute,
+    fetch_rows,
+    lock_video,
+    rows_by_key,
+    server_time,
+    transaction,
+)
 from portal.database.models import Attempt, Tombstone, Upload
 from portal.errors import StorageUnavailable
 from portal.processing.attempts import close_lost
@@ -98,6 +105,9 @@ WHERE deleted_at < %s AND tombstones.video_id > %s
   AND NOT EXISTS (SELECT FROM deletions WHERE deletions.video_id = tombstones.video_id)
 ORDER BY tombstones.video_id LIMIT %s
 """
+FORGET_ANSWERS = """
+DELETE FROM idempotency_keys WHERE began_at < now() - make_interval(secs => %s)
+"""
 
 
 @dataclass(slots=True)
@@ -153,6 +163,7 @@ async def tidy(
     await delete_expired()
     await playback_tokens.forget_unused()
     await forget_old()
+    await execute(FORGET_ANSWERS, DAY_S)
     if config.audit_days:
         done.audit_lines = await prune(keep_days=config.audit_days)
     logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})

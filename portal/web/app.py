@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from hypercorn.typing import Scope
-from quart import Quart, request
+from quart import Quart, Response, request
 
 from portal.config import Config, is_tracing_wanted
 from portal.config.values import LOOPBACK
@@ -22,8 +22,8 @@ from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
+from portal.web.api import idempotency, openapi, playback_links, transcodes, uploads, videos
 from portal.web.api import library as api_library
-from portal.web.api import openapi, playback_links, transcodes, uploads, videos
 from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
@@ -137,12 +137,14 @@ def _install_checks(app: Quart, config: Config) -> None:
                 budget.count(str(account_id), of="account")
 
     @app.before_request
-    async def check() -> None:
+    async def check() -> Response | None:
         check_origin(config)
         concurrency.enter()
         await auth.enforce()
         await limit_rate()
+        return await idempotency.begin()
 
+    app.after_request(idempotency.keep)
     app.teardown_request(concurrency.leave)
 
 
@@ -163,7 +165,8 @@ def _install_templates(app: Quart, config: Config) -> None:
 
 def _install_middleware(app: Quart, config: Config) -> None:
     framework: Any = app.asgi_app
-    headers = SecurityHeaders(tracing.traced(framework, excluded_urls=UNTRACED))
+    outliving = idempotency.outlive_clients(framework)
+    headers = SecurityHeaders(tracing.traced(outliving, excluded_urls=UNTRACED))
     http: App = RequestContext(
         headers, trusted_proxies=config.trusted_proxies, is_counted=config.metrics
     )

@@ -3,11 +3,22 @@
 Without it no video would come about, and nothing that needs one would be reached.
 """
 
+from typing import Any
+from uuid import uuid4
+
 import requests
 import schemathesis
 from schemathesis import Case, HookContext, Response
 
 FILE = b"the raw bytes of a video"
+
+
+@schemathesis.hook
+def before_call(context: HookContext, case: Case, kwargs: dict[str, Any]) -> None:
+    """Have valid requests not refused for a key that another one had."""
+    key = (case.headers or {}).get("Idempotency-Key")
+    if key and case.meta and case.meta.generation.mode.is_positive:
+        case.headers["Idempotency-Key"] = f"{uuid4().hex}{key}"[:255]
 
 
 @schemathesis.hook

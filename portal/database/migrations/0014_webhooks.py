@@ -74,6 +74,6 @@ CREATE TRIGGER enqueue_delivery AFTER INSERT OR UPDATE OF next_at ON webhook_del
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0012_passthrough")]
+    dependencies = [("portal", "0013_idempotency_keys")]
 
     operations = [*map(ops.RunSQL, (*TABLES, DELIVER, ENQUEUE))]

@@ -17,6 +17,7 @@ from werkzeug.routing.rules import Rule
 from portal import __version__
 from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
+from portal.web.api import idempotency
 from portal.web.api.editing import MERGE_PATCH
 from portal.web.api.json_bodies import JSON, Problem, ValidationProblem
 from portal.web.auth import ACTIONS, Policy, declared_policy, policy
@@ -47,7 +48,8 @@ DESCRIPTIONS = {
     413: "The body is larger than 64 KiB.",
     415: "The body is not announced as JSON.",
     421: "The portal has no such name; see PUBLIC_URL and ALLOWED_HOSTS.",
-    422: "Members of the body, or parameters of the address, are at fault; each fault is listed.",
+    422: "Members of the body, parameters of the address or headers are at fault; each fault is "
+    "listed.",
     428: "If-Match is missing.",
     429: "Too many requests from this account or address; try again after the given seconds.",
     503: "Database or storage is not reachable, or there is too much to do; try again after the "
@@ -55,7 +57,13 @@ DESCRIPTIONS = {
 }
 LAST_EVENT_ID = "Last-Event-ID"
 # What may be wrong with a parameter, by its name or by where it stands.
-PROBLEMS = {"path": {404}, "query": {422}, "If-Match": {412}, LAST_EVENT_ID: {406, 410, 422}}
+PROBLEMS = {
+    "path": {404},
+    "query": {422},
+    "If-Match": {412},
+    LAST_EVENT_ID: {406, 410, 422},
+    idempotency.HEADER: {409, 422},
+}
 # By status, and by operation and status.
 HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
 LOCATED = ("create_video", "start_upload", "create_webhook")
@@ -119,12 +127,7 @@ class Provider(OpenAPIProvider):
         operation["security"] = []
         if wanted in ACTIONS:
             operation["security"] = [{}, {"token": [ACTIONS[wanted].scope.value]}, {"session": []}]
-        for parameter in operation["parameters"]:
-            is_optional = "default" in parameter["schema"] or parameter["name"] == LAST_EVENT_ID
-            parameter["required"] = not is_optional
-        if name == "patch_video":
-            content = operation["requestBody"]["content"]
-            content[MERGE_PATCH] = dict(content[JSON])
+        _complete_request(operation, method)
         for status in _usual_problems(operation):
             shape = ValidationProblem if status == 422 else Problem
             answer, parts = self.build_response_object(shape, None)
@@ -145,6 +148,18 @@ class Provider(OpenAPIProvider):
                 answer["content"] = {kind: answer["content"].pop("application/json")}
         operation["responses"] = {str(status): answers[status] for status in sorted(answers)}
         return shapes
+
+
+def _complete_request(operation: dict[str, Any], method: str) -> None:
+    """Say what is required, and add what every operation of this method takes."""
+    for parameter in operation["parameters"]:
+        is_optional = "default" in parameter["schema"] or parameter["name"] == LAST_EVENT_ID
+        parameter["required"] = not is_optional
+    if method.upper() in idempotency.METHODS:
+        operation["parameters"] = [*operation["parameters"], idempotency.PARAMETER]
+    if operation["operationId"] == "patch_video":
+        content = operation["requestBody"]["content"]
+        content[MERGE_PATCH] = dict(content[JSON])
 
 
 def _usual_problems(operation: dict[str, Any]) -> set[int]:

@@ -1,0 +1,153 @@
+"""A request that is repeated with its Idempotency-Key is done once and answered as before."""
+
+import asyncio
+from typing import Any
+
+import aiohttp
+import psycopg
+import pytest
+from aged_videos import tidy
+from api_client import Client, answered, metadata, problem, rows, run_sql, until_found, uploaded
+from page_rows import make_row
+from quart import Quart, Response
+from running_portal import LivePortal, run_portal
+from signed_in import WAITING, Sender, make_account, program, token_of
+
+from portal.database.account_models import Account
+from portal.database.models import Video
+from portal.web.composition import WebContext
+
+PRESIGN = "/api/videos/presign"
+FILE = {"fileName": "a.mp4", "contentType": "video/mp4"}
+KEY = {"Idempotency-Key": '"8e03978e-40d5"'}
+in_process = pytest.mark.shared_app
+
+
+async def repeated(first: Response, second: Response) -> bool:
+    """Whether an answer is the first one again, with its status, headers and body."""
+    own = {"x-request-id", "idempotent-replayed"}
+    told = [
+        (it.status_code, sorted(h for h in it.headers if h[0].lower() not in own))
+        for it in (first, second)
+    ]
+    is_same = told[0] == told[1] and await first.get_data() == await second.get_data()
+    assert "Idempotent-Replayed" not in first.headers
+    return is_same and second.headers.get("Idempotent-Replayed") == "true"
+
+
+@in_process
+async def test_repetition_gets_the_first_answer_again(client: Client) -> None:
+    body = metadata(await uploaded(client))
+    first = await client.post("/api/videos", json=body, headers=KEY)
+    assert (first.status_code, first.headers["Location"] is not None) == (201, True)
+    assert await repeated(first, await client.post("/api/videos", json=body, headers=KEY))
+    address, key = first.headers["Location"], {"Idempotency-Key": "edit"}
+    edited = await client.patch(address, json={"title": "New"}, headers=key)
+    await client.patch(address, json={"title": "Newer"})
+    assert await repeated(edited, await client.patch(address, json={"title": "New"}, headers=key))
+    assert (await Video.get()).title == "Newer"
+    # Refusals are answers, too.
+    refused = await client.patch(address, json={"title": ""}, headers={"Idempotency-Key": "x"})
+    again = await client.patch(address, json={"title": ""}, headers={"Idempotency-Key": "x"})
+    assert (refused.status_code, await repeated(refused, again)) == (422, True)
+
+
+@in_process
+async def test_key_is_for_one_request_of_one_account(app: Quart, olga: Account) -> None:
+    owner = program(app, await token_of(olga))
+    other = program(app, await token_of(await make_account("adam")))
+
+    async def ask(sender: Sender, path: str, **body: str) -> Response:
+        return await sender.post(path, json=body, headers=KEY)
+
+    first = await answered(await ask(owner, PRESIGN, **FILE))
+    assert await answered(await ask(owner, PRESIGN, **FILE)) == first
+    assert await answered(await ask(other, PRESIGN, **FILE)) != first
+    for path, body in (
+        (PRESIGN, {**FILE, "fileName": "b.mp4"}),
+        (f"{PRESIGN}?a=1", FILE),
+        ("/api/uploads", FILE),
+    ):
+        told = await problem(await ask(owner, path, **body), 422, "idempotency_key_reused")
+        assert [it["pointer"] for it in told["errors"]] == ["/Idempotency-Key"]
+    await problem(await ask(Sender(app), PRESIGN, **FILE), 401, "not_signed_in")
+
+
+@in_process
+@pytest.mark.parametrize("key", ["", "two words", "clé", "x" * 256])
+async def test_key_at_fault_is_named(client: Client, key: str) -> None:
+    response = await client.post(PRESIGN, json=FILE, headers={"Idempotency-Key": key})
+    told = await problem(response, 422, "validation_failed")
+    assert [it["pointer"] for it in told["errors"]] == ["/Idempotency-Key"]
+
+
+@in_process
+async def test_failure_of_the_portal_is_not_kept(client: Client, resources: WebContext) -> None:
+    url = resources.config.database_url
+    await run_sql(url, "ALTER TABLE uploads RENAME TO lost")
+    failed = await client.post(PRESIGN, json=FILE, headers=KEY)
+    await run_sql(url, "ALTER TABLE lost RENAME TO uploads")
+    assert failed.status_code == 500
+    response = await client.post(PRESIGN, json=FILE, headers=KEY)
+    assert "Idempotent-Replayed" not in response.headers
+    await answered(response)
+
+
+@in_process
+async def test_answer_is_kept_when_the_client_has_gone(
+    client: Client, resources: WebContext
+) -> None:
+    video, url = await make_row(), resources.config.database_url
+    address, headers = f"/api/videos/{video.id}", {**KEY, "Content-Type": "application/json"}
+    body = b'{"title": "New"}'
+    async with (
+        client.request(address, method="PATCH", headers=headers) as sent,
+        await psycopg.AsyncConnection.connect(url) as holder,
+    ):
+        await holder.execute("SELECT FROM videos FOR UPDATE")
+        await sent.send(body)
+        await sent.send_complete()
+        await until_found(url, WAITING)
+        again = await client.patch(address, data=body, headers=headers)
+        await problem(again, 409, "request_in_progress")
+        assert again.headers["Retry-After"] == "1"
+        await sent.disconnect()
+    again = await client.patch(address, data=body, headers=headers)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert (await answered(again))["title"] == "New"
+    assert (await Video.get(id=video.id)).title == "New"
+
+
+@in_process
+async def test_key_of_a_killed_process_is_taken_over_and_an_old_one_forgotten(
+    client: Client, resources: WebContext
+) -> None:
+    url = resources.config.database_url
+    aged = "UPDATE idempotency_keys SET began_at = now() - interval '{}'"
+    answers = []
+    for change in ("", f"{aged.format('61 s')}, status = NULL", aged.format("24 h 1 s")):
+        if change:
+            await run_sql(url, change)
+        answers.append(await answered(await client.post(PRESIGN, json=FILE, headers=KEY)))
+    assert len({it["key"] for it in answers}) == 3
+    await tidy(resources)
+    assert len(await rows(url, "SELECT FROM idempotency_keys")) == 1
+    await run_sql(url, aged.format("24 h 1 s"))
+    await tidy(resources)
+    assert await rows(url, "SELECT FROM idempotency_keys") == []
+
+
+async def test_processes_and_their_successors_are_one(web: LivePortal) -> None:
+    async def ask(portal: LivePortal, key: int) -> tuple[int, Any]:
+        address, headers = f"{portal.base_url}{PRESIGN}", {"Idempotency-Key": str(key)}
+        async with session.post(address, json=FILE, headers=headers) as response:
+            return response.status, await response.json()
+
+    async with aiohttp.ClientSession() as session:
+        async with run_portal(web.environ, worker=False) as other:
+            for key in range(5):
+                told = await asyncio.gather(*(ask(it, key) for it in (web, other) * 3))
+                assert {status for status, _ in told} <= {200, 409}
+                assert len({it["key"] for status, it in told if status == 200}) == 1
+            first = await ask(other, key)
+        assert await ask(web, key) == first
