@@ -53,9 +53,8 @@ logger = logging.getLogger(__name__)
 
 # For a client to take an answer; the largest are playlists of some megabytes.
 RESPONSE_TIMEOUT_S = 60
-# Asked for all the time and of no interest in a trace, or streams, which last for an hour; the last
-# three have secrets in the address.
-UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/events,/welcome/,/p/,/sign-in/oidc"
+# Asked for all the time and of no interest in a trace; the last three have secrets in the address.
+UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # Endpoints with a rate limit that others with their method don't have: a search, and a link that
 # keeps something all the same, that someone left for the provider of single sign-on.
 LIBRARY, LIST, SIGN_ON = (

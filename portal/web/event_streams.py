@@ -55,9 +55,8 @@ class Stream:
     Of a video it ends with its deletion, or once the reader may not see it any more.
     """
 
-    __slots__ = ("_is_behind", "_is_ended", "_is_news", "_sees", "_waiting", "place", "video_id")
-
     def __init__(self, reader: Principal, *, after: int, video_id: str = "") -> None:
+        self.reader = reader
         self.place = after
         self.video_id = video_id
         self._sees = reader.may_see if video_id else reader.may_list
@@ -102,8 +101,7 @@ class Stream:
             found = [StreamEvent(row) for row in rows]
             if len(rows) == ROWS_AT_ONCE:
                 self.catch_up()
-        for event in found:
-            self.place = max(self.place, event.number or 0)
+        self.place = max([place, *(it.number or 0 for it in found)])
         if self.video_id and found and found[-1].row.get("type") == EventType.DELETED:
             self.end()
         return [it for it in found if (it.number or inf) > place and self._sees(it.audience)]

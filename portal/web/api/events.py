@@ -6,15 +6,14 @@ again by itself and names the last event in Last-Event-ID, and is then asked ane
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from random import uniform
 from time import monotonic
 from typing import Any
 from uuid import UUID
 
-from hypercorn.asyncio.worker_context import EventWrapper
 from pydantic import BaseModel, Field, RootModel
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_querystring, document_response, tag_blueprint
@@ -31,7 +30,7 @@ from portal.web.api.videos import VideoWithPassthrough, playback_url, playback_u
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import WebContext, web_context
 from portal.web.event_streams import AWAY, Stream, StreamEvent
-from portal.web.server.context import state_of
+from portal.web.server.context import state_of, terminated_of
 from portal.web.videos import read_record
 
 blueprint = Blueprint("api_events", __name__, url_prefix="/api")
@@ -42,6 +41,8 @@ MAX_LIMIT = 200
 # What fits into the numbers of events.
 MAX_DIGITS = 18
 EVENT_STREAM = "text/event-stream"
+# Of ASGI messages.
+BODY = "http.response.body"
 PROGRESS = "video.progress"
 LONGEST_STREAM_S = 3600.0
 # A reader that takes nothing for so long is cut off.
@@ -175,41 +176,45 @@ async def _last_event() -> int | None:
 
 
 async def _response(first: bytes, *, after: int, video_id: str = "") -> Response:
-    reader, terminated = await principal(), state_of(request.scope).terminated
-    stream = Stream(reader, after=after, video_id=video_id)
-    body = _messages(first, stream, reader.account_id, web_context(), terminated)
-    response = Response(b"" if request.method == "HEAD" else body, content_type=EVENT_STREAM)
-    response.timeout = None
+    stream = Stream(await principal(), after=after, video_id=video_id)
+    response = Response(b"", content_type=EVENT_STREAM)
     response.headers["Cache-Control"] = "no-store"
     # nginx would wait for more.
     response.headers["X-Accel-Buffering"] = "no"
+    if request.method != "HEAD":
+        del response.headers["Content-Length"]
+        state_of(request.scope).stream = partial(_send, first, stream, web_context())
     return response
 
 
-async def _messages(
-    first: bytes,
-    stream: Stream,
-    own_id: UUID | None,
-    web: WebContext,
-    terminated: EventWrapper | None,
-) -> AsyncIterator[bytes]:
+async def _send(first: bytes, stream: Stream, web: WebContext, receive: Any, send: Any) -> None:
+    """Send what a stream has until it ends, or the client leaves, or takes nothing more."""
     # Not all of them come again at once.
     ends_at = monotonic() + LONGEST_STREAM_S * uniform(0.75, 1.0)  # noqa: S311  # no secret
-    web.streams.add(stream, terminated=terminated)
+    web.streams.add(stream, terminated=terminated_of(send))
+    leaving = asyncio.create_task(_end_when_left(stream, receive))
     try:
         # While the database is away a stream that is behind ends; its reader comes again.
-        with suppress(*AWAY):
+        with suppress(*AWAY, TimeoutError):
             text = first
-            while monotonic() < ends_at:
-                # What is timed is the sending: it goes on once the client has taken this.
+            while True:
                 async with asyncio.timeout(SEND_TIMEOUT_S):
-                    yield text
+                    await send({"type": BODY, "body": text, "more_body": True})
                 found = await stream.take()
-                if found is None:
+                if found is None or monotonic() > ends_at:
                     break
-                text = b"".join([await _text(it, own_id, web) for it in found]) or HEARTBEAT
+                texts = [await _text(it, stream.reader.account_id, web) for it in found]
+                text = b"".join(texts) or HEARTBEAT
+            await send({"type": BODY, "body": b"", "more_body": False})
     finally:
+        leaving.cancel()
         web.streams.remove(stream)
+
+
+async def _end_when_left(stream: Stream, receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    stream.end()
 
 
 async def _text(event: StreamEvent, own_id: UUID | None, web: WebContext) -> bytes:
