@@ -23,15 +23,9 @@ from hypercorn.typing import HTTPScope
 from quart import Response, g, request
 
 from portal.database.connection import execute, fetch_rows
-from portal.errors import (
-    FieldError,
-    IdempotencyKeyReused,
-    InvalidRequest,
-    RequestInProgress,
-    Unavailable,
-)
+from portal.errors import FieldError, IdempotencyKeyReused, InvalidRequest, RequestInProgress
 from portal.web.auth import account_id
-from portal.web.errors import DATABASE_ERRORS
+from portal.web.event_streams import AWAY
 from portal.web.server.context import App, header
 
 logger = logging.getLogger(__name__)
@@ -43,8 +37,7 @@ PARAMETER = {
     "name": HEADER,
     "in": "header",
     "required": False,
-    "description": "Any new text. The same request with the same key gets the first answer again "
-    "for 24 hours, with `Idempotent-Replayed: true`.",
+    "description": "Any new text; the same again within 24 h gets the first answer again.",
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH, "pattern": "^[!-~]+$"},
 }
 VALID = re.compile(rf"[!-~]{{1,{MAX_LENGTH}}}")
@@ -112,7 +105,7 @@ async def keep(response: Response) -> Response:
             headers = json.dumps(list(response.headers))
             body = await response.get_data(as_text=False)
             await execute(KEEP, response.status_code, headers, body, *row_id)
-    except (*DATABASE_ERRORS, Unavailable) as exc:
+    except AWAY as exc:
         # What it tells is done all the same.
         logger.warning("Answer not kept: %s", exc, extra={"action": "answer_not_kept"})
     return response

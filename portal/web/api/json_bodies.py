@@ -163,12 +163,7 @@ class EditHeaders(BaseModel):
 class PatchHeaders(BaseModel):
     """What a change of what it names may need besides its body."""
 
-    if_match: str = Field(
-        "*",
-        alias="If-Match",
-        description="The ETag of the metadata that were read. Without it, nothing that was changed "
-        "meanwhile is in the way.",
-    )
+    if_match: str = Field("*", alias="If-Match", description="The ETag of what was read.")
 
 
 async def read_json(*, mimetypes: Collection[str] = (JSON,)) -> Any:
