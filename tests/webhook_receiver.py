@@ -19,7 +19,7 @@ from portal.queue.enqueue import WEBHOOK_QUEUE
 from portal.webhooks import sending
 from portal.worker.run import WEBHOOK_CONCURRENCY
 
-SETTINGS = {"outgoing_networks": (ip_network("127.0.0.0/8"),), "webhook_allow_http": True}
+SETTINGS = {"outgoing_networks": (ip_network("127.0.0.0/8"),), "outgoing_allow_http": True}
 DUE = "SELECT 1 FROM webhook_deliveries WHERE next_at <= now()"
 
 

@@ -141,7 +141,7 @@ class Config:
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting((), values.read_networks)
     # Where requests to addresses that people typed in may go besides the Internet.
     outgoing_networks: tuple[IPv4Network | IPv6Network, ...] = _setting((), values.read_networks)
-    webhook_allow_http: bool = _switch()
+    outgoing_allow_http: bool = _switch()
     web_workers: int = _integer(1, 1, 64)
     # Videos that a worker transcodes, and files that it looks into, at once.
     worker_concurrency: int = _integer(1, 1, 64)

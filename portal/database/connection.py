@@ -184,6 +184,7 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
                     "portal.database.models",
                     "portal.database.account_models",
                     "portal.database.event_models",
+                    "portal.database.import_model",
                 ],
                 "migrations": "portal.database.migrations",
                 "default_connection": "default",

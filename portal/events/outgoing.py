@@ -46,7 +46,7 @@ def address_fault(
     """
     parts = http_address(url)
     if parts is None or "@" in parts.netloc or len(url) > MAX_ADDRESS_LENGTH:
-        return "Give an address like https://example.org/hook, without a user's name in it."
+        return "Give an address like https://example.org/path, without a user's name in it."
     if parts.scheme != "https" and not allow_http:
         return "Give an https address."
     try:
@@ -58,11 +58,12 @@ def address_fault(
 
 @asynccontextmanager
 async def open_session(
-    *, networks: Sequence[Network], timeout_s: float
+    *, networks: Sequence[Network], timeout_s: float, idle_s: float | None = None
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """A session whose requests go to public addresses, and to those in these networks.
 
-    A request takes at most `timeout_s`, its answer included. Raises `aiohttp.ClientConnectorError`
+    A request takes at most `timeout_s`, its answer included, and nothing of that keeps it waiting
+    for more than `idle_s`. Raises `aiohttp.ClientConnectorError`
     with an `AddressRefused` in its words for other addresses.
     """
 
@@ -74,7 +75,7 @@ async def open_session(
 
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(socket_factory=open_socket),
-        timeout=aiohttp.ClientTimeout(total=timeout_s),
+        timeout=aiohttp.ClientTimeout(total=timeout_s, connect=idle_s, sock_read=idle_s),
         cookie_jar=aiohttp.DummyCookieJar(),
         # A small answer may unpack to a large one.
         auto_decompress=False,

@@ -59,11 +59,12 @@ DAY_S = 24 * 3600
 ARRIVAL_S = 6 * 3600
 BATCH = 100
 
-# Uploads untouched since then that no video was made of.
+# Uploads untouched since then that no video was made of, and that no import goes on with.
 IDLE_UPLOADS = """
 SELECT key FROM uploads
 WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
   AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
+  AND NOT EXISTS (SELECT FROM imports WHERE storage_key = key AND error_code IS NULL)
   AND key > %s
 ORDER BY key LIMIT %s
 """

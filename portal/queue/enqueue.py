@@ -49,7 +49,9 @@ TRANSCODE_QUEUE = "transcode"
 SIDE_QUEUE = "chores"
 # Its jobs are put there by the database, with the deliveries (migration `0014_webhooks`).
 WEBHOOK_QUEUE = "webhooks"
-QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE, WEBHOOK_QUEUE)
+# They wait for other servers.
+IMPORT_QUEUE = "imports"
+QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE, WEBHOOK_QUEUE, IMPORT_QUEUE)
 # Someone is looking on.
 POSTER_PRIORITY = 10
 
@@ -127,6 +129,21 @@ async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
     return await _defer(
         "portal:poster", SIDE_QUEUE, video_id, queue, lock=lock, priority=priority, number=number
     )
+
+
+async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:
+    """Queue the job that fetches a file; returns the job's id.
+
+    The locks let an account's take four slots at most.
+    """
+    job = queue.configure_task(
+        "portal:import",
+        queue=IMPORT_QUEUE,
+        lock=f"import:{owner_id}:{import_id.int & 3}",
+        connection=transaction_connection(),
+    )
+    with database_errors():
+        return await job.defer_async(import_id=str(import_id), cause=current_trace_context())
 
 
 async def _defer(

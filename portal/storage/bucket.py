@@ -1,7 +1,7 @@
 """Object storage: the few operations on objects, uploads in parts and listings the portal needs.
 
 Botocore's errors are translated at this boundary, by `calls`.
-Media bytes of uploads never pass through here; clients talk to storage directly.
+Media bytes of uploads never pass through here, but for imports; clients talk to storage directly.
 """
 
 import asyncio
@@ -72,6 +72,12 @@ class Multiparts:
             if not page.get("IsTruncated") or following <= marker:
                 return [found[number] for number in sorted(found)]
             marker = following
+
+    async def put_part(self, key: str, multipart_id: str, number: int, data: bytes) -> None:
+        """Write a part from memory, over one with the same number; or `MultipartMissing`."""
+        await self._call(
+            "upload_part", Key=key, UploadId=multipart_id, PartNumber=number, Body=data
+        )
 
     async def complete(
         self, key: str, multipart_id: str, parts: Collection[objects.StoredPart]

@@ -198,6 +198,14 @@ async def complete(upload_id: str, *, storage: Storage) -> UploadView:
     return UploadView(row.key, UploadState.STORED, stored.size_bytes)
 
 
+async def give_up_parts(upload_id: str, *, storage: Storage) -> None:
+    """Remove the parts that have arrived; the upload may be started again, with any size."""
+    row = _issued(await find(upload_id))
+    if row.multipart_id is not None:
+        await storage.multiparts.abort(row.key, row.multipart_id)
+        await _record_end(row)
+
+
 async def discard(upload_id: str, *, storage: Storage) -> None:
     """Discard an upload and remove what has arrived of it; `KeyAlreadyUsed` if a video has it.
 

@@ -65,11 +65,16 @@ class EditableMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A new video: its metadata, the name its file had, and the storage key it was uploaded to."""
+    """A new video: its metadata, the name its file had, and the storage key it was uploaded to.
+
+    `import_id` is the import that ends with it, and whose id it gets.
+    """
 
     metadata: EditableMetadata
     file_name: str
     key: str
+    passthrough: str = ""
+    import_id: UUID | None = None
 
 
 def with_tags(said: EditableMetadata, tags: str) -> EditableMetadata:

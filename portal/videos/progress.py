@@ -116,6 +116,7 @@ class TranscodeStage(StrEnum):
     PROBING = "probing"
     TRANSCODING = "transcoding"
     FINISHING = "finishing"
+    IMPORTING = "importing"
     WAITING = "waiting"
     READY = "ready"
     FAILED = "failed"

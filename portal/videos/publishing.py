@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 from portal import errors
 from portal.accounts.permissions import Audience
 from portal.database.connection import fetch_rows, lock_present, transaction
+from portal.database.import_model import Import
 from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, sources
@@ -232,9 +233,10 @@ async def _insert(
 ) -> Video:
     now = datetime.now(UTC)
     video = Video(
-        id=uuid4(),
+        id=submission.import_id or uuid4(),
         **asdict(submission.metadata) | {"category_ids": list(submission.metadata.category_ids)},
         file_name=submission.file_name,
+        passthrough=submission.passthrough,
         upload_id=submission.key,
         size_bytes=source.size_bytes,
         source_etag=source.etag,
@@ -246,6 +248,8 @@ async def _insert(
     )
     video.transcode_job_id = await defer_transcode(video, queue)
     await video.save(force_create=True)
+    if submission.import_id is not None:
+        await Import.filter(id=video.id).delete()
     await note(AuditAction.VIDEO_PUBLISHED, video.id)
     return video
 

@@ -23,6 +23,7 @@ from portal.web import assets, auth, errors, monitoring, playback
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
 from portal.web.api import idempotency, openapi, playback_links, transcodes, uploads, videos
+from portal.web.api import imports as api_imports
 from portal.web.api import library as api_library
 from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
@@ -65,7 +66,7 @@ LIBRARY, LIST, SIGN_ON = (
 # In the order in which the API's description lists them.
 API = (
     *(videos, transcodes, openapi, api_editing, uploads, playback_links, api_library, api_events),
-    api_webhooks,
+    *(api_imports, api_webhooks),
 )
 PAGES = (
     *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
+from portal.database.import_model import Import
 from portal.database.models import Video
 from portal.errors import Overloaded, VideoNotFound
-from portal.videos import reading
+from portal.videos import imports, reading
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.progress import Progress
@@ -34,6 +35,13 @@ async def read_video(video_id: str) -> Video:
     parsed = parse_video_id(video_id)
     video = await web_context().videos.load(parsed) if parsed else None
     return await _visible(video, reading.audience_of(video) if video else None)
+
+
+async def read_import(video_id: str) -> Import:
+    """The import that will be the video of an address; `VideoNotFound` as `read_video`."""
+    parsed = parse_video_id(video_id)
+    found = await imports.find(parsed) if parsed else None
+    return await _visible(found, Audience(owner_id=found.upload.owner_id) if found else None)
 
 
 async def read_record(video_id: str) -> Row:

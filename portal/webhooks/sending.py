@@ -139,7 +139,7 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
         "webhook-signature": " ".join(Signer(it).sign(payload["id"], now, body) for it in secrets),
     }
     told: dict[str, Any] = {"status": None, "answer": "", "error": "", "retry_after": ""}
-    networks, allow_http = config.outgoing_networks, config.webhook_allow_http
+    networks, allow_http = config.outgoing_networks, config.outgoing_allow_http
     try:
         # The settings may have changed since the address was taken.
         if fault := address_fault(webhook.url, networks=networks, allow_http=allow_http):

@@ -14,7 +14,13 @@ from portal.database.connection import open_database, server_time
 from portal.maintenance.recovery import recover_forever
 from portal.processing.encoding import Tools
 from portal.queue.app import WorkerConnector, queue_app
-from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE, WEBHOOK_QUEUE
+from portal.queue.enqueue import (
+    IMPORT_QUEUE,
+    PREPARE_QUEUE,
+    SIDE_QUEUE,
+    TRANSCODE_QUEUE,
+    WEBHOOK_QUEUE,
+)
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
@@ -29,6 +35,8 @@ FETCH_INTERVAL_S = 2
 SIDE_CONCURRENCY = 2
 # They wait for receivers, of which a slow one has four at most.
 WEBHOOK_CONCURRENCY = 20
+# Each holds a part in memory, of 16 MiB or little more; an account has four at most.
+IMPORT_CONCURRENCY = 8
 # One that waited for another to the same receiver is found within this time.
 WEBHOOK_FETCH_INTERVAL_S = 0.5
 
@@ -62,6 +70,7 @@ async def _run(config: Config, storage: Storage) -> None:
                 TRANSCODE_QUEUE: config.worker_concurrency,
                 SIDE_QUEUE: SIDE_CONCURRENCY,
                 WEBHOOK_QUEUE: WEBHOOK_CONCURRENCY,
+                IMPORT_QUEUE: IMPORT_CONCURRENCY,
             }
             running = [
                 *(group.create_task(_serve(it, config, tools, slots[it])) for it in slots),

@@ -22,12 +22,18 @@ from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.encoding import Preempted, Tools
 from portal.processing.removal import SETTLE_S, Unsettled
 from portal.processing.sources import SourceInterrupted
-from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE, WEBHOOK_QUEUE
+from portal.queue.enqueue import (
+    IMPORT_QUEUE,
+    PREPARE_QUEUE,
+    SIDE_QUEUE,
+    TRANSCODE_QUEUE,
+    WEBHOOK_QUEUE,
+)
 from portal.retry import Backoff
 from portal.telemetry.tracing import traced_job
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
-from portal.videos import posters
+from portal.videos import imports, posters
 from portal.webhooks import sending
 
 logger = logging.getLogger(__name__)
@@ -136,6 +142,15 @@ async def send_webhook(context: JobContext, delivery_id: int) -> None:
     job = context.job
     with traced_job(job.task_name, None, delivery_id=delivery_id, job_id=job.id or 0):
         await sending.send(delivery_id, config=context.additional_context["config"])
+
+
+@tasks.task(name="import", queue=IMPORT_QUEUE, pass_context=True, retry=Retries())
+async def import_file(context: JobContext, import_id: str, cause: Cause = None) -> None:
+    """Fetch a file and publish it."""
+    config, tools = context.additional_context["config"], context.additional_context["tools"]
+    job = context.job
+    with traced_job(job.task_name, cause, video_id=import_id, job_id=job.id or 0):
+        await imports.run(UUID(import_id), config=config, storage=tools.storage, queue=tools.queue)
 
 
 @tasks.periodic(cron=janitor.CRON)

@@ -46,7 +46,7 @@ FITTING = (
     (r"GET /audit\.jsonl", Policy.AUDIT),
     (r"\w+ (/api)?/webhooks.*", Policy.WEBHOOKS),
     (r"GET /(upload|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
-    (r"POST /api/(uploads|videos(/presign)?)", Policy.PUBLISH),
+    (r"POST /api/(imports|uploads|videos(/presign)?)", Policy.PUBLISH),
     (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
     (r"\w+ .+/(delete|deletion)|DELETE /api/videos/[^/]+", Policy.DELETE),
     (r"PATCH .+", Policy.EDIT),

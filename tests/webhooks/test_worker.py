@@ -12,7 +12,7 @@ DEAD = "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 mi
 async def test_event_is_sent_though_workers_are_killed_before_and_while_they_send(
     environ: dict[str, str], short_video: Path
 ) -> None:
-    settings = {**environ, "WEBHOOK_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
+    settings = {**environ, "OUTGOING_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
     async with receiving(is_open=False) as receiver, run_portal(settings, worker=False) as web:
         body = {"url": receiver.url, "events": ["video.created"]}
         webhook = await call("POST", f"{web.base_url}/api/webhooks", status=201, json=body)

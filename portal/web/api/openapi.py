@@ -66,14 +66,14 @@ PROBLEMS = {
 }
 # By status, and by operation and status.
 HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
-LOCATED = ("create_video", "start_upload", "create_webhook")
+LOCATED = ("create_video", "start_upload", "create_webhook", "create_import")
 STREAMED = ("stream_events", "stream_video_events")
 TAGGED = (
     *("get_video", "patch_video", "get_metadata", "put_metadata", "get_access", "put_access"),
     "list_videos",
 )
 HEADERS_OF = {
-    **dict.fromkeys(product(LOCATED, (200, 201)), "Location"),
+    **dict.fromkeys(product(LOCATED, (200, 201, 202)), "Location"),
     **dict.fromkeys(product(TAGGED, (200,)), "ETag"),
     ("patch_video", 412): "ETag",
 }

@@ -10,7 +10,9 @@ from pydantic import BeforeValidator, Field
 from quart import Blueprint, Response
 from quart_schema import document_response, tag_blueprint
 
+from portal.database.import_model import Import
 from portal.database.models import Video
+from portal.errors import VideoNotFound
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos import publishing
@@ -18,7 +20,7 @@ from portal.videos.progress import RenditionStage, TranscodeStage
 from portal.web.api.json_bodies import Problem, Shape, Size, Uri, json_response
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
-from portal.web.videos import read_progress, read_video
+from portal.web.videos import read_import, read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
@@ -99,10 +101,15 @@ async def get_transcode(id: str) -> Response:
     """See how a video's transcoding stands.
 
     `stage` is the way to ready: waiting, probing, transcoding, finishing, then ready or failed.
+    An import begins with importing, and is shown to its owner alone until there is a video.
     A long video is ready before all its renditions are made; `remaining` then tells how far the
     rest is, and is null once the ladder is complete.
     """
-    return await _answer(await read_video(id))
+    try:
+        video = await read_video(id)
+    except VideoNotFound:
+        return _importing(await read_import(id))
+    return await _answer(video)
 
 
 @blueprint.post("/videos/<id>/transcode")
@@ -118,6 +125,25 @@ async def retry_transcode(id: str) -> Response:
     video = await read_video(id)
     await publishing.retry_transcode(video, queue=web.queue)
     return await _answer(video, 202)
+
+
+def _importing(found: Import) -> Response:
+    failure = None
+    if (code := found.error_code) is not None:
+        failure = TranscodeFailure(code=code, message=found.error_message or "")
+    record = TranscodeRecord(
+        stage=TranscodeStage.FAILED if failure else TranscodeStage.IMPORTING,
+        percent=100 * found.received_bytes / (found.whole_bytes or 1),
+        seconds_left=None,
+        queue_position=None,
+        failure=failure,
+        notes=[],
+        renditions=[],
+        remaining=None,
+        poster_url=None,
+        storyboard_url=None,
+    )
+    return json_response(record, cache_control="private, no-cache")
 
 
 async def _answer(video: Video, status: int = 200) -> Response:

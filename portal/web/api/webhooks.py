@@ -23,7 +23,7 @@ MAX_LIMIT = 200
 
 def _fault(url: str) -> str | None:
     config = web_context().config
-    networks, allow_http = config.outgoing_networks, config.webhook_allow_http
+    networks, allow_http = config.outgoing_networks, config.outgoing_allow_http
     return address_fault(url, networks=networks, allow_http=allow_http)
 
 

@@ -1,0 +1,311 @@
+"""Imports: files that the portal fetches from other servers, to make videos of them.
+
+What has arrived is in storage, as the parts of an upload. A fetch that broke off goes on after the
+last whole part, if the server still has the same version of the file and sends ranges of it, else
+it begins anew. The row ends in the transaction that publishes the video, or with an error; either
+way a job that is run once more finds that there is nothing left to do.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import asdict
+from http import HTTPStatus
+from urllib.parse import unquote, urljoin, urlsplit
+from uuid import UUID, uuid4
+
+import aiohttp
+
+from portal import __version__
+from portal.accounts.people import fetch_principals
+from portal.accounts.permissions import Action, Audience
+from portal.config import Config
+from portal.database.connection import server_time, transaction
+from portal.database.import_model import Import
+from portal.database.models import Upload, Visibility
+from portal.errors import (
+    NotAllowed,
+    NotSignedIn,
+    PartsMissing,
+    PortalError,
+    Unavailable,
+    UploadGone,
+    UploadNotStarted,
+)
+from portal.events.log import Actor, act_as
+from portal.events.outgoing import address_fault, open_session, read_start
+from portal.queue.app import Queue
+from portal.queue.enqueue import defer_import
+from portal.retry import Backoff
+from portal.storage.bucket import Storage
+from portal.storage.calls import MultipartMissing, StorageCondition
+from portal.storage.objects import upload_id
+from portal.text import error_words
+from portal.uploads import service as uploads
+from portal.uploads.parts import MAX_FILE_BYTES, part_size_bytes, size_of_part
+from portal.uploads.quotas import Quota
+from portal.videos import publishing
+from portal.videos.metadata import (
+    EXTENSIONS,
+    MAX_FILE_NAME_LENGTH,
+    EditableMetadata,
+    Submission,
+    file_name_fault,
+    text_fault,
+)
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_S = 6 * 3600
+IDLE_S = 60
+MAX_REDIRECTS = 5
+# In a row, without a whole part in between.
+TRIES = 5
+BACKOFF = Backoff(first_s=1.0, cap_s=30.0)
+# The last is of an answer that ends too early.
+BROKEN_OFF = (aiohttp.ClientError, OSError, EOFError)
+# Storage has lost what had arrived, as the embedded server does at a restart.
+LOST = (StorageCondition, UploadGone, UploadNotStarted, PartsMissing)
+# What an MP4 or QuickTime file begins with: a box's size and one of these types.
+START_BYTES = 8
+FIRST_BOXES = frozenset({b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"})
+OTHER_NAME = "video.mp4"
+
+
+class ImportUnreachable(PortalError, status=422, code="import_unreachable"):
+    """The file could not be fetched from its address. Check the address, then import it again."""
+
+
+class ImportNotVideo(PortalError, status=422, code="import_not_video"):
+    """What the address leads to is no MP4 or QuickTime file."""
+
+
+class ImportTooLarge(PortalError, status=422, code="import_too_large"):
+    """The file is larger than this portal takes. Import a smaller one."""
+
+
+async def begin(
+    url: str,
+    said: EditableMetadata,
+    *,
+    audience: Audience,
+    passthrough: str,
+    quota: Quota,
+    queue: Queue,
+) -> UUID:
+    """Have a file fetched and published; returns the id that its video will have.
+
+    Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` where nothing could be published now.
+    """
+    name = _file_name([_name_in(url)])
+    content_type = next(it for it, usual in EXTENSIONS.items() if _extension(name) in usual)
+    upload = await publishing.begin_upload(
+        name, content_type, owner_id=audience.owner_id, quota=quota
+    )
+    more = {"visibility": audience.visibility, "passthrough": passthrough}
+    async with transaction():
+        if not await publishing.issue_uploads([upload]):
+            raise NotSignedIn("Your account was removed.")
+        found = await Import.create(
+            id=uuid4(), upload_id=upload.key, url=url, asked={**asdict(said), **more}
+        )
+        await defer_import(found.id, audience.owner_id, queue)
+    return found.id
+
+
+async def find(import_id: UUID) -> Import | None:
+    """An import that is not yet a video, with its upload."""
+    return await Import.get_or_none(id=import_id).select_related("upload")
+
+
+async def run(import_id: UUID, *, config: Config, storage: Storage, queue: Queue) -> None:
+    """Fetch a file and publish it, or record why that can't be; goes on with what was begun.
+
+    Raises `StorageUnavailable`, after which it is to be run again.
+    """
+    found = await find(import_id)
+    if found is None or found.error_code is not None:
+        return
+    if found.started_at is None:
+        found.started_at = await server_time()
+        await found.save(update_fields=["started_at"])
+    try:
+        await _act_as_owner(found.upload)
+        await _fetch(found, config, storage)
+        await _publish(found, config, storage, queue)
+    except Unavailable:
+        raise
+    except PortalError as exc:
+        await _fail(found, exc, storage)
+
+
+async def _act_as_owner(upload: Upload) -> None:
+    """Raise `NotAllowed` unless whoever asked for the import may still publish."""
+    if upload.owner_id is None:
+        return
+    owner = (await fetch_principals([upload.owner_id])).get(upload.owner_id)
+    if owner is None or not owner.may(Action.PUBLISH):
+        raise NotAllowed
+    act_as(Actor("person", owner.account_id, owner.email))
+
+
+async def _fetch(found: Import, config: Config, storage: Storage) -> None:
+    """Fetch what is missing, all of it or again; tries again when that breaks off."""
+    failures = 0
+    while True:
+        before, now = found.received_bytes, await server_time()
+        spent_s = (now - (found.started_at or now)).total_seconds()
+        if spent_s >= TIMEOUT_S:
+            raise ImportUnreachable(f"The file did not arrive within {TIMEOUT_S // 3600} hours.")
+        try:
+            if found.received_bytes != found.whole_bytes:
+                async with (
+                    open_session(
+                        networks=config.outgoing_networks,
+                        timeout_s=TIMEOUT_S - spent_s,
+                        idle_s=IDLE_S,
+                    ) as session,
+                    await _open(found, session, config) as response,
+                ):
+                    await _receive(found, response, config, storage)
+            await uploads.complete(upload_id(found.upload_id), storage=storage)
+            return
+        except (*BROKEN_OFF, *LOST) as exc:
+            if isinstance(exc, LOST):
+                found.received_bytes = 0
+            failures = 1 if found.received_bytes > before else failures + 1
+            if failures == TRIES:
+                raise ImportUnreachable(
+                    f"The file could not be fetched: {error_words(exc)}."
+                ) from exc
+            await asyncio.sleep(BACKOFF.pause_s(failures))
+
+
+async def _open(
+    found: Import, session: aiohttp.ClientSession, config: Config
+) -> aiohttp.ClientResponse:
+    """The answer that redirects lead to; each address is checked as the first one was."""
+    headers = {"Accept-Encoding": "identity", "User-Agent": f"portal/{__version__}"}
+    if found.received_bytes and found.validator:
+        headers |= {"Range": f"bytes={found.received_bytes}-", "If-Range": found.validator}
+    url = found.url
+    for _ in range(MAX_REDIRECTS + 1):
+        fault = address_fault(
+            url, networks=config.outgoing_networks, allow_http=config.outgoing_allow_http
+        )
+        if fault:
+            raise ImportUnreachable(f"The address leads to {url[:100]}. {fault}")
+        response = await session.get(url, headers=headers, allow_redirects=False)
+        location = response.headers.get("Location")
+        if not 300 <= response.status < 400 or location is None:
+            return response
+        response.release()
+        try:
+            url = urljoin(url, location)
+        except ValueError as exc:
+            raise ImportUnreachable("The server redirects to what is no address.") from exc
+    raise ImportUnreachable(f"There are more than {MAX_REDIRECTS} redirects.")
+
+
+async def _receive(
+    found: Import, response: aiohttp.ClientResponse, config: Config, storage: Storage
+) -> None:
+    """Put what is answered into storage, part by part."""
+    start = b""
+    if response.status == HTTPStatus.OK:
+        start = await _begin(found, response, config, storage)
+    elif response.status != HTTPStatus.PARTIAL_CONTENT:
+        if response.status >= 500 or response.status == HTTPStatus.TOO_MANY_REQUESTS:
+            response.raise_for_status()
+        raise ImportUnreachable(f"The server answered with the status {response.status}.")
+    whole_bytes, key = found.whole_bytes or 0, found.upload_id
+    expected = f"bytes {found.received_bytes}-{whole_bytes - 1}/{whole_bytes}"
+    if not start and response.headers.get("Content-Range") != expected:
+        raise ImportUnreachable("The server sends another part of the file than it was asked for.")
+    upload = await uploads.find(upload_id(key))
+    if upload is None or upload.multipart_id is None:
+        raise MultipartMissing(key)
+    while found.received_bytes < whole_bytes:
+        number = found.received_bytes // part_size_bytes(whole_bytes) + 1
+        wanted_bytes = size_of_part(number, whole_bytes)
+        part = start + await response.content.readexactly(wanted_bytes - len(start))
+        start = b""
+        await storage.multiparts.put_part(key, upload.multipart_id, number, part)
+        found.received_bytes += wanted_bytes
+        await found.save(update_fields=["received_bytes"])
+
+
+async def _begin(
+    found: Import, response: aiohttp.ClientResponse, config: Config, storage: Storage
+) -> bytes:
+    """Check an answer that has the whole file, and expect all of it; returns how it begins."""
+    size_bytes = response.content_length
+    if size_bytes is None:
+        raise ImportUnreachable("The server doesn't tell the file's size (Content-Length).")
+    limit = min(config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
+    if size_bytes > limit:
+        raise ImportTooLarge(f"The file has {size_bytes:,} bytes; this portal takes {limit:,}.")
+    start = await read_start(response, max_bytes=START_BYTES)
+    if start[4:] not in FIRST_BOXES:
+        raise ImportNotVideo
+    key, owner_id = found.upload_id, found.upload.owner_id
+    await uploads.give_up_parts(upload_id(key), storage=storage)
+    await uploads.start(key, size_bytes, storage=storage, owner_id=owner_id, quota=Quota.of(config))
+    etag = response.headers.get("ETag", "")
+    # A weak one is nothing to put parts together by (RFC 9110, section 13.1.5).
+    is_strong = etag.startswith('"')
+    found.validator = etag if is_strong else response.headers.get("Last-Modified", "")
+    found.whole_bytes, found.received_bytes = size_bytes, 0
+    await found.save(update_fields=["validator", "whole_bytes", "received_bytes"])
+    said = response.content_disposition
+    found.upload.file_name = _file_name([said.filename if said else None, found.upload.file_name])
+    await found.upload.save(update_fields=["file_name"])
+    return start
+
+
+async def _publish(found: Import, config: Config, storage: Storage, queue: Queue) -> None:
+    asked = dict(found.asked)
+    visibility, passthrough = Visibility(asked.pop("visibility")), asked.pop("passthrough")
+    said = EditableMetadata(**asked | {"category_ids": tuple(asked["category_ids"])})
+    await publishing.publish(
+        Submission(
+            metadata=said,
+            file_name=found.upload.file_name,
+            key=found.upload_id,
+            passthrough=passthrough,
+            import_id=found.id,
+        ),
+        storage=storage,
+        queue=queue,
+        max_source_bytes=config.max_source_bytes,
+        audience=Audience(visibility, owner_id=found.upload.owner_id),
+        quota=Quota.of(config),
+    )
+
+
+async def _fail(found: Import, error: PortalError, storage: Storage) -> None:
+    """Record why there will be no video, and remove what had arrived."""
+    found.error_code, found.error_message = error.code, error.detail
+    await found.save(update_fields=["error_code", "error_message"])
+    told = {"action": "import_failed", "video_id": str(found.id), "code": error.code}
+    # Its words may have the address, which may be signed.
+    logger.warning("Import failed", extra=told)
+    await uploads.discard(upload_id(found.upload_id), storage=storage)
+
+
+def _name_in(url: str) -> str:
+    return unquote(urlsplit(url).path.rpartition("/")[2])
+
+
+def _extension(name: str) -> str:
+    return name.rpartition(".")[2].lower()
+
+
+def _file_name(names: Iterable[str | None]) -> str:
+    """The first that is the name of a file that can be published."""
+    known = [extension for usual in EXTENSIONS.values() for extension in usual]
+    for name in names:
+        is_good = name and len(name) <= MAX_FILE_NAME_LENGTH and _extension(name) in known
+        if name and is_good and not (file_name_fault(name) or text_fault(name)):
+            return name
+    return OTHER_NAME

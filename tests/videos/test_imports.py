@@ -1,0 +1,302 @@
+"""Files that the portal fetches from other servers: one video, or an error with a name."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aged_videos import hence, tidy
+from aiohttp import web
+from api_client import (
+    Client,
+    answered,
+    faults,
+    problem,
+    rows,
+    run_sql,
+    until_found,
+)
+from quart import Quart
+from running_portal import call, process, run_portal
+from signed_in import make_account, program, token_of
+from webhook_receiver import SETTINGS
+
+from portal.config import Config
+from portal.database.account_models import Role
+from portal.database.import_model import Import
+from portal.database.models import Upload, Video
+from portal.retry import Backoff
+from portal.storage.bucket import open_storage
+from portal.videos import imports
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app(**SETTINGS)
+
+MIB = 1024**2
+# As an MP4 file begins; three parts, of which no two are the same.
+FILM = b"\0\0\0\x18ftypisom" + b"".join(bytes([it]) * MIB for it in range(40))
+BREAK = 20 * MIB
+DEAD = "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'"
+
+
+@dataclass
+class Origin:
+    """Has a file. Breaks answers off after so many bytes, then has a newer one."""
+
+    url: str = ""
+    content: bytes = FILM
+    headers: Mapping[str, str] = field(default_factory=lambda: {"ETag": '"1"'})
+    has_ranges: bool = True
+    has_length: bool = True
+    breaks: list[int] = field(default_factory=list)
+    stops: bool = False
+    newer: bytes = b""
+    location: str = ""
+    status: int = 200
+    asked: list[str] = field(default_factory=list)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.headers.get("Range", ""))
+        if self.location:
+            return web.Response(status=302, headers={"Location": self.location})
+        begin, status, headers = 0, self.status, dict(self.headers)
+        is_same = request.headers.get("If-Range") == headers.get("ETag")
+        if self.has_ranges and self.asked[-1] and is_same:
+            begin, status = int(self.asked[-1][len("bytes=") : -1]), 206
+            size = len(self.content)
+            headers["Content-Range"] = f"bytes {begin}-{size - 1}/{size}"
+        if self.has_length:
+            headers["Content-Length"] = str(len(self.content) - begin)
+        response = web.StreamResponse(status=status, headers=headers)
+        await response.prepare(request)
+        until_byte = self.breaks.pop(0) if self.breaks else len(self.content)
+        await response.write(self.content[begin:until_byte])
+        if until_byte < len(self.content):
+            if self.stops:
+                await asyncio.Event().wait()
+            if self.newer:
+                self.content, self.headers = self.newer, {"ETag": '"2"'}
+            if request.transport:
+                request.transport.close()
+        return response
+
+
+@asynccontextmanager
+async def serving(**values: Any) -> AsyncIterator[Origin]:
+    """An origin on this machine."""
+    origin, app = Origin(**values), web.Application()
+    app.router.add_get("/{name:.*}", origin.answer)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        origin.url = f"http://127.0.0.1:{runner.addresses[0][1]}/films/a%20film.mov?sign=1"
+        yield origin
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "BACKOFF", Backoff(first_s=0.01, cap_s=0.01))
+
+
+def body_of(url: str, **more: Any) -> dict[str, Any]:
+    return {"url": url, "title": "Harbour", "categoryIds": [1], **more}
+
+
+async def begun(client: Any, url: str, **more: Any) -> str:
+    """The id of an import's video."""
+    response = await client.post("/api/imports", json=body_of(url, **more))
+    said = await answered(response, 202)
+    assert said["url"] == response.headers["Location"] == f"/api/videos/{said['id']}"
+    return str(said["id"])
+
+
+async def carry_out(resources: WebContext, **settings: Any) -> None:
+    """Do what the job does."""
+    [found] = await Import.all()
+    await imports.run(
+        found.id,
+        config=replace(resources.config, **settings),
+        storage=resources.storage,
+        queue=resources.queue,
+    )
+
+
+async def test_file_becomes_the_video_that_was_announced(
+    client: Client, resources: WebContext
+) -> None:
+    said = {"tags": "sea", "passthrough": "my 1", "visibility": "unlisted"}
+    disposition = {"Content-Disposition": 'attachment; filename="harbour.mp4"'}
+    async with serving(headers=disposition) as origin:
+        video_id = await begun(client, origin.url, **said)
+        path = f"/api/videos/{video_id}"
+        await problem(await client.get(path), 404, "video_not_found")
+        told = await answered(await client.get(f"{path}/transcode"))
+        assert (told["stage"], told["percent"], told["failure"]) == ("importing", 0, None)
+        await carry_out(resources)
+    record = await answered(await client.get(path))
+    assert (record["status"], record["fileName"]) == ("processing", "harbour.mp4")
+    assert (record["title"], record["description"], record["tags"]) == ("Harbour", "", "sea")
+    assert (record["sizeBytes"], origin.asked) == (len(FILM), [""])
+    video = await Video.get(id=video_id)
+    assert (video.passthrough, video.visibility) == ("my 1", "unlisted")
+    assert video.storage_key.endswith(".mov")
+    assert await resources.storage.get(video.storage_key) == FILM
+    assert (await answered(await client.get(f"{path}/transcode")))["stage"] == "waiting"
+    [event] = (await answered(await client.get("/api/events")))["events"]
+    assert (event["type"], event["data"]["passthrough"]) == ("video.created", "my 1")
+    assert not await Import.exists()
+    await imports.run(
+        video.id, config=resources.config, storage=resources.storage, queue=resources.queue
+    )
+    assert await Video.all().count() == 1
+
+
+@pytest.mark.parametrize(
+    ("origin", "asked"),
+    [
+        ({}, ["", f"bytes={16 * MIB}-"]),
+        ({"has_ranges": False}, ["", f"bytes={16 * MIB}-"]),
+        ({"headers": {}}, ["", ""]),
+        ({"headers": {"ETag": 'W/"1"'}}, ["", ""]),
+    ],
+)
+async def test_fetch_that_breaks_off_goes_on_where_the_server_can(
+    client: Client, resources: WebContext, origin: dict[str, Any], asked: list[str]
+) -> None:
+    async with serving(breaks=[BREAK], **origin) as server:
+        video_id = await begun(client, server.url)
+        await carry_out(resources)
+    assert server.asked == asked
+    assert await resources.storage.get((await Video.get(id=video_id)).storage_key) == FILM
+
+
+async def test_version_that_comes_meanwhile_is_fetched_from_its_beginning(
+    client: Client, resources: WebContext
+) -> None:
+    newer = FILM[:100] + FILM
+    async with serving(breaks=[BREAK, BREAK], newer=newer) as server:
+        video_id = await begun(client, server.url)
+        await carry_out(resources)
+    assert server.asked == ["", f"bytes={16 * MIB}-", f"bytes={16 * MIB}-"]
+    assert await resources.storage.get((await Video.get(id=video_id)).storage_key) == newer
+
+
+async def test_parts_that_storage_loses_are_fetched_again(
+    client: Client, resources: WebContext
+) -> None:
+    """Those that the row tells of, and then those of a file that was whole."""
+    for received_bytes, asked in ((16 * MIB, [f"bytes={16 * MIB}-", ""]), (len(FILM), [""])):
+        async with serving() as server:
+            video_id = await begun(client, server.url)
+            lost = {"received_bytes": received_bytes, "whole_bytes": len(FILM), "validator": '"1"'}
+            await Import.all().update(**lost)
+            await carry_out(resources)
+        assert server.asked == asked
+        assert await resources.storage.get((await Video.get(id=video_id)).storage_key) == FILM
+
+
+@pytest.mark.parametrize(
+    ("origin", "code", "words", "requests"),
+    [
+        ({"content": b"<html>Sign in</html>"}, "import_not_video", "no MP4", 1),
+        ({"content": b""}, "import_not_video", "no MP4", 1),
+        ({"content": FILM + b"1"}, "import_too_large", "41,943,053 bytes", 1),
+        ({"has_length": False}, "import_unreachable", "size", 1),
+        ({"status": 404}, "import_unreachable", "status 404", 1),
+        ({"status": 503}, "import_unreachable", "503", 5),
+        ({"breaks": [MIB] * 5}, "import_unreachable", "could not be fetched", 5),
+        ({"location": "http://10.0.0.1/a.mp4"}, "import_unreachable", "10.0.0.1 is no public", 1),
+        ({"location": "file:///etc/passwd"}, "import_unreachable", "Give an address", 1),
+        ({"location": "again.mp4"}, "import_unreachable", "more than 5 redirects", 6),
+    ],
+)
+async def test_what_can_not_be_published_fails_with_a_name_and_leaves_nothing(
+    client: Client,
+    resources: WebContext,
+    origin: dict[str, Any],
+    code: str,
+    words: str,
+    requests: int,
+) -> None:
+    async with serving(**origin) as server:
+        video_id = await begun(client, server.url)
+        await carry_out(resources, max_source_bytes=len(FILM))
+        assert len(server.asked) == requests
+    told = await answered(await client.get(f"/api/videos/{video_id}/transcode"))
+    assert (told["stage"], told["failure"]["code"]) == ("failed", code)
+    assert words in told["failure"]["message"]
+    upload = await Upload.get()
+    assert upload.multipart_id is None
+    assert not await resources.storage.list_some(upload.key)
+    await tidy(resources, now=hence(hours=23))
+    assert await Import.exists()
+    await tidy(resources, now=hence(hours=25))
+    assert not await Import.exists()
+
+
+async def test_import_that_waits_is_left_alone_by_the_janitor(
+    client: Client, resources: WebContext
+) -> None:
+    async with serving() as server:
+        await begun(client, server.url)
+        await tidy(resources, now=hence(hours=25))
+        await carry_out(resources)
+    assert await Video.exists()
+
+
+async def test_bad_requests_name_what_is_at_fault(client: Client) -> None:
+    for url in ("ftp://example.org/a.mp4", "https://10.0.0.1/a.mp4", "https://a@example.org/", ""):
+        assert set(await faults(await client.post("/api/imports", json=body_of(url)))) == {"/url"}
+    body = {
+        "url": "https://example.org",
+        "title": "",
+        "categoryIds": [99],
+        "passthrough": "é" * 513,
+    }
+    found = await faults(await client.post("/api/imports", json={**body, "visibility": "all"}))
+    assert set(found) == {"/title", "/categoryIds/0", "/passthrough", "/visibility"}
+
+
+async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> None:
+    await make_account("olga")
+    edith, emil = [await make_account(it, Role.EDITOR) for it in ("edith", "emil")]
+    mine, other = [program(app, await token_of(it)) for it in (edith, emil)]
+    await problem(await app.test_client().post("/api/imports", json={}), 401, "not_signed_in")
+    async with serving() as server:
+        path = f"/api/videos/{await begun(mine, server.url, visibility='private')}"
+        assert (await mine.get(f"{path}/transcode")).status_code == 200
+        await problem(await other.get(f"{path}/transcode"), 404, "video_not_found")
+        await carry_out(resources)
+    assert (await mine.get(path)).status_code == 200
+    assert (await other.get(path)).status_code == 404
+    assert (await Video.get()).owner_id == edith.id
+
+
+async def test_worker_killed_while_it_fetches_leads_to_one_video(
+    environ: dict[str, str], config: Config, short_video: Path
+) -> None:
+    settings = {**environ, "OUTGOING_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
+    film = short_video.read_bytes() + (40 * MIB).to_bytes(4) + b"free" + bytes(40 * MIB - 8)
+    database_url = environ["DATABASE_URL"]
+    async with (
+        serving(content=film, breaks=[BREAK], stops=True) as server,
+        run_portal(settings, worker=False) as portal,
+    ):
+        asked = body_of(server.url)
+        video = await call("POST", f"{portal.base_url}/api/imports", status=202, json=asked)
+        async with process("worker", settings) as worker:
+            await until_found(database_url, "SELECT 1 FROM imports WHERE received_bytes > 0")
+            worker.kill()
+        await run_sql(database_url, DEAD)
+        async with process("worker", settings):
+            await until_found(database_url, "SELECT 1 FROM videos WHERE status = 'ready'")
+        [(video_id, key)] = await rows(database_url, "SELECT id::text, storage_key FROM videos")
+    assert (video_id, server.asked) == (video["id"], ["", f"bytes={16 * MIB}-"])
+    async with open_storage(config) as storage:
+        assert await storage.get(key) == film
