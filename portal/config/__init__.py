@@ -137,6 +137,8 @@ class Config:
     site_logo: Path | None = _setting(None, values.read_logo)  # noqa: RUF009  # makes a field
     # Further names of the portal.
     allowed_hosts: tuple[str, ...] = _setting((), values.read_hosts)
+    # Of pages of other sites that may use the API, by tokens alone.
+    api_allowed_origins: tuple[str, ...] = _setting((), values.read_origins)
     # Those whose X-Forwarded-For is believed.
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting((), values.read_networks)
     # Where requests to addresses that people typed in may go besides the Internet.

@@ -123,6 +123,11 @@ def read_sites(text: str) -> tuple[str, ...]:
     return _checked_all(_entries(text), is_site, f"is no such site; {remedy}")
 
 
+def read_origins(text: str) -> tuple[str, ...]:
+    fault = "is no origin like https://app.example.org."
+    return _checked_all(_entries(text), lambda it: is_site(it) and "*" not in it, fault)
+
+
 def read_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
     try:
         return tuple(ip_network(entry) for entry in _entries(text))

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from hypercorn.typing import Scope
@@ -48,7 +49,7 @@ from portal.web.pages.signing_in import current_viewer
 from portal.web.server import limits
 from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
 from portal.web.server.headers import SecurityHeaders
-from portal.web.server.origins import check_origin
+from portal.web.server.origins import check_origin, share
 
 logger = logging.getLogger(__name__)
 
@@ -138,13 +139,15 @@ def _install_checks(app: Quart, config: Config) -> None:
 
     @app.before_request
     async def check() -> Response | None:
-        check_origin(config)
+        if answer := check_origin(config):
+            return answer
         concurrency.enter()
         await auth.enforce()
         await limit_rate()
         return await idempotency.begin()
 
     app.after_request(idempotency.keep)
+    app.after_request(partial(share, config=config))
     app.teardown_request(concurrency.leave)
 
 

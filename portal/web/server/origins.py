@@ -13,7 +13,7 @@ through, unless they send the cookie of a session.
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from quart import request
+from quart import Response, request
 from werkzeug.datastructures import Headers
 
 from portal.config import Config
@@ -27,17 +27,51 @@ from portal.web.server.context import SAFE_METHODS, counted_as
 PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
 # `none` is the user's own doing: a typed address, a bookmark.
 OWN_SITES = frozenset({"same-origin", "none"})
+# What pages of `api_allowed_origins` may send and read (WHATWG Fetch, CORS protocol). Never
+# cookies: whose page it is doesn't say what its visitor wants.
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": (
+        "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID"
+    ),
+    "Access-Control-Max-Age": "7200",
+}
+EXPOSED = "ETag, Idempotent-Replayed, Link, Location, Retry-After"
 
 
-def check_origin(config: Config) -> None:
-    """Refuse the current request if it is sent to another name, or by another site's page."""
+def check_origin(config: Config) -> Response | None:
+    """Refuse the current request if it is sent to another name, or by another site's page.
+
+    The answer to a page that may use the API, and asks before it sends something, is returned.
+    """
     host = request.headers.get("Host", "")
     if not is_own_host(host, public_url=config.public_url, allowed=config.allowed_hosts):
         raise UnknownHost
+    has_session = has_session_cookie(request.scope)
+    if _allowed_origin(config) and not has_session:
+        is_question = "Access-Control-Request-Method" in request.headers
+        return Response(status=204, headers=PREFLIGHT) if is_question else None
     if request.method not in SAFE_METHODS:
         hosts = frozenset({request.host.lower(), _authority(config.public_url)} - {""})
-        must_tell = has_session_cookie(request.scope)
-        require_same_origin(request.headers, hosts=hosts, must_tell=must_tell)
+        require_same_origin(request.headers, hosts=hosts, must_tell=has_session)
+    return None
+
+
+def share(response: Response, config: Config) -> Response:
+    """Let a page that may use the API read the answer to the current request."""
+    if config.api_allowed_origins and request.path.startswith("/api/"):
+        response.vary.add("Origin")
+    if origin := _allowed_origin(config):
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Expose-Headers"] = EXPOSED
+    return response
+
+
+def _allowed_origin(config: Config) -> str:
+    """Where the page that sent the current request comes from, if it may use the API."""
+    origin = request.headers.get("Origin", "")
+    is_allowed = origin in config.api_allowed_origins and request.path.startswith("/api/")
+    return origin if is_allowed else ""
 
 
 @lru_cache(maxsize=1024)

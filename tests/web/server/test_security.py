@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
-from api_client import Client
+from api_client import Client, app_client, problem
 from page_rows import READY, make_row
 from quart import Quart, request
 from werkzeug.datastructures import Headers
@@ -145,3 +145,26 @@ async def test_pages_of_refused_requests_name_the_request_they_answer(client: Cl
             assert re.fullmatch(name, response.headers["X-Request-ID"])
             page = await response.get_data(as_text=True)
             assert f"<code>{response.headers['X-Request-ID']}</code>" in page
+
+
+async def test_page_of_an_allowed_origin_uses_the_api_without_a_session(config: Config) -> None:
+    own, presign = "https://app.example.org", "/api/videos/presign"
+    from_page = {"Origin": own, "Sec-Fetch-Site": "cross-site"}
+    body = {"fileName": "a.mp4", "contentType": "video/mp4"}
+    async with app_client(config, api_allowed_origins=(own,)) as client:
+        question = {**from_page, "Access-Control-Request-Method": "POST"}
+        allowed = await client.options(presign, headers=question)
+        assert allowed.status_code == 204
+        assert "Authorization" in allowed.headers["Access-Control-Allow-Headers"]
+        answer = await client.post(presign, json=body, headers=from_page)
+        assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, own)
+        assert "Origin" in answer.headers["Vary"]
+        assert "Access-Control-Allow-Credentials" not in answer.headers
+        for refused in (
+            {**from_page, "Origin": "https://app.example.org.evil.example"},
+            {**from_page, "Cookie": "portal_session=a"},
+        ):
+            response = await client.post(presign, json=body, headers=refused)
+            await problem(response, 403, "cross_site_request")
+        page = await client.get("/", headers=from_page)
+        assert "Access-Control-Allow-Origin" not in page.headers
