@@ -253,7 +253,7 @@ async def _got(address: URL) -> bytes:
 
 def _cors_fix(config: Config) -> str:
     rule = {
-        "AllowedOrigins": [_origin(config)],
+        "AllowedOrigins": [_origin(config), *config.api_allowed_origins],
         "AllowedMethods": ["GET", "HEAD", "PUT"],
         "AllowedHeaders": ["Content-Type"],
         "ExposeHeaders": ["ETag"],

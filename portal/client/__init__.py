@@ -8,7 +8,7 @@ It prints nothing. What goes wrong is a `PortalFailure`, whose text is for peopl
 """
 
 from portal.client.calls import PortalFailure, PortalRefused, PortalUnreachable
-from portal.client.portal import Event, Portal, Video, VideoFailed
+from portal.client.portal import Event, Portal, Video, VideoFailed, verify_webhook
 
 __all__ = [
     "Event",
@@ -18,4 +18,5 @@ __all__ = [
     "PortalUnreachable",
     "Video",
     "VideoFailed",
+    "verify_webhook",
 ]

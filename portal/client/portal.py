@@ -1,7 +1,7 @@
 """`Portal`: publishing, waiting, lists and events by a portal's public JSON API."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +9,7 @@ from typing import Any, Literal, NotRequired, Self, TypedDict, cast
 from urllib.parse import urlencode
 
 import aiohttp
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from portal.client.calls import REQUEST_TIMEOUT, Api, PortalFailure
 from portal.client.publish import OnSent, ignore, send_file
@@ -59,6 +60,19 @@ class VideoFailed(PortalFailure):
     def __init__(self, video: Video) -> None:
         super().__init__(self.__doc__)
         self.video = video
+
+
+def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Event:
+    """The event of a webhook's request, once it is sure that the portal has sent it.
+
+    `secret` is that of the webhook (`whsec_…`). Raises `PortalFailure` for anyone else's request,
+    and for one that is older than five minutes.
+    """
+    try:
+        event: Event = Webhook(secret).verify(body, dict(headers))
+    except (WebhookVerificationError, ValueError) as exc:
+        raise PortalFailure(f"This webhook's request is not the portal's: {exc}") from exc
+    return event
 
 
 class Portal:
@@ -156,6 +170,11 @@ class Portal:
             for video in page["videos"]:
                 yield video
             cursor = page["nextCursor"]
+
+    async def newest(self) -> str:
+        """Where `events` goes on with what is yet to happen, for who lists everything first."""
+        page = await self._api.call("GET", f"/api/events?after={LATEST}")
+        return str(page["nextAfter"])
 
     async def events(self, *, after: str = LATEST) -> AsyncGenerator[Event]:
         """What happens to videos, in its order, each once, and without an end.
