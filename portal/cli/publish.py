@@ -9,16 +9,18 @@ from typing import Any
 import click
 
 from portal.client import Portal, PortalFailure, PortalRefused
+from portal.text import http_address
 
 # By the portal's code: what its user does about it, where the portal speaks to people.
 REMEDIES = {
     "not_signed_in": "This portal has accounts. Make an API token with the scopes videos:read and "
     "videos:write on your account's page, and give it with --token or in PORTAL_TOKEN.",
 }
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file")
 @click.option("--title", help="Title; the file's name by default.")
 @click.option("--description", default="", help="Plain text.")
 @click.option(
@@ -40,7 +42,7 @@ REMEDIES = {
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the video can be played.")
 def publish(
-    file: Path,
+    file: str,
     title: str | None,
     description: str,
     categories: tuple[str, ...],
@@ -49,7 +51,10 @@ def publish(
     token: str,
     wait: bool,
 ) -> None:
-    """Upload FILE to a portal, wait for it, and print its playback address."""
+    """Upload FILE to a portal, wait for it, and print its playback address.
+
+    Of an https address, the portal fetches the file by itself.
+    """
     texts = {"title": title or "", "description": description, "tags": tags}
     try:
         asyncio.run(_publish(Portal(url, token=token.strip()), file, categories, texts, wait=wait))
@@ -60,7 +65,7 @@ def publish(
 
 
 async def _publish(
-    portal: Portal, file: Path, categories: tuple[str, ...], texts: dict[str, str], *, wait: bool
+    portal: Portal, file: str, categories: tuple[str, ...], texts: dict[str, str], *, wait: bool
 ) -> None:
     async with portal:
         with ExitStack() as shown:
@@ -73,7 +78,12 @@ async def _publish(
                     bar = shown.enter_context(found)
                 bar.update(sent_bytes - bar.pos)
 
-            video = await portal.publish(file, categories=categories, **texts, on_sent=show)
+            if http_address(file):
+                click.echo("Importing…", err=True)
+                video = await portal.publish_from(file, categories=categories, **texts)
+            else:
+                path = FILE.convert(file, None, None)
+                video = await portal.publish(path, categories=categories, **texts, on_sent=show)
         click.echo(f"Created {portal.page_of(video['id'])}", err=True)
         if not wait:
             click.echo(video["id"])

@@ -88,9 +88,15 @@ class Api:
         self._portal_url = portal_url
         self.shown_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
-    async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """The answer's JSON. Raises `PortalRefused` and `PortalUnreachable`."""
-        call = partial(self._call, method, path, body)
+    async def call(
+        self, method: str, path: str, body: dict[str, Any] | None = None, *, key: str = ""
+    ) -> Any:
+        """The answer's JSON; with an idempotency key, of what is done once.
+
+        Raises `PortalRefused` and `PortalUnreachable`.
+        """
+        headers = {**self._headers, **({"Idempotency-Key": key} if key else {})}
+        call = partial(self._call, method, path, body, headers)
         try:
             return await retry(call, on=TEMPORARY, backoff=BACKOFF, attempts=ATTEMPTS)
         except TEMPORARY as exc:
@@ -119,11 +125,11 @@ class Api:
                         yield Message(fields.get("id", ""), json.loads(fields["data"]))
                         fields = {}
 
-    async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    async def _call(
+        self, method: str, path: str, body: dict[str, Any] | None, headers: dict[str, str]
+    ) -> Any:
         address = self._portal_url + path
-        async with self.session.request(
-            method, address, json=body, headers=self._headers
-        ) as response:
+        async with self.session.request(method, address, json=body, headers=headers) as response:
             answer = await _json_of(response)
             # What has no problem document comes from a server or proxy that lost the portal.
             is_lost = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not answer

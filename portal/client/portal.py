@@ -7,9 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NotRequired, Self, TypedDict, cast
 from urllib.parse import urlencode
+from uuid import uuid4
 
 import aiohttp
 from standardwebhooks import Webhook, WebhookVerificationError
+from yarl import URL
 
 from portal.client.calls import REQUEST_TIMEOUT, Api, PortalFailure
 from portal.client.publish import OnSent, ignore, send_file
@@ -138,6 +140,33 @@ class Portal:
         await send_file(self._api, file, upload, content_type=content_type, on_sent=on_sent)
         body["key"] = upload["key"]
         created: Video = await self._api.call("POST", "/api/videos", body)
+        return created
+
+    async def publish_from(
+        self,
+        url: str,
+        *,
+        categories: Sequence[str | int],
+        title: str = "",
+        description: str = "",
+        tags: str = "",
+    ) -> Video:
+        """As `publish`, of a file that the portal fetches from this address; waits for that."""
+        body = {
+            "url": url,
+            "title": title or URL(url).name or url,
+            "description": description,
+            "categoryIds": await self._category_ids(categories),
+            "tags": tags,
+        }
+        begun = await self._api.call("POST", "/api/imports", body, key=uuid4().hex)
+        told: Any = {"stage": "importing"}
+        while told["stage"] == "importing":
+            await asyncio.sleep(POLL_INTERVAL_S)
+            told = await self._api.call("GET", f"{begun['url']}/transcode")
+        if told["stage"] == "failed":
+            raise PortalFailure(told["failure"]["message"])
+        created: Video = await self._api.call("GET", begun["url"])
         return created
 
     async def wait(self, video_id: str) -> Video:

@@ -19,8 +19,9 @@ from api_client import (
     run_sql,
     until_found,
 )
+from command_line import portal as command
 from quart import Quart
-from running_portal import call, process, run_portal
+from running_portal import process, run_portal
 from signed_in import make_account, program, token_of
 from webhook_receiver import SETTINGS
 
@@ -288,15 +289,16 @@ async def test_worker_killed_while_it_fetches_leads_to_one_video(
         serving(content=film, breaks=[BREAK], stops=True) as server,
         run_portal(settings, worker=False) as portal,
     ):
-        asked = body_of(server.url)
-        video = await call("POST", f"{portal.base_url}/api/imports", status=202, json=asked)
+        options = ("--url", portal.base_url, "--category", "1")
+        publishing = asyncio.create_task(command({}, "publish", server.url, *options))
         async with process("worker", settings) as worker:
             await until_found(database_url, "SELECT 1 FROM imports WHERE received_bytes > 0")
             worker.kill()
         await run_sql(database_url, DEAD)
         async with process("worker", settings):
-            await until_found(database_url, "SELECT 1 FROM videos WHERE status = 'ready'")
+            published = await publishing
         [(video_id, key)] = await rows(database_url, "SELECT id::text, storage_key FROM videos")
-    assert (video_id, server.asked) == (video["id"], ["", f"bytes={16 * MIB}-"])
+    assert published.out.startswith(f"{portal.base_url}/hls/{video_id}/")
+    assert server.asked == ["", f"bytes={16 * MIB}-"]
     async with open_storage(config) as storage:
         assert await storage.get(key) == film
