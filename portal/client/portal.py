@@ -154,7 +154,7 @@ class Portal:
         """As `publish`, of a file that the portal fetches from this address; waits for that."""
         body = {
             "url": url,
-            "title": title or URL(url).name or url,
+            "title": title or Path(URL(url).name).stem or url,
             "description": description,
             "categoryIds": await self._category_ids(categories),
             "tags": tags,

@@ -62,8 +62,8 @@ MAX_REDIRECTS = 5
 # In a row, without a whole part in between.
 TRIES = 5
 BACKOFF = Backoff(first_s=1.0, cap_s=30.0)
-# The last is of an answer that ends too early.
-BROKEN_OFF = (aiohttp.ClientError, OSError, EOFError)
+# Of an answer that ends too early, and of addresses and headers that make no sense.
+BROKEN_OFF = (aiohttp.ClientError, OSError, EOFError, ValueError)
 # Storage has lost what had arrived, as the embedded server does at a restart.
 LOST = (StorageCondition, UploadGone, UploadNotStarted, PartsMissing)
 # What an MP4 or QuickTime file begins with: a box's size and one of these types.
@@ -200,10 +200,7 @@ async def _open(
         if not 300 <= response.status < 400 or location is None:
             return response
         response.release()
-        try:
-            url = urljoin(url, location)
-        except ValueError as exc:
-            raise ImportUnreachable("The server redirects to what is no address.") from exc
+        url = urljoin(url, location)
     raise ImportUnreachable(f"There are more than {MAX_REDIRECTS} redirects.")
 
 
