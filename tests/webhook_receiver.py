@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
+from time import time
 from typing import Any
 
 from aiohttp import web
@@ -32,10 +33,12 @@ class Receiver:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     requests: list[tuple[Mapping[str, str], str]] = field(default_factory=list)
+    arrived_at: list[float] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def answer(self, request: web.Request) -> web.Response:
         self.requests.append((request.headers, await request.text()))
+        self.arrived_at.append(time())
         await self.gate.wait()
         return web.Response(status=self.status, headers=self.headers, body=self.body)
 

@@ -16,7 +16,7 @@ from portal import __version__
 from portal.accounts.people import fetch_principals
 from portal.accounts.permissions import EVERYONES, Principal
 from portal.config import Config
-from portal.database.connection import Row, server_time, transaction
+from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.events.log import PORTAL, EventType, act_as
 from portal.events.outgoing import address_fault, open_session, read_start
@@ -36,6 +36,12 @@ MAX_PAUSE_S = 86_400
 FAILING_FOR = timedelta(days=5)
 GONE = 410
 TIMES = ("created_at", "updated_at")
+# Those with the lock of a delivery's job; see migration `0014_webhooks`.
+NEXT_DUE = """
+SELECT id FROM webhook_deliveries
+WHERE webhook_id = %s AND hashint8(id) & 3 = hashint8(%s::bigint) & 3 AND next_at <= now()
+ORDER BY id LIMIT 1
+"""
 # What GET /api/events tells of a video, but for `playbackUrl`.
 RECORD = (
     *("id", "title", "description", "category_ids", "tags", "file_name", "storage_key"),
@@ -44,13 +50,26 @@ RECORD = (
 
 
 async def send(delivery_id: int, *, config: Config) -> None:
-    """Send a delivery if it is due, and record the answer, with the time of the next try if it
-    failed. A repetition after a crash sends the same event with the same id.
+    """Send a delivery if it is due, and whatever else is due by then to the same receiver.
+
+    That is, of those whose jobs wait for this one's lock: else a worker would notice only at its
+    next poll that they may run.
     """
     delivery = await WebhookDelivery.get_or_none(id=delivery_id).select_related("webhook")
-    if delivery is None or delivery.next_at is None or delivery.next_at > await server_time():
-        return
-    webhook, found = delivery.webhook, WebhookDelivery.filter(id=delivery_id)
+    while delivery is not None:
+        if delivery.next_at is not None and delivery.next_at <= await server_time():
+            await _send(delivery, config)
+        due = await fetch_rows(NEXT_DUE, delivery.webhook_id, delivery.id)
+        due_id = due[0]["id"] if due else None
+        delivery = await WebhookDelivery.get_or_none(id=due_id).select_related("webhook")
+
+
+async def _send(delivery: WebhookDelivery, config: Config) -> None:
+    """Send a delivery and record the answer, with the time of the next try if it failed.
+
+    A repetition after a crash sends the same event with the same id.
+    """
+    webhook, found = delivery.webhook, WebhookDelivery.filter(id=delivery.id)
     if not webhook.enabled:
         await found.update(next_at=None, error="The webhook was disabled.")
         return

@@ -1,7 +1,8 @@
 """Open streams: what each costs a web process in memory, and how soon a change arrives by them.
 
-Most follow one video each, as pages and integrators do; some follow all of them. The time is from
-the commit, by the database's clock, until a reader on the same machine has the message.
+Most follow one video each, as pages and integrators do; some follow all of them. One webhook is
+sent all changes. The time is from the commit, by the database's clock, until a reader or receiver
+on the same machine has the message.
 
     python tests/benchmarks/streams.py [--streams 2000] [--all 20] [--seconds 10] [--rate 50]
 """
@@ -20,7 +21,8 @@ from urllib.parse import urlsplit
 import psutil
 from benchmark_portal import measured_portal, options_of
 from page_rows import make_row
-from running_portal import LivePortal, until
+from running_portal import LivePortal, call, until
+from webhook_receiver import Receiver, receiving
 
 from portal.config import Config
 from portal.database.connection import open_database, transaction
@@ -32,6 +34,7 @@ VIDEOS = 50
 OPENED_AT_ONCE = 50
 MEMORY_AIM_MB = 60
 P99_AIM_MS = 250
+WEBHOOK_P99_AIM_MS = 1000
 SENT = re.compile(rb'"type":"video.updated","timestamp":"([^"]+)"')
 
 
@@ -60,14 +63,24 @@ async def main() -> None:
     options = options_of(__doc__, streams=2000, all=20, seconds=10, rate=50)
     raise_descriptor_limit()
     with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
+        settings = {"OUTGOING_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
+        settings["WORK_DIR"] = f"{folder}/work"
         async with (
-            measured_portal(Path(folder)) as portal,
+            measured_portal(Path(folder), worker=True, **settings) as portal,
             open_database(Config.from_env({**os.environ, **portal.environ})),
+            receiving() as receiver,
         ):
-            await _measure(portal, options)
+            body = {"url": receiver.url, "events": ["video.updated"]}
+            address = f"{portal.base_url}/api/webhooks"
+            webhook = await call("POST", address, status=201, json=body)
+            await call("POST", f"{address}/{webhook['id']}/test", status=202)
+            # Once the worker is there.
+            await until(lambda: len(receiver.requests) == 1, timeout_s=60)
+            receiver.requests, receiver.arrived_at = [], []
+            await _measure(portal, receiver, options)
 
 
-async def _measure(portal: LivePortal, options: argparse.Namespace) -> None:
+async def _measure(portal: LivePortal, receiver: Receiver, options: argparse.Namespace) -> None:
     videos = [await make_row(number) for number in range(VIDEOS)]
     delays_s: list[float] = []
     paths = ["/api/events/stream"] * options.all
@@ -89,13 +102,20 @@ async def _measure(portal: LivePortal, options: argparse.Namespace) -> None:
     readers = options.all + len(others) / VIDEOS
     expected = int(options.seconds * options.rate * readers)
     await until(lambda: len(delays_s) >= 0.99 * expected, timeout_s=3)
-    p50, p99 = statistics.median(delays_s), statistics.quantiles(delays_s, n=100)[98]
-    print(
-        f"{options.rate} changes/s, {len(delays_s) / options.seconds:.0f} messages/s: "
-        f"p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms (aim: {P99_AIM_MS}), "
-        f"longest {max(delays_s) * 1e3:.0f} ms"
-    )
+    print(f"{options.rate} changes/s, {len(delays_s) / options.seconds:.0f} messages/s")
+    _print_delays("streams", delays_s, P99_AIM_MS)
+    changes = options.seconds * options.rate
+    await until(lambda: len(receiver.requests) >= changes, timeout_s=30)
+    sent_at = [datetime.fromisoformat(it["timestamp"]).timestamp() for it in receiver.events]
+    on_way_s = [arrived - sent for arrived, sent in zip(receiver.arrived_at, sent_at, strict=True)]
+    _print_delays("webhook", on_way_s, WEBHOOK_P99_AIM_MS)
     print(f"the process afterwards: {(_memory_bytes(portal) - before) / 1e6:.1f} MB more")
+
+
+def _print_delays(name: str, delays_s: list[float], aim_ms: int) -> None:
+    p50, p99 = statistics.median(delays_s), statistics.quantiles(delays_s, n=100)[98]
+    longest = f"longest {max(delays_s) * 1e3:.0f} ms"
+    print(f"{name}: p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms (aim: {aim_ms}), {longest}")
 
 
 def _memory_bytes(portal: LivePortal) -> int:

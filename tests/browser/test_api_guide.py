@@ -33,7 +33,7 @@ def example(heading: str, language: str, number: int = 0) -> str:
 @pytest.fixture(scope="module")
 async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
     """With a worker, and open to a page of another origin."""
-    settings = {"WEBHOOK_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
+    settings = {"OUTGOING_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
     origin = f"http://127.0.0.1:{SITE_PORT}"
     async with fresh_portal(
         services, worker=True, API_ALLOWED_ORIGINS=origin, **settings

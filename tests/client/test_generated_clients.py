@@ -21,7 +21,7 @@ from portal.database.account_models import Scope
 pytestmark = pytest.mark.slow
 
 DRIVERS = Path(__file__).parent / "generated"
-SETTINGS = {"OUTGOING_NETWORKS": "127.0.0.0/8", "WEBHOOK_ALLOW_HTTP": "on"}
+SETTINGS = {"OUTGOING_NETWORKS": "127.0.0.0/8", "OUTGOING_ALLOW_HTTP": "on"}
 OWNER = "olga@example.org"
 
 

@@ -39,6 +39,8 @@ TABLES = (
     )
     """,
     "CREATE INDEX webhook_deliveries_webhook_idx ON webhook_deliveries (webhook_id, id)",
+    "CREATE INDEX webhook_deliveries_due_idx ON webhook_deliveries (webhook_id, id) "
+    "WHERE next_at IS NOT NULL",
     "CREATE INDEX webhook_deliveries_created_idx ON webhook_deliveries (created_at)",
 )
 # A row that someone deletes or disables at this moment is waited for, and then seen as it is.
