@@ -41,6 +41,8 @@ const video = await portal.POST("/api/videos", {
 });
 expect(video.data !== undefined, video.error);
 const id = video.data.id;
+// @ts-expect-error: the types know that it is a text
+const _number: number = video.data.id;
 
 const listed = await portal.GET("/api/videos", { params: { query: { id: [id], limit: 1 } } });
 expect(listed.data?.videos[0]?.title === "Harbour", listed);
