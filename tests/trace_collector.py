@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from aiohttp import web
+from http_server import listening
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as messages
 
 
@@ -62,10 +63,5 @@ async def collecting() -> AsyncIterator[Collector]:
     app, collector = web.Application(client_max_size=64 * 1024**2), Collector()
     app.router.add_post("/v1/traces", collector.take)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        collector.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with listening(runner) as collector.address:
         yield collector
-    finally:
-        await runner.cleanup()

@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 from api_client import Client, answered, rows
+from http_server import listening
 from running_portal import until
 
 from portal.config import Config
@@ -55,13 +56,9 @@ async def receiving(*, is_open: bool = True) -> AsyncIterator[Receiver]:
         receiver.gate.set()
     app.router.add_route("*", "/hook", receiver.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        receiver.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
+    async with listening(runner) as address:
+        receiver.url = f"{address}/hook"
         yield receiver
-    finally:
-        await runner.cleanup()
 
 
 async def add_webhook(client: Client, url: str, *events: str, sender: Any = None) -> dict[str, Any]:

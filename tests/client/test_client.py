@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from api_client import rows
 from bad_network import Network, network_to
+from http_server import listening
 from running_portal import run_portal, until
 from upload_client import MIB, PART_BYTES
 
@@ -34,17 +35,9 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "BACKOFF", Backoff(first_s=0.05, cap_s=0.05))
 
 
-@asynccontextmanager
-async def server(answer: Answer) -> AsyncIterator[str]:
-    """The address of a server that gives these answers."""
-    runner = web.ServerRunner(web.Server(answer))
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        [(host, port)] = runner.addresses
-        yield f"http://{host}:{port}"
-    finally:
-        await runner.cleanup()
+def server(answer: Answer) -> AbstractAsyncContextManager[str]:
+    """Runs a server that gives these answers; yields its address."""
+    return listening(web.ServerRunner(web.Server(answer)))
 
 
 async def test_token_is_sent_to_the_portal_alone_and_follows_no_redirect(

@@ -13,6 +13,7 @@ from random import Random
 
 import aiohttp
 from aiohttp import web
+from http_server import listening
 from yarl import URL
 
 CHUNK_BYTES = 64 * 1024
@@ -116,10 +117,5 @@ async def storage_proxy(target: str) -> AsyncIterator[StorageProxy]:
     ) as session:
         proxy = StorageProxy(target, session)
         runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=1)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            proxy.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with listening(runner) as proxy.url:
             yield proxy
-        finally:
-            await runner.cleanup()

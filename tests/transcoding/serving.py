@@ -9,6 +9,7 @@ from typing import Any
 import psutil
 import pytest
 from aiohttp import web
+from http_server import listening
 from running_portal import until
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -29,13 +30,8 @@ async def serving(*routes: web.AbstractRouteDef) -> AsyncIterator[str]:
     """A server on a free port; yields its address."""
     app = web.Application()
     app.add_routes(routes)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with listening(web.AppRunner(app, shutdown_timeout=0.1)) as address:
+        yield address
 
 
 async def begin_range(request: web.Request, size_bytes: int) -> tuple[int, web.StreamResponse]:

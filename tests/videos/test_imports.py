@@ -21,6 +21,7 @@ from api_client import (
     until_found,
 )
 from command_line import portal as command
+from http_server import listening
 from quart import Quart
 from running_portal import process, run_portal
 from signed_in import make_account, program, token_of
@@ -92,13 +93,9 @@ async def serving(**values: Any) -> AsyncIterator[Origin]:
     origin, app = Origin(**values), web.Application()
     app.router.add_get("/{name:.*}", origin.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        origin.url = f"http://127.0.0.1:{runner.addresses[0][1]}/films/a%20film.mov?sign=1"
+    async with listening(runner) as address:
+        origin.url = f"{address}/films/a%20film.mov?sign=1"
         yield origin
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture(autouse=True)
