@@ -6,11 +6,11 @@ Below it nothing reaches for the whole: each part is given what it needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
 from quart import current_app
@@ -22,6 +22,7 @@ from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Video
+from portal.database.pool import refuse_if_away
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
@@ -30,12 +31,54 @@ from portal.videos.playback_tokens import SigningKeys
 from portal.videos.progress import Progress, fetch_progress, read_figures
 from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
-from portal.web.data_loader import DataLoader
 from portal.web.event_streams import EventStreams
 from portal.web.playlists import Playlists
 
 if TYPE_CHECKING:
     from portal.accounts.oidc import Provider
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class DataLoader(Generic[Key, Value]):
+    """Reads by key, batched where many clients poll at once; one for each kind of value.
+
+    What is asked for while a query is under way is fetched together by the next one. A read never
+    sees less than what was committed before it was asked for. A hundred polls cost one query.
+    `fetch` reads what there is of some keys, at most once at a time. Values are shared by all who
+    asked for them, who must not change them.
+    """
+
+    def __init__(self, fetch: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]]) -> None:
+        self._fetch = fetch
+        self._asked: dict[Key, asyncio.Future[Value | None]] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    async def load(self, key: Key) -> Value | None:
+        """The value of this key; None if there is none."""
+        refuse_if_away()
+        if key not in self._asked:
+            self._asked[key] = asyncio.get_running_loop().create_future()
+        answer = self._asked[key]
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read_all())
+        # An asker that is cancelled must not cancel it for the others.
+        return await asyncio.shield(answer)
+
+    async def _read_all(self) -> None:
+        while self._asked:
+            asked, self._asked = self._asked, {}
+            try:
+                found = await self._fetch(list(asked))
+            except Exception as exc:  # noqa: BLE001  # it is the askers' to handle
+                for answer in asked.values():
+                    answer.set_exception(exc)
+                    answer.exception()  # seen, even if all who asked have gone
+            else:
+                for key, answer in asked.items():
+                    answer.set_result(found.get(key))
+        self._reading = None
 
 
 class AccountsExist:

@@ -1,1 +1,1 @@
-"""The worker process. A task's body (`tasks`) calls one service; `run` opens and ends it all."""
+"""The worker process. A task's body calls one service. Begin with `run`."""

@@ -9,7 +9,7 @@ from running_portal import until
 
 from portal.config import Config
 from portal.videos.reading import fetch_records
-from portal.web.data_loader import DataLoader
+from portal.web.composition import DataLoader
 
 
 async def test_a_read_sees_what_was_committed_before_it_was_asked_for(

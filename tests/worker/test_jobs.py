@@ -11,7 +11,7 @@ from running_portal import LivePortal, create, final_status, process, read, run_
 
 from portal.errors import StorageUnavailable
 from portal.transcoding.errors import DiskFull
-from portal.worker.tasks import Retries
+from portal.worker.run import Retries
 
 # Attempts of the only video that workers left behind, of which they said no more.
 LEFT_ATTEMPTS = """

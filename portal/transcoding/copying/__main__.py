@@ -5,8 +5,6 @@ stdin: argv is visible in process lists, and the address may be signed.
 Each line printed is an object: `at_s` while it goes on, `dropped` or `error` at the end.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -15,9 +13,8 @@ from typing import Any
 import av
 from av.container import InputContainer
 
-from portal.transcoding.copying.audio import AudioCopy
 from portal.transcoding.copying.rendition import NotWritten, Rendition
-from portal.transcoding.copying.video import VideoCopy
+from portal.transcoding.copying.tracks import AudioCopy, VideoCopy
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.probing.source import UNREACHABLE, open_source, packets, told_lost
 

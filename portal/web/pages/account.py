@@ -6,7 +6,6 @@ from uuid import UUID
 
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
-from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts import identities, people, sessions, tokens
 from portal.accounts.permissions import Action, Principal
@@ -85,7 +84,7 @@ async def change_password() -> ResponseReturnValue:
 
 @blueprint.post("/account/sessions/<uuid:session_id>/end")
 @policy(Policy.OWN_ACCOUNT)
-async def end_session(session_id: UUID) -> WerkzeugResponse:
+async def end_session(session_id: UUID) -> ResponseReturnValue:
     """Sign out somewhere."""
     person = await require_person()
     await sessions.end_one(person, session_id)
@@ -98,7 +97,7 @@ async def end_session(session_id: UUID) -> WerkzeugResponse:
 
 @blueprint.post("/account/sessions/end-others")
 @policy(Policy.OWN_ACCOUNT)
-async def end_others() -> WerkzeugResponse:
+async def end_others() -> ResponseReturnValue:
     """Sign out everywhere but here."""
     await sessions.end_others(await require_person())
     return redirect(_address("others"), 303)
@@ -123,7 +122,7 @@ async def create_token() -> ResponseReturnValue:
 
 @blueprint.post("/account/tokens/<uuid:token_id>/revoke")
 @policy(Policy.OWN_ACCOUNT)
-async def revoke_token(token_id: UUID) -> WerkzeugResponse:
+async def revoke_token(token_id: UUID) -> ResponseReturnValue:
     """Make an API token void."""
     person = await require_person()
     if person.account_id:

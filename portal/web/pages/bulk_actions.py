@@ -15,7 +15,6 @@ from uuid import UUID
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
-from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.permissions import Action, Principal
 from portal.database.models import Video, Visibility
@@ -115,7 +114,7 @@ async def confirm_deletion(video_id: str) -> str:
 
 @blueprint.post("/videos/<video_id>/delete")
 @policy(Policy.DELETE)
-async def delete(video_id: str) -> WerkzeugResponse:
+async def delete(video_id: str) -> ResponseReturnValue:
     """Delete the video, and say so; also when it was deleted a moment ago."""
     parsed = parse_video_id(video_id)
     if parsed is None:
@@ -220,7 +219,7 @@ async def _confirmation(ids: list[UUID]) -> ResponseReturnValue:
 
 def _redirect(
     action: str, results: Mapping[ActionResult, int], *, undo_ids: Sequence[str] = ()
-) -> WerkzeugResponse:
+) -> ResponseReturnValue:
     return redirect(_listing_url(**_toast_arguments(action, results, undo_ids=undo_ids)), 303)
 
 

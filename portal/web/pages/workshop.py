@@ -9,7 +9,6 @@ from uuid import UUID
 
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
-from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.database.models import PosterRequest, Video, VideoStatus
 from portal.errors import TooManyPlaybackLinks
@@ -77,7 +76,7 @@ async def save_access(video_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/videos/<video_id>/poster")
 @policy(Policy.EDIT)
-async def replace_poster(video_id: str) -> WerkzeugResponse:
+async def replace_poster(video_id: str) -> ResponseReturnValue:
     """Ask for the frame at a time as the poster, and show how that stands."""
     asked = await posters.request_frame(video_id)
     return _redirect(asked.video_id, "poster", watched=asked.number)
@@ -113,7 +112,7 @@ async def make_link(video_id: str) -> ResponseReturnValue:
 
 @blueprint.post("/videos/<video_id>/links/<uuid:link_id>/revoke")
 @policy(Policy.EDIT)
-async def revoke_link(video_id: str, link_id: UUID) -> WerkzeugResponse:
+async def revoke_link(video_id: str, link_id: UUID) -> ResponseReturnValue:
     """Make a playback link void. One that is void already is no fault."""
     found = await read_video(video_id)
     await playback_links.revoke(link_id, video_id=found.id)
@@ -160,6 +159,6 @@ async def _links(found: Video) -> list[PlaybackLink] | None:
     return await playback_links.list_links(found.id)
 
 
-def _redirect(video_id: UUID, part: str, **values: Any) -> WerkzeugResponse:
+def _redirect(video_id: UUID, part: str, **values: Any) -> ResponseReturnValue:
     address = url_for("workshop.workshop", video_id=video_id, **values, _anchor=part)
     return redirect(address, 303)
