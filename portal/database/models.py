@@ -117,8 +117,8 @@ class Video(Model):
     it by a migration.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
 
-    `metadata_version` counts the edits of title, description, categories, tags and passthrough,
-    from 1;
+    `metadata_version` counts the edits of title, description, categories, tags, passthrough and
+    visibility, from 1;
     `submitted_digest` is of what the video was created with, once that has been edited.
     `poster_version` is 0 for the poster that transcoding chose, else the number of the request
     that it came from. `changed_at` is when a person last changed the metadata, the poster, or who

@@ -141,6 +141,9 @@ async def _record(video: Video, access: VideoAccess) -> None:
         "embed_origins": list(access.embed_origins),
         "changed_at": datetime.now(UTC),
     }
+    if access.visibility is not present.visibility:
+        # Programs change it together with the metadata.
+        columns["metadata_version"] = video.metadata_version + 1
     await video.update_from_dict(columns).save(update_fields=list(columns))
     await note(AuditAction.ACCESS_CHANGED, video.id, detail=_told(present, access))
     told = {"video_id": str(video.id), "visibility": access.visibility.value}

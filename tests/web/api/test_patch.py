@@ -104,14 +104,15 @@ async def test_passthrough_is_told_by_metadata_events_and_lists_that_ask_alone(
     assert (await answered(await client.get("/api/videos")))["videos"] == [retrieved]
 
 
+@pytest.mark.parametrize("theirs", [{"title": "Theirs"}, {"visibility": "unlisted"}])
 async def test_patch_over_another_version_is_answered_with_the_present_values(
-    client: Client,
+    client: Client, theirs: dict[str, str]
 ) -> None:
     video = await make_row()
     _, outdated = await read(client, video.id)
-    await answered(await patch(client, video.id, {"title": "Theirs"}))
+    await answered(await patch(client, video.id, theirs))
     present, newest = await read(client, video.id)
-    for body in ({"title": "Mine"}, {"title": "Theirs", "visibility": "private"}):
+    for body in ({"title": "Mine"}, {**theirs, "visibility": "private"}):
         response = await patch(client, video.id, body, outdated)
         told = await problem(response, 412, "metadata_changed")
         assert (told["present"], response.headers["ETag"]) == (present, newest)
