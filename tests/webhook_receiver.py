@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from time import time
 from typing import Any
+from uuid import UUID
 
 from aiohttp import web
 from api_client import Client, answered, rows
@@ -80,8 +81,8 @@ async def sending_worker(config: Config) -> AsyncIterator[None]:
     queue = queue_app(WorkerConnector(config.database_url))
 
     @queue.task(name="portal:send_webhook")
-    async def send(delivery_id: int) -> None:
-        await sending.send(delivery_id, config=config)
+    async def send(webhook_id: str, lane: int) -> None:
+        await sending.send(UUID(webhook_id), lane, config=config)
 
     async with queue.open_async(), asyncio.TaskGroup() as group:
         work = queue.run_worker_async(
@@ -107,5 +108,4 @@ async def send_due(config: Config) -> None:
 
 async def move_clock_to_next_try() -> None:
     """Have what waits for another try be due now."""
-    await execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
     await execute("UPDATE webhook_deliveries SET next_at = now() WHERE next_at > now()")

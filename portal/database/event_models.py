@@ -95,6 +95,8 @@ class WebhookDelivery(Model):
     webhook: fields.ForeignKeyRelation[Webhook] = fields.ForeignKeyField("portal.Webhook")
     event_number: int | None = fields.BigIntField(null=True)
     type = fields.CharField(max_length=30)
+    # Each is sent one at a time.
+    lane = fields.SmallIntField(db_default=SqlDefault("floor(random() * 4)"))
     created_at: datetime = fields.DatetimeField(db_default=Now())
     tries = fields.SmallIntField(default=0)
     next_at: datetime | None = fields.DatetimeField(null=True, db_default=Now())

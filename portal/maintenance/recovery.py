@@ -39,7 +39,7 @@ from portal.videos.progress import JOB_OF_VIDEO
 logger = logging.getLogger(__name__)
 
 RECOVERY_INTERVAL_S = 10
-# Twice the limit that posters and removals have; whatever takes longer runs under an attempt.
+# Twice the limit of posters, removals and webhooks; whatever takes longer runs under an attempt.
 UNLEASED_JOB_S = 120
 
 STALLED = f"""
@@ -47,7 +47,7 @@ SELECT job.id, job.task_name AS task, job.queueing_lock FROM procrastinate_jobs 
 LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
 WHERE job.status = 'failed' AND job.queueing_lock IS NULL OR job.status = 'doing' AND (
   coalesce(worker.last_heartbeat < now() - make_interval(secs => {DEAD_AFTER_S}), true)
-  OR job.args ?| ARRAY['video_id', 'delivery_id']
+  OR job.args ?| ARRAY['video_id', 'webhook_id']
     AND NOT EXISTS (
       SELECT FROM procrastinate_events WHERE job_id = job.id AND type = 'started'
         AND at > now() - make_interval(secs => {UNLEASED_JOB_S})

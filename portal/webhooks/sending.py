@@ -7,6 +7,7 @@ from email.utils import parsedate_to_datetime
 from random import uniform
 from time import monotonic
 from typing import Any
+from uuid import UUID
 
 import aiohttp
 from pydantic.alias_generators import to_camel
@@ -16,7 +17,7 @@ from portal import __version__
 from portal.accounts.people import fetch_principals
 from portal.accounts.permissions import EVERYONES, Principal
 from portal.config import Config
-from portal.database.connection import Row, fetch_rows, server_time, transaction
+from portal.database.connection import NOW, Row, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.events.log import PORTAL, EventType, act_as
 from portal.events.outgoing import address_fault, open_session, read_start
@@ -36,12 +37,8 @@ MAX_PAUSE_S = 86_400
 FAILING_FOR = timedelta(days=5)
 GONE = 410
 TIMES = ("created_at", "updated_at")
-# Those with the lock of a delivery's job; see migration `0014_webhooks`.
-NEXT_DUE = """
-SELECT id FROM webhook_deliveries
-WHERE webhook_id = %s AND hashint8(id) & 3 = hashint8(%s::bigint) & 3 AND next_at <= now()
-ORDER BY id LIMIT 1
-"""
+# Of what takes longer, recovery thinks that it was lost.
+LONGEST_JOB_S = 60
 # What GET /api/events tells of a video, but for `playbackUrl`.
 RECORD = (
     *("id", "title", "description", "category_ids", "tags", "file_name", "storage_key"),
@@ -49,19 +46,16 @@ RECORD = (
 )
 
 
-async def send(delivery_id: int, *, config: Config) -> None:
-    """Send a delivery if it is due, and whatever else is due by then to the same receiver.
-
-    That is, of those whose jobs wait for this one's lock: else a worker would notice only at its
-    next poll that they may run.
-    """
-    delivery = await WebhookDelivery.get_or_none(id=delivery_id).select_related("webhook")
-    while delivery is not None:
-        if delivery.next_at is not None and delivery.next_at <= await server_time():
-            await _send(delivery, config)
-        due = await fetch_rows(NEXT_DUE, delivery.webhook_id, delivery.id)
-        due_id = due[0]["id"] if due else None
-        delivery = await WebhookDelivery.get_or_none(id=due_id).select_related("webhook")
+async def send(webhook_id: UUID, lane: int, *, config: Config) -> None:
+    """Send what is due in one of a webhook's lanes, and what becomes due meanwhile."""
+    ends_at = monotonic() + LONGEST_JOB_S
+    due = WebhookDelivery.filter(webhook_id=webhook_id, lane=lane, next_at__lte=NOW)
+    while delivery := await due.order_by("id").select_related("webhook").first():
+        if monotonic() > ends_at:
+            # The database queues another job.
+            await WebhookDelivery.filter(id=delivery.id).update(next_at=NOW)
+            return
+        await _send(delivery, config)
 
 
 async def _send(delivery: WebhookDelivery, config: Config) -> None:

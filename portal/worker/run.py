@@ -57,8 +57,6 @@ SIDE_CONCURRENCY = 2
 WEBHOOK_CONCURRENCY = 20
 # Each holds a part in memory, of 16 MiB or little more; an account has four at most.
 IMPORT_CONCURRENCY = 8
-# One that waited for another to the same receiver is found within this time.
-WEBHOOK_FETCH_INTERVAL_S = 0.5
 FAILURE_PAUSE_S = 5.0
 INTERRUPTION_PAUSE_S = 10.0
 # Storage that is away or denied, a disk that is full: someone may have to see to it.
@@ -158,11 +156,11 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
 
 
 @tasks.task(name="send_webhook", queue=WEBHOOK_QUEUE, pass_context=True, retry=Retries())
-async def send_webhook(context: JobContext, delivery_id: int) -> None:
-    """Send an event to a webhook, if that is due."""
-    job = context.job
-    with tracing.traced_job(job.task_name, None, delivery_id=delivery_id, job_id=job.id or 0):
-        await sending.send(delivery_id, config=context.additional_context["config"])
+async def send_webhook(context: JobContext, webhook_id: str, lane: int) -> None:
+    """Send a webhook what is due in one of its lanes."""
+    config, job = context.additional_context["config"], context.job
+    with tracing.traced_job(job.task_name, None, webhook_id=webhook_id, job_id=job.id or 0):
+        await sending.send(UUID(webhook_id), lane, config=config)
 
 
 @tasks.task(name="import", queue=IMPORT_QUEUE, pass_context=True, retry=Retries())
@@ -277,9 +275,7 @@ async def _serve(queue_name: str, config: Config, tools: Tools, concurrency: int
         queues=[queue_name],
         name=tools.worker,
         concurrency=concurrency,
-        fetch_job_polling_interval=(
-            WEBHOOK_FETCH_INTERVAL_S if queue_name == WEBHOOK_QUEUE else FETCH_INTERVAL_S
-        ),
+        fetch_job_polling_interval=FETCH_INTERVAL_S,
         additional_context={"config": config, "tools": tools},
         shutdown_graceful_timeout=0,
         delete_jobs="never",

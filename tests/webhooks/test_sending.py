@@ -1,9 +1,9 @@
 """Webhooks are sent each event, signed, until it is received or was tried often enough."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
-from api_client import Client, answered, metadata, published, uploaded
+from api_client import Client, answered, metadata, published, rows, uploaded
 from page_rows import READY, make_row
 from quart import Quart
 from running_portal import until
@@ -21,14 +21,17 @@ from webhook_receiver import (
 
 from portal.database.account_models import Account, Role
 from portal.database.connection import execute, transaction
+from portal.database.event_models import WebhookDelivery
 from portal.database.models import Visibility
 from portal.events.log import EventType, note_outcome
 from portal.videos import deletion
 from portal.web.composition import WebContext
 from portal.webhooks import sending
-from portal.webhooks.deliveries import forget_old
+from portal.webhooks.deliveries import TEST, forget_old
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
+
+WAITING = "SELECT lock FROM procrastinate_jobs WHERE status = 'todo' AND queue_name = 'webhooks'"
 
 
 async def test_events_arrive_signed_and_as_they_are_listed(
@@ -167,7 +170,11 @@ async def test_both_secrets_sign_for_a_day(client: Client, resources: WebContext
     Webhook(webhook["secret"]).verify(body, dict(headers))
 
 
-async def test_slow_receiver_delays_no_other(client: Client, resources: WebContext) -> None:
+async def test_slow_receiver_delays_no_other(
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And has four jobs at most that wait, however long they last."""
+    monkeypatch.setattr(sending, "LONGEST_JOB_S", 0.1)
     async with receiving(is_open=False) as slow, receiving() as quick:
         await add_webhook(client, slow.url)
         await add_webhook(client, quick.url)
@@ -175,11 +182,27 @@ async def test_slow_receiver_delays_no_other(client: Client, resources: WebConte
             video = await make_row(number)
             async with transaction():
                 await note_outcome(EventType.CREATED, video.id)
+        waiting = await rows(resources.config.database_url, WAITING)
+        assert 2 <= len(waiting) <= 8
+        assert len(waiting) == len(set(waiting))
         async with sending_worker(resources.config):
             await until(lambda: len(quick.requests) == 20, timeout_s=10)
             assert 1 <= len(slow.requests) <= 4
             slow.gate.set()
             await until(lambda: len(slow.requests) == 20, timeout_s=10)
+
+
+async def test_delivery_that_waits_for_a_day_holds_up_none_that_is_due_before(
+    client: Client, resources: WebContext
+) -> None:
+    async with receiving() as receiver:
+        webhook = await add_webhook(client, receiver.url)
+        for pause_s in (86_400, 0.5):
+            next_at = datetime.now(UTC) + timedelta(seconds=pause_s)
+            columns = {"webhook_id": webhook["id"], "type": TEST, "lane": 0, "next_at": next_at}
+            await WebhookDelivery.create(**columns)
+        async with sending_worker(resources.config):
+            await until(lambda: receiver.requests, timeout_s=10)
 
 
 async def test_account_is_told_of_what_it_would_find_in_the_library(

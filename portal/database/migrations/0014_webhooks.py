@@ -28,6 +28,7 @@ TABLES = (
       webhook_id uuid NOT NULL REFERENCES webhooks (id) ON DELETE CASCADE,
       event_number bigint,
       type varchar(30) NOT NULL,
+      lane smallint NOT NULL DEFAULT floor(random() * 4),
       created_at timestamptz NOT NULL DEFAULT now(),
       tries smallint NOT NULL DEFAULT 0,
       next_at timestamptz DEFAULT now(),
@@ -39,7 +40,7 @@ TABLES = (
     )
     """,
     "CREATE INDEX webhook_deliveries_webhook_idx ON webhook_deliveries (webhook_id, id)",
-    "CREATE INDEX webhook_deliveries_due_idx ON webhook_deliveries (webhook_id, id) "
+    "CREATE INDEX webhook_deliveries_due_idx ON webhook_deliveries (webhook_id, lane, id) "
     "WHERE next_at IS NOT NULL",
     "CREATE INDEX webhook_deliveries_created_idx ON webhook_deliveries (created_at)",
 )
@@ -57,16 +58,34 @@ CREATE TRIGGER deliver_event AFTER UPDATE OF number ON events
   FOR EACH ROW WHEN (OLD.number IS NULL AND NEW.number IS NOT NULL)
   EXECUTE FUNCTION deliver_event()
 """
-# Of the jobs with the same lock one runs at a time, so a slow receiver has four at most. A job that
-# waits for its time would hold up later ones with its lock; but not those of a higher priority.
+# A job sends what is due in its lane. Of those with the same lock one runs at a time, so a slow
+# receiver has four at most, and one waits at most: it can't begin before the transactions that rely
+# on it have ended, of which the last wakes the worker again. (Two that are first make one each.)
+# A job that waits for its time would hold up others with its lock, but not those of a higher
+# priority: what is due at once, and what is due earlier.
 ENQUEUE = """
 CREATE FUNCTION enqueue_delivery() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  lane_lock text := 'webhook:' || NEW.webhook_id || ':' || NEW.lane;
+  urgency int := 0;
+  waiting bigint;
 BEGIN
-  PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
-    'webhooks', 'portal:send_webhook', -NEW.tries,
-    'webhook:' || NEW.webhook_id || ':' || (hashint8(NEW.id) & 3), NULL,
-    jsonb_build_object('delivery_id', NEW.id), NEW.next_at
-  )::procrastinate_job_to_defer_v1]);
+  IF NEW.next_at > now() THEN
+    urgency := -extract(epoch FROM NEW.next_at - '2020-01-01');
+  ELSE
+    SELECT id INTO waiting FROM procrastinate_jobs
+      WHERE lock = lane_lock AND status = 'todo' AND priority = 0
+      LIMIT 1 FOR KEY SHARE;
+  END IF;
+  IF waiting IS NOT NULL THEN
+    PERFORM pg_notify('procrastinate_queue_v1#webhooks',
+      json_build_object('type', 'job_inserted', 'job_id', waiting)::text);
+  ELSE
+    PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
+      'webhooks', 'portal:send_webhook', urgency, lane_lock, NULL,
+      jsonb_build_object('webhook_id', NEW.webhook_id, 'lane', NEW.lane), NEW.next_at
+    )::procrastinate_job_to_defer_v1]);
+  END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER enqueue_delivery AFTER INSERT OR UPDATE OF next_at ON webhook_deliveries
