@@ -121,7 +121,7 @@ async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> l
     told = [
         await answer(portal, "/metrics", 200, headers=headers),
         await answer(portal, "/metrics", 401, headers={"Authorization": "Bearer wrong"}),
-        await answer(portal, "/nothing", 404),
+        await answer(portal, f"/nothing?code={SIGN_IN_CODE}", 404),
         await answer(portal, f"/sign-in/oidc/callback?state=x&code={SIGN_IN_CODE}", 404),
         await answer(portal, "/api/videos", 422, json={"key": "videos/?X-Amz-Signature"}),
     ]
