@@ -4,11 +4,14 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
-from api_client import Client, answered, metadata, problem, published
+from api_client import Client, answered, metadata, problem, published, run_sql
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from page_rows import make_row
 from quart import Quart
 from signed_in import make_account, make_video, program, signed_in, token_of
 
+from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
 from portal.database.connection import execute, transaction
 from portal.database.models import Video, Visibility
@@ -94,23 +97,38 @@ async def test_events_are_of_videos_that_the_library_shows(app: Quart, edith: Ac
         assert [it["data"]["id"] for it in await listed(sender)] == seen
 
 
-async def test_reader_misses_nothing_of_transactions_that_end_in_any_order(
-    client: Client,
-) -> None:
-    videos = [await make_row(number) for number in range(40)]
-    after = (await answered(await client.get("/api/events?after=latest")))["nextAfter"]
-    pauses_s = [number * 7 % 40 / 400 for number in range(40)]
+# While a transaction commits, right after its events were numbered.
+SLOW_COMMITS = """
+DROP FUNCTION IF EXISTS pause CASCADE;
+CREATE FUNCTION pause() RETURNS trigger LANGUAGE plpgsql AS
+  'BEGIN PERFORM pg_sleep(random() / 50); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER pause AFTER INSERT ON events
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pause()
+"""
 
-    async def change(video: Video, pause_s: float) -> None:
+
+@given(pauses_ms=st.lists(st.integers(0, 30), min_size=1, max_size=12), limit=st.integers(1, 7))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_reader_misses_nothing_of_transactions_that_end_in_any_order(
+    client: Client, config: Config, pauses_ms: list[int], limit: int
+) -> None:
+    await run_sql(config.database_url, SLOW_COMMITS)
+    await Video.all().delete()
+    videos = [await make_row(number) for number, _ in enumerate(pauses_ms)]
+    after = start = (await answered(await client.get("/api/events?after=latest")))["nextAfter"]
+
+    async def change(video: Video, pause_ms: int) -> None:
         async with transaction():
             await note_outcome(EventType.UPDATED, video.id)
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(pause_ms / 1000)
 
-    changes = asyncio.gather(*map(change, videos, pauses_s))
-    seen: list[str] = []
-    while len(seen) < len(videos):
-        page = await answered(await client.get(f"/api/events?after={after}&limit=7"))
-        seen += [it["data"]["id"] for it in page["events"]]
+    changes = asyncio.gather(*map(change, videos, pauses_ms))
+    told: list[dict[str, Any]] = []
+    while not changes.done():
+        page = await answered(await client.get(f"/api/events?after={after}&limit={limit}"))
+        told += page["events"]
         after = page["nextAfter"]
     await changes
-    assert sorted(seen) == sorted(str(it.id) for it in videos)
+    told += await listed(client, f"?after={after}")
+    assert sorted(it["data"]["id"] for it in told) == sorted(str(it.id) for it in videos)
+    assert told == await listed(client, f"?after={start}")

@@ -6,13 +6,18 @@ from urllib.parse import quote
 
 import pytest
 from api_client import Client, answered, problem, published
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from library_pages import FAILED, add_video
 from page_rows import NOW, READY, make_row
 from quart import Quart
 from signed_in import make_account, make_video, program, signed_in, token_of
 
 from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Video, Visibility
+from portal.videos import library
 from portal.videos.deletion import delete_undoably
+from portal.videos.library_queries import Sort
 
 
 async def listed(client: Any, query: str = "") -> list[str]:
@@ -74,24 +79,59 @@ async def test_what_is_not_understood_is_named(client: Client, query: str, membe
     assert [it["pointer"] for it in body["errors"]] == [member]
 
 
-@pytest.mark.parametrize("sort", ["newest", "title", "shortest", "relevance"])
+# Of few values, so that many are equal in what they are sorted by.
+VIDEOS = st.lists(
+    st.builds(
+        lambda state, **values: {**state, **values},
+        state=st.sampled_from([READY, FAILED, {}]),
+        number=st.integers(0, 2),
+        title=st.sampled_from(["Boat", "Sea"]),
+        tags=st.sampled_from(["", "boat, sun"]),
+        category_ids=st.sampled_from([[1], [1, 3]]),
+        duration_s=st.sampled_from([None, 0.5, 60.0]),
+        size_bytes=st.integers(1, 2),
+        visibility=st.sampled_from(Visibility),
+    ),
+    min_size=3,
+    max_size=7,
+)
+MINUTE = quote((NOW + timedelta(minutes=1)).isoformat())
+FILTERS = (
+    *("tag=boat", "category=3", "status=ready", "visibility=public"),
+    *(f"createdAfter={MINUTE}", f"createdBefore={MINUTE}", "updatedAfter=2026-01-01T00:00:00Z"),
+)
+QUERIES = st.builds(
+    lambda sort, words, filters: "&".join([f"sort={sort}&q={words}", *filters]),
+    sort=st.just(Sort.RELEVANCE) | st.sampled_from(Sort),
+    words=st.sampled_from(["", "boat"]),
+    filters=st.lists(st.sampled_from(FILTERS), max_size=2, unique=True),
+)
+
+
+@given(stay=VIDEOS, others=VIDEOS, query=QUERIES, limit=st.integers(1, 4), is_long=st.booleans())
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_walk_meets_each_video_once_while_others_come_and_go(
-    client: Client, sort: str
+    client: Client, stay: Any, others: Any, query: str, limit: int, is_long: bool
 ) -> None:
-    stay = [await make_row(number, title=f"Boat {number % 3}") for number in range(1, 12)]
-    leave = [await make_row(20 + number, title=f"Boat {number % 3}") for number in range(4)]
-    met: list[str] = []
-    address = f"/api/videos?q=boat&sort={sort}&limit=3"
-    while address:
-        response = await client.get(address)
-        met += [it["id"] for it in (await answered(response))["videos"]]
-        link = response.headers.get("Link", "")
-        address = link.removeprefix("<").partition(">")[0]
-        if leave:
-            await delete_undoably(leave.pop().id)
-            await make_row(40 + len(leave), title=f"Boat {len(leave) % 3}")
+    await Video.all().delete()
+    kept = {str((await add_video(**it)).id) for it in stay}
+    leaving, coming = [await add_video(**it) for it in others[::2]], others[1::2]
+    address, met = f"/api/videos?{query}&limit={limit}", []
+    with pytest.MonkeyPatch.context() as patch:
+        # As in a long library, of which not everything is looked at.
+        patch.setattr(library, "COUNT_CAP", 1 if is_long else 1000)
+        patch.setattr(library, "WALK_STEPS", 5)
+        while address:
+            response = await client.get(address)
+            met += [it["id"] for it in (await answered(response))["videos"]]
+            address = response.headers.get("Link", "").removeprefix("<").partition(">")[0]
+            if leaving:
+                await delete_undoably(leaving.pop().id)
+            if coming:
+                await add_video(**coming.pop())
     assert len(met) == len(set(met))
-    assert {str(it.id) for it in stay} <= set(met)
+    whole = await listed(client, f"?{query}&limit=200")
+    assert [it for it in met if it in kept] == [it for it in whole if it in kept]
 
 
 async def test_list_shows_what_the_library_shows(app: Quart, edith: Account) -> None:
