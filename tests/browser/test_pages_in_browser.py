@@ -86,6 +86,7 @@ async def test_times_and_sizes_are_shown_as_the_reader_writes_them(
     open_page: OpenPage, ready_video: str
 ) -> None:
     page = await open_page(timezone_id="Asia/Tokyo", locale="de-DE")
+    await page.clock.install()
     await page.goto(f"/videos/{ready_video}")
     moment = page.locator("time").first
     await expect(moment).to_have_text(re.compile("^(jetzt|vor .+)$"))
@@ -93,6 +94,9 @@ async def test_times_and_sizes_are_shown_as_the_reader_writes_them(
     exact = re.compile(r"^\d\d\.\d\d\.\d{4}, \d\d:\d\d$")
     await expect(moment).to_have_attribute("title", exact)
     await expect(moment).to_have_attribute("lang", "de-DE")
+    # How long ago it was is kept up while the page is open.
+    await page.clock.fast_forward("10:00:00")
+    await expect(moment).to_have_text("vor 10 Stunden")
     await page.goto(f"/videos/{ready_video}/edit")
     size = page.locator("#facts data").first
     await expect(size).to_have_text(re.compile(r"^\d+(,\d)?\skB$"))

@@ -312,3 +312,7 @@ async def test_page_shows_lines_finds_some_and_exports_them_all(
     assert await text_of(by_token) == await text_of(export)
     assert export.headers["Content-Disposition"] == 'attachment; filename="audit.jsonl"'
     assert [json.loads(it) for it in (await text_of(export)).splitlines()] == await lines()
+    await owner.post(f"/api/videos/{video.id}/playback-links", json={"expiresInSeconds": 60})
+    [line, *_] = (await text_of(await owner.get("/audit"))).split("<tbody>")[1].split("</tr>")
+    # When it was made and when it ends are shown by the same script, in the reader's time zone.
+    assert line.count("<time datetime=") == line.count("data-local=") == 2

@@ -71,7 +71,7 @@ async def change_password() -> ResponseReturnValue:
             person.email, sent.get("current", ""), passwords=hasher, address=client
         )
     except SignInRefused:
-        return await _page(person, faults={"current": "This is not your password now."}), 422
+        return await _page(person, faults={"current": "This is not your current password."}), 422
     except TooManyTries as exc:
         return await _page(person, faults={"current": exc.detail}), exc.status
     try:

@@ -3,6 +3,7 @@
 As in the library, a mistyped filter is ignored, and nothing is an error.
 """
 
+from datetime import datetime
 from typing import Any
 
 from quart import Blueprint, Response, render_template, request, url_for
@@ -35,6 +36,7 @@ async def index() -> str:
         "accounts/audit.html",
         events=events,
         titles=await audit.titles_of(events),
+        read_time=datetime.fromisoformat,
         actions=[("", "Everything"), *((it.value, it.value) for it in AuditAction)],
         chosen=chosen,
         is_filtered=bool(given),
