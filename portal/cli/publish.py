@@ -78,12 +78,10 @@ async def _publish(
                     bar = shown.enter_context(found)
                 bar.update(sent_bytes - bar.pos)
 
-            if http_address(file):
+            source = file if http_address(file) else FILE.convert(file, None, None)
+            if source is file:
                 click.echo("Importing…", err=True)
-                video = await portal.publish_from(file, categories=categories, **texts)
-            else:
-                path = FILE.convert(file, None, None)
-                video = await portal.publish(path, categories=categories, **texts, on_sent=show)
+            video = await portal.publish(source, categories=categories, **texts, on_sent=show)
         click.echo(f"Created {portal.page_of(video['id'])}", err=True)
         if not wait:
             click.echo(video["id"])

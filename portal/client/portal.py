@@ -111,7 +111,7 @@ class Portal:
 
     async def publish(
         self,
-        file: Path,
+        source: Path | str,
         *,
         categories: Sequence[str | int],
         title: str = "",
@@ -121,52 +121,28 @@ class Portal:
     ) -> Video:
         """Upload a file and create its video; a repetition sends only what has not arrived.
 
+        A text is the https address of a file that the portal fetches; this waits until it has.
         `categories` are names or ids; the title is the file's name unless given. `on_sent` is
         called with the bytes that have arrived, and those of the whole file.
         """
-        content_type = CONTENT_TYPES.get(file.suffix.lower())
-        if content_type is None:
+        file = Path(URL(source).name) if isinstance(source, str) else source
+        content_type = CONTENT_TYPES.get(file.suffix.lower(), "")
+        if source is file and not content_type:
             known = ", ".join(CONTENT_TYPES)
             raise PortalFailure(f"{file.name}: only {known} files can be published.")
         body = {
-            "title": title or file.stem,
+            "title": title or file.stem or str(source),
             "description": description,
             "categoryIds": await self._category_ids(categories),
             "tags": tags,
-            "fileName": file.name,
         }
+        if isinstance(source, str):
+            return await self._import({**body, "url": source})
         wanted = {"fileName": file.name, "contentType": content_type}
         upload = await self._api.call("POST", "/api/videos/presign", wanted)
         await send_file(self._api, file, upload, content_type=content_type, on_sent=on_sent)
-        body["key"] = upload["key"]
+        body |= {"fileName": file.name, "key": upload["key"]}
         created: Video = await self._api.call("POST", "/api/videos", body)
-        return created
-
-    async def publish_from(
-        self,
-        url: str,
-        *,
-        categories: Sequence[str | int],
-        title: str = "",
-        description: str = "",
-        tags: str = "",
-    ) -> Video:
-        """As `publish`, of a file that the portal fetches from this address; waits for that."""
-        body = {
-            "url": url,
-            "title": title or Path(URL(url).name).stem or url,
-            "description": description,
-            "categoryIds": await self._category_ids(categories),
-            "tags": tags,
-        }
-        begun = await self._api.call("POST", "/api/imports", body, key=uuid4().hex)
-        told: Any = {"stage": "importing"}
-        while told["stage"] == "importing":
-            await asyncio.sleep(POLL_INTERVAL_S)
-            told = await self._api.call("GET", f"{begun['url']}/transcode")
-        if told["stage"] == "failed":
-            raise PortalFailure(told["failure"]["message"])
-        created: Video = await self._api.call("GET", begun["url"])
         return created
 
     async def wait(self, video_id: str) -> Video:
@@ -229,6 +205,17 @@ class Portal:
                         yield event
             # The stream has ended, or there is none: what is new is listed.
             await asyncio.sleep(POLL_INTERVAL_S)
+
+    async def _import(self, body: dict[str, Any]) -> Video:
+        begun = await self._api.call("POST", "/api/imports", body, key=uuid4().hex)
+        told: Any = {"stage": "importing"}
+        while told["stage"] == "importing":
+            await asyncio.sleep(POLL_INTERVAL_S)
+            told = await self._api.call("GET", f"{begun['url']}/transcode")
+        if told["stage"] == "failed":
+            raise PortalFailure(told["failure"]["message"])
+        created: Video = await self._api.call("GET", begun["url"])
+        return created
 
     async def _category_ids(self, wanted: Sequence[str | int]) -> list[int]:
         known = (await self._api.call("GET", "/api/categories"))["categories"]

@@ -36,6 +36,7 @@ WINDOW_BYTES = 192 * MIB
 # A file sent at once takes as long as it takes; a part may be given up and sent again.
 WHOLE_FILE_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
 SLOWEST_BYTES_PER_S = 32 * 1024
+PUT_FAILURES = (aiohttp.ClientError, TimeoutError)
 # After these the upload is started again, with what storage has of it then.
 START_AGAIN_CODES = frozenset({"upload_gone", "upload_not_started", "parts_missing"})
 
@@ -96,7 +97,7 @@ async def _send_whole(
             ) as response:
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     raise PortalFailure(f"Storage refused the file ({response.status}).")
-    except (aiohttp.ClientError, TimeoutError) as exc:
+    except PUT_FAILURES as exc:
         raise PortalUnreachable(f"The upload broke off: {exc}. Try again.") from exc
 
 
@@ -115,13 +116,6 @@ async def _send_in_parts(api: Api, file: Path, key: str, meter: _Meter) -> None:
         meter.set(meter.size_bytes)
         return
     raise PortalFailure("Storage keeps losing what is uploaded. Try again later.")
-
-
-class _NotStored(Exception):
-    """Storage refused a part."""
-
-
-_PUT_FAILURES = (aiohttp.ClientError, TimeoutError, _NotStored)
 
 
 async def _send_missing(api: Api, file: Path, upload: dict[str, Any], meter: _Meter) -> None:
@@ -144,8 +138,8 @@ async def _send_missing(api: Api, file: Path, upload: dict[str, Any], meter: _Me
 
         async with slots:
             try:
-                await retry(put, on=_PUT_FAILURES, backoff=BACKOFF, attempts=ATTEMPTS)
-            except _PUT_FAILURES as exc:
+                await retry(put, on=PUT_FAILURES, backoff=BACKOFF, attempts=ATTEMPTS)
+            except PUT_FAILURES as exc:
                 failure = str(exc) or "no answer in time"
                 words = f"Part {number} could not be sent: {failure}. Try again."
                 raise PortalUnreachable(words) from exc
@@ -175,7 +169,7 @@ async def _put_part(
                 # Storage no longer knows the upload.
                 raise PortalRefused(response.status, {"code": "upload_gone"})
             if response.status >= HTTPStatus.BAD_REQUEST:
-                raise _NotStored(f"storage answered {response.status}")
+                raise aiohttp.ClientError(f"storage answered {response.status}")
 
 
 async def _read(source: BinaryIO, size_bytes: int) -> AsyncIterator[bytes]:
