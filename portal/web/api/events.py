@@ -106,14 +106,12 @@ async def list_events() -> Response:
     missed, and nothing is listed twice.
     """
     asked = json_bodies.validated_query(EventsQuery)
-    if asked.after == LATEST:
-        newest = await events.newest_number()
-        return json_bodies.json_response(
-            EventList(events=[], next_after=f"{EVENT_ID_PREFIX}{newest}")
-        )
-    after = None if asked.after is None else _number(asked.after)
     who, web = await principal(), web_context()
-    page = await events.list_events(who, after=after, limit=asked.limit)
+    if asked.after == LATEST:
+        page = events.EventPage([], await events.newest_number())
+    else:
+        after = None if asked.after is None else _number(asked.after)
+        page = await events.list_events(who, after=after, limit=asked.limit)
     told = [await _told_event(row, who.account_id, web) for row in page.events]
     return json_bodies.json_response(
         EventList(events=told, next_after=f"{EVENT_ID_PREFIX}{page.next_after}")
@@ -131,12 +129,9 @@ async def stream_events() -> Response:
     `snapshot` with `nextAfter`; with Last-Event-ID the stream goes on after that event instead.
     `video.progress` tells every 2 s how far videos are that are being made ready; it has no id.
     """
-    after = await _last_event()
-    if after is not None:
-        return await _response(HEARTBEAT, after=after)
-    after = await web_context().streams.newest_number()
-    start = json.dumps({"nextAfter": f"{EVENT_ID_PREFIX}{after}"})
-    return await _response(_message("snapshot", start, after), after=after)
+    newest = await web_context().streams.newest_number()
+    start = json.dumps({"nextAfter": f"{EVENT_ID_PREFIX}{newest}"})
+    return await _response(start, newest=newest)
 
 
 @blueprint.get("/videos/<string(minlength=8):id>/events")
@@ -152,30 +147,22 @@ async def stream_video_events(id: str) -> Response:
     # Before the record: what that does not show comes after it.
     newest = await web_context().streams.newest_number()
     record = await read_record(id)
-    after = await _last_event()
-    if after is not None:
-        return await _response(HEARTBEAT, after=after, video_id=id)
     snapshot = VideoWithPassthrough(**record, playback_url=await playback_url(record))
-    first = _message("snapshot", snapshot.model_dump_json(), newest)
-    return await _response(first, after=newest, video_id=id)
+    return await _response(snapshot.model_dump_json(), newest=newest, video_id=id)
 
 
-async def _last_event() -> int | None:
-    """The number of the event after which a stream goes on; None for one that begins.
+async def _response(snapshot: str, *, newest: int, video_id: str = "") -> Response:
+    """A stream that begins with this snapshot, or goes on after the last event that arrived.
 
     Raises `NotAcceptable`, `InvalidRequest` and `EventsExpired`.
     """
     if "Accept" in request.headers and not request.accept_mimetypes.quality(EVENT_STREAM):
         raise NotAcceptable
-    if LAST_EVENT_ID not in request.headers:
-        return None
-    given = {LAST_EVENT_ID: request.headers[LAST_EVENT_ID]}
-    number = _number(json_bodies.validated(StreamHeaders, given).last_event_id)
-    await events.require_kept(number)
-    return number
-
-
-async def _response(first: bytes, *, after: int, video_id: str = "") -> Response:
+    first, after = _message("snapshot", snapshot, newest), newest
+    if LAST_EVENT_ID in request.headers:
+        given = {LAST_EVENT_ID: request.headers[LAST_EVENT_ID]}
+        first, after = HEARTBEAT, _number(json_bodies.validated(StreamHeaders, given).last_event_id)
+        await events.require_kept(after)
     stream = Stream(await principal(), after=after, video_id=video_id)
     response = Response(b"", content_type=EVENT_STREAM)
     response.headers["Cache-Control"] = "no-store"

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from hypercorn.asyncio.worker_context import EventWrapper
+from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 from hypercorn.typing import ASGIReceiveCallable as Receive
 from hypercorn.typing import ASGISendCallable as Send
 from hypercorn.typing import ASGISendEvent as SendEvent
@@ -90,6 +91,17 @@ def terminated_of(send: Send) -> EventWrapper | None:
     return getattr(hypercorn, "terminated", None)
 
 
+def _abort_unfinished(send: Send) -> None:
+    """Close the connection of a response that was broken off, as one is that nobody reads.
+
+    Hypercorn would wait until the client has read what was sent before, or leaves.
+    """
+    stream = getattr(send, "__self__", None)
+    if isinstance(stream, HTTPStream) and stream.state is ASGIHTTPState.RESPONSE:
+        protocol: Any = stream.send
+        protocol.__self__.send.__self__.writer.transport.abort()
+
+
 def allow_framing(scope: Scope, framed_by: str) -> None:
     """Let these sites frame the response to this request."""
     state_of(scope).framed_by = framed_by
@@ -153,6 +165,7 @@ class RequestContext:
         # Unless the client has left before.
         if state.stream is not None and is_complete:
             await state.stream(receive, send)
+        _abort_unfinished(send)
 
 
 def _log(scope: HTTPScope, status: int, duration_s: float) -> None:
