@@ -9,7 +9,7 @@ from portal.accounts.audit import AuditQuery, json_line, read_all, read_page
 from portal.cli import common
 from portal.database.connection import Row
 from portal.database.event_models import Event
-from portal.videos import playback_tokens
+from portal.videos import playback_links
 
 
 @click.command()
@@ -46,7 +46,7 @@ def keys() -> None:
 @common.with_database
 async def list_keys(as_json: bool) -> None:
     """List the keys; the first one signs, all of them verify."""
-    found = await playback_tokens.list_keys()
+    found = await playback_links.list_keys()
     empty = "There are no keys yet: the first is made when it is needed."
     rows = [{"id": key["kid"], "made": key["created_at"]} for key in found]
     common.print_list("keys", found, rows, as_json=as_json, empty=empty)
@@ -60,7 +60,7 @@ def rotate_keys(revoke: bool, yes: bool, data_dir: Path | None) -> None:
     """Make a key that signs from now on. Links keep working, unless the old keys are revoked."""
     if revoke and not yes:
         click.confirm("All playback links stop working. Revoke the keys?", abort=True)
-    kid = common.ask(data_dir, playback_tokens.rotate, revoke=revoke)
+    kid = common.ask(data_dir, playback_links.rotate, revoke=revoke)
     if revoke:
         click.echo(f"Key {kid} signs now. Within seconds no other is good for anything.")
     else:

@@ -6,17 +6,7 @@ from pathlib import Path
 import click
 
 from portal.accounts.permissions import EVERYONES
-from portal.cli.common import (
-    MAX_LIMIT,
-    age,
-    ask,
-    data_dir_option,
-    json_option,
-    one_line,
-    print_json,
-    print_table,
-    with_database,
-)
+from portal.cli import common
 from portal.config import Config
 from portal.database.connection import Row, fetch_rows
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
@@ -34,7 +24,7 @@ ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
 OUTCOME = ("outcome", "error_code", "error_detail")
 
 limit_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
-    "--limit", default=50, show_default=True, type=click.IntRange(1, MAX_LIMIT)
+    "--limit", default=50, show_default=True, type=click.IntRange(1, common.MAX_LIMIT)
 )
 
 
@@ -47,8 +37,8 @@ def videos() -> None:
 @click.option("--status", type=click.Choice(STATUSES), help="Only videos with this status.")
 @click.option("--search", default="", help="Words in title, tags or description.")
 @limit_option
-@json_option
-@with_database
+@common.json_option
+@common.with_database
 async def list_command(status: str | None, search: str, limit: int, as_json: bool) -> None:
     """List videos, the newest first."""
     state = VideoStatus(status) if status else None
@@ -57,17 +47,17 @@ async def list_command(status: str | None, search: str, limit: int, as_json: boo
     work = await library.read_work([video.id for video in page.videos])
     found = [_summary(video, work.get(video.id)) for video in page.videos]
     if as_json:
-        print_json({"videos": found, "total": page.total})
+        common.print_json({"videos": found, "total": page.total})
         return
-    print_table([_video_row(video) for video in found])
+    common.print_table([_video_row(video) for video in found])
     if page.total > len(found):
         click.echo(f"{len(found)} of {page.total}; see --limit.")
 
 
 @videos.command("show")
 @click.argument("video_id", metavar="ID")
-@json_option
-@with_database
+@common.json_option
+@common.with_database
 async def show_command(video_id: str, as_json: bool) -> None:
     """Show the whole record of a video: renditions, attempts, jobs, and why it failed."""
     video = await reading.get_video(video_id)
@@ -81,21 +71,21 @@ async def show_command(video_id: str, as_json: bool) -> None:
         "jobs": await fetch_rows(JOBS_OF_VIDEO, str(video.id)),
     }
     if as_json:
-        print_json({**record, **tables})
+        common.print_json({**record, **tables})
         return
     width = max(map(len, record))
     for name, value in record.items():
-        click.echo(f"{name.ljust(width)}  {one_line(value)}")
+        click.echo(f"{name.ljust(width)}  {common.one_line(value)}")
     for name, rows in tables.items():
         click.echo()
         click.echo(click.style(f"{len(rows)} {name}", bold=True))
         if rows:
-            print_table(rows)
+            common.print_table(rows)
 
 
 @videos.command("retry")
 @click.argument("video_ids", metavar="ID...", nargs=-1, required=True)
-@with_database
+@common.with_database
 @click.pass_obj
 async def retry_command(config: Config, video_ids: tuple[str, ...]) -> None:
     """Try again what failed: a failed video, or the renditions that a ready one lacks."""
@@ -105,13 +95,13 @@ async def retry_command(config: Config, video_ids: tuple[str, ...]) -> None:
 @videos.command("delete")
 @click.argument("video_ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Don't ask.")
-@data_dir_option
+@common.data_dir_option
 def delete_command(video_ids: tuple[str, ...], yes: bool, data_dir: Path | None) -> None:
     """Delete videos with everything they own. There is no way back."""
     if not yes:
         what = video_ids[0] if len(video_ids) == 1 else f"{len(video_ids)} videos"
         click.confirm(f"Delete {what} and all files?", abort=True)
-    ask(data_dir, _delete, video_ids=video_ids)
+    common.ask(data_dir, _delete, video_ids=video_ids)
 
 
 @click.pass_obj
@@ -142,13 +132,13 @@ async def _each(
 
 @click.command()
 @limit_option
-@json_option
-@with_database
+@common.json_option
+@common.with_database
 async def queue(limit: int, as_json: bool) -> None:
     """Show the jobs that wait, run and failed, the workers, and what is stalled."""
     found = await read_queue(limit=limit)
     if as_json:
-        print_json(found)
+        common.print_json(found)
         return
     counts, jobs = found["counts"], found["jobs"]
     alive = sum(not worker["is_dead"] for worker in found["workers"])
@@ -157,7 +147,7 @@ async def queue(limit: int, as_json: bool) -> None:
     leases = [_lease_row(lease) for lease in found["leases"]]
     for table in filter(None, (counts, [_job_row(job) for job in jobs], leases)):
         click.echo()
-        print_table(table)
+        common.print_table(table)
     if total > len(jobs):
         click.echo(f"{len(jobs)} of {total} jobs shown; see --limit.")
 
@@ -204,6 +194,6 @@ def _lease_row(lease: Row) -> Row:
         "worker": lease["worker"],
         "stage": lease["stage"],
         "percent": f"{lease['percent']:.0f}",
-        "lease ends": "lost" if lease["is_lost"] else age(lease["lease_expires_at"]),
+        "lease ends": "lost" if lease["is_lost"] else common.age(lease["lease_expires_at"]),
         "video": lease["video_id"],
     }

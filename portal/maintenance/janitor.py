@@ -46,7 +46,7 @@ from portal.storage.bucket import Storage, StorageKept
 from portal.storage.calls import ObjectMissing, StorageRefused
 from portal.storage.objects import output_root
 from portal.uploads import service as uploads
-from portal.videos import playback_tokens
+from portal.videos import playback_links
 from portal.webhooks.deliveries import forget_old
 
 logger = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ async def tidy(
     done.objects = await sweep_attempts(cutoffs, storage)
     done.deleted_videos = await remove_late_files(cutoffs, storage, queue)
     await delete_expired()
-    await playback_tokens.forget_unused()
+    await playback_links.forget_unused()
     await forget_old()
     await execute(FORGET_ANSWERS, DAY_S)
     if config.audit_days:

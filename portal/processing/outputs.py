@@ -15,7 +15,7 @@ from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root
-from portal.transcoding.encoding.storyboards import RenditionFiles
+from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
 

@@ -32,7 +32,7 @@ from portal.storage.objects import output_prefix
 from portal.telemetry.tracing import span
 from portal.text import error_words
 from portal.transcoding import errors
-from portal.transcoding.encoding.storyboards import make_storyboard
+from portal.transcoding.encoding.pictures import make_storyboard
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe

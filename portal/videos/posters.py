@@ -34,7 +34,7 @@ from portal.queue.enqueue import defer_poster
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix
-from portal.transcoding.encoding.posters import POSTER_NAME, cut_frame, fit_picture, picture_kind
+from portal.transcoding.encoding.pictures import POSTER_NAME, cut_frame, fit_picture, picture_kind
 from portal.transcoding.errors import PictureFault, PictureRejected, TranscodeFailed
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind

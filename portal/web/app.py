@@ -25,7 +25,6 @@ from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
 from portal.web.api import idempotency, openapi, playback_links, transcodes, uploads, videos
 from portal.web.api import imports as api_imports
-from portal.web.api import library as api_library
 from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
@@ -61,12 +60,12 @@ UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # keeps something all the same, that someone left for the provider of single sign-on.
 LIBRARY, LIST, SIGN_ON = (
     "library.index",
-    "api_library.list_videos",
+    "api_videos.list_videos",
     "signing_in.begin_single_sign_on",
 )
 # In the order in which the API's description lists them.
 API = (
-    *(videos, transcodes, openapi, api_editing, uploads, playback_links, api_library, api_events),
+    *(videos, transcodes, openapi, api_editing, uploads, playback_links, api_events),
     *(api_imports, api_webhooks),
 )
 PAGES = (

@@ -26,8 +26,7 @@ from portal.database.pool import refuse_if_away
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
-from portal.videos.playback_links import fetch_live_links
-from portal.videos.playback_tokens import SigningKeys
+from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress, read_figures
 from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos

@@ -29,14 +29,8 @@ from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.encoding import Preempted, Tools
 from portal.processing.removal import SETTLE_S, Unsettled
 from portal.processing.sources import SourceInterrupted
+from portal.queue import enqueue
 from portal.queue.app import WorkerConnector, queue_app
-from portal.queue.enqueue import (
-    IMPORT_QUEUE,
-    PREPARE_QUEUE,
-    SIDE_QUEUE,
-    TRANSCODE_QUEUE,
-    WEBHOOK_QUEUE,
-)
 from portal.retry import Backoff
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
@@ -111,7 +105,7 @@ Cause = Mapping[str, str] | None
 JANITOR_PAUSE_S = 60
 
 
-@tasks.task(name="transcode", queue=PREPARE_QUEUE, pass_context=True, retry=Retries())
+@tasks.task(name="transcode", queue=enqueue.PREPARE_QUEUE, pass_context=True, retry=Retries())
 async def transcode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Look into a video's file: make it failed, or playable, or queue its encode.
 
@@ -121,28 +115,28 @@ async def transcode_video(context: JobContext, video_id: str, cause: Cause = Non
         await passes.make_playable(UUID(video_id), tools, may_encode=False)
 
 
-@tasks.task(name="encode", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
+@tasks.task(name="encode", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def encode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make a video playable by encoding, or failed."""
     with _work_on(context, video_id, cause) as tools:
         await passes.make_playable(UUID(video_id), tools, may_encode=True)
 
 
-@tasks.task(name="complete", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
+@tasks.task(name="complete", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def complete_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make what is missing of a playable video's ladder, in one pass."""
     with _work_on(context, video_id, cause) as tools:
         await passes.complete_ladder(UUID(video_id), tools)
 
 
-@tasks.task(name="remove", queue=SIDE_QUEUE, pass_context=True, retry=Retries())
+@tasks.task(name="remove", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def remove_files(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Remove what storage holds of a deleted video."""
     with _work_on(context, video_id, cause) as tools:
         await removal.remove_files(UUID(video_id), storage=tools.storage)
 
 
-@tasks.task(name="poster", queue=SIDE_QUEUE, pass_context=True, retry=Retries())
+@tasks.task(name="poster", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def make_poster(context: JobContext, video_id: str, number: int, cause: Cause = None) -> None:
     """Cut the frame that an editor wants as a video's poster."""
     with _work_on(context, video_id, cause) as tools:
@@ -155,7 +149,7 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
         )
 
 
-@tasks.task(name="send_webhook", queue=WEBHOOK_QUEUE, pass_context=True, retry=Retries())
+@tasks.task(name="send_webhook", queue=enqueue.WEBHOOK_QUEUE, pass_context=True, retry=Retries())
 async def send_webhook(context: JobContext, webhook_id: str, lane: int) -> None:
     """Send a webhook what is due in one of its lanes."""
     config, job = context.additional_context["config"], context.job
@@ -163,7 +157,7 @@ async def send_webhook(context: JobContext, webhook_id: str, lane: int) -> None:
         await sending.send(UUID(webhook_id), lane, config=config)
 
 
-@tasks.task(name="import", queue=IMPORT_QUEUE, pass_context=True, retry=Retries())
+@tasks.task(name="import", queue=enqueue.IMPORT_QUEUE, pass_context=True, retry=Retries())
 async def import_file(context: JobContext, import_id: str, cause: Cause = None) -> None:
     """Fetch a file and publish it."""
     config, tools = context.additional_context["config"], context.additional_context["tools"]
@@ -175,7 +169,7 @@ async def import_file(context: JobContext, import_id: str, cause: Cause = None) 
 @tasks.periodic(cron=janitor.CRON)
 @tasks.task(
     name="janitor",
-    queue=SIDE_QUEUE,
+    queue=enqueue.SIDE_QUEUE,
     # One that waits is enough.
     queueing_lock="portal:janitor",
     pass_context=True,
@@ -221,11 +215,11 @@ async def _run(config: Config, storage: Storage) -> None:
         async with queue.open_async(), asyncio.TaskGroup() as group:
             logger.info("Worker begins", extra={"action": "worker_begins", "worker": tools.worker})
             slots = {
-                PREPARE_QUEUE: config.worker_prepare_concurrency,
-                TRANSCODE_QUEUE: config.worker_concurrency,
-                SIDE_QUEUE: SIDE_CONCURRENCY,
-                WEBHOOK_QUEUE: WEBHOOK_CONCURRENCY,
-                IMPORT_QUEUE: IMPORT_CONCURRENCY,
+                enqueue.PREPARE_QUEUE: config.worker_prepare_concurrency,
+                enqueue.TRANSCODE_QUEUE: config.worker_concurrency,
+                enqueue.SIDE_QUEUE: SIDE_CONCURRENCY,
+                enqueue.WEBHOOK_QUEUE: WEBHOOK_CONCURRENCY,
+                enqueue.IMPORT_QUEUE: IMPORT_CONCURRENCY,
             }
             running = [
                 *(group.create_task(_serve(it, config, tools, slots[it])) for it in slots),

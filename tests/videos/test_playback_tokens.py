@@ -18,8 +18,8 @@ from portal.accounts.permissions import EVERYONES
 from portal.config import Config
 from portal.database.connection import migrate, open_database
 from portal.errors import PlaybackTokenRefused
-from portal.videos import playback_links, playback_tokens
-from portal.videos.playback_tokens import PlaybackToken, SigningKeys, rotate
+from portal.videos import playback_links
+from portal.videos.playback_links import PlaybackToken, SigningKeys, rotate
 
 VIDEO_ID, LINK_ID = uuid4(), uuid4()
 
@@ -54,7 +54,7 @@ async def age_keys(config: Config, seconds: float) -> None:
 
 
 async def kids() -> list[str]:
-    return [key["kid"] for key in await playback_tokens.list_keys()]
+    return [key["kid"] for key in await playback_links.list_keys()]
 
 
 async def test_token_says_what_was_signed_and_nothing_else_is_one(database: Config) -> None:
@@ -90,7 +90,7 @@ async def test_new_key_signs_once_every_process_knows_it(database: Config) -> No
     await age_keys(database, 6)
     new = await SigningKeys().sign(said)
     assert new != old
-    now_s[0] += playback_tokens.MAX_AGE_S
+    now_s[0] += playback_links.MAX_AGE_S
     assert await second.sign(said) == new
     assert await is_good(second, old)
 
@@ -115,7 +115,7 @@ async def test_keys_and_links_go_once_nothing_needs_them(database: Config) -> No
     for days, keys, links in ((360, 2, 1), (7, 1, 0), (1000, 1, 0)):
         await age_keys(database, days * 24 * 3600)
         await age_links(database, days * 24 * 3600)
-        await playback_tokens.forget_unused()
+        await playback_links.forget_unused()
         found = await rows(database.database_url, "SELECT FROM playback_links")
         assert (len(await kids()), len(found)) == (keys, links), days
     assert await kids() == [last]

@@ -19,7 +19,7 @@ from werkzeug.datastructures import FileStorage
 from portal.database.connection import fetch_rows
 from portal.database.models import PosterRequest, PosterState, Video
 from portal.processing import removal
-from portal.transcoding.encoding.posters import fit_picture
+from portal.transcoding.encoding.pictures import fit_picture
 from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import Storyboard
 from portal.videos import deletion, posters

@@ -36,7 +36,7 @@ from portal.database.account_models import Account, ApiToken, OneTimeLink, Role,
 from portal.database.event_models import Webhook
 from portal.database.models import Video, VideoStatus
 from portal.events.log import AuditAction
-from portal.videos import playback_tokens
+from portal.videos import playback_links
 
 NEW = "five brown little geese"
 pytestmark = pytest.mark.shared_app
@@ -81,7 +81,7 @@ async def test_each_action_leaves_one_line_and_refusals_none(
     await changes_videos(recorder, program(app, await token_of(olga)), olga)
     await manages_webhooks(recorder, program(app, await token_of(olga)))
     async with noted() as found:
-        await playback_tokens.rotate(revoke=True)
+        await playback_links.rotate(revoke=True)
         person = identities.Person(
             issuer="https://id.example",
             subject="1",

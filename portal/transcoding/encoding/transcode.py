@@ -24,7 +24,7 @@ from portal.transcoding.encoding import (
 )
 from portal.transcoding.encoding.command import Encode, encode_arguments
 from portal.transcoding.encoding.ffmpeg import RunReport
-from portal.transcoding.encoding.posters import put_poster
+from portal.transcoding.encoding.pictures import put_poster
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.packaging.hls import MediaPlaylist, target_duration_s

@@ -14,7 +14,7 @@ from portal.errors import FieldError, InvalidRequest, Unavailable
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix
 from portal.text import whole_number
-from portal.transcoding.encoding.posters import MAX_PICTURE_PIXELS
+from portal.transcoding.encoding.pictures import MAX_PICTURE_PIXELS
 from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
 from portal.videos import posters

@@ -7,7 +7,7 @@ import pytest
 from media_recipes import MakeMedia, lavfi
 from published import FolderSink, Publish, playlist, transcode
 
-from portal.transcoding.encoding.posters import POSTER_NAME
+from portal.transcoding.encoding.pictures import POSTER_NAME
 from portal.transcoding.encoding.progress import Stage
 
 

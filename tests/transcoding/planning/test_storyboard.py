@@ -13,8 +13,7 @@ from media_recipes import MakeMedia, card, make_card
 from published import FolderSink, Publish, Published, ignore, playlist
 from published import frames as frames_of
 
-from portal.transcoding.encoding.posters import cut_frame
-from portal.transcoding.encoding.storyboards import RenditionFiles, make_storyboard
+from portal.transcoding.encoding.pictures import RenditionFiles, cut_frame, make_storyboard
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, plan_storyboard, spread_tiles
 
