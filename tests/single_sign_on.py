@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from http.cookies import SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
@@ -49,7 +50,7 @@ class SmallProvider:
     person: Claims = field(default_factory=dict)
     userinfo: Claims = field(default_factory=dict)
     # The one that it publishes, and the one that it signs with.
-    key: RSAKey = field(default_factory=lambda: new_key("first"))
+    key: RSAKey = field(default_factory=cache(lambda: new_key("first")))
     forger: RSAKey | None = None
     asked: Counter[str] = field(default_factory=Counter)
     # Of each code what it was asked for with.

@@ -9,7 +9,7 @@ from aged_videos import put_output
 from api_client import Client, metadata, problem, published, rows, run_sql
 from page_rows import READY, make_row
 from page_texts import page
-from passes import ready_video
+from playable_videos import make_ready
 from running_portal import LivePortal, call, create, process, until
 from stored_objects import stored, unreachable
 
@@ -37,9 +37,9 @@ async def delete(client: Client, video_id: UUID) -> None:
 
 
 async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
-    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
+    client: Client, resources: WebContext
 ) -> None:
-    video = await ready_video(client, resources, short_video, tmp_path)
+    video = await make_ready(resources, audience="public")
     kept = await stored(resources.storage, video.id, video.storage_key)
     pages = [f"/videos/{video.id}{it}" for it in ("", "/edit", "/poster.jpg", "/delete")]
     pages.append(f"/hls/{video.id}/{video.published_attempt}/master.m3u8")
