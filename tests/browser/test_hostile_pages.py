@@ -72,9 +72,9 @@ def addresses(base_url: str, videos: list[str], waiting: list[str]) -> list[str]
         paths += [f"/embed/{video_id}", f"/embed/{video_id}/stage", f"/api/videos/{video_id}"]
         paths.append(f"/oembed?url={base_url}/videos/{video_id}")
         paths.append(f"/library/progress?id={video_id}")
-    for text in (*MARKUP, *DIRECTIONS, ODDITIES[0]):
-        paths.append(f"/?q={quote(text)}&tag={quote(text)}&status={quote(text)}")
-    return paths + [f"/{quote(text, safe='')}" for text in MARKUP]
+    for text in (quote(it, safe="") for it in TITLES):
+        paths += [f"/?q={text}&tag={text}&status={text}", f"/{text}"]
+    return paths
 
 
 def watch(page: Page, hosts: set[str]) -> list[str]:

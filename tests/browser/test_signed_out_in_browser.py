@@ -44,20 +44,20 @@ async def sign_in(page: Page, email: str) -> None:
 async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     owner: Page, portal: LivePortal, short_video: Path, tmp_path: Path
 ) -> None:
-    big_file = padded(short_video, tmp_path / "big.mp4", 70 * MIB)  # of five parts
+    big_file = padded(short_video, tmp_path / "big.mp4", 40 * MIB)  # of three parts
     sent: list[str] = []
     put: list[str] = []
-    turn, has_three = asyncio.Lock(), asyncio.Event()
+    turn, has_two = asyncio.Lock(), asyncio.Event()
 
     async def sign_first(route: Route) -> None:
-        """The session ends once three parts are signed, each of which has its answer by then."""
+        """The session ends once two parts are signed, each of which has its answer by then."""
         async with turn:
-            if len(sent) == 3:
+            if len(sent) == 2:
                 headers = {"Origin": portal.base_url}
                 request = owner.context.request
                 assert (await request.post(f"{portal.base_url}/sign-out", headers=headers)).ok
             sent.append(route.request.url)
-            if len(sent) > 3:
+            if len(sent) > 2:
                 await route.continue_()
             else:
                 await route.fulfill(response=await route.fetch())
@@ -65,8 +65,8 @@ async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     def finished(request: Request) -> None:
         if request.method == "PUT":
             put.append(request.url)
-        if len(put) == 3:
-            has_three.set()
+        if len(put) == 2:
+            has_two.set()
 
     owner.on("requestfinished", finished)
     await owner.route("**/api/uploads/*/parts/*", sign_first)
@@ -75,7 +75,7 @@ async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     await fill_in(owner, title="In parts")
     await dialog_of(owner).wait_for()
     await slow_down(owner, 0)
-    await asyncio.wait_for(has_three.wait(), 60)
+    await asyncio.wait_for(has_two.wait(), 60)
     await expect(dialog_of(owner)).to_be_visible()
     await expect(details(owner).get_by_role("alert")).to_have_count(0)
 
@@ -89,11 +89,11 @@ async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     await expect(trouble).to_contain_text("as someone else than before")
     assert await axe_findings(owner) == []
     await expect(owner.get_by_label("Title")).to_have_value("In parts")
-    assert len(put) == 3
+    assert len(put) == 2
 
     await trouble.get_by_role("link", name="Sign in").click()
     await sign_in(owner, OWNER)
     await is_uploaded(owner)
     # Nothing was sent twice.
-    assert len(put) == len(set(put)) == 5
+    assert len(put) == len(set(put)) == 3
     await press_publish(owner, title="In parts")
