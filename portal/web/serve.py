@@ -4,7 +4,10 @@ import gc
 import logging
 import os
 import resource
+import signal
+import sys
 from collections.abc import AsyncGenerator
+from multiprocessing import parent_process
 from tempfile import TemporaryDirectory
 
 import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
@@ -68,6 +71,10 @@ def raise_descriptor_limit() -> None:
 def web_app() -> Quart:
     """The app of one web process."""
     app = create_app()
+    if (parent := parent_process()) is not None:
+        # Hypercorn tells its processes to end by other means, and sends this to all of them when
+        # the first has ended: the others would not finish what they are asked for.
+        signal.signal(signal.SIGTERM, lambda *_: parent.is_alive() or sys.exit())
 
     @app.while_serving
     async def started() -> AsyncGenerator[None]:

@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -209,19 +210,38 @@ async def test_one_connection_listens_for_all_and_nothing_is_missed_when_it_brea
     await until(lambda: is_silent(database_url), timeout_s=10)
 
 
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
 async def test_streams_are_no_concurrent_requests_and_end_when_the_process_is_told_to(
-    environ: dict[str, str],
+    environ: dict[str, str], tmp_path: Path, workers: str
 ) -> None:
+    """While other requests are still answered, by each of several processes."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     settings = {**environ, "PORT": str(port), "PUBLIC_URL": url, "MAX_CONCURRENT_REQUESTS": "10"}
-    async with process("web", settings) as web, aiohttp.ClientSession(url) as session:
+    settings["WEB_WORKERS"] = workers
+    is_told = asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"{"
+        await is_told.wait()
+        # Meanwhile the other process ends.
+        await asyncio.sleep(1)
+        yield b"}"
+
+    async with (
+        process("web", settings, log_dir=tmp_path) as web,
+        aiohttp.ClientSession(url, headers={"Content-Type": "application/json"}) as session,
+    ):
         await until(lambda: answers(f"{url}/healthz"), timeout_s=60)
+        asking = asyncio.create_task(session.post("/api/videos/presign", data=body()))
         streams = [await session.get(ALL) for _ in range(12)]
         assert [it.status for it in streams] == [200] * 12
         web.terminate()
+        is_told.set()
         # One that was cut off would have no end.
         assert all([(await it.read()).startswith(b"event: snapshot") for it in streams])
-        assert await web.wait() == 0
+        assert (await asking).status == 422
+        assert await asyncio.wait_for(web.wait(), 60) == 0
+    assert "Traceback" not in (tmp_path / "web.log").read_text()
 
 
 async def test_reader_that_takes_nothing_is_cut_off(
