@@ -5,6 +5,7 @@ module does not.
 """
 
 import re
+from datetime import UTC, datetime
 from functools import lru_cache
 from unicodedata import category
 from urllib.parse import SplitResult, urlsplit
@@ -104,6 +105,11 @@ def whole_number(text: str, *, max_digits: int) -> int | None:
     """The number that a text of ASCII digits alone writes; None for any other."""
     is_number = text.isascii() and text.isdigit() and len(text) <= max_digits
     return int(text) if is_number else None
+
+
+def rfc3339(at: datetime) -> str:
+    """An aware time as `2026-01-31T12:00:00.000000Z`."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def size_in_words(size_bytes: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
+from pathlib import Path
 from time import time
 from typing import Any
 from uuid import UUID
@@ -50,14 +51,16 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving(*, is_open: bool = True) -> AsyncIterator[Receiver]:
-    """A receiver on this machine."""
+async def receiving(
+    *, is_open: bool = True, certificate: Path | None = None
+) -> AsyncIterator[Receiver]:
+    """A receiver on this machine; by https if it has a certificate."""
     receiver, app = Receiver(), web.Application()
     if is_open:
         receiver.gate.set()
     app.router.add_route("*", "/hook", receiver.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    async with listening(runner) as address:
+    async with listening(runner, certificate) as address:
         receiver.url = f"{address}/hook"
         yield receiver
 

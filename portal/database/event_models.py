@@ -103,6 +103,8 @@ class WebhookDelivery(Model):
     sent_at: datetime | None = fields.DatetimeField(null=True)
     duration_ms: int | None = fields.IntField(null=True)
     status: int | None = fields.SmallIntField(null=True)
+    # Of the request, a line each.
+    headers = fields.TextField(default="")
     answer = fields.TextField(default="")
     error = fields.TextField(default="")
 

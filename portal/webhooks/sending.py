@@ -21,9 +21,9 @@ from portal.database.connection import NOW, Row, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.events.log import PORTAL, EventType, act_as
 from portal.events.outgoing import address_fault, open_session, read_start
-from portal.text import error_words, whole_number
+from portal.text import error_words, rfc3339, whole_number
 from portal.videos.events import read_event
-from portal.videos.reading import audience_of, master_url
+from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url
 from portal.webhooks.endpoints import disable
 
 TIMEOUT_S = 15
@@ -36,14 +36,10 @@ PAUSES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 MAX_PAUSE_S = 86_400
 FAILING_FOR = timedelta(days=5)
 GONE = 410
-TIMES = ("created_at", "updated_at")
 # Of what takes longer, recovery thinks that it was lost.
 LONGEST_JOB_S = 60
-# What GET /api/events tells of a video, but for `playbackUrl`.
-RECORD = (
-    *("id", "title", "description", "category_ids", "tags", "file_name", "storage_key"),
-    *("transcode_job_id", "status", "size_bytes", "passthrough", *TIMES),
-)
+# What the record in an event has besides what integrators are told.
+UNTOLD = {"published_attempt", *AUDIENCE_COLUMNS}
 
 
 async def send(webhook_id: UUID, lane: int, *, config: Config) -> None:
@@ -85,11 +81,11 @@ async def read_payload(
     """What a delivery says; None if the event is not for this principal, or is kept no more."""
     told = {"id": delivery.event_id, "type": delivery.type}
     if delivery.event_number is None:
-        return {**told, "timestamp": _rfc3339(delivery.created_at), "sequence": 0, "data": {}}
+        return {**told, "timestamp": rfc3339(delivery.created_at), "sequence": 0, "data": {}}
     event = await read_event(delivery.event_number, seen_by=seen_by)
     if event is None:
         return None
-    times = {"timestamp": _rfc3339(event["at"]), "sequence": event["sequence"]}
+    times = {"timestamp": rfc3339(event["at"]), "sequence": event["sequence"]}
     return {**told, **times, "data": _data(event, config)}
 
 
@@ -122,20 +118,17 @@ def next_try(tries: int, retry_after: str = "", *, now: datetime) -> datetime | 
 
 
 def _data(event: Row, config: Config) -> dict[str, Any]:
+    """The record as GET /api/events tells it, but for `playbackUrl`."""
+    record = event["data"]
     if event["type"] == EventType.DELETED:
         return {"id": event["video_id"]}
-    # Events from before there was a passthrough have none.
-    record = {"passthrough": "", **event["data"]}
-    record |= {it: _rfc3339(datetime.fromisoformat(record[it])) for it in TIMES}
-    shown = {to_camel(it): record[it] for it in RECORD}
     # The address of a private video would let whoever reads the request watch it.
-    is_private = audience_of(record).is_private
-    attempt = None if is_private else record["published_attempt"]
-    return {**shown, "playbackUrl": master_url(config, record["id"], attempt, is_private=False)}
-
-
-def _rfc3339(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    attempt = None if audience_of(record).is_private else record["published_attempt"]
+    address = master_url(config, record["id"], attempt, is_private=False)
+    times = ("created_at", "updated_at")
+    record |= {it: rfc3339(datetime.fromisoformat(record[it])) for it in times}
+    told = {to_camel(name): it for name, it in record.items() if name not in UNTOLD}
+    return {**told, "playbackUrl": address}
 
 
 async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> dict[str, Any]:
@@ -151,6 +144,7 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": " ".join(Signer(it).sign(payload["id"], now, body) for it in secrets),
     }
+    lines = "\n".join(f"{name}: {it}" for name, it in headers.items())
     told: dict[str, Any] = {"status": None, "answer": "", "error": "", "retry_after": ""}
     networks, allow_http = config.outgoing_networks, config.outgoing_allow_http
     try:
@@ -169,9 +163,12 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
             told |= {"status": response.status, "answer": text, "retry_after": retry_after}
     except TimeoutError:
         told["error"] = f"There was no answer within {TIMEOUT_S} s."
+    except aiohttp.ClientConnectorCertificateError as exc:
+        why = getattr(exc.certificate_error, "verify_message", "")
+        told["error"] = f"The receiver's certificate is not valid: {why}."
     except (aiohttp.ClientError, OSError, ValueError) as exc:
         told["error"] = error_words(exc)
-    return {**told, "duration_ms": round((monotonic() - begun) * 1000)}
+    return {**told, "headers": lines, "duration_ms": round((monotonic() - begun) * 1000)}
 
 
 async def _record(delivery: WebhookDelivery, answer: dict[str, Any]) -> None:

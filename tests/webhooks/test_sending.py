@@ -1,9 +1,11 @@
 """Webhooks are sent each event, signed, until it is received or was tried often enough."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from api_client import Client, answered, metadata, published, rows, uploaded
+from http_server import make_certificate
 from page_rows import READY, make_row
 from quart import Quart
 from running_portal import until
@@ -100,18 +102,21 @@ async def test_failure_is_tried_again_nine_times(
 
 
 async def test_without_an_answer_it_says_why(
-    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sending, "TIMEOUT_S", 0.2)
-    async with receiving(is_open=False) as silent:
-        urls = (silent.url, "http://127.0.0.1:1/hook")
+    certificate = make_certificate(tmp_path)
+    async with receiving(is_open=False) as silent, receiving(certificate=certificate) as unknown:
+        urls = (silent.url, "http://127.0.0.1:1/hook", unknown.url)
         webhooks = [await add_webhook(client, url) for url in urls]
         await published(client)
         await send_due(resources.config)
-    for webhook, words in zip(webhooks, ("within 0.2 s", "Cannot connect"), strict=True):
+    refusal = "The receiver's certificate is not valid: self-signed certificate."
+    for webhook, words in zip(webhooks, ("within 0.2 s", "Cannot connect", refusal), strict=True):
         [delivery] = await deliveries(client, webhook)
         assert delivery["status"] is None
         assert words in delivery["error"], delivery["error"]
+    assert unknown.requests == []
 
 
 def test_pauses_grow_to_a_day_and_heed_the_receiver() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from api_client import run_sql, until_found
+from http_server import make_certificate
 from running_portal import call, create, process, run_portal, until
 from webhook_receiver import receiving
 
@@ -10,10 +11,15 @@ DEAD = "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 mi
 
 
 async def test_event_is_sent_though_workers_are_killed_before_and_while_they_send(
-    environ: dict[str, str], short_video: Path
+    environ: dict[str, str], short_video: Path, tmp_path: Path
 ) -> None:
-    settings = {**environ, "OUTGOING_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
-    async with receiving(is_open=False) as receiver, run_portal(settings, worker=False) as web:
+    """By https, to a receiver whose certificate the worker trusts."""
+    certificate = make_certificate(tmp_path)
+    settings = {**environ, "SSL_CERT_FILE": str(certificate), "OUTGOING_NETWORKS": "127.0.0.0/8"}
+    async with (
+        receiving(is_open=False, certificate=certificate) as receiver,
+        run_portal(settings, worker=False) as web,
+    ):
         body = {"url": receiver.url, "events": ["video.created"]}
         webhook = await call("POST", f"{web.base_url}/api/webhooks", status=201, json=body)
         # Nobody works yet: the delivery was committed with the event.

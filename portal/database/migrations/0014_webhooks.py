@@ -35,6 +35,7 @@ TABLES = (
       sent_at timestamptz,
       duration_ms int,
       status smallint,
+      headers text NOT NULL DEFAULT '',
       answer text NOT NULL DEFAULT '',
       error text NOT NULL DEFAULT ''
     )

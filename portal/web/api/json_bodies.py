@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from quart import Response, request
 
 from portal.errors import FieldError, InvalidRequest, MalformedBody, NotJson, VersionRequired
+from portal.text import rfc3339
 from portal.videos.metadata import text_fault
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -86,10 +87,6 @@ def _in_utc(value: datetime) -> datetime:
         return _checked(value, "Give a time between the years 1 and 9999.")
 
 
-def _rfc3339(value: datetime) -> str:
-    return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
 # JSON has one kind of numbers: 60.0 is 60.
 WholeNumber = Annotated[StrictInt, BeforeValidator(_whole)]
 # Checked before pydantic sees the text, which has words of its own for surrogates.
@@ -100,7 +97,7 @@ Timestamp = Annotated[
     AwareDatetime,
     BeforeValidator(_is_rfc3339),
     AfterValidator(_in_utc),
-    PlainSerializer(_rfc3339, return_type=str),
+    PlainSerializer(rfc3339, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 

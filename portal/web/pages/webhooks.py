@@ -28,6 +28,7 @@ ACTIONS: dict[str, Callable[[UUID], Awaitable[object]]] = {
 }
 # What the page says has been done, by the word for it in the address.
 DONE = {
+    "edit": "The webhook is saved.",
     "enable": "The webhook is enabled. It is sent what happens from now on.",
     "remove": "The webhook is removed.",
     "test": "It is being sent. Reload the page to see the answer.",
@@ -42,17 +43,26 @@ async def index() -> str:
 
 
 @blueprint.post("")
+@blueprint.post("/<uuid:webhook_id>")
 @policy(Policy.WEBHOOKS)
-async def create() -> ResponseReturnValue:
-    """Make a webhook, and show its secret this once; or the page, which says what is wrong."""
+async def save(webhook_id: UUID | None = None) -> ResponseReturnValue:
+    """Make a webhook, and show its secret this once, or change one.
+
+    Or the page, which says what is wrong.
+    """
+    webhook = webhook_id and await endpoints.get(webhook_id)
     form = await request.form
     typed = {"url": form.get("url", "").strip(), "events": form.getlist("events")}
     try:
         sent = validated(WebhookRequest, typed)
     except InvalidRequest as exc:
-        return await _index(typed=typed, faults=exc.by_field), 422
-    webhook = await endpoints.make(sent.url, sent.events, account_id=await account_id())
-    return await _page(webhook, secret=webhook.secret)
+        wrong = {"typed": typed, "faults": exc.by_field}
+        return await (_page(webhook, **wrong) if webhook else _index(**wrong)), 422
+    if webhook:
+        await endpoints.change(webhook.id, "edited", url=sent.url, events=sent.events)
+        return redirect(url_for("webhooks.page", webhook_id=webhook.id, done="edit"), 303)
+    made = await endpoints.make(sent.url, sent.events, account_id=await account_id())
+    return await _page(made, secret=made.secret)
 
 
 @blueprint.get("/<uuid:webhook_id>")
@@ -90,29 +100,24 @@ async def redeliver(webhook_id: UUID, delivery_id: int) -> ResponseReturnValue:
     return redirect(url_for("webhooks.page", webhook_id=webhook_id, done="test"), 303)
 
 
-async def _index(**more: object) -> str:
-    given = {"typed": {"url": "", "events": list(EventType)}, "faults": {}, **more}
-    return await render_template(
-        "webhooks/index.html",
-        webhooks=await endpoints.list_webhooks(),
-        types=list(EventType),
-        done=DONE.get(request.args.get("done", ""), ""),
-        **given,
-    )
+async def _index(**wrong: object) -> str:
+    given = {"typed": {"url": "", "events": list(EventType)}, "faults": {}, **wrong}
+    return await _rendered("index", webhooks=await endpoints.list_webhooks(), **given)
 
 
-async def _page(webhook: Webhook, secret: str = "") -> str:
+async def _page(webhook: Webhook, **more: object) -> str:
     """The page, with a new `secret`; or older deliveries, those before the one in the address."""
     before = request.args.get("before", type=int)
     found, older = await deliveries.read_page(webhook.id, limit=PAGE_SIZE, before=before)
     seen_by, config = await principal(), web_context().config
     payloads = [await read_payload(it, seen_by=seen_by, config=config) for it in found]
     texts = [it and json.dumps(it, ensure_ascii=False, indent=2) for it in payloads]
-    return await render_template(
-        "webhooks/page.html",
-        webhook=webhook,
-        secret=secret,
-        deliveries=list(zip(found, texts, strict=True)),
-        older=older,
-        done=DONE.get(request.args.get("done", ""), ""),
-    )
+    given = {"typed": webhook, "faults": {}, "older": older, **more}
+    sent = list(zip(found, texts, strict=True))
+    return await _rendered("page", webhook=webhook, deliveries=sent, **given)
+
+
+async def _rendered(name: str, **values: object) -> str:
+    done = DONE.get(request.args.get("done", ""), "")
+    types = {it: it for it in EventType}
+    return await render_template(f"webhooks/{name}.html", done=done, types=types, **values)

@@ -2,6 +2,7 @@
 
 import pytest
 from api_client import Client, answered, faults, problem, published
+from jsonschema import validate
 from standardwebhooks import Webhook
 from webhook_receiver import SETTINGS, add_webhook, deliveries, receiving, send_due
 
@@ -58,7 +59,9 @@ async def test_test_and_redelivery_are_sent_at_once(client: Client, resources: W
         assert queued["state"] == "waiting"
         await send_due(resources.config)
         [event] = receiver.events
-        assert (event["id"], event["type"]) == (queued["eventId"], "webhook.test")
+        assert event["id"] == queued["eventId"]
+        told = (await answered(await client.get("/api/openapi.json")))["webhooks"]["webhook.test"]
+        validate(event, told["post"]["requestBody"]["content"]["application/json"]["schema"])
         again = f"{address}/deliveries/{queued['id']}/redeliver"
         assert (await answered(await client.post(again), 202))["tries"] == 0
         await send_due(resources.config)

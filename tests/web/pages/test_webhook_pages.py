@@ -7,6 +7,8 @@ from quart import Quart
 from signed_in import Sender, send_fields, text_of
 from webhook_receiver import SETTINGS, receiving, send_due
 
+from portal.webhooks import endpoints
+
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 
 
@@ -27,6 +29,7 @@ async def test_webhook_is_made_tested_and_sent_again(app: Quart, anyone: Sender)
             "Answered 503",
             "&lt;b&gt;Not now&lt;/b&gt;",
             "webhook.test",
+            "webhook-signature: v1,",
         ):
             assert words in page
         receiver.status = 204
@@ -34,6 +37,10 @@ async def test_webhook_is_made_tested_and_sent_again(app: Quart, anyone: Sender)
         assert (await anyone.post(again)).status_code == 303
         await send_due(config)
     assert "Delivered" in await text_of(await anyone.get(address))
+    changed = {"url": "https://example.org/other", "events": ["video.deleted"]}
+    assert (await send_fields(anyone, address, **changed)).status_code == 303
+    page = await text_of(await anyone.get(address))
+    assert re.search("https://example.org/other</bdi></strong>\\s*<span>video.deleted</span>", page)
     assert (await anyone.post(f"{address}/disable")).status_code == 303
     assert "Someone disabled this webhook." in await text_of(await anyone.get(address))
     assert (await anyone.post(f"{address}/test")).status_code == 409
@@ -41,9 +48,12 @@ async def test_webhook_is_made_tested_and_sent_again(app: Quart, anyone: Sender)
     assert (await anyone.get(address)).status_code == 404
 
 
-async def test_form_says_what_is_wrong_and_keeps_what_was_typed(anyone: Sender) -> None:
-    response = await send_fields(anyone, "/webhooks", url="https://10.0.0.1/", events=[])
-    page = await text_of(response)
-    assert response.status_code == 422
-    for words in ('value="https://10.0.0.1/"', "OUTGOING_NETWORKS", "Choose one or more."):
-        assert words in page
+async def test_forms_say_what_is_wrong_and_keep_what_was_typed(anyone: Sender) -> None:
+    webhook = await endpoints.make("https://example.org/", ["video.ready"], account_id=None)
+    for path in ("/webhooks", f"/webhooks/{webhook.id}"):
+        response = await send_fields(anyone, path, url="https://10.0.0.1/", events=[])
+        page = await text_of(response)
+        assert response.status_code == 422
+        for words in ('value="https://10.0.0.1/"', "OUTGOING_NETWORKS", "Choose one or more."):
+            assert words in page
+    assert (await endpoints.get(webhook.id)).url == "https://example.org/"
