@@ -7,7 +7,7 @@ video, a removal, a poster) and has no job any more gets a new one.
 A job is stalled when its worker has shown no sign of life for `DEAD_AFTER_S`. Another worker begins
 it within a minute: the attempt's lease is shorter. Work of a living worker can be lost, too: the
 answer that gave it the job did not arrive, or it could not record the end. Such a job has no live
-attempt, and runs for longer than a job without one may.
+attempt, or import that goes on, and runs for longer than a job without one may.
 
 A video that was deleted and not brought back in time is work of this kind as well: its row says so,
 and no job has to be kept for it.
@@ -41,18 +41,23 @@ logger = logging.getLogger(__name__)
 RECOVERY_INTERVAL_S = 10
 # Twice the limit of posters, removals and webhooks; whatever takes longer runs under an attempt.
 UNLEASED_JOB_S = 120
+# For a part of an import; a server that takes longer sends less than 18 kB a second.
+IMPORT_PART_S = 900
 
 STALLED = f"""
 SELECT job.id, job.task_name AS task, job.queueing_lock FROM procrastinate_jobs job
 LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
 WHERE job.status = 'failed' AND job.queueing_lock IS NULL OR job.status = 'doing' AND (
   coalesce(worker.last_heartbeat < now() - make_interval(secs => {DEAD_AFTER_S}), true)
-  OR job.args ?| ARRAY['video_id', 'webhook_id']
+  OR job.args ?| ARRAY['video_id', 'webhook_id', 'import_id']
     AND NOT EXISTS (
       SELECT FROM procrastinate_events WHERE job_id = job.id AND type = 'started'
         AND at > now() - make_interval(secs => {UNLEASED_JOB_S})
     ) AND NOT EXISTS (
       SELECT FROM attempts WHERE video_id = (job.args->>'video_id')::uuid AND {IS_UNDER_WAY}
+    ) AND NOT EXISTS (
+      SELECT FROM imports WHERE id = (job.args->>'import_id')::uuid
+        AND active_at > now() - make_interval(secs => {IMPORT_PART_S})
     )
 )
 """  # noqa: S608 - put together from constants

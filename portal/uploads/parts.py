@@ -11,6 +11,8 @@ MIB = 1024**2
 MAX_FILE_BYTES = 5 * 1024**4
 MAX_PARTS = 10_000
 SMALLEST_PART_BYTES = 16 * MIB
+# Up to here all files have parts of one size, for which theirs need not be known.
+MAX_UNKNOWN_BYTES = MAX_PARTS * SMALLEST_PART_BYTES - 1
 
 
 def part_size_bytes(file_bytes: int) -> int:

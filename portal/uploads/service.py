@@ -47,6 +47,7 @@ LOCK = "SELECT 1 FROM uploads WHERE substr(key, 8, 32) = %s FOR NO KEY UPDATE"
 RECORD_START = """
 UPDATE uploads SET multipart_id = %s, size_bytes = %s, active_at = now() WHERE key = %s
 """
+RECORD_SIZE = "UPDATE uploads SET size_bytes = %s WHERE key = %s"
 # Parts are signed many at once; a minute more or less is nothing to a day.
 RECORD_ACTIVITY = """
 UPDATE uploads SET active_at = now()
@@ -145,6 +146,13 @@ async def start(
     raise errors.UploadAlreadyStarted(
         "Others keep starting and ending this upload. Ask for a new key."
     )
+
+
+async def grow(key: str, size_bytes: int, *, owner_id: UUID | None, quota: Quota) -> None:
+    """Announce more of an upload than it was started with; or `StorageQuotaExceeded`."""
+    async with transaction():
+        await require_start(owner_id, quota, key=key, size_bytes=size_bytes)
+        await execute(RECORD_SIZE, size_bytes, key)
 
 
 async def get(upload_id: str, *, storage: Storage) -> UploadView:

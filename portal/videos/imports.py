@@ -3,7 +3,8 @@
 What has arrived is in storage, as the parts of an upload. A fetch that broke off goes on after the
 last whole part, if the server still has the same version of the file and sends ranges of it, else
 it begins anew. The row ends in the transaction that publishes the video, or with an error; either
-way a job that is run once more finds that there is nothing left to do.
+way a job that is run once more finds that there is nothing left to do. Of two runs at a time the
+later one goes on.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import asdict
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 from uuid import UUID, uuid4
 
@@ -42,7 +44,7 @@ from portal.storage.calls import MultipartMissing, StorageCondition
 from portal.storage.objects import upload_id
 from portal.text import error_words
 from portal.uploads import service as uploads
-from portal.uploads.parts import MAX_FILE_BYTES, part_size_bytes, size_of_part
+from portal.uploads.parts import MAX_FILE_BYTES, MAX_UNKNOWN_BYTES, part_size_bytes, size_of_part
 from portal.uploads.quotas import Quota
 from portal.videos import publishing
 from portal.videos.metadata import (
@@ -70,6 +72,11 @@ LOST = (StorageCondition, UploadGone, UploadNotStarted, PartsMissing)
 START_BYTES = 8
 FIRST_BOXES = frozenset({b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"})
 OTHER_NAME = "video.mp4"
+WAIT_S = 10
+
+
+class Superseded(Exception):
+    """The import was cancelled, or another run of its job goes on with it."""
 
 
 class ImportUnreachable(PortalError, status=422, code="import_unreachable"):
@@ -126,9 +133,26 @@ async def run(import_id: UUID, *, config: Config, storage: Storage, queue: Queue
     found = await find(import_id)
     if found is None or found.error_code is not None:
         return
-    if found.started_at is None:
-        found.started_at = await server_time()
-        await found.save(update_fields=["started_at"])
+    try:
+        await _record(found, started_at=found.started_at or await server_time())
+        await _make_video(found, config, storage, queue)
+    except Superseded:
+        # The other run's job is the same, which this end would end.
+        while await Import.exists(id=import_id, error_code=None):  # noqa: ASYNC110 - other processes
+            await asyncio.sleep(WAIT_S)
+
+
+async def cancel(found: Import, *, storage: Storage) -> None:
+    """End an import that is no video yet, and remove what has arrived; a run notices at a part.
+
+    Raises `KeyAlreadyUsed` for one that has just become a video.
+    """
+    await uploads.discard(upload_id(found.upload_id), storage=storage)
+    await Import.filter(id=found.id).delete()
+
+
+async def _make_video(found: Import, config: Config, storage: Storage, queue: Queue) -> None:
+    """Or record why there will be none, and remove what had arrived."""
     try:
         await _act_as_owner(found.upload)
         await _fetch(found, config, storage)
@@ -136,7 +160,19 @@ async def run(import_id: UUID, *, config: Config, storage: Storage, queue: Queue
     except Unavailable:
         raise
     except PortalError as exc:
-        await _fail(found, exc, storage)
+        await _record(found, error_code=exc.code, error_message=exc.detail)
+        told = {"action": "import_failed", "video_id": str(found.id), "code": exc.code}
+        # Its words may have the address, which may be signed.
+        logger.warning("Import failed", extra=told)
+        await uploads.discard(upload_id(found.upload_id), storage=storage)
+
+
+async def _record(found: Import, **values: Any) -> None:
+    """Record how far an import is, unless it is no longer for this run."""
+    values["active_at"] = await server_time()
+    if not await Import.filter(id=found.id, active_at=found.active_at).update(**values):
+        raise Superseded
+    found.update_from_dict(values)
 
 
 async def _act_as_owner(upload: Upload) -> None:
@@ -172,7 +208,7 @@ async def _fetch(found: Import, config: Config, storage: Storage) -> None:
             return
         except (*BROKEN_OFF, *LOST) as exc:
             if isinstance(exc, LOST):
-                found.received_bytes = 0
+                await _record(found, received_bytes=0)
             failures = 1 if found.received_bytes > before else failures + 1
             if failures == TRIES:
                 raise ImportUnreachable(
@@ -186,7 +222,7 @@ async def _open(
 ) -> aiohttp.ClientResponse:
     """The answer that redirects lead to; each address is checked as the first one was."""
     headers = {"Accept-Encoding": "identity", "User-Agent": f"portal/{__version__}"}
-    if found.received_bytes and found.validator:
+    if found.received_bytes and found.validator and found.whole_bytes:
         headers |= {"Range": f"bytes={found.received_bytes}-", "If-Range": found.validator}
     url = found.url
     for _ in range(MAX_REDIRECTS + 1):
@@ -196,10 +232,14 @@ async def _open(
         if fault:
             raise ImportUnreachable(f"The address leads to {url[:100]}. {fault}")
         response = await session.get(url, headers=headers, allow_redirects=False)
-        location = response.headers.get("Location")
-        if not 300 <= response.status < 400 or location is None:
+        if response.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
             return response
         response.release()
+        if response.status >= 500 or response.status == HTTPStatus.TOO_MANY_REQUESTS:
+            response.raise_for_status()
+        location = response.headers.get("Location")
+        if not 300 <= response.status < 400 or location is None:
+            raise ImportUnreachable(f"The server answered with the status {response.status}.")
         url = urljoin(url, location)
     raise ImportUnreachable(f"There are more than {MAX_REDIRECTS} redirects.")
 
@@ -208,16 +248,11 @@ async def _receive(
     found: Import, response: aiohttp.ClientResponse, config: Config, storage: Storage
 ) -> None:
     """Put what is answered into storage, part by part."""
-    start = b""
-    if response.status == HTTPStatus.OK:
-        start = await _begin(found, response, config, storage)
-    elif response.status != HTTPStatus.PARTIAL_CONTENT:
-        if response.status >= 500 or response.status == HTTPStatus.TOO_MANY_REQUESTS:
-            response.raise_for_status()
-        raise ImportUnreachable(f"The server answered with the status {response.status}.")
-    whole_bytes, key = found.whole_bytes or 0, found.upload_id
+    is_whole = response.status == HTTPStatus.OK
+    start = await _begin(found, response, config, storage) if is_whole else b""
+    key, whole_bytes = found.upload_id, found.whole_bytes or MAX_UNKNOWN_BYTES + 1
     expected = f"bytes {found.received_bytes}-{whole_bytes - 1}/{whole_bytes}"
-    if not start and response.headers.get("Content-Range") != expected:
+    if not is_whole and response.headers.get("Content-Range") != expected:
         raise ImportUnreachable("The server sends another part of the file than it was asked for.")
     upload = await uploads.find(upload_id(key))
     if upload is None or upload.multipart_id is None:
@@ -225,11 +260,23 @@ async def _receive(
     while found.received_bytes < whole_bytes:
         number = found.received_bytes // part_size_bytes(whole_bytes) + 1
         wanted_bytes = size_of_part(number, whole_bytes)
-        part = start + await response.content.readexactly(wanted_bytes - len(start))
+        try:
+            part = start + await response.content.readexactly(wanted_bytes - len(start))
+        except asyncio.IncompleteReadError as exc:
+            if found.whole_bytes:
+                raise
+            part = start + exc.partial
+            whole_bytes = found.received_bytes + len(part)
         start = b""
-        await storage.multiparts.put_part(key, upload.multipart_id, number, part)
-        found.received_bytes += wanted_bytes
-        await found.save(update_fields=["received_bytes"])
+        received_bytes = found.received_bytes + len(part)
+        if not found.whole_bytes:
+            _require_size(received_bytes, MAX_UNKNOWN_BYTES, config)
+            owner_id, quota = found.upload.owner_id, Quota.of(config)
+            await uploads.grow(key, received_bytes, owner_id=owner_id, quota=quota)
+        if part:
+            await storage.multiparts.put_part(key, upload.multipart_id, number, part)
+        await _record(found, received_bytes=received_bytes)
+    await _record(found, whole_bytes=whole_bytes)
 
 
 async def _begin(
@@ -237,23 +284,20 @@ async def _begin(
 ) -> bytes:
     """Check an answer that has the whole file, and expect all of it; returns how it begins."""
     size_bytes = response.content_length
-    if size_bytes is None:
+    if size_bytes is None and response.headers.get("Transfer-Encoding") != "chunked":
         raise ImportUnreachable("The server doesn't tell the file's size (Content-Length).")
-    limit = min(config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
-    if size_bytes > limit:
-        raise ImportTooLarge(f"The file has {size_bytes:,} bytes; this portal takes {limit:,}.")
+    _require_size(size_bytes or 1, MAX_FILE_BYTES, config)
     start = await read_start(response, max_bytes=START_BYTES)
     if start[4:] not in FIRST_BOXES:
         raise ImportNotVideo
-    key, owner_id = found.upload_id, found.upload.owner_id
-    await uploads.give_up_parts(upload_id(key), storage=storage)
-    await uploads.start(key, size_bytes, storage=storage, owner_id=owner_id, quota=Quota.of(config))
-    etag = response.headers.get("ETag", "")
+    validator = response.headers.get("ETag", "")
     # A weak one is nothing to put parts together by (RFC 9110, section 13.1.5).
-    is_strong = etag.startswith('"')
-    found.validator = etag if is_strong else response.headers.get("Last-Modified", "")
-    found.whole_bytes, found.received_bytes = size_bytes, 0
-    await found.save(update_fields=["validator", "whole_bytes", "received_bytes"])
+    if not validator.startswith('"'):
+        validator = response.headers.get("Last-Modified", "")
+    await _record(found, validator=validator, whole_bytes=size_bytes, received_bytes=0)
+    key, owner_id, quota = found.upload_id, found.upload.owner_id, Quota.of(config)
+    await uploads.give_up_parts(upload_id(key), storage=storage)
+    await uploads.start(key, size_bytes or 1, storage=storage, owner_id=owner_id, quota=quota)
     said = response.content_disposition
     found.upload.file_name = _file_name([said.filename if said else None, found.upload.file_name])
     await found.upload.save(update_fields=["file_name"])
@@ -280,14 +324,10 @@ async def _publish(found: Import, config: Config, storage: Storage, queue: Queue
     )
 
 
-async def _fail(found: Import, error: PortalError, storage: Storage) -> None:
-    """Record why there will be no video, and remove what had arrived."""
-    found.error_code, found.error_message = error.code, error.detail
-    await found.save(update_fields=["error_code", "error_message"])
-    told = {"action": "import_failed", "video_id": str(found.id), "code": error.code}
-    # Its words may have the address, which may be signed.
-    logger.warning("Import failed", extra=told)
-    await uploads.discard(upload_id(found.upload_id), storage=storage)
+def _require_size(size_bytes: int, most_bytes: int, config: Config) -> None:
+    limit = min(config.max_source_bytes or most_bytes, most_bytes)
+    if size_bytes > limit:
+        raise ImportTooLarge(f"The file has {size_bytes:,} bytes; this portal takes {limit:,}.")
 
 
 def _name_in(url: str) -> str:

@@ -27,6 +27,7 @@ from portal.accounts.tokens import digest
 from portal.database.models import Video
 from portal.uploads import service as uploads
 from portal.videos.deletion import was_deleted
+from portal.videos.imports import find
 from portal.videos.reading import fetch_audience, parse_video_id
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
@@ -205,7 +206,7 @@ async def _require(wanted: Policy) -> None:
 
     A video that is hidden from someone is, to them, not there, and takes the same queries. That is
     answered here, before a view could tell what else is wrong with the request. Of what was deleted
-    a moment ago views know more.
+    a moment ago, and of imports, views know more.
     """
     found, action, values = await principal(), ACTIONS[wanted], request.view_args or {}
     if wanted not in TO_A_VIDEO:
@@ -219,9 +220,9 @@ async def _require(wanted: Policy) -> None:
     found.require(action, owner_id=audience.owner_id if audience and is_there else found.account_id)
     if is_there:
         return
-    is_gone = video_id is not None and await was_deleted(video_id)
-    if audience is not None or not is_gone:
-        raise errors.VideoNotFound
+    if video_id and audience is None and (await was_deleted(video_id) or await find(video_id)):
+        return
+    raise errors.VideoNotFound
 
 
 async def _identify() -> Principal:

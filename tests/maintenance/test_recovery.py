@@ -8,7 +8,7 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from api_client import Client, published, rows, run_sql
+from api_client import Client, answered, published, rows, run_sql
 from procrastinate import App
 from running_portal import until
 
@@ -80,6 +80,17 @@ async def test_job_runs_again_when_nobody_works_on_it(
     status = "todo" if expected else "doing"
     assert await rows(database_url, JOBS) == [("portal:transcode", status)]
     assert await recover(queue) == 0
+
+
+@pytest.mark.parametrize(("since_part", "expected"), [("14 min", 0), ("16 min", 1)])
+async def test_import_that_its_living_worker_lost_runs_again(
+    client: Client, database_url: str, queue: App, since_part: str, expected: int
+) -> None:
+    body = {"url": "https://example.org/a.mp4", "title": "Harbour", "categoryIds": [1]}
+    await answered(await client.post("/api/imports", json=body), 202)
+    aged = f"UPDATE imports SET active_at = now() - interval '{since_part}'"
+    await run_sql(database_url, RUNNING.format(heard_of="5 s", began="1 hour") + aged)
+    assert await recover(queue) == expected
 
 
 @pytest.mark.usefixtures("video_id")

@@ -23,7 +23,7 @@ from api_client import (
 from command_line import portal as command
 from http_server import listening
 from quart import Quart
-from running_portal import process, run_portal
+from running_portal import process, run_portal, until
 from signed_in import make_account, program, token_of
 from webhook_receiver import SETTINGS
 
@@ -47,15 +47,17 @@ DEAD = "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 mi
 
 @dataclass
 class Origin:
-    """Has a file. Breaks answers off after so many bytes, then has a newer one."""
+    """Has a file. Breaks answers off or stops after so many bytes, then has a newer one."""
 
     url: str = ""
     content: bytes = FILM
     headers: Mapping[str, str] = field(default_factory=lambda: {"ETag": '"1"'})
     has_ranges: bool = True
     has_length: bool = True
+    has_end: bool = True
     breaks: list[int] = field(default_factory=list)
     stops: bool = False
+    resumed: asyncio.Event = field(default_factory=asyncio.Event)
     newer: bytes = b""
     location: str = ""
     status: int = 200
@@ -74,16 +76,21 @@ class Origin:
         if self.has_length:
             headers["Content-Length"] = str(len(self.content) - begin)
         response = web.StreamResponse(status=status, headers=headers)
+        assert request.transport
+        if not self.has_end:
+            request.transport.write(b"HTTP/1.0 200 OK\r\n\r\n" + self.content[:MIB])
+            request.transport.close()
         await response.prepare(request)
         until_byte = self.breaks.pop(0) if self.breaks else len(self.content)
         await response.write(self.content[begin:until_byte])
         if until_byte < len(self.content):
             if self.stops:
-                await asyncio.Event().wait()
+                await self.resumed.wait()
+                await response.write(self.content[until_byte:])
+                return response
             if self.newer:
                 self.content, self.headers = self.newer, {"ETag": '"2"'}
-            if request.transport:
-                request.transport.close()
+            request.transport.close()
         return response
 
 
@@ -100,6 +107,7 @@ async def serving(**values: Any) -> AsyncIterator[Origin]:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "WAIT_S", 0.01)
     monkeypatch.setattr(imports, "BACKOFF", Backoff(first_s=0.01, cap_s=0.01))
 
 
@@ -120,6 +128,13 @@ async def carry_out(resources: WebContext, video_id: str, **settings: Any) -> No
     config = replace(resources.config, **settings)
     storage, queue = resources.storage, resources.queue
     await imports.run(UUID(video_id), config=config, storage=storage, queue=queue)
+
+
+async def fetching(resources: WebContext, video_id: str) -> asyncio.Task[None]:
+    """The job, once a part is in storage."""
+    running = asyncio.create_task(carry_out(resources, video_id))
+    await until_found(resources.config.database_url, "SELECT FROM imports WHERE received_bytes > 0")
+    return running
 
 
 async def file_of(resources: WebContext, video_id: str) -> bytes:
@@ -164,6 +179,9 @@ async def test_file_becomes_the_video_that_was_announced(
         ({"has_ranges": False}, ["", f"bytes={16 * MIB}-"]),
         ({"headers": {}}, ["", ""]),
         ({"headers": {"ETag": 'W/"1"'}}, ["", ""]),
+        ({"has_length": False}, ["", ""]),
+        # There is another version meanwhile.
+        ({"newer": FILM[:100] + FILM}, ["", f"bytes={16 * MIB}-"]),
     ],
 )
 async def test_fetch_that_breaks_off_goes_on_where_the_server_can(
@@ -173,18 +191,46 @@ async def test_fetch_that_breaks_off_goes_on_where_the_server_can(
         video_id = await begun(client, server.url)
         await carry_out(resources, video_id)
     assert server.asked == asked
+    assert await file_of(resources, video_id) == server.content
+
+
+@pytest.mark.parametrize("headers", [{"ETag": '"1"'}, {}])
+async def test_of_two_runs_the_later_one_makes_the_video(
+    client: Client, resources: WebContext, headers: dict[str, str]
+) -> None:
+    async with serving(breaks=[BREAK, BREAK], stops=True, headers=headers) as server:
+        video_id = await begun(client, server.url)
+        first = await fetching(resources, video_id)
+        later = asyncio.create_task(carry_out(resources, video_id))
+        await until(lambda: len(server.asked) == 2, timeout_s=10)
+        server.resumed.set()
+        await asyncio.gather(first, later)
+    assert len(server.asked) == 2
     assert await file_of(resources, video_id) == FILM
 
 
-async def test_version_that_comes_meanwhile_is_fetched_from_its_beginning(
+async def test_import_that_is_deleted_ends_and_leaves_nothing(
     client: Client, resources: WebContext
 ) -> None:
-    newer = FILM[:100] + FILM
-    async with serving(breaks=[BREAK, BREAK], newer=newer) as server:
+    async with serving(breaks=[BREAK], stops=True, has_length=False) as server:
         video_id = await begun(client, server.url)
-        await carry_out(resources, video_id)
-    assert server.asked == ["", f"bytes={16 * MIB}-", f"bytes={16 * MIB}-"]
-    assert await file_of(resources, video_id) == newer
+        address = f"/api/videos/{video_id}"
+        running = await fetching(resources, video_id)
+        told = await answered(await client.get(f"{address}/transcode"))
+        assert (told["stage"], told["percent"]) == ("importing", 0)
+        assert await answered(await client.delete(address), 202) == {"id": video_id}
+        await problem(await client.delete(address), 404, "video_not_found")
+        server.resumed.set()
+        await running
+    assert server.asked == [""]
+    assert not await Import.exists()
+    await expect_nothing_stored(resources)
+
+
+async def expect_nothing_stored(resources: WebContext) -> None:
+    upload = await Upload.get()
+    assert upload.multipart_id is None
+    assert not await resources.storage.list_some(upload.key)
 
 
 async def test_parts_that_storage_loses_are_fetched_again(
@@ -207,7 +253,8 @@ async def test_parts_that_storage_loses_are_fetched_again(
         ({"content": b"<html>Sign in</html>"}, "import_not_video", "no MP4", 1),
         ({"content": b""}, "import_not_video", "no MP4", 1),
         ({"content": FILM + b"1"}, "import_too_large", "41,943,053 bytes", 1),
-        ({"has_length": False}, "import_unreachable", "size", 1),
+        ({"content": FILM + b"1", "has_length": False}, "import_too_large", "41,943,053", 1),
+        ({"has_end": False}, "import_unreachable", "size", 1),
         ({"status": 404}, "import_unreachable", "status 404", 1),
         ({"status": 503}, "import_unreachable", "503", 5),
         ({"breaks": [MIB] * 5}, "import_unreachable", "could not be fetched", 5),
@@ -231,9 +278,7 @@ async def test_what_can_not_be_published_fails_with_a_name_and_leaves_nothing(
     told = await answered(await client.get(f"/api/videos/{video_id}/transcode"))
     assert (told["stage"], told["failure"]["code"]) == ("failed", code)
     assert words in told["failure"]["message"]
-    upload = await Upload.get()
-    assert upload.multipart_id is None
-    assert not await resources.storage.list_some(upload.key)
+    await expect_nothing_stored(resources)
     await tidy(resources, now=hence(hours=23))
     assert await Import.exists()
     await tidy(resources, now=hence(hours=25))
@@ -254,7 +299,7 @@ async def test_bad_requests_name_what_is_at_fault(client: Client) -> None:
 
 
 async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> None:
-    await make_account("olga")
+    admin = program(app, await token_of(await make_account("olga")))
     edith, emil = [await make_account(it, Role.EDITOR) for it in ("edith", "emil")]
     mine, other = [program(app, await token_of(it)) for it in (edith, emil)]
     await problem(await app.test_client().post("/api/imports", json={}), 401, "not_signed_in")
@@ -263,6 +308,9 @@ async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> 
         path = f"/api/videos/{video_id}"
         assert (await mine.get(f"{path}/transcode")).status_code == 200
         await problem(await other.get(f"{path}/transcode"), 404, "video_not_found")
+        await problem(await other.ask("DELETE", path), 404, "video_not_found")
+        unwanted = await begun(mine, server.url)
+        await answered(await admin.ask("DELETE", f"/api/videos/{unwanted}"), 202)
         await carry_out(resources, video_id)
     assert (await mine.get(path)).status_code == 200
     assert (await other.get(path)).status_code == 404

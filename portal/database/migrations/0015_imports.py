@@ -13,6 +13,7 @@ CREATE TABLE imports (
   whole_bytes bigint,
   received_bytes bigint NOT NULL,
   started_at timestamptz,
+  active_at timestamptz NOT NULL,
   error_code varchar(60),
   error_message text
 )

@@ -25,7 +25,7 @@ from quart_schema import (
 from portal.database.models import Video, Visibility
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
-from portal.videos import deletion, metadata
+from portal.videos import deletion, imports, metadata
 from portal.videos.metadata import EditableMetadata, passthrough_fault, title_fault
 from portal.videos.visibility import (
     MAX_EMBED_ORIGINS,
@@ -38,7 +38,7 @@ from portal.videos.visibility import (
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.videos import read_video
+from portal.web.videos import read_import, read_video
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
@@ -255,7 +255,7 @@ async def delete_video(id: str) -> Response:
 
     The record is gone at once, and with it the playlists; the files follow soon after. Until then
     a repetition is answered 204, afterwards 404. The storage key is void: upload the file anew to
-    publish it again.
+    publish it again. An import that is no video yet is cancelled.
     """
     try:
         video = await read_video(id)
@@ -263,7 +263,7 @@ async def delete_video(id: str) -> Response:
     except VideoNotFound:
         if await deletion.is_being_removed(id, by=await principal()):
             return Response(status=204)
-        raise
+        await imports.cancel(await read_import(id), storage=web_context().storage)
     return json_bodies.json_response(DeletedVideo(id=id), 202)
 
 

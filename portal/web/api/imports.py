@@ -9,9 +9,8 @@ from quart_schema import document_request, document_response, tag_blueprint
 from portal.accounts.permissions import Audience
 from portal.database.models import Visibility
 from portal.videos import imports
-from portal.videos.metadata import EditableMetadata
 from portal.web.api import json_bodies
-from portal.web.api.editing import CategoryIds, Description, Passthrough, Tags, Title
+from portal.web.api.editing import Description, MetadataRecord, Tags
 from portal.web.api.webhooks import Address
 from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import web_context
@@ -20,15 +19,12 @@ blueprint = Blueprint("api_imports", __name__, url_prefix="/api/imports")
 tag_blueprint(blueprint, ["Videos"])
 
 
-class ImportRequest(json_bodies.Shape):
+class ImportRequest(MetadataRecord):
     """Asks for a file at a public https address to be fetched, and describes the video."""
 
     url: Address
-    title: Title
-    category_ids: CategoryIds
     description: Description = ""
     tags: Tags = ""
-    passthrough: Passthrough = ""
     visibility: Visibility | None = Field(None, description="Who may see it from the start.")
 
 
@@ -49,21 +45,15 @@ async def create_import() -> Response:
 
     GET /api/videos/{id}/transcode tells how far it is: `importing`, then as any video, or failed
     with `import_unreachable`, `import_not_video` or `import_too_large`. The video is there once
-    the file is. The server has to tell the file's size; five redirects are followed.
+    the file is; DELETE its address to cancel. Five redirects are followed.
     """
     web = web_context()
     categories = await web.categories.names()
     sent = json_bodies.validated(ImportRequest, await json_bodies.read_json(), context=categories)
-    said = EditableMetadata(
-        title=sent.title,
-        description=sent.description,
-        category_ids=tuple(sent.category_ids),
-        tags=sent.tags,
-    )
     visibility = Visibility(sent.visibility or web.config.default_visibility)
     video_id = await imports.begin(
         sent.url,
-        said,
+        sent.value(),
         audience=Audience(visibility, owner_id=await account_id()),
         passthrough=sent.passthrough,
         quota=web.quota,

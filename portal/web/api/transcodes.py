@@ -101,7 +101,8 @@ async def get_transcode(id: str) -> Response:
     """See how a video's transcoding stands.
 
     `stage` is the way to ready: waiting, probing, transcoding, finishing, then ready or failed.
-    An import begins with importing, and is shown to its owner alone until there is a video.
+    An import begins with importing, and is shown to its owner alone until there is a video. Its
+    percent stays 0 when the server doesn't tell the file's size.
     A long video is ready before all its renditions are made; `remaining` then tells how far the
     rest is, and is null once the ladder is complete.
     """
@@ -133,7 +134,7 @@ def _importing(found: Import) -> Response:
         failure = TranscodeFailure(code=code, message=found.error_message or "")
     record = TranscodeRecord(
         stage=TranscodeStage.FAILED if failure else TranscodeStage.IMPORTING,
-        percent=100 * found.received_bytes / (found.whole_bytes or 1),
+        percent=100 * found.received_bytes / found.whole_bytes if found.whole_bytes else 0,
         seconds_left=None,
         queue_position=None,
         failure=failure,
