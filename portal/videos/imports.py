@@ -35,7 +35,7 @@ from portal.errors import (
     UploadNotStarted,
 )
 from portal.events.log import Actor, act_as
-from portal.events.outgoing import address_fault, open_session, read_start
+from portal.events.outgoing import address_fault, open_session
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_import
 from portal.retry import Backoff
@@ -69,7 +69,6 @@ BROKEN_OFF = (aiohttp.ClientError, OSError, EOFError, ValueError)
 # Storage has lost what had arrived, as the embedded server does at a restart.
 LOST = (StorageCondition, UploadGone, UploadNotStarted, PartsMissing)
 # What an MP4 or QuickTime file begins with: a box's size and one of these types.
-START_BYTES = 8
 FIRST_BOXES = frozenset({b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"})
 OTHER_NAME = "video.mp4"
 WAIT_S = 10
@@ -104,7 +103,7 @@ async def begin(
 
     Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` where nothing could be published now.
     """
-    name = _file_name([_name_in(url)])
+    name = _file_name([unquote(urlsplit(url).path.rpartition("/")[2])])
     content_type = next(it for it, usual in EXTENSIONS.items() if _extension(name) in usual)
     upload = await publishing.begin_upload(
         name, content_type, owner_id=audience.owner_id, quota=quota
@@ -248,11 +247,11 @@ async def _receive(
     found: Import, response: aiohttp.ClientResponse, config: Config, storage: Storage
 ) -> None:
     """Put what is answered into storage, part by part."""
-    is_whole = response.status == HTTPStatus.OK
-    start = await _begin(found, response, config, storage) if is_whole else b""
+    if response.status == HTTPStatus.OK:
+        await _begin(found, response, config, storage)
     key, whole_bytes = found.upload_id, found.whole_bytes or MAX_UNKNOWN_BYTES + 1
     expected = f"bytes {found.received_bytes}-{whole_bytes - 1}/{whole_bytes}"
-    if not is_whole and response.headers.get("Content-Range") != expected:
+    if response.status != HTTPStatus.OK and response.headers.get("Content-Range") != expected:
         raise ImportUnreachable("The server sends another part of the file than it was asked for.")
     upload = await uploads.find(upload_id(key))
     if upload is None or upload.multipart_id is None:
@@ -261,13 +260,14 @@ async def _receive(
         number = found.received_bytes // part_size_bytes(whole_bytes) + 1
         wanted_bytes = size_of_part(number, whole_bytes)
         try:
-            part = start + await response.content.readexactly(wanted_bytes - len(start))
+            part = await response.content.readexactly(wanted_bytes)
         except asyncio.IncompleteReadError as exc:
             if found.whole_bytes:
                 raise
-            part = start + exc.partial
+            part = exc.partial
             whole_bytes = found.received_bytes + len(part)
-        start = b""
+        if number == 1 and part[4:8] not in FIRST_BOXES:
+            raise ImportNotVideo
         received_bytes = found.received_bytes + len(part)
         if not found.whole_bytes:
             _require_size(received_bytes, MAX_UNKNOWN_BYTES, config)
@@ -281,15 +281,12 @@ async def _receive(
 
 async def _begin(
     found: Import, response: aiohttp.ClientResponse, config: Config, storage: Storage
-) -> bytes:
-    """Check an answer that has the whole file, and expect all of it; returns how it begins."""
+) -> None:
+    """Begin anew with an answer that has the whole file."""
     size_bytes = response.content_length
     if size_bytes is None and response.headers.get("Transfer-Encoding") != "chunked":
         raise ImportUnreachable("The server doesn't tell the file's size (Content-Length).")
     _require_size(size_bytes or 1, MAX_FILE_BYTES, config)
-    start = await read_start(response, max_bytes=START_BYTES)
-    if start[4:] not in FIRST_BOXES:
-        raise ImportNotVideo
     validator = response.headers.get("ETag", "")
     # A weak one is nothing to put parts together by (RFC 9110, section 13.1.5).
     if not validator.startswith('"'):
@@ -301,7 +298,6 @@ async def _begin(
     said = response.content_disposition
     found.upload.file_name = _file_name([said.filename if said else None, found.upload.file_name])
     await found.upload.save(update_fields=["file_name"])
-    return start
 
 
 async def _publish(found: Import, config: Config, storage: Storage, queue: Queue) -> None:
@@ -328,10 +324,6 @@ def _require_size(size_bytes: int, most_bytes: int, config: Config) -> None:
     limit = min(config.max_source_bytes or most_bytes, most_bytes)
     if size_bytes > limit:
         raise ImportTooLarge(f"The file has {size_bytes:,} bytes; this portal takes {limit:,}.")
-
-
-def _name_in(url: str) -> str:
-    return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
 def _extension(name: str) -> str:
