@@ -11,15 +11,7 @@ from uuid import UUID
 import pytest
 from aged_videos import hence, tidy
 from aiohttp import web
-from api_client import (
-    Client,
-    answered,
-    faults,
-    problem,
-    rows,
-    run_sql,
-    until_found,
-)
+from api_client import Client, answered, faults, problem, rows, run_sql, until_found
 from command_line import portal as command
 from http_server import listening
 from quart import Quart
@@ -288,14 +280,10 @@ async def test_what_can_not_be_published_fails_with_a_name_and_leaves_nothing(
 async def test_bad_requests_name_what_is_at_fault(client: Client) -> None:
     for url in ("ftp://example.org/a.mp4", "https://10.0.0.1/a.mp4", "https://a@example.org/", ""):
         assert set(await faults(await client.post("/api/imports", json=body_of(url)))) == {"/url"}
-    body = {
-        "url": "https://example.org",
-        "title": "",
-        "categoryIds": [99],
-        "passthrough": "é" * 513,
-    }
-    found = await faults(await client.post("/api/imports", json={**body, "visibility": "all"}))
-    assert set(found) == {"/title", "/categoryIds/0", "/passthrough", "/visibility"}
+    more = {"title": "", "categoryIds": [99], "passthrough": "é" * 513, "visibility": "all"}
+    body = body_of("https://example.org", **more)
+    found = set(await faults(await client.post("/api/imports", json=body)))
+    assert found == {"/title", "/categoryIds/0", "/passthrough", "/visibility"}
 
 
 async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> None:
