@@ -18,22 +18,13 @@ from uuid import UUID, uuid4
 
 import aiohttp
 
-from portal import __version__
+from portal import __version__, errors
 from portal.accounts.people import fetch_principals
 from portal.accounts.permissions import Action, Audience
 from portal.config import Config
 from portal.database.connection import server_time, transaction
 from portal.database.import_model import Import
 from portal.database.models import Upload, Visibility
-from portal.errors import (
-    NotAllowed,
-    NotSignedIn,
-    PartsMissing,
-    PortalError,
-    Unavailable,
-    UploadGone,
-    UploadNotStarted,
-)
 from portal.events.log import Actor, act_as
 from portal.events.outgoing import address_fault, open_session
 from portal.queue.app import Queue
@@ -46,15 +37,7 @@ from portal.text import error_words
 from portal.uploads import service as uploads
 from portal.uploads.parts import MAX_FILE_BYTES, MAX_UNKNOWN_BYTES, part_size_bytes, size_of_part
 from portal.uploads.quotas import Quota
-from portal.videos import publishing
-from portal.videos.metadata import (
-    EXTENSIONS,
-    MAX_FILE_NAME_LENGTH,
-    EditableMetadata,
-    Submission,
-    file_name_fault,
-    text_fault,
-)
+from portal.videos import metadata, publishing
 
 logger = logging.getLogger(__name__)
 
@@ -67,9 +50,10 @@ BACKOFF = Backoff(first_s=1.0, cap_s=30.0)
 # Of an answer that ends too early, and of addresses and headers that make no sense.
 BROKEN_OFF = (aiohttp.ClientError, OSError, EOFError, ValueError)
 # Storage has lost what had arrived, as the embedded server does at a restart.
-LOST = (StorageCondition, UploadGone, UploadNotStarted, PartsMissing)
+LOST = (StorageCondition, errors.UploadGone, errors.UploadNotStarted, errors.PartsMissing)
 # What an MP4 or QuickTime file begins with: a box's size and one of these types.
 FIRST_BOXES = frozenset({b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"})
+TYPES = {extension: it for it, usual in metadata.EXTENSIONS.items() for extension in usual}
 OTHER_NAME = "video.mp4"
 WAIT_S = 10
 
@@ -78,21 +62,21 @@ class Superseded(Exception):
     """The import was cancelled, or another run of its job goes on with it."""
 
 
-class ImportUnreachable(PortalError, status=422, code="import_unreachable"):
+class ImportUnreachable(errors.PortalError, status=422, code="import_unreachable"):
     """The file could not be fetched from its address. Check the address, then import it again."""
 
 
-class ImportNotVideo(PortalError, status=422, code="import_not_video"):
+class ImportNotVideo(errors.PortalError, status=422, code="import_not_video"):
     """What the address leads to is no MP4 or QuickTime file."""
 
 
-class ImportTooLarge(PortalError, status=422, code="import_too_large"):
+class ImportTooLarge(errors.PortalError, status=422, code="import_too_large"):
     """The file is larger than this portal takes. Import a smaller one."""
 
 
 async def begin(
     url: str,
-    said: EditableMetadata,
+    said: metadata.EditableMetadata,
     *,
     audience: Audience,
     passthrough: str,
@@ -104,14 +88,13 @@ async def begin(
     Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` where nothing could be published now.
     """
     name = _file_name([unquote(urlsplit(url).path.rpartition("/")[2])])
-    content_type = next(it for it, usual in EXTENSIONS.items() if _extension(name) in usual)
     upload = await publishing.begin_upload(
-        name, content_type, owner_id=audience.owner_id, quota=quota
+        name, TYPES[_extension(name)], owner_id=audience.owner_id, quota=quota
     )
     more = {"visibility": audience.visibility, "passthrough": passthrough}
     async with transaction():
         if not await publishing.issue_uploads([upload]):
-            raise NotSignedIn("Your account was removed.")
+            raise errors.NotSignedIn("Your account was removed.")
         found = await Import.create(
             id=uuid4(), upload_id=upload.key, url=url, asked={**asdict(said), **more}
         )
@@ -156,9 +139,9 @@ async def _make_video(found: Import, config: Config, storage: Storage, queue: Qu
         await _act_as_owner(found.upload)
         await _fetch(found, config, storage)
         await _publish(found, config, storage, queue)
-    except Unavailable:
+    except errors.Unavailable:
         raise
-    except PortalError as exc:
+    except errors.PortalError as exc:
         await _record(found, error_code=exc.code, error_message=exc.detail)
         told = {"action": "import_failed", "video_id": str(found.id), "code": exc.code}
         # Its words may have the address, which may be signed.
@@ -180,7 +163,7 @@ async def _act_as_owner(upload: Upload) -> None:
         return
     owner = (await fetch_principals([upload.owner_id])).get(upload.owner_id)
     if owner is None or not owner.may(Action.PUBLISH):
-        raise NotAllowed
+        raise errors.NotAllowed
     act_as(Actor("person", owner.account_id, owner.email))
 
 
@@ -303,9 +286,9 @@ async def _begin(
 async def _publish(found: Import, config: Config, storage: Storage, queue: Queue) -> None:
     asked = dict(found.asked)
     visibility, passthrough = Visibility(asked.pop("visibility")), asked.pop("passthrough")
-    said = EditableMetadata(**asked | {"category_ids": tuple(asked["category_ids"])})
+    said = metadata.EditableMetadata(**asked | {"category_ids": tuple(asked["category_ids"])})
     await publishing.publish(
-        Submission(
+        metadata.Submission(
             metadata=said,
             file_name=found.upload.file_name,
             key=found.upload_id,
@@ -332,9 +315,8 @@ def _extension(name: str) -> str:
 
 def _file_name(names: Iterable[str | None]) -> str:
     """The first that is the name of a file that can be published."""
-    known = [extension for usual in EXTENSIONS.values() for extension in usual]
     for name in names:
-        is_good = name and len(name) <= MAX_FILE_NAME_LENGTH and _extension(name) in known
-        if name and is_good and not (file_name_fault(name) or text_fault(name)):
+        is_good = name and len(name) <= metadata.MAX_FILE_NAME_LENGTH and _extension(name) in TYPES
+        if name and is_good and not (metadata.file_name_fault(name) or metadata.text_fault(name)):
             return name
     return OTHER_NAME

@@ -48,8 +48,7 @@ class Origin:
     has_length: bool = True
     has_end: bool = True
     breaks: list[int] = field(default_factory=list)
-    stops: bool = False
-    resumed: asyncio.Event = field(default_factory=asyncio.Event)
+    resumed: Any = None
     newer: bytes = b""
     location: str = ""
     status: int = 200
@@ -76,13 +75,13 @@ class Origin:
         until_byte = self.breaks.pop(0) if self.breaks else len(self.content)
         await response.write(self.content[begin:until_byte])
         if until_byte < len(self.content):
-            if self.stops:
+            if self.resumed:
                 await self.resumed.wait()
                 await response.write(self.content[until_byte:])
-                return response
+            else:
+                request.transport.close()
             if self.newer:
                 self.content, self.headers = self.newer, {"ETag": '"2"'}
-            request.transport.close()
         return response
 
 
@@ -132,6 +131,12 @@ async def fetching(resources: WebContext, video_id: str) -> asyncio.Task[None]:
 async def file_of(resources: WebContext, video_id: str) -> bytes:
     """What storage has of a video's file."""
     return await resources.storage.get((await Video.get(id=video_id)).storage_key)
+
+
+async def expect_nothing_stored(resources: WebContext) -> None:
+    upload = await Upload.get()
+    assert upload.multipart_id is None
+    assert not await resources.storage.list_some(upload.key)
 
 
 async def test_file_becomes_the_video_that_was_announced(
@@ -190,7 +195,7 @@ async def test_fetch_that_breaks_off_goes_on_where_the_server_can(
 async def test_of_two_runs_the_later_one_makes_the_video(
     client: Client, resources: WebContext, headers: dict[str, str]
 ) -> None:
-    async with serving(breaks=[BREAK, BREAK], stops=True, headers=headers) as server:
+    async with serving(breaks=[BREAK, BREAK], resumed=asyncio.Event(), headers=headers) as server:
         video_id = await begun(client, server.url)
         first = await fetching(resources, video_id)
         later = asyncio.create_task(carry_out(resources, video_id))
@@ -204,7 +209,7 @@ async def test_of_two_runs_the_later_one_makes_the_video(
 async def test_import_that_is_deleted_ends_and_leaves_nothing(
     client: Client, resources: WebContext
 ) -> None:
-    async with serving(breaks=[BREAK], stops=True, has_length=False) as server:
+    async with serving(breaks=[BREAK], resumed=asyncio.Event(), has_length=False) as server:
         video_id = await begun(client, server.url)
         address = f"/api/videos/{video_id}"
         running = await fetching(resources, video_id)
@@ -217,12 +222,6 @@ async def test_import_that_is_deleted_ends_and_leaves_nothing(
     assert server.asked == [""]
     assert not await Import.exists()
     await expect_nothing_stored(resources)
-
-
-async def expect_nothing_stored(resources: WebContext) -> None:
-    upload = await Upload.get()
-    assert upload.multipart_id is None
-    assert not await resources.storage.list_some(upload.key)
 
 
 async def test_parts_that_storage_loses_are_fetched_again(
@@ -312,7 +311,7 @@ async def test_worker_killed_while_it_fetches_leads_to_one_video(
     film = short_video.read_bytes() + (40 * MIB).to_bytes(4) + b"free" + bytes(40 * MIB - 8)
     database_url = environ["DATABASE_URL"]
     async with (
-        serving(content=film, breaks=[BREAK], stops=True) as server,
+        serving(content=film, breaks=[BREAK], resumed=asyncio.Event()) as server,
         run_portal(settings, worker=False) as portal,
     ):
         options = ("--url", portal.base_url, "--category", "1")
