@@ -17,7 +17,6 @@ from portal.accounts.permissions import Principal
 from portal.database.connection import IS_PRESENT, execute, fetch_rows
 from portal.database.event_models import Event
 from portal.events import log
-from portal.events.log import PORTAL, Actor
 
 # Lines of an export that are in memory at once.
 BATCH = 500
@@ -42,7 +41,7 @@ def act_as(principal: Principal, *, address: str) -> None:
     else:
         kind = "person" if principal.scopes is None else "token"
     who = (principal.account_id, principal.email, principal.token_id, principal.token_name)
-    log.act_as(Actor(kind, *who, address))
+    log.act_as(log.Actor(kind, *who, address))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class AuditQuery:
     @property
     def lines(self) -> QuerySet[Event]:
         """Those lines, in no order."""
-        found = Event.filter(Q(type__isnull=True) | ~Q(actor_kind=PORTAL.kind))
+        found = Event.filter(Q(type__isnull=True) | ~Q(actor_kind=log.PORTAL.kind))
         if self.action:
             found = found.filter(action=self.action)
         if self.person:

@@ -20,7 +20,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from portal.accounts import people, sessions
-from portal.accounts.people import EMAIL, plain_email
 from portal.accounts.tokens import digest, new_secret
 from portal.config import Config
 from portal.database.account_models import (
@@ -190,11 +189,11 @@ def _verified_email(claims: Mapping[str, Any]) -> str:
     # Only `true` itself: some providers let people claim any address, and say so here.
     if not isinstance(email, str) or claims.get("email_verified") is not True:
         return ""
-    plain = plain_email(email)
+    plain = people.plain_email(email)
     # What would be kept has to be the very address: without a character left out or replaced, such
     # as the Kelvin sign, whose lower case is a plain k.
     is_same = plain == email.lower() and plain.isascii() == email.isascii()
-    return plain if is_same and EMAIL.fullmatch(plain) else ""
+    return plain if is_same and people.EMAIL.fullmatch(plain) else ""
 
 
 def _role(claims: Mapping[str, Any], config: Config) -> Role | None:

@@ -21,7 +21,6 @@ from portal.database.models import (
 )
 from portal.errors import NotPlayable, VideoNotFound
 from portal.processing import attempts, outputs, renditions
-from portal.processing.outputs import named_playlists
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage, entries_of, objects_below
@@ -88,7 +87,7 @@ async def find_defects(video_id: UUID, storage: Storage) -> list[Defect]:
         found.append(Defect(Difference.MASTER_MISSING, master))
     # What is complete joins the playlist last, while the video is being completed.
     elif video.complete_job_id is None:
-        named = named_playlists(text, published)
+        named = outputs.named_playlists(text, published)
         whole = {f"{row.attempt_number}/{hls.media_playlist_name(row.name)}" for row in rows}
         if wrong := (*sorted(whole - named), *sorted(named - names)):
             found.append(Defect(Difference.MASTER_OUTDATED, master, wrong))

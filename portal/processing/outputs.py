@@ -11,7 +11,6 @@ from pathlib import Path
 from portal.database.connection import retry_outage
 from portal.database.models import Rendition, RenditionState, Video
 from portal.processing import attempts, renditions
-from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root
@@ -32,7 +31,7 @@ class StorageSink:
     """
 
     storage: Storage
-    attempt: OpenAttempt
+    attempt: attempts.OpenAttempt
     folder: int
     folders: Mapping[str, int] = field(default_factory=dict)
 

@@ -19,7 +19,6 @@ import psycopg
 from portal.database.connection import lock_video, transaction
 from portal.database.models import MadeSegment as Row
 from portal.processing import attempts
-from portal.processing.attempts import LeaseLost, OpenAttempt
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix
@@ -87,7 +86,7 @@ def _segment(row: Row) -> MadeSegment:
 class Heartbeat:
     """Renews the lease of an attempt and writes what it has done, at most once a second."""
 
-    def __init__(self, attempt: OpenAttempt) -> None:
+    def __init__(self, attempt: attempts.OpenAttempt) -> None:
         self._attempt = attempt
         self._stored: list[Row] = []
         self._writing = asyncio.Lock()
@@ -158,6 +157,6 @@ class Heartbeat:
 
     async def beat_once_more(self) -> None:
         """Write what was noted of a pass that ended early, unless that takes long."""
-        with suppress(LeaseLost, psycopg.Error, TimeoutError):
+        with suppress(attempts.LeaseLost, psycopg.Error, TimeoutError):
             async with asyncio.timeout(LAST_BEAT_TIMEOUT_S):
                 await self.beat()

@@ -17,7 +17,6 @@ from portal.database.import_model import Import
 from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, sources
-from portal.processing.attempts import TRANSCODE_FAILED
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.storage.bucket import Storage
@@ -28,7 +27,6 @@ from portal.transcoding.errors import RejectCode
 from portal.uploads import quotas
 from portal.uploads import service as uploads
 from portal.uploads.quotas import NO_QUOTA, Quota
-from portal.uploads.service import UploadRow
 from portal.videos.metadata import Submission, key_extension, recorded
 
 logger = logging.getLogger(__name__)
@@ -50,7 +48,7 @@ UNENCODED = frozenset({"", "identity", "aws-chunked"})
 # Another try may end otherwise: the fault was not the file's, or an operator may raise a limit.
 RETRY_HELPS = frozenset(
     {
-        TRANSCODE_FAILED,
+        attempts.TRANSCODE_FAILED,
         RejectCode.TOO_LARGE,
         RejectCode.TOO_LONG,
         RejectCode.FILE_TOO_LARGE,
@@ -194,7 +192,7 @@ async def _existing(submission: Submission) -> Video:
 
 
 def _checked_source(
-    upload: UploadRow, source: ObjectInfo | None, max_source_bytes: int
+    upload: uploads.UploadRow, source: ObjectInfo | None, max_source_bytes: int
 ) -> ObjectInfo:
     """The whole file of an upload, if a video can be made of it."""
     if upload.is_discarded:

@@ -44,7 +44,6 @@ from portal.web.pages import (
     webhooks,
     workshop,
 )
-from portal.web.pages.signing_in import current_viewer
 from portal.web.server import limits
 from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
 from portal.web.server.headers import SecurityHeaders
@@ -158,7 +157,7 @@ def _install_templates(app: Quart, config: Config) -> None:
 
     for template_filter in formatting.FILTERS:
         app.add_template_filter(template_filter)
-    app.add_template_global(current_viewer)
+    app.add_template_global(signing_in.current_viewer)
 
     @app.template_global()
     def asset_url(name: str) -> str:

@@ -17,7 +17,6 @@ from portal.videos import imports, reading
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.progress import Progress
-from portal.videos.reading import parse_video_id
 from portal.web.auth import require_visible
 from portal.web.composition import web_context
 
@@ -32,21 +31,21 @@ async def read_video(video_id: str) -> Video:
 
     Raises `VideoNotFound` for an unknown or malformed id, and if who asks may not see it.
     """
-    parsed = parse_video_id(video_id)
+    parsed = reading.parse_video_id(video_id)
     video = await web_context().videos.load(parsed) if parsed else None
     return await _visible(video, reading.audience_of(video) if video else None)
 
 
 async def read_import(video_id: str) -> Import:
     """The import that will be the video of an address; `VideoNotFound` as `read_video`."""
-    parsed = parse_video_id(video_id)
+    parsed = reading.parse_video_id(video_id)
     found = await imports.find(parsed) if parsed else None
     return await _visible(found, Audience(owner_id=found.upload.owner_id) if found else None)
 
 
 async def read_record(video_id: str) -> Row:
     """As `read_video`, what the API tells of it."""
-    parsed = parse_video_id(video_id)
+    parsed = reading.parse_video_id(video_id)
     row = await web_context().records.load(parsed) if parsed else None
     return await _visible(row, reading.audience_of(row) if row else None)
 

@@ -27,7 +27,6 @@ from portal.maintenance.recovery import recover_forever
 from portal.processing import passes, removal
 from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.encoding import Preempted, Tools
-from portal.processing.removal import SETTLE_S, Unsettled
 from portal.processing.sources import SourceInterrupted
 from portal.queue import enqueue
 from portal.queue.app import WorkerConnector, queue_app
@@ -82,8 +81,8 @@ class Retries(BaseRetryStrategy):
         match exception:
             case asyncio.CancelledError() | Preempted():
                 return 0.0
-            case Unsettled():
-                return SETTLE_S
+            case removal.Unsettled():
+                return removal.SETTLE_S
             case HeldByAnother():
                 return LEASE_S
             # Its tries are counted, and storage answers.

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from portal.transcoding import errors
 from portal.transcoding.encoding import command, ffmpeg
-from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
 from portal.transcoding.planning.ladder import frame_step
@@ -54,7 +53,7 @@ def check_aligned(
         raise _incomplete(f"the segments of {name} begin at other times than the others'")
 
 
-def damaged_share(probe: Probe, report: RunReport) -> float:
+def damaged_share(probe: Probe, report: ffmpeg.RunReport) -> float:
     """Which share of the source is missing, did not decode, or only with patched places."""
     faulty = report.faults / report.packets if report.packets else 0.0
     return max(1.0 - probe.readable_share, faulty)
@@ -68,7 +67,7 @@ def check_damage(share: float) -> None:
         )
 
 
-def check_source_read(probe: Probe, report: RunReport) -> None:
+def check_source_read(probe: Probe, report: ffmpeg.RunReport) -> None:
     """Raise TranscodeFailed when what is missing may be storage's fault."""
     packets = report.packets
     is_short = report.frames_decoded is not None and packets < (probe.video.frame_count or 0)

@@ -14,7 +14,6 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import errors
 from portal.accounts import identities, invitations, people, sessions
-from portal.accounts.identities import CALLBACK, SignOnSecrets
 from portal.accounts.permissions import Action
 from portal.config import Config
 from portal.config.values import LOOPBACK
@@ -165,12 +164,12 @@ async def begin_single_sign_on() -> ResponseReturnValue:
     return _unkept(response)
 
 
-@blueprint.get(CALLBACK)
+@blueprint.get(identities.CALLBACK)
 @policy(Policy.ANYONE)
 async def come_back() -> ResponseReturnValue:
     """Sign in who the provider says it is, and lead on; or the form again, which says why not."""
     provider, config = _provider(), web_context().config
-    secrets = SignOnSecrets(SIGN_ON.read(request, config))
+    secrets = identities.SignOnSecrets(SIGN_ON.read(request, config))
     try:
         next_url = await identities.end_sign_on(secrets, request.args.get("state", ""))
     except errors.SignOnUnknown as exc:

@@ -14,7 +14,6 @@ from portal.database.models import PosterRequest, Video, VideoStatus
 from portal.errors import TooManyPlaybackLinks
 from portal.text import whole_number
 from portal.videos import playback_links
-from portal.videos.playback_links import PlaybackLink
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
@@ -148,7 +147,7 @@ async def _page(found: Video, **changed: object) -> str:
     )
 
 
-async def _links(found: Video) -> list[PlaybackLink] | None:
+async def _links(found: Video) -> list[playback_links.PlaybackLink] | None:
     """The links of a ready video, for who is signed in and may edit it; None for others.
 
     On a portal without accounts everyone may watch everything.
