@@ -1,4 +1,4 @@
-"""Single sign-on in tests: a provider that can be made to lie, and who goes there and back.
+"""Single sign-on in tests: a provider that can be made to lie.
 
 The provider speaks the real protocol over HTTP: discovery, keys, codes that are redeemed once with
 PKCE by the client that they are for, signed ID tokens, userinfo.
@@ -11,24 +11,16 @@ from base64 import b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
-from http.cookies import SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
+from urllib.parse import unquote_plus, urlencode
 
-import httpx
 from aiohttp import web
 from joserfc import jwt
 from joserfc.jwk import RSAKey
-from quart import Quart, Response
 from serving import serving
-from signed_in import OWN_PAGE, Sender, text_of
 
-from portal.accounts.oidc import Provider
-from portal.web.cookies import SIGN_ON
-
-LEAVE, CALLBACK = "/sign-in/oidc", "/sign-in/oidc/callback"
 CLIENT_ID, CLIENT_SECRET = "portal's own", "a secret: of %100 letters/+"
 Claims = dict[str, Any]
 
@@ -117,59 +109,3 @@ async def small_provider() -> AsyncIterator[SmallProvider]:
         web.get("/userinfo", provider.about_person),
     ) as provider.issuer:
         yield provider
-
-
-@asynccontextmanager
-async def with_provider(app: Quart, issuer: str) -> AsyncIterator[Quart]:
-    """That app with single sign-on by this provider."""
-    context = app.extensions["portal"]
-    client = {"oidc_client_id": CLIENT_ID, "oidc_client_secret": CLIENT_SECRET}
-    config = replace(context.config, oidc_issuer=issuer, **client)
-    app.extensions["portal"] = replace(context, config=config, provider=Provider(config))
-    try:
-        yield app
-    finally:
-        app.extensions["portal"] = context
-
-
-class Visitor:
-    """A browser that follows no link by itself, but keeps the cookie of a sign-in under way."""
-
-    def __init__(self, app: Quart, session: str = "") -> None:
-        self.app = app
-        self.cookies = {"portal_session": session} if session else {}
-
-    async def get(self, path: str) -> Response:
-        """The answer; its cookies are kept."""
-        cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        # By a link from the provider's page.
-        headers = {**OWN_PAGE, "Sec-Fetch-Site": "cross-site", "Cookie": cookie}
-        answer = await Sender(self.app, headers).get(path)
-        for header in answer.headers.getlist("Set-Cookie"):
-            for name, morsel in SimpleCookie(header).items():
-                self.cookies[name] = morsel.value
-        return answer
-
-    async def leave(self, next_path: str = "/") -> str:
-        """The address that the provider leads back to, once the person has signed in there."""
-        answer = await self.get(f"{LEAVE}?{urlencode({'next': next_path})}")
-        assert answer.status_code == 303, await text_of(answer)
-        async with httpx.AsyncClient(timeout=60) as http:
-            approved = await http.get(answer.headers["Location"])
-        address = urlsplit(approved.headers["Location"])
-        assert address.path == CALLBACK
-        return f"{address.path}?{address.query}"
-
-    async def sign_in(self, next_path: str = "/") -> Response:
-        """Go there, sign in, and come back."""
-        return await self.get(await self.leave(next_path))
-
-    @property
-    def sign_on(self) -> str:
-        """What the cookie of the sign-in under way holds."""
-        return self.cookies.get(SIGN_ON.plain_name, "")
-
-
-def query_of(address: str) -> dict[str, str]:
-    """What an address says after its question mark."""
-    return {name: value for name, [value] in parse_qs(urlsplit(address).query).items()}

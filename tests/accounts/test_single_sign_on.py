@@ -3,14 +3,19 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from http.cookies import SimpleCookie
 from time import monotonic
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import httpx
 import pytest
 from api_client import run_sql
 from quart import Quart, Response
 from running_portal import free_port
 from signed_in import (
+    OWN_PAGE,
     PASSWORD,
     Sender,
     make_account,
@@ -21,23 +26,15 @@ from signed_in import (
     text_of,
     try_to_sign_in,
 )
-from single_sign_on import (
-    CALLBACK,
-    CLIENT_SECRET,
-    LEAVE,
-    SmallProvider,
-    Visitor,
-    new_key,
-    query_of,
-    small_provider,
-    with_provider,
-)
+from single_sign_on import CLIENT_ID, CLIENT_SECRET, SmallProvider, new_key, small_provider
 
 from portal.accounts import invitations
 from portal.accounts.identities import LIFE_S
-from portal.accounts.oidc import KEYS_AGAIN_S
+from portal.accounts.oidc import KEYS_AGAIN_S, Provider
 from portal.database.account_models import Account, Identity, Role, Session, SignOn
+from portal.web.cookies import SIGN_ON
 
+LEAVE, CALLBACK = "/sign-in/oidc", "/sign-in/oidc/callback"
 pytestmark = pytest.mark.shared_app
 
 
@@ -54,6 +51,62 @@ async def site(app: Quart, provider: SmallProvider) -> AsyncIterator[Quart]:
     """The app with that provider."""
     async with with_provider(app, provider.issuer) as app:
         yield app
+
+
+@asynccontextmanager
+async def with_provider(app: Quart, issuer: str) -> AsyncIterator[Quart]:
+    """That app with single sign-on by this provider."""
+    context = app.extensions["portal"]
+    client = {"oidc_client_id": CLIENT_ID, "oidc_client_secret": CLIENT_SECRET}
+    config = replace(context.config, oidc_issuer=issuer, **client)
+    app.extensions["portal"] = replace(context, config=config, provider=Provider(config))
+    try:
+        yield app
+    finally:
+        app.extensions["portal"] = context
+
+
+class Visitor:
+    """A browser that follows no link by itself, but keeps the cookie of a sign-in under way."""
+
+    def __init__(self, app: Quart, session: str = "") -> None:
+        self.app = app
+        self.cookies = {"portal_session": session} if session else {}
+
+    async def get(self, path: str) -> Response:
+        """The answer; its cookies are kept."""
+        cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        # By a link from the provider's page.
+        headers = {**OWN_PAGE, "Sec-Fetch-Site": "cross-site", "Cookie": cookie}
+        answer = await Sender(self.app, headers).get(path)
+        for header in answer.headers.getlist("Set-Cookie"):
+            for name, morsel in SimpleCookie(header).items():
+                self.cookies[name] = morsel.value
+        return answer
+
+    async def leave(self, next_path: str = "/") -> str:
+        """The address that the provider leads back to, once the person has signed in there."""
+        answer = await self.get(f"{LEAVE}?{urlencode({'next': next_path})}")
+        assert answer.status_code == 303, await text_of(answer)
+        async with httpx.AsyncClient(timeout=60) as http:
+            approved = await http.get(answer.headers["Location"])
+        address = urlsplit(approved.headers["Location"])
+        assert address.path == CALLBACK
+        return f"{address.path}?{address.query}"
+
+    async def sign_in(self, next_path: str = "/") -> Response:
+        """Go there, sign in, and come back."""
+        return await self.get(await self.leave(next_path))
+
+    @property
+    def sign_on(self) -> str:
+        """What the cookie of the sign-in under way holds."""
+        return self.cookies.get(SIGN_ON.plain_name, "")
+
+
+def query_of(address: str) -> dict[str, str]:
+    """What an address says after its question mark."""
+    return {name: value for name, [value] in parse_qs(urlsplit(address).query).items()}
 
 
 def claims_of(name: str) -> dict[str, object]:

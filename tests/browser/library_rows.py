@@ -18,12 +18,10 @@ class Rows:
 
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
-        self._added: list[str] = []
 
     async def add(self, number: int, title: str, *, tags: str = "", status: str = "ready") -> str:
         """A video without files; answers its id."""
         video_id = f"00000000-0000-4000-8000-{number:012}"
-        self._added.append(video_id)
         columns = search_columns(title=title, description="", tags=tags)
         key = f"videos/{number:032}.mp4"
         await self.run(
@@ -51,10 +49,6 @@ class Rows:
             status,
             video_id,
         )
-
-    async def remove_added(self) -> None:
-        """As if they had never been there."""
-        await self.run("DELETE FROM videos WHERE id = ANY(%s)", self._added)
 
     async def begin(self, video_id: str, percent: float) -> None:
         """A worker is busy with it."""
