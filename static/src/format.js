@@ -22,7 +22,7 @@ export function formatSize(size_bytes) {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   });
-  return format.format(value);
+  return format.format(value).replace(" ", "\u00a0");
 }
 
 /**

@@ -146,7 +146,7 @@ test("speed and time left follow from two measurements", () => {
   let state = after(withFiles("a.mp4"), transferred(1, { sent_bytes: 100 }, 1000));
   assert.equal(standingOf(state.uploads[0]).rest, "");
   state = after(state, transferred(1, { sent_bytes: 200 }, 2000));
-  assert.match(standingOf(state.uploads[0]).rest, /^100 bytes\/s · about 10 s left$/);
+  assert.match(standingOf(state.uploads[0]).rest, /^100\sbytes\/s · about 10 s left$/);
 });
 
 test("speed counts what was sent since, not what was stored before", () => {
@@ -478,7 +478,7 @@ test("only as many files are taken as the account may publish", () => {
 test("files fit as long as there is room for all of them, to the last byte", () => {
   const start = startWith({ videos: null, size_bytes: 2 * SIZE_BYTES });
   let state = after(start, chosen(sized("a.mp4", SIZE_BYTES + 1), sized("b.mp4")));
-  assert.match(refusals(state)[0], /“b.mp4” has .*1.0\skB.* room for 999 bytes more/);
+  assert.match(refusals(state)[0], /“b.mp4” has .*1.0\skB.* room for 999\sbytes more/);
   state = after(state, chosen(sized("c.mp4", SIZE_BYTES - 1)));
   assert.deepEqual(taken(state), ["a.mp4", "c.mp4"]);
 });

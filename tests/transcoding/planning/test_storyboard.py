@@ -66,6 +66,9 @@ NUMBERED = (
     f"geq=lum='if(mod(floor(N/pow(2,floor(X/{BAR_PX}))),2),220,40)'"
 )
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-sc_threshold", "0")
+# Its key frames are no IDR pictures: what is shown before them needs what was before them.
+OPEN_GROUPS = "open-gop=1:scenecut=0:bframes=3:log-level=none"
+X265 = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", OPEN_GROUPS)
 
 
 def number(plane: av.video.plane.VideoPlane, x: int, y: int, width: int, height: int) -> int:
@@ -80,14 +83,23 @@ def picture(content: bytes) -> av.video.plane.VideoPlane:
         return next(container.decode(video=0)).planes[0]
 
 
-@pytest.mark.parametrize("key_distance_s", [2, 10], ids=["of key frames", "of all frames"])
+@pytest.mark.parametrize(
+    ("codec", "key_distance_s"),
+    [(X264, 2), (X264, 10), (X265, 10)],
+    ids=["of key frames", "of all frames", "of an encoded film with open groups"],
+)
 async def test_thumbnails_and_offered_frames_are_what_players_show_then(
-    key_distance_s: int, make_media: MakeMedia, publish: Publish, sink: FolderSink, tmp_path: Path
+    codec: tuple[str, ...],
+    key_distance_s: int,
+    make_media: MakeMedia,
+    publish: Publish,
+    sink: FolderSink,
+    tmp_path: Path,
 ) -> None:
-    options = (*X264, "-pix_fmt", "yuv420p", "-g", str(25 * key_distance_s))
+    options = (*codec, "-pix_fmt", "yuv420p", "-g", str(25 * key_distance_s))
     source = make_media(f"keys {key_distance_s}.mp4", "-f", "lavfi", "-i", NUMBERED, *options)
     published = await publish(source)
-    assert published.result.renditions[0].copied
+    assert published.result.renditions[0].copied is (codec == X264)
     found = await checked_storyboard(published, sink)
     for starts_s, ends_s, sprite, place in found:
         at_s = number(picture((sink.folder / sprite).read_bytes()), *place) / 25
