@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, NotRequired, Self, TypedDict, cast
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -97,12 +96,7 @@ class Portal:
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._api.session.close()
 
     def page_of(self, video_id: str) -> str:
@@ -140,7 +134,7 @@ class Portal:
             return await self._import({**body, "url": source})
         wanted = {"fileName": file.name, "contentType": content_type}
         upload = await self._api.call("POST", "/api/videos/presign", wanted)
-        await send_file(self._api, file, upload, content_type=content_type, on_sent=on_sent)
+        await send_file(self._api, file, upload["key"], on_sent=on_sent)
         body |= {"fileName": file.name, "key": upload["key"]}
         created: Video = await self._api.call("POST", "/api/videos", body)
         return created

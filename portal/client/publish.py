@@ -1,13 +1,12 @@
 """Sends a file to a portal's storage.
 
-A small file is sent to storage at once, a large one in parts that are retried one by one. What has
-arrived stays arrived until the end of the run: after a failure only the missing parts are sent.
+It goes in parts that are retried one by one. What has arrived stays arrived until the end of the
+run: after a failure only the missing parts are sent.
 Holds a few small chunks in memory, whatever the file's size.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,13 +27,10 @@ from portal.retry import retry
 
 MIB = 1024**2
 CHUNK_BYTES = 256 * 1024
-# Larger files go in parts.
-WHOLE_FILE_BYTES = 64 * MIB
 PARTS_AT_ONCE = 4
 # Some servers keep parts in memory that come before an earlier one; they take no more than this.
 WINDOW_BYTES = 192 * MIB
-# A file sent at once takes as long as it takes; a part may be given up and sent again.
-WHOLE_FILE_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=300)
+# Of a part; a slower one is given up and sent again.
 SLOWEST_BYTES_PER_S = 32 * 1024
 PUT_FAILURES = (aiohttp.ClientError, TimeoutError)
 # After these the upload is started again, with what storage has of it then.
@@ -49,92 +45,46 @@ def ignore(sent_bytes: int, size_bytes: int) -> None:
     """For who does not ask."""
 
 
-@dataclass
-class _Meter:
-    """How much of a file has arrived."""
-
-    size_bytes: int
-    on_sent: OnSent
-    sent_bytes: int = 0
-
-    def set(self, sent_bytes: int) -> None:
-        self.sent_bytes = sent_bytes
-        self.on_sent(sent_bytes, self.size_bytes)
-
-    def add(self, sent_bytes: int) -> None:
-        self.set(self.sent_bytes + sent_bytes)
-
-
-async def send_file(
-    api: Api,
-    file: Path,
-    upload: dict[str, str],
-    *,
-    content_type: str,
-    on_sent: OnSent = ignore,
-) -> None:
-    """Send a file to the place that POST /api/videos/presign named. Raises `PortalFailure`."""
-    meter = _Meter((await asyncio.to_thread(file.stat)).st_size, on_sent)
-    if meter.size_bytes <= WHOLE_FILE_BYTES:
-        await _send_whole(api, file, upload["uploadUrl"], content_type, meter)
-    else:
-        await _send_in_parts(api, file, upload["key"], meter)
-
-
-async def _send_whole(
-    api: Api, file: Path, upload_url: str, content_type: str, meter: _Meter
-) -> None:
-    async def chunks() -> AsyncIterator[bytes]:
-        async for chunk in _read(source, meter.size_bytes):
-            yield chunk
-            meter.add(len(chunk))
-
-    headers = {"Content-Type": content_type, "Content-Length": str(meter.size_bytes)}
-    try:
-        with file.open("rb") as source:
-            async with api.session.put(
-                upload_url, data=chunks(), headers=headers, timeout=WHOLE_FILE_TIMEOUT
-            ) as response:
-                if response.status >= HTTPStatus.BAD_REQUEST:
-                    raise PortalFailure(f"Storage refused the file ({response.status}).")
-    except PUT_FAILURES as exc:
-        raise PortalUnreachable(f"The upload broke off: {exc}. Try again.") from exc
-
-
-async def _send_in_parts(api: Api, file: Path, key: str, meter: _Meter) -> None:
-    wanted = {"key": key, "sizeBytes": meter.size_bytes}
+async def send_file(api: Api, file: Path, key: str, *, on_sent: OnSent = ignore) -> None:
+    """Send a file to the key that POST /api/videos/presign gave. Raises `PortalFailure`."""
+    size_bytes = (await asyncio.to_thread(file.stat)).st_size
     for _ in range(ATTEMPTS):
-        upload = await api.call("POST", "/api/uploads", wanted)
+        upload = await api.call("POST", "/api/uploads", {"key": key, "sizeBytes": size_bytes})
         try:
             if upload["state"] != "stored":
-                await _send_missing(api, file, upload, meter)
+                await _send_missing(api, file, upload, size_bytes, on_sent)
                 await api.call("POST", f"/api/uploads/{upload['uploadId']}/complete")
         except PortalRefused as exc:
             if exc.code not in START_AGAIN_CODES:
                 raise
             continue
-        meter.set(meter.size_bytes)
+        on_sent(size_bytes, size_bytes)
         return
     raise PortalFailure("Storage keeps losing what is uploaded. Try again later.")
 
 
-async def _send_missing(api: Api, file: Path, upload: dict[str, Any], meter: _Meter) -> None:
+async def _send_missing(
+    api: Api, file: Path, upload: dict[str, Any], file_bytes: int, on_sent: OnSent
+) -> None:
     """Send the parts that storage doesn't have, several at once, lower numbers first."""
     part_bytes: int = upload["partSizeBytes"]
-    there = {part["partNumber"]: part["sizeBytes"] for part in upload["parts"]}
-    meter.set(sum(there.values()))
-    missing = [number for number in range(1, upload["partCount"] + 1) if number not in there]
+    arrived = {part["partNumber"]: part["sizeBytes"] for part in upload["parts"]}
+    missing = [number for number in range(1, upload["partCount"] + 1) if number not in arrived]
     slots = asyncio.Semaphore(PARTS_AT_ONCE)
 
     async def send(number: int) -> None:
         begin = (number - 1) * part_bytes
-        size_bytes = min(part_bytes, meter.size_bytes - begin)
+        size_bytes = min(part_bytes, file_bytes - begin)
+
+        def count(sent_bytes: int) -> None:
+            arrived[number] = sent_bytes
+            on_sent(sum(arrived.values()), file_bytes)
 
         async def put() -> None:
             # A new address each time: the old one may have expired.
             path = f"/api/uploads/{upload['uploadId']}/parts/{number}"
             address = (await api.call("POST", path))["uploadUrl"]
-            await _put_part(api.session, address, file, begin, size_bytes)
+            await _put_part(api.session, address, file, begin, size_bytes, count)
 
         async with slots:
             try:
@@ -143,7 +93,6 @@ async def _send_missing(api: Api, file: Path, upload: dict[str, Any], meter: _Me
                 failure = str(exc) or "no answer in time"
                 words = f"Part {number} could not be sent: {failure}. Try again."
                 raise PortalUnreachable(words) from exc
-        meter.add(size_bytes)
 
     window = max(1, WINDOW_BYTES // part_bytes)
     for first in range(0, len(missing), window):
@@ -153,7 +102,12 @@ async def _send_missing(api: Api, file: Path, upload: dict[str, Any], meter: _Me
 
 
 async def _put_part(
-    session: aiohttp.ClientSession, address: str, file: Path, begin: int, size_bytes: int
+    session: aiohttp.ClientSession,
+    address: str,
+    file: Path,
+    begin: int,
+    size_bytes: int,
+    count: Callable[[int], None],
 ) -> None:
     timeout = aiohttp.ClientTimeout(total=60 + size_bytes / SLOWEST_BYTES_PER_S)
     # Opened here: what aiohttp reads from is not closed by it when the line breaks.
@@ -161,7 +115,7 @@ async def _put_part(
         source.seek(begin)
         async with session.put(
             URL(address, encoded=True),
-            data=_read(source, size_bytes),
+            data=_read(source, size_bytes, count),
             headers={"Content-Length": str(size_bytes)},
             timeout=timeout,
         ) as response:
@@ -172,10 +126,15 @@ async def _put_part(
                 raise aiohttp.ClientError(f"storage answered {response.status}")
 
 
-async def _read(source: BinaryIO, size_bytes: int) -> AsyncIterator[bytes]:
-    while size_bytes > 0:
-        chunk = await asyncio.to_thread(source.read, min(CHUNK_BYTES, size_bytes))
+async def _read(
+    source: BinaryIO, size_bytes: int, count: Callable[[int], None]
+) -> AsyncIterator[bytes]:
+    sent_bytes = 0
+    while sent_bytes < size_bytes:
+        wanted = min(CHUNK_BYTES, size_bytes - sent_bytes)
+        chunk = await asyncio.to_thread(source.read, wanted)
         if not chunk:
             raise OSError("the file became shorter while it was sent")
-        size_bytes -= len(chunk)
         yield chunk
+        sent_bytes += len(chunk)
+        count(sent_bytes)

@@ -10,7 +10,7 @@ from psycopg import sql
 from portal.accounts.permissions import Principal
 from portal.database.connection import Row, fetch_rows
 from portal.errors import EventsExpired
-from portal.videos.library import listed_for, run_query
+from portal.videos.library import listed_for, run_query, sql_with
 
 # Older ones are not told any more.
 KEEP_DAYS = 30
@@ -58,8 +58,7 @@ async def list_events(seen_by: Principal, *, after: int | None, limit: int) -> E
         await require_kept(after)
     # Read first: what comes later is on the next page.
     newest = await newest_number()
-    values = {"newest": sql.Literal(newest), "days": sql.Literal(KEEP_DAYS)}
-    listed = sql.SQL(LISTED).format(**values, listed=listed_for(seen_by))
+    listed = sql_with(LISTED, newest=newest, days=KEEP_DAYS, listed=listed_for(seen_by))
     events = await _fetch(after or 0, listed, limit)
     is_full = len(events) == limit
     return EventPage(events, events[-1]["number"] if is_full else max(newest, after or 0))
@@ -76,17 +75,16 @@ async def fetch_after(number: int, *, video_id: str = "", limit: int) -> list[Ro
 
     Each has the columns of `reading.audience_of` beside those of `list_events`.
     """
-    of_video = sql.SQL("video_id = {}").format(sql.Literal(video_id))
-    return await _fetch(number, of_video if video_id else sql.SQL("true"), limit)
+    of_video = sql_with("video_id = {id}" if video_id else "true", id=video_id)
+    return await _fetch(number, of_video, limit)
 
 
 async def read_event(number: int, *, seen_by: Principal) -> Row | None:
     """One event, as `list_events` has them; None if it is not for who asks, or kept no more."""
-    wanted = sql.SQL("number = {} AND {}").format(sql.Literal(number), listed_for(seen_by))
+    wanted = sql_with("number = {it} AND {listed}", it=number, listed=listed_for(seen_by))
     found = await _fetch(number - 1, wanted, 1)
     return found[0] if found else None
 
 
 async def _fetch(after: int, wanted: sql.Composable, limit: int) -> list[Row]:
-    values = {"after": sql.Literal(after), "limit": sql.Literal(limit)}
-    return await run_query(sql.SQL(AFTER).format(**values, wanted=wanted))
+    return await run_query(sql_with(AFTER, after=after, limit=limit, wanted=wanted))

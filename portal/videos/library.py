@@ -140,12 +140,12 @@ async def related_videos(video: Video, *, seen_by: Principal, limit: int) -> lis
     Most of its tags, then most of its categories.
     """
     tags, categories = split_tags(video.tags), list(video.category_ids)
-    tagged = [_sql("(search @@ {tag}::tsquery)::int", tag=tag_query(tag)) for tag in tags]
-    text = _sql(
+    tagged = [sql_with("(search @@ {tag}::tsquery)::int", tag=tag_query(tag)) for tag in tags]
+    text = sql_with(
         RELATED,
         looked_at=LOOKED_AT,
         any_tag=" | ".join(map(tag_query, tags)),
-        categories=_sql("{ids}::smallint[]", ids=categories),
+        categories=sql_with("{ids}::smallint[]", ids=categories),
         tags=sql.SQL(" + ").join([sql.SQL("0"), *tagged]),
         own=video.id,
         present=sql.SQL(IS_PRESENT),
@@ -198,7 +198,7 @@ async def _find_in_tier(
 
 async def _count(query: LibraryQuery, search: str) -> int:
     """How many videos match a tsquery and the filters, up to one more than `COUNT_CAP`."""
-    [counted] = await run_query(_sql(COUNT, where=_where(query, search), limit=COUNT_CAP + 1))
+    [counted] = await run_query(sql_with(COUNT, where=_where(query, search), limit=COUNT_CAP + 1))
     return int(counted["total"])
 
 
@@ -206,7 +206,7 @@ async def _walk(
     query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, limit: int
 ) -> list[Cursor]:
     """The first matches of a tier among the `WALK_STEPS` videos after `start` along the order."""
-    text = _sql(
+    text = sql_with(
         WALK,
         where=_where(query, tier.own),
         beyond=_within(start, order, key=order.key) if start else sql.SQL("true"),
@@ -222,7 +222,7 @@ async def _fetch(
     query: LibraryQuery, order: Order, start: Cursor | None, *, tier: Tier | None, limit: int
 ) -> list[Cursor]:
     """The first matches after `start`, of one tier or of all, by sorting all there are."""
-    text = _sql(
+    text = sql_with(
         FETCH,
         where=_where(query, tier.own if tier else query.tiers[-1].whole),
         beyond=_beyond(start, order) if start else sql.SQL("true"),
@@ -239,9 +239,9 @@ def _where(query: LibraryQuery, search: str) -> sql.Composable:
     """The condition for what matches a tsquery and the filters."""
     conditions = [sql.SQL(IS_PRESENT), _matches(search), listed_for(query.seen_by)]
     if query.category_id is not None:
-        conditions.append(_sql("category_ids @> ARRAY[{id}]::smallint[]", id=query.category_id))
+        conditions.append(sql_with("category_ids @> ARRAY[{id}]::smallint[]", id=query.category_id))
     if query.status is not None:
-        conditions.append(_sql("status = {status}", status=query.status.value))
+        conditions.append(sql_with("status = {status}", status=query.status.value))
     for condition, value in (
         ("owner_id = {it}", query.owner_id),
         ("visibility = {it}", query.visibility and query.visibility.value),
@@ -251,7 +251,7 @@ def _where(query: LibraryQuery, search: str) -> sql.Composable:
         ("id = ANY ({it})", list(query.ids) or None),
     ):
         if value is not None:
-            conditions.append(_sql(condition, it=value))
+            conditions.append(sql_with(condition, it=value))
     return sql.SQL(" AND ").join(conditions)
 
 
@@ -263,13 +263,13 @@ def listed_for(principal: Principal) -> sql.Composable:
     if principal.role is not None:
         conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
     if principal.account_id is not None:
-        conditions.append(_sql("owner_id = {owner}", owner=principal.account_id))
-    return _sql("({any})", any=sql.SQL(" OR ").join(conditions))
+        conditions.append(sql_with("owner_id = {owner}", owner=principal.account_id))
+    return sql_with("({any})", any=sql.SQL(" OR ").join(conditions))
 
 
 def _matches(search: str) -> sql.Composable:
     """The condition for documents that match a tsquery; any document matches an empty one."""
-    return _sql("search @@ {search}::tsquery", search=search) if search else sql.SQL("true")
+    return sql_with("search @@ {search}::tsquery", search=search) if search else sql.SQL("true")
 
 
 def _tier_of_row(tiers: tuple[Tier, ...]) -> sql.Composable:
@@ -277,7 +277,7 @@ def _tier_of_row(tiers: tuple[Tier, ...]) -> sql.Composable:
     number: sql.Composable = sql.Literal(tiers[-1].number)
     for tier in reversed(tiers[:-1]):
         case = "CASE WHEN {matches} THEN {this} ELSE {other} END"
-        number = _sql(case, matches=_matches(tier.whole), this=tier.number, other=number)
+        number = sql_with(case, matches=_matches(tier.whole), this=tier.number, other=number)
     return number
 
 
@@ -286,21 +286,21 @@ def _beyond(start: Cursor, order: Order) -> sql.Composable:
     sign = sql.SQL("<" if order.backwards else ">")
     within = _within(start, order, key="value")
     condition = "(tier {sign} {number} OR tier = {number} AND {within})"
-    return _sql(condition, sign=sign, number=start.tier, within=within)
+    return sql_with(condition, sign=sign, number=start.tier, within=within)
 
 
 def _within(start: Cursor, order: Order, *, key: str) -> sql.Composable:
     """The condition for what comes after this place, within its tier."""
     sign = sql.SQL("<" if order.descending else ">")
     place = {"value": start.value, "id": start.video_id}
-    return _sql("({key}, id) {sign} ({value}, {id})", key=sql.SQL(key), sign=sign, **place)
+    return sql_with("({key}, id) {sign} ({value}, {id})", key=sql.SQL(key), sign=sign, **place)
 
 
 def _way(is_descending: bool) -> sql.Composable:
     return sql.SQL("DESC" if is_descending else "ASC")
 
 
-def _sql(text: str, **values: object) -> sql.Composable:
+def sql_with(text: str, **values: object) -> sql.Composable:
     """A text with values in it: as literals, unless they are SQL."""
     parts = {
         name: it if isinstance(it, sql.Composable) else sql.Literal(it)

@@ -133,7 +133,7 @@ async def published_by_a_client(address: str, file: Path) -> tuple[str, str]:
         async def upload() -> str:
             wanted = {"fileName": file.name, "contentType": "video/mp4"}
             upload = await api.call("POST", "/api/videos/presign", wanted)
-            await send_file(api, file, upload, content_type="video/mp4")
+            await send_file(api, file, upload["key"])
             return str(upload["key"])
 
         key = await insist(upload, on=(PortalFailure,))
