@@ -1,4 +1,6 @@
-"""Requests per second of the JSON API, as ratios to a bare one-route Quart app.
+"""Requests per second of the JSON API, as ratios to a bare Quart app.
+
+A page of videos is compared with the same bytes, everything else with a word of JSON.
 
 Both run on the same Hypercorn settings and are driven by the same load tool (wrk) in one run.
 Each measurement follows one of the bare app, and the median of several pairs counts, because
@@ -31,6 +33,7 @@ from running_portal import LivePortal, answers, execute, free_port, until, uploa
 
 HERE = Path(__file__).parent
 CONNECTIONS = 16
+PAGE = 50
 MEMORY_AIM_MB = 120
 # No create run is faster than this, so every create finds an upload of its own.
 UPLOADS_PER_SECOND = 700
@@ -59,7 +62,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
         async with (
             measured_portal(Path(folder), **LIMITS, LOG_FORMAT="json") as portal,
-            bare_app() as bare_url,
+            bare_app(Path(folder)) as bare_url,
         ):
             await _measure(portal, bare_url, Path(folder), options)
 
@@ -68,28 +71,38 @@ async def _measure(
     portal: LivePortal, bare_url: str, folder: Path, options: argparse.Namespace
 ) -> None:
     each = options.seconds * UPLOADS_PER_SECOND
-    bodies = iter(await _creation_bodies(portal, folder, count=1 + options.rounds * each))
-    video_url = portal.base_url + await _created(portal, next(bodies))
-    presign, create = folder / "presign.txt", folder / "create.txt"
-    presign.write_text(json.dumps(PRESIGN) + "\n")
-    # Name, address, the aimed ratio, and the bodies to POST if any.
+    bodies = iter(await _creation_bodies(portal, folder, count=PAGE + options.rounds * each))
+    paths = [await _created(portal, body) for body in itertools.islice(bodies, PAGE)]
+    # Each has an address to play from.
+    await execute(portal.environ, "UPDATE videos SET status = 'ready', published_attempt = 1")
+    presign, patch, create = (folder / f"{name}.txt" for name in ("presign", "patch", "create"))
+    presign.write_text(f"POST /api/videos/presign {json.dumps(PRESIGN)}\n")
+    changes = itertools.product(range(20), paths)
+    patch.write_text("".join(f'PATCH {path} {{"title": "Take {it}"}}\n' for it, path in changes))
+    # Name, address, that of the bare app, the aimed ratio, and what to send if it is no GET.
+    api, page_url = f"{portal.base_url}/api", f"{bare_url}page"
     targets = (
-        ("GET video", video_url, 0.6, None),
-        ("GET categories", f"{portal.base_url}/api/categories", 0.85, None),
-        ("POST presign", f"{portal.base_url}/api/videos/presign", 0.35, presign),
-        ("POST create", f"{portal.base_url}/api/videos", 0.12, create),
+        ("GET video", portal.base_url + paths[0], bare_url, 0.6, None),
+        ("GET page", f"{api}/videos?limit={PAGE}", page_url, 0.4, None),
+        ("GET categories", f"{api}/categories", bare_url, 0.85, None),
+        ("POST presign", api, bare_url, 0.35, presign),
+        ("PATCH", api, bare_url, 0.12, patch),
+        ("POST create", api, bare_url, 0.12, create),
     )
+    async with aiohttp.ClientSession() as session, session.get(targets[1][1]) as response:
+        (folder / "page.json").write_bytes(await response.read())
     print(f"{'':16} {'req/s':>8} {'bare':>8} {'ratio':>6} {'aim':>5}  {'p50':>8} {'p99':>8}")
-    for name, url, aim, lines in targets:
+    for name, url, bare, aim, lines in targets:
         pairs = []
         for _ in range(options.rounds):
             if lines is create:
-                create.write_text("".join(f"{it}\n" for it in itertools.islice(bodies, each)))
-            bare = await measured(bare_url, options.seconds)
-            pairs.append((await measured(url, options.seconds, bodies=lines), bare))
+                some = itertools.islice(bodies, each)
+                create.write_text("".join(f"POST /api/videos {it}\n" for it in some))
+            other = await measured(bare, options.seconds)
+            pairs.append((await measured(url, options.seconds, lines=lines), other))
         print_row(name, pairs, aim=aim)
     _print_memory(portal, "an open portal")
-    await _measure_signed_in(portal, video_url, folder, options)
+    await _measure_signed_in(portal, portal.base_url + paths[0], folder, options)
     _print_memory(portal, "after reading a private video")
 
 
@@ -163,10 +176,10 @@ async def _created(
 
 
 async def measured(
-    url: str, seconds: int, *, bodies: Path | None = None, header: str = ""
+    url: str, seconds: int, *, lines: Path | None = None, header: str = ""
 ) -> Result:
-    script = ["-s", str(HERE / "post.lua")] if bodies else ["-H", header] if header else []
-    arguments = ["--", str(bodies)] if bodies else []
+    script = ["-s", str(HERE / "send.lua")] if lines else ["-H", header] if header else []
+    arguments = ["--", str(lines)] if lines else []
     process = await asyncio.create_subprocess_exec(
         "wrk",
         *("-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", *script, url, *arguments),
@@ -198,11 +211,11 @@ def print_row(name: str, pairs: list[tuple[Result, Result]], *, aim: float) -> N
 
 
 @asynccontextmanager
-async def bare_app() -> AsyncIterator[str]:
+async def bare_app(folder: Path) -> AsyncIterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(HERE / "bare_app.py"), str(port), cwd=HERE
+        *(sys.executable, str(HERE / "bare_app.py"), str(port), str(folder)), cwd=HERE
     )
     try:
         await until(lambda: answers(url), timeout_s=10)

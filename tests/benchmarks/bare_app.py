@@ -1,12 +1,14 @@
-"""The app that the API is measured against: one route, no work.
+"""The app that the API is measured against: no work.
 
-Run with a port, it is served with the settings of `portal web`.
+Run with a port and a folder, it is served with the settings of `portal web`.
 """
 
 import sys
+from functools import cache
+from pathlib import Path
 
 from hypercorn.run import run
-from quart import Quart
+from quart import Quart, Response
 
 from portal.web.serve import server_config
 
@@ -16,6 +18,16 @@ app = Quart(__name__)
 @app.get("/")
 async def index() -> dict[str, str]:
     return {"hello": "world"}
+
+
+@app.get("/page")
+async def page() -> Response:
+    return Response(content(), content_type="application/json")
+
+
+@cache
+def content() -> bytes:
+    return (Path(sys.argv[2]) / "page.json").read_bytes()
 
 
 if __name__ == "__main__":
