@@ -21,9 +21,9 @@ from portal.errors import Unavailable
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
+from portal.web.api import access, idempotency, openapi, transcodes, uploads, videos
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
-from portal.web.api import idempotency, openapi, playback_links, transcodes, uploads, videos
 from portal.web.api import imports as api_imports
 from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
@@ -64,7 +64,7 @@ LIBRARY, LIST, SIGN_ON = (
 )
 # In the order in which the API's description lists them.
 API = (
-    *(videos, transcodes, openapi, api_editing, uploads, playback_links, api_events),
+    *(videos, transcodes, openapi, api_editing, uploads, access, api_events),
     *(api_imports, api_webhooks),
 )
 PAGES = (

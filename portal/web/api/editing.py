@@ -1,18 +1,10 @@
-"""The JSON API for editors: a video's metadata, who may see it, and its deletion."""
+"""The JSON API for editors: a video's metadata, and its deletion."""
 
-from dataclasses import asdict, fields
-from typing import Annotated, Any, Self
+from dataclasses import fields
+from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictInt,
-    ValidationInfo,
-    model_validator,
-)
-from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
+from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, request, url_for
 from quart_schema import (
     deprecate,
@@ -24,17 +16,8 @@ from quart_schema import (
 
 from portal.database.models import Video, Visibility
 from portal.errors import MetadataChanged, VideoNotFound
-from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
 from portal.videos import deletion, imports, metadata
 from portal.videos.metadata import EditableMetadata, passthrough_fault, title_fault
-from portal.videos.visibility import (
-    MAX_EMBED_ORIGINS,
-    VideoAccess,
-    embed_origin_fault,
-    recorded_access,
-    save_access,
-    signed_in_only_fault,
-)
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
@@ -134,75 +117,10 @@ class EditConflict(json_bodies.Problem):
     present: EditedVideo
 
 
-EmbedOrigin = Annotated[
-    json_bodies.Text,
-    json_bodies.reject_if(embed_origin_fault),
-    Field(json_schema_extra={"pattern": SITE_PATTERN, "maxLength": MAX_SITE_LENGTH}),
-]
-
-
-class AccessRecord(json_bodies.Shape):
-    """Who may see a video, and which sites may show its player in a frame."""
-
-    # What `signed_in_only_fault` says.
-    model_config = ConfigDict(
-        json_schema_extra={
-            "if": {"properties": {"signedInOnly": {"const": True}}},
-            "then": {"properties": {"visibility": {"const": Visibility.PRIVATE.value}}},
-        }
-    )
-
-    visibility: Annotated[
-        Visibility,
-        Field(
-            description="`public`: listed; `unlisted`: by its address; `private`: its owner, "
-            "admins, owners of the portal and, with `signedInOnly`, everyone with an account."
-        ),
-    ]
-    signed_in_only: Annotated[
-        StrictBool, Field(description="Whether everyone with an account may see a private video.")
-    ]
-    embed_origins: Annotated[
-        list[EmbedOrigin],
-        Field(
-            max_length=MAX_EMBED_ORIGINS,
-            description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
-            "leaves it to the portal's setting.",
-        ),
-    ]
-
-    @model_validator(mode="after")
-    def _check_signed_in_only(self) -> Self:
-        fault = signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
-        if fault:
-            error = PydanticCustomError("rule", "{fault}", {"fault": fault})
-            found = InitErrorDetails(type=error, loc=("signedInOnly",), input=self.signed_in_only)
-            raise ValidationError.from_exception_data(type(self).__name__, [found])
-        return self
-
-    def value(self) -> VideoAccess:
-        """The same for services; a site that is named twice counts once."""
-        return VideoAccess(
-            visibility=self.visibility,
-            signed_in_only=self.signed_in_only,
-            embed_origins=tuple(dict.fromkeys(self.embed_origins)),
-        )
-
-
 class DeletedVideo(json_bodies.Shape):
     """A video that was deleted; its files are removed from storage soon after."""
 
     id: str
-
-
-def recorded_shape(
-    shape: type[json_bodies.Model], value: EditableMetadata | VideoAccess, **more: Any
-) -> json_bodies.Model:
-    """The public shape, unchecked: what earlier rules allowed is still to be read."""
-    columns: Any = {
-        name: list(it) if isinstance(it, tuple) else it for name, it in asdict(value).items()
-    }
-    return shape.model_construct(**columns, **more)
 
 
 @blueprint.after_request
@@ -304,36 +222,6 @@ async def put_metadata(id: str) -> Response:
     return _metadata(video)
 
 
-@blueprint.get("/videos/<id>/access")
-@policy(Policy.EDIT)
-@document_response(AccessRecord)
-async def get_access(id: str) -> Response:
-    """Read who may see a video.
-
-    The ETag names this version of it; send it back in If-Match with a change.
-    """
-    response = _access(await read_video(id))
-    return await response.make_conditional(request)
-
-
-@blueprint.put("/videos/<id>/access")
-@policy(Policy.EDIT)
-@document_headers(json_bodies.EditHeaders)
-@document_request(AccessRecord)
-@document_response(AccessRecord)
-async def put_access(id: str) -> Response:
-    """Change who may see a video.
-
-    Once it is answered, it counts for every request; unless the video is public then, that takes
-    2 s. If-Match must name the version that was read (or be `*`); when someone else has changed it
-    since, nothing is written.
-    """
-    video = await read_video(id)
-    version = json_bodies.version_read(recorded_access(video).version)
-    sent = json_bodies.validated(AccessRecord, await json_bodies.read_json())
-    return _access(await save_access(video.id, sent.value(), version=version))
-
-
 @blueprint.post("/videos/<id>/deletion")
 @policy(Policy.DELETE)
 @deprecate
@@ -350,7 +238,7 @@ async def delete(id: str) -> Response:
 
 def _metadata(video: Video) -> Response:
     said = metadata.recorded(video)
-    record = recorded_shape(MetadataRecord, said, passthrough=video.passthrough)
+    record = json_bodies.recorded_shape(MetadataRecord, said, passthrough=video.passthrough)
     return json_bodies.json_response(
         record, cache_control="no-cache", etag=str(video.metadata_version)
     )
@@ -358,10 +246,4 @@ def _metadata(video: Video) -> Response:
 
 def _edited(video: Video) -> EditedVideo:
     more = {"visibility": video.visibility, "passthrough": video.passthrough}
-    return recorded_shape(EditedVideo, metadata.recorded(video), **more)
-
-
-def _access(video: Video) -> Response:
-    access = recorded_access(video)
-    record = recorded_shape(AccessRecord, access)
-    return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)
+    return json_bodies.recorded_shape(EditedVideo, metadata.recorded(video), **more)

@@ -23,8 +23,8 @@ from portal.videos.visibility import (
     merged_access,
     recorded_access,
 )
-from portal.web.api.editing import AccessRecord, recorded_shape
-from portal.web.api.json_bodies import validated
+from portal.web.api.access import AccessRecord
+from portal.web.api.json_bodies import recorded_shape, validated
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment

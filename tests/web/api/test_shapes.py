@@ -7,7 +7,7 @@ from api_client import Client, faults, problem
 from pydantic import BaseModel, ValidationError
 from quart import Response
 
-from portal.web.api.editing import AccessRecord
+from portal.web.api.access import AccessRecord
 from portal.web.api.json_bodies import field_errors
 from portal.web.api.videos import CreateVideoRequest, PresignRequest
 

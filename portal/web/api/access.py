@@ -1,0 +1,223 @@
+"""Who may see a video: its visibility, the sites that show it, and links that let anyone watch."""
+
+from typing import Annotated, Self
+
+from pydantic import ConfigDict, Field, StrictBool, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+from quart import Blueprint, Response, request
+from quart_schema import document_headers, document_request, document_response, tag_blueprint
+
+from portal.database.account_models import MAX_NAME_LENGTH
+from portal.database.models import Video, Visibility
+from portal.errors import PlaybackLinkNotFound
+from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
+from portal.videos import playback_links
+from portal.videos.playback_links import MAX_LIFE_S, MIN_LIFE_S
+from portal.videos.reading import parse_video_id
+from portal.videos.visibility import (
+    MAX_EMBED_ORIGINS,
+    VideoAccess,
+    embed_origin_fault,
+    recorded_access,
+    save_access,
+    signed_in_only_fault,
+)
+from portal.web.api import json_bodies
+from portal.web.auth import Policy, policy, principal
+from portal.web.playback import link_addresses
+from portal.web.videos import read_video
+
+blueprint = Blueprint("api_access", __name__, url_prefix="/api")
+tag_blueprint(blueprint, ["Access"])
+
+# Who has what is in an answer may watch.
+NO_STORE = "no-store"
+
+
+EmbedOrigin = Annotated[
+    json_bodies.Text,
+    json_bodies.reject_if(embed_origin_fault),
+    Field(json_schema_extra={"pattern": SITE_PATTERN, "maxLength": MAX_SITE_LENGTH}),
+]
+
+
+class AccessRecord(json_bodies.Shape):
+    """Who may see a video, and which sites may show its player in a frame."""
+
+    # What `signed_in_only_fault` says.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"signedInOnly": {"const": True}}},
+            "then": {"properties": {"visibility": {"const": Visibility.PRIVATE.value}}},
+        }
+    )
+
+    visibility: Annotated[
+        Visibility,
+        Field(
+            description="`public`: listed; `unlisted`: by its address; `private`: its owner, "
+            "admins, owners of the portal and, with `signedInOnly`, everyone with an account."
+        ),
+    ]
+    signed_in_only: Annotated[
+        StrictBool, Field(description="Whether everyone with an account may see a private video.")
+    ]
+    embed_origins: Annotated[
+        list[EmbedOrigin],
+        Field(
+            max_length=MAX_EMBED_ORIGINS,
+            description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
+            "leaves it to the portal's setting.",
+        ),
+    ]
+
+    @model_validator(mode="after")
+    def _check_signed_in_only(self) -> Self:
+        fault = signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
+        if fault:
+            error = PydanticCustomError("rule", "{fault}", {"fault": fault})
+            found = InitErrorDetails(type=error, loc=("signedInOnly",), input=self.signed_in_only)
+            raise ValidationError.from_exception_data(type(self).__name__, [found])
+        return self
+
+    def value(self) -> VideoAccess:
+        """The same for services; a site that is named twice counts once."""
+        return VideoAccess(
+            visibility=self.visibility,
+            signed_in_only=self.signed_in_only,
+            embed_origins=tuple(dict.fromkeys(self.embed_origins)),
+        )
+
+
+class PlaybackLinkRequest(json_bodies.Shape):
+    """Asks for a link by which a video can be watched for a while."""
+
+    expires_in_seconds: json_bodies.WholeNumber = Field(
+        ge=MIN_LIFE_S, le=MAX_LIFE_S, description="How long the link works: a minute to a year."
+    )
+    label: json_bodies.Text = Field(
+        default="",
+        description="Whom or what it is for.",
+        json_schema_extra={"maxLength": MAX_NAME_LENGTH},
+    )
+
+
+class CreatedPlaybackLink(json_bodies.Shape):
+    """A new link. Whoever has one of its addresses may watch the video."""
+
+    playback_url: json_bodies.Uri = Field(description="The stream, for any player.")
+    embed_url: json_bodies.Uri = Field(description="The portal's player, for a frame.")
+    expires_at: json_bodies.Timestamp
+    id: str
+
+
+class PlaybackLinkRecord(json_bodies.Shape):
+    """A link that works."""
+
+    id: str
+    label: str
+    playback_url: str = Field(description="Empty while the video is transcoded anew.")
+    embed_url: json_bodies.Uri
+    created_at: json_bodies.Timestamp
+    expires_at: json_bodies.Timestamp
+    made_by: str | None = Field(
+        description="The e-mail address of the account; null without accounts, or once it is gone."
+    )
+
+
+class PlaybackLinkList(json_bodies.Shape):
+    """The links of a video that work, the newest first."""
+
+    links: list[PlaybackLinkRecord]
+
+
+@blueprint.get("/videos/<id>/access")
+@policy(Policy.EDIT)
+@document_response(AccessRecord)
+async def get_access(id: str) -> Response:
+    """Read who may see a video.
+
+    The ETag names this version of it; send it back in If-Match with a change.
+    """
+    response = _access(await read_video(id))
+    return await response.make_conditional(request)
+
+
+@blueprint.put("/videos/<id>/access")
+@policy(Policy.EDIT)
+@document_headers(json_bodies.EditHeaders)
+@document_request(AccessRecord)
+@document_response(AccessRecord)
+async def put_access(id: str) -> Response:
+    """Change who may see a video.
+
+    Once it is answered, it counts for every request; unless the video is public then, that takes
+    2 s. If-Match must name the version that was read (or be `*`); when someone else has changed it
+    since, nothing is written.
+    """
+    video = await read_video(id)
+    version = json_bodies.version_read(recorded_access(video).version)
+    sent = json_bodies.validated(AccessRecord, await json_bodies.read_json())
+    return _access(await save_access(video.id, sent.value(), version=version))
+
+
+@blueprint.post("/videos/<id>/playback-links")
+@policy(Policy.EDIT)
+@document_request(PlaybackLinkRequest)
+@document_response(CreatedPlaybackLink, 201)
+@document_response(json_bodies.Problem, 409)
+async def create_playback_link(id: str) -> Response:
+    """Make a link by which anyone who has it can watch a video until it expires.
+
+    `playbackUrl` works in any player of HLS, `embedUrl` in a frame. The video has to be ready. It
+    may have 1,000 links at a time.
+    """
+    video = await read_video(id)
+    sent = json_bodies.validated(PlaybackLinkRequest, await json_bodies.read_json())
+    link = await playback_links.make(
+        video.id, life_s=sent.expires_in_seconds, by=await principal(), label=sent.label
+    )
+    created = CreatedPlaybackLink(
+        id=str(link.id), expires_at=link.expires_at, **await link_addresses(link)
+    )
+    return json_bodies.json_response(created, 201, cache_control=NO_STORE)
+
+
+@blueprint.get("/videos/<id>/playback-links")
+@policy(Policy.EDIT)
+@document_response(PlaybackLinkList)
+async def list_playback_links(id: str) -> Response:
+    """List the links of a video that work, with their addresses, the newest first."""
+    video = await read_video(id)
+    records = [
+        PlaybackLinkRecord(
+            id=str(link.id),
+            label=link.label,
+            created_at=link.created_at,
+            expires_at=link.expires_at,
+            made_by=link.made_by,
+            **await link_addresses(link),
+        )
+        for link in await playback_links.list_links(video.id)
+    ]
+    return json_bodies.json_response(PlaybackLinkList(links=records), cache_control=NO_STORE)
+
+
+@blueprint.delete("/videos/<id>/playback-links/<link_id>")
+@policy(Policy.EDIT)
+async def revoke_playback_link(id: str, link_id: str) -> Response:
+    """Revoke a link: its addresses answer 404 from the next request on.
+
+    Addresses of segments that a player was given before work until they expire.
+    """
+    video = await read_video(id)
+    parsed = parse_video_id(link_id)
+    if parsed is None or not await playback_links.revoke(parsed, video_id=video.id):
+        raise PlaybackLinkNotFound
+    return Response(status=204)
+
+
+def _access(video: Video) -> Response:
+    access = recorded_access(video)
+    record = json_bodies.recorded_shape(AccessRecord, access)
+    return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)
