@@ -45,9 +45,10 @@ UNLEASED_JOB_S = 120
 IMPORT_PART_S = 900
 
 STALLED = f"""
-SELECT job.id, job.task_name AS task, job.queueing_lock FROM procrastinate_jobs job
-LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
-WHERE job.status = 'failed' AND job.queueing_lock IS NULL OR job.status = 'doing' AND (
+SELECT job.id, job.task_name AS task, job.queueing_lock, job.abort_requested
+FROM procrastinate_jobs job LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
+WHERE job.status = 'failed' AND job.queueing_lock IS NULL AND NOT job.abort_requested
+OR job.status = 'doing' AND (
   coalesce(worker.last_heartbeat < now() - make_interval(secs => {DEAD_AFTER_S}), true)
   OR job.args ?| ARRAY['video_id', 'webhook_id', 'import_id']
     AND NOT EXISTS (
@@ -104,7 +105,8 @@ async def recover(queue: Queue) -> int:
             "Stalled job is queued again",
             extra={"action": "recover", "job_id": row["id"], "task": row["task"]},
         )
-        if row["queueing_lock"]:  # the next of its kind may be queued already
+        # The next of its kind may be queued already, or its video was deleted.
+        if row["queueing_lock"] or row["abort_requested"]:
             await enqueue.end_job(row["id"], queue)
         else:
             await enqueue.queue_again(row["id"], queue)

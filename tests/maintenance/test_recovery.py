@@ -106,6 +106,17 @@ async def test_failed_job_runs_again_and_a_dead_round_of_the_janitor_is_left_to_
     assert statuses == ["todo", "aborted", "todo"]
 
 
+async def test_job_of_a_deleted_video_ends_with_its_worker(
+    video_id: UUID, database_url: str, queue: App
+) -> None:
+    await run_sql(database_url, DEAD)
+    await deletion.delete_video(video_id, queue=queue)
+    assert await recover(queue) == 1
+    assert await recover(queue) == 0
+    expected = [("portal:transcode", "aborted"), ("portal:remove", "todo")]
+    assert await rows(database_url, JOBS) == expected
+
+
 @pytest.mark.parametrize("lost", ["video", "removal", "poster"])
 async def test_promise_without_a_job_gets_another(
     lost: str, video_id: UUID, database_url: str, queue: App
