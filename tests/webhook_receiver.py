@@ -17,7 +17,6 @@ from http_server import listening
 from running_portal import until
 
 from portal.config import Config
-from portal.database.connection import execute
 from portal.queue.app import WorkerConnector, queue_app
 from portal.queue.enqueue import WEBHOOK_QUEUE
 from portal.webhooks import sending
@@ -107,8 +106,3 @@ async def send_due(config: Config) -> None:
 
     async with sending_worker(config):
         await until(is_done, timeout_s=10, interval_s=0.02)
-
-
-async def move_clock_to_next_try() -> None:
-    """Have what waits for another try be due now."""
-    await execute("UPDATE webhook_deliveries SET next_at = now() WHERE next_at > now()")

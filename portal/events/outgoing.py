@@ -13,6 +13,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 import aiohttp
 
+from portal.config import Config
 from portal.text import http_address
 
 Network = IPv4Network | IPv6Network
@@ -37,9 +38,7 @@ def is_allowed(address: str, networks: Sequence[Network]) -> bool:
     return found.is_global and not is_special and (found.version == 4 or found in PUBLIC_IPV6)
 
 
-def address_fault(
-    url: str, *, networks: Sequence[Network] = (), allow_http: bool = False
-) -> str | None:
+def address_fault(url: str, config: Config) -> str | None:
     """Why no request may be sent to this address, as far as it says so itself; None if it may.
 
     What its name resolves to is checked when a request connects.
@@ -47,10 +46,10 @@ def address_fault(
     parts = http_address(url)
     if parts is None or "@" in parts.netloc or len(url) > MAX_ADDRESS_LENGTH:
         return "Give an address like https://example.org/path, without a user's name in it."
-    if parts.scheme != "https" and not allow_http:
+    if parts.scheme != "https" and not config.outgoing_allow_http:
         return "Give an https address."
     try:
-        is_reachable = is_allowed(str(parts.hostname), networks)
+        is_reachable = is_allowed(str(parts.hostname), config.outgoing_networks)
     except ValueError:
         return None  # a name
     return None if is_reachable else _refusal(str(parts.hostname))

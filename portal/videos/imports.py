@@ -208,10 +208,7 @@ async def _open(
         headers |= {"Range": f"bytes={found.received_bytes}-", "If-Range": found.validator}
     url = found.url
     for _ in range(MAX_REDIRECTS + 1):
-        fault = address_fault(
-            url, networks=config.outgoing_networks, allow_http=config.outgoing_allow_http
-        )
-        if fault:
+        if fault := address_fault(url, config):
             raise ImportUnreachable(f"The address leads to {url[:100]}. {fault}")
         response = await session.get(url, headers=headers, allow_redirects=False)
         if response.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):

@@ -1,17 +1,15 @@
 """What webhooks are sent, and what their receivers answered: listed, tested, sent again."""
 
+from datetime import timedelta
 from uuid import UUID
 
-from portal.database.connection import NOW, execute
+from portal.database.connection import NOW, server_time
 from portal.database.event_models import WebhookDelivery
 from portal.errors import WebhookDisabled, WebhookNotFound
 from portal.webhooks.endpoints import get
 
 TEST = "webhook.test"
-KEEP_DAYS = 30
-FORGET = """
-DELETE FROM webhook_deliveries WHERE created_at < now() - make_interval(days => %s)
-"""
+KEPT_FOR = timedelta(days=30)
 
 
 async def read_page(
@@ -46,8 +44,8 @@ async def redeliver(webhook_id: UUID, delivery_id: int) -> WebhookDelivery:
 
 
 async def forget_old() -> None:
-    """Delete what is older than `KEEP_DAYS`."""
-    await execute(FORGET, KEEP_DAYS)
+    """Delete what is older than `KEPT_FOR`."""
+    await WebhookDelivery.filter(created_at__lt=await server_time() - KEPT_FOR).delete()
 
 
 async def _require_enabled(webhook_id: UUID) -> None:

@@ -33,7 +33,6 @@ MAX_ANSWER_BYTES = 65_536
 MAX_ANSWER_LENGTH = 2_000
 # After the first failure, the second, and so on; three days in all.
 PAUSES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
-MAX_PAUSE_S = 86_400
 FAILING_FOR = timedelta(days=5)
 GONE = 410
 # Of what takes longer, recovery thinks that it was lost.
@@ -79,14 +78,16 @@ async def read_payload(
     delivery: WebhookDelivery, *, seen_by: Principal, config: Config
 ) -> dict[str, Any] | None:
     """What a delivery says; None if the event is not for this principal, or is kept no more."""
-    told = {"id": delivery.event_id, "type": delivery.type}
-    if delivery.event_number is None:
-        return {**told, "timestamp": rfc3339(delivery.created_at), "sequence": 0, "data": {}}
-    event = await read_event(delivery.event_number, seen_by=seen_by)
-    if event is None:
-        return None
-    times = {"timestamp": rfc3339(event["at"]), "sequence": event["sequence"]}
-    return {**told, **times, "data": _data(event, config)}
+    event: Row | None = {"at": delivery.created_at, "sequence": 0}
+    if delivery.event_number is not None:
+        event = await read_event(delivery.event_number, seen_by=seen_by)
+    return event and {
+        "id": delivery.event_id,
+        "type": delivery.type,
+        "timestamp": rfc3339(event["at"]),
+        "sequence": event["sequence"],
+        "data": _data(event, config) if "data" in event else {},
+    }
 
 
 def body_of(payload: dict[str, Any]) -> str:
@@ -114,7 +115,7 @@ def next_try(tries: int, retry_after: str = "", *, now: datetime) -> datetime | 
             wanted_s = (parsedate_to_datetime(retry_after) - now).total_seconds()
     # The jitter keeps those that failed together from coming back together.
     own_s = PAUSES_S[tries - 1] * uniform(1, 1.2)  # noqa: S311  # no secret
-    return now + timedelta(seconds=max(own_s, min(wanted_s, MAX_PAUSE_S)))
+    return now + timedelta(seconds=max(own_s, min(wanted_s, PAUSES_S[-1])))
 
 
 def _data(event: Row, config: Config) -> dict[str, Any]:
@@ -146,13 +147,12 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
     }
     lines = "\n".join(f"{name}: {it}" for name, it in headers.items())
     told: dict[str, Any] = {"status": None, "answer": "", "error": "", "retry_after": ""}
-    networks, allow_http = config.outgoing_networks, config.outgoing_allow_http
     try:
         # The settings may have changed since the address was taken.
-        if fault := address_fault(webhook.url, networks=networks, allow_http=allow_http):
+        if fault := address_fault(webhook.url, config):
             raise ValueError(fault)
         async with (
-            open_session(networks=networks, timeout_s=TIMEOUT_S) as session,
+            open_session(networks=config.outgoing_networks, timeout_s=TIMEOUT_S) as session,
             session.post(
                 webhook.url, data=body.encode(), headers=headers, allow_redirects=False
             ) as response,

@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from webhook_receiver import receiving
 
+from portal.config import Config
 from portal.events.outgoing import address_fault, is_allowed, open_session, read_start
 
 REFUSED = (
@@ -41,7 +42,7 @@ def test_addresses_that_are_not_public_are_refused_unless_the_settings_name_them
     ],
 )
 def test_address_says_by_itself_that_nothing_can_be_sent_to_it(url: str, words: str | None) -> None:
-    fault = address_fault(url)
+    fault = address_fault(url, Config.from_env({"DATABASE_URL": "postgresql://localhost/portal"}))
     assert fault is None if words is None else words in str(fault)
 
 

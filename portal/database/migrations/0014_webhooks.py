@@ -68,25 +68,20 @@ ENQUEUE = """
 CREATE FUNCTION enqueue_delivery() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   lane_lock text := 'webhook:' || NEW.webhook_id || ':' || NEW.lane;
-  urgency int := 0;
-  waiting bigint;
+  is_due boolean := NEW.next_at <= now();
 BEGIN
-  IF NEW.next_at > now() THEN
-    urgency := -extract(epoch FROM NEW.next_at - '2020-01-01');
-  ELSE
-    SELECT id INTO waiting FROM procrastinate_jobs
-      WHERE lock = lane_lock AND status = 'todo' AND priority = 0
-      LIMIT 1 FOR KEY SHARE;
+  PERFORM FROM procrastinate_jobs
+    WHERE is_due AND lock = lane_lock AND status = 'todo' AND priority = 0
+    LIMIT 1 FOR KEY SHARE;
+  IF FOUND THEN
+    PERFORM pg_notify('procrastinate_queue_v1#webhooks', '{"type": "job_inserted"}');
+    RETURN NULL;
   END IF;
-  IF waiting IS NOT NULL THEN
-    PERFORM pg_notify('procrastinate_queue_v1#webhooks',
-      json_build_object('type', 'job_inserted', 'job_id', waiting)::text);
-  ELSE
-    PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
-      'webhooks', 'portal:send_webhook', urgency, lane_lock, NULL,
-      jsonb_build_object('webhook_id', NEW.webhook_id, 'lane', NEW.lane), NEW.next_at
-    )::procrastinate_job_to_defer_v1]);
-  END IF;
+  PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
+    'webhooks', 'portal:send_webhook',
+    CASE WHEN is_due THEN 0 ELSE -extract(epoch FROM NEW.next_at - '2020-01-01')::int END,
+    lane_lock, NULL, jsonb_build_object('webhook_id', NEW.webhook_id, 'lane', NEW.lane), NEW.next_at
+  )::procrastinate_job_to_defer_v1]);
   RETURN NULL;
 END $$;
 CREATE TRIGGER enqueue_delivery AFTER INSERT OR UPDATE OF next_at ON webhook_deliveries

@@ -20,6 +20,7 @@ from portal.errors import Conflict, PortalError, Unavailable
 from portal.web.api import idempotency
 from portal.web.api.editing import MERGE_PATCH
 from portal.web.api.json_bodies import JSON, Problem, ValidationProblem
+from portal.web.api.webhooks import TestEvent
 from portal.web.auth import ACTIONS, Policy, declared_policy, policy
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
@@ -77,34 +78,26 @@ HEADERS_OF = {
     **dict.fromkeys(product(TAGGED, (200,)), "ETag"),
     ("patch_video", 412): "ETag",
 }
-# What webhooks are sent: its summary, description and shape. That of an event is among those of the
-# events that can be listed.
-WEBHOOKS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "event": (
-        "Something happened to a video.",
-        "Signed as Standard Webhooks has it: `webhook-id`, `webhook-timestamp` and "
+
+
+def _webhook(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
+    operation = {
+        "summary": summary,
+        "description": "Signed as Standard Webhooks has it: `webhook-id`, `webhook-timestamp` and "
         "`webhook-signature`. The same id may come twice, and a later event first; `sequence` "
         "tells. `playbackUrl` of a private video is empty, and a description may be shortened to "
         "fit 20 kB.",
-        {"$ref": "#/components/schemas/VideoEvent"},
-    ),
-    "webhook.test": (
-        "Someone sends a test.",
-        "Signed as events are, and without data.",
-        {
-            "type": "object",
-            "properties": {
-                "id": {"type": "string"},
-                "type": {"const": "webhook.test"},
-                "timestamp": {"type": "string", "format": "date-time"},
-                "sequence": {"const": 0},
-                "data": {"type": "object", "maxProperties": 0},
-            },
-            "required": ["id", "type", "timestamp", "sequence", "data"],
-        },
-    ),
+        "requestBody": {"required": True, "content": {JSON: {"schema": schema}}},
+        "responses": {"2XX": {"description": "Received; anything else is sent again."}},
+    }
+    return {"post": operation}
+
+
+WEBHOOKS = {
+    # Its shape is among those of the events that can be listed.
+    "event": _webhook("A video changed.", {"$ref": "#/components/schemas/VideoEvent"}),
+    "webhook.test": _webhook("Someone sends a test.", TestEvent.model_json_schema()),
 }
-RECEIVED = {"2XX": {"description": "Received; anything else is sent again."}}
 # Refused by the framework itself, under the names that HTTP has for them.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
 
@@ -114,8 +107,7 @@ class Provider(OpenAPIProvider):
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        told = {name: {"post": _webhook(*it)} for name, it in WEBHOOKS.items()}
-        return {**self.schema(), "webhooks": told}
+        return {**self.schema(), "webhooks": WEBHOOKS}
 
     def generate_rules(self) -> Iterable[Rule]:
         rules = super().generate_rules()
@@ -166,12 +158,6 @@ class Provider(OpenAPIProvider):
                 answer["content"] = {kind: answer["content"].pop("application/json")}
         operation["responses"] = {str(status): answers[status] for status in sorted(answers)}
         return shapes
-
-
-def _webhook(summary: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    body = {"required": True, "content": {JSON: {"schema": schema}}}
-    told = {"summary": summary, "description": description}
-    return {**told, "requestBody": body, "responses": RECEIVED}
 
 
 def _complete_request(operation: dict[str, Any], method: str) -> None:

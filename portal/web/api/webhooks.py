@@ -1,6 +1,6 @@
 """Webhooks for programs: addresses that are sent events, and what became of each."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, Field, StrictBool
@@ -21,14 +21,10 @@ tag_blueprint(blueprint, ["Webhooks"])
 MAX_LIMIT = 200
 
 
-def _fault(url: str) -> str | None:
-    config = web_context().config
-    networks, allow_http = config.outgoing_networks, config.outgoing_allow_http
-    return address_fault(url, networks=networks, allow_http=allow_http)
-
-
 Address = Annotated[
-    json_bodies.Text, Field(max_length=MAX_ADDRESS_LENGTH), json_bodies.reject_if(_fault)
+    json_bodies.Text,
+    Field(max_length=MAX_ADDRESS_LENGTH),
+    json_bodies.reject_if(lambda url: address_fault(url, web_context().config)),
 ]
 Events = Annotated[
     list[EventType],
@@ -78,6 +74,16 @@ class WebhookList(json_bodies.Shape):
     """All webhooks, the newest first."""
 
     webhooks: list[WebhookRecord]
+
+
+class TestEvent(json_bodies.Shape):
+    """What a test sends."""
+
+    id: str
+    type: Literal["webhook.test"]
+    timestamp: json_bodies.Timestamp
+    sequence: Literal[0]
+    data: dict[str, str] = Field(max_length=0)
 
 
 class DeliveriesQuery(json_bodies.Shape, extra="forbid"):
