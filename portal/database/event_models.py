@@ -71,9 +71,7 @@ class Webhook(Model):
     old_secret_until: datetime | None = fields.DatetimeField(null=True)
     created_at: datetime = fields.DatetimeField(auto_now_add=True)
     failing_since: datetime | None = fields.DatetimeField(null=True)
-    disabled_reason: str | None = fields.CharField(  # type: ignore[assignment]
-        max_length=10, null=True
-    )
+    disabled_reason: str | None = fields.TextField(null=True)
 
     class Meta:
         table = "webhooks"

@@ -18,7 +18,7 @@ TABLES = (
       old_secret_until timestamptz,
       created_at timestamptz NOT NULL,
       failing_since timestamptz,
-      disabled_reason varchar(10)
+      disabled_reason text
     )
     """,
     # Without a foreign key: events go after their own time.
