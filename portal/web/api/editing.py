@@ -168,6 +168,7 @@ async def patch_video(id: str) -> Response:
 @blueprint.delete(VIDEO)
 @policy(Policy.DELETE)
 @document_response(DeletedVideo, 202)
+@document_response(json_bodies.Problem, 409)
 async def delete_video(id: str) -> Response:
     """Delete a video for ever, with the file it was made from.
 
