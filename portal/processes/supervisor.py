@@ -127,10 +127,6 @@ class Children:
         """Run this beside the children; it is cancelled when they are stopped."""
         self._work.append(self._tasks.create_task(work))
 
-    def pid(self, name: str) -> int | None:
-        """The process number of a running child."""
-        return next((it.pid for it, spec in self._running() if spec.name == name), None)
-
     def stop_now(self) -> None:
         """End everything at once, each child by its `stop_now_signal`."""
         for process, spec in self._running():
