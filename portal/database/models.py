@@ -309,7 +309,7 @@ class MadeSegment(Model):
 
     `number` counts a rendition's segments, `folder` is the number of the attempt that began them,
     in whose folder they lie, `made_by` that of the attempt that made this one. Times are in the
-    ticks of the rendition.
+    ticks of the rendition; `duration_s` is 0 where a portal before it made the segment.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -322,6 +322,7 @@ class MadeSegment(Model):
     made_by = fields.BigIntField()
     uri = fields.CharField(max_length=40)
     size_bytes = fields.BigIntField()
+    duration_s = fields.FloatField(default=0.0)
     key_size_bytes = fields.BigIntField()
     sample_count = fields.IntField()
     from_ticks = fields.BigIntField()

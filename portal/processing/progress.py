@@ -1,9 +1,10 @@
 """What a pass has done, written while it goes on with the renewal of its lease.
 
 That is its progress, and the segments that are in storage, so that another attempt can go on after
-them. The segments recorded of a video are of one pass. They go when its renditions are complete or
-have failed, and when they are begun anew. All but the first attempt at a pass write their segments,
-under names of their own, into the folder of the first.
+them, and viewers can watch them meanwhile. The segments recorded of a video are of one pass. They
+go when its renditions are complete or have failed, and when they are begun anew. All but the first
+attempt at a pass write their segments, under names of their own, into the folder of the first; but
+each makes all sound, in its own.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from time import monotonic
 from uuid import UUID
 
 import psycopg
+from tortoise.expressions import Q
 
 from portal.database.connection import lock_video, transaction
 from portal.database.models import MadeSegment as Row
@@ -53,7 +55,7 @@ async def find_stored(
     video_id: UUID, names: Collection[str], storage: Storage
 ) -> StoredPart | None:
     """What is made of a pass that makes these renditions; None when that is nothing of use."""
-    rows = await Row.filter(video_id=video_id).order_by("number")
+    rows = await Row.filter(video_id=video_id, rendition__in=list(names)).order_by("number")
     by_name: dict[str, list[Row]] = {}
     for row in rows:
         made = by_name.setdefault(row.rendition, [])
@@ -79,7 +81,10 @@ async def find_stored(
 def _segment(row: Row) -> MadeSegment:
     facts = {name: getattr(row, name) for name in _FACTS}
     return MadeSegment(
-        uri=row.uri, size_bytes=row.size_bytes, facts=SegmentFacts(is_closed=True, **facts)
+        uri=row.uri,
+        size_bytes=row.size_bytes,
+        duration_s=row.duration_s,
+        facts=SegmentFacts(is_closed=True, **facts),
     )
 
 
@@ -90,7 +95,7 @@ class Heartbeat:
         self._attempt = attempt
         self._stored: list[Row] = []
         self._writing = asyncio.Lock()
-        self._folder = attempt.number
+        self._folders: dict[str, int] = {}
         self._written: tuple[str, float, float | None] = ("probing", attempt.percent, None)
         self._progress: tuple[str, float, float | None] = self._written
         self._renewed_at = monotonic()
@@ -101,15 +106,18 @@ class Heartbeat:
 
     async def begin_pass(self, part: StoredPart | None) -> None:
         """Segments that are stored from now on follow those, or are the first of a pass."""
-        attempt, count = self._attempt, 0
+        attempt, stale = self._attempt, Row.filter(video_id=self._attempt.video_id)
         if part:
             count = len(next(iter(part.renditions.values())).segments)
+            made = list(part.renditions)
+            stale = stale.filter(~Q(rendition__in=made) | Q(number__gte=count))
         async with self._writing:
             async with transaction():
                 await lock_video(attempt.video_id)
                 await attempts.hold(attempt)
-                await Row.filter(video_id=attempt.video_id, number__gte=count).delete()
-            self._stored, self._folder = [], part.folder if part else attempt.number
+                await stale.delete()
+            self._stored = []
+            self._folders = dict.fromkeys(part.renditions, part.folder) if part else {}
 
     def note_stored(self, rendition: str, number: int, segment: MadeSegment) -> None:
         """Note a segment that is in storage; it is recorded with the next beat."""
@@ -117,10 +125,11 @@ class Heartbeat:
             video_id=self._attempt.video_id,
             rendition=rendition,
             number=number,
-            folder=self._folder,
+            folder=self._folders.get(rendition, self._attempt.number),
             made_by=self._attempt.number,
             uri=segment.uri,
             size_bytes=segment.size_bytes,
+            duration_s=segment.duration_s,
             **{it: getattr(segment.facts, it) for it in _FACTS},
         )
         self._stored.append(row)

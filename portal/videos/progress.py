@@ -53,7 +53,15 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
        -- The queue is ranked once, and only if one of these videos may wait in it.
        CASE WHEN video.status = 'processing' OR video.complete_job_id IS NOT NULL
             THEN (SELECT position FROM waiting WHERE waiting.id = video.id) END AS position,
-       COALESCE(made.renditions, '[]') AS renditions
+       COALESCE(made.renditions, '[]') AS renditions,
+       -- Of each sound there is something, and of a picture.
+       video.status = 'processing' AND (
+         SELECT coalesce(bool_or(first IS NOT NULL) FILTER (WHERE kind = 'video'), false)
+                AND coalesce(bool_and(first IS NOT NULL) FILTER (WHERE kind = 'audio'), true)
+         FROM renditions planned LEFT JOIN made_segments first
+           ON first.video_id = video.id AND rendition = name AND first.number = 0 AND duration_s > 0
+         WHERE planned.video_id = video.id
+       ) AS has_preview
 FROM videos video
 {JOIN_ATTEMPT}
 LEFT JOIN LATERAL (
@@ -166,7 +174,8 @@ class RenditionProgress:
 class Progress:
     """Everything about a video's transcoding.
 
-    `work` is the way to ready, `remaining` what is still done for a video that is ready.
+    `work` is the way to ready, `remaining` what is still done for a video that is ready. With
+    `has_preview`, one that is not ready can be watched as far as it is made.
     """
 
     work: JobProgress
@@ -177,6 +186,7 @@ class Progress:
     renditions: tuple[RenditionProgress, ...]
     has_poster: bool
     has_storyboard: bool
+    has_preview: bool
 
     @property
     def unfinished(self) -> tuple[RenditionProgress, ...]:
@@ -215,6 +225,7 @@ def _progress(video: Row) -> Progress:
         renditions=tuple(_rendition(row, making=video["number"]) for row in rows),
         has_poster=video["has_poster"] and video["published_attempt"] is not None,
         has_storyboard=video["has_storyboard"] and video["published_attempt"] is not None,
+        has_preview=video["has_preview"],
     )
 
 

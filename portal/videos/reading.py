@@ -15,7 +15,7 @@ from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present
 from portal.database.models import Video, Visibility
 from portal.errors import VideoNotFound
-from portal.storage.objects import output_prefix
+from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
 RECORDS = f"""
@@ -27,13 +27,18 @@ FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 VIDEOS = f"SELECT * FROM videos WHERE id = ANY({{ids}}) AND {IS_PRESENT}"  # noqa: S608
 AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
 AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
-# Who may see what an attempt wrote of a ready video: what it was published by, or a rendition.
+# Who may see what an attempt wrote: of a ready video what it was published by, or a rendition; of
+# one that is processed what is recorded, which can be watched already.
 SERVED = f"""
 SELECT visibility, signed_in_only, owner_id
 FROM videos LEFT JOIN renditions
   ON renditions.video_id = videos.id AND name = %s AND state = 'complete'
-WHERE videos.id = %s AND status = 'ready' AND {IS_PRESENT}
-  AND %s IN (published_attempt, attempt_number)
+WHERE videos.id = %s AND {IS_PRESENT} AND CASE status
+  WHEN 'ready' THEN %s IN (published_attempt, attempt_number)
+  WHEN 'processing' THEN EXISTS (
+    SELECT FROM made_segments WHERE video_id = videos.id AND rendition = %s AND folder = %s
+  )
+END
 """  # noqa: S608
 
 
@@ -73,7 +78,7 @@ async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience
 
     The rendition is empty for what lies in none's folder.
     """
-    rows = await fetch_rows(SERVED, rendition, video_id, attempt)
+    rows = await fetch_rows(SERVED, rendition, video_id, attempt, rendition, attempt)
     return audience_of(rows[0]) if rows else None
 
 
@@ -105,6 +110,11 @@ def stream_below(base: str, video_id: UUID | str, published_attempt: int | None)
     if published_attempt is None:
         return ""
     return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
+
+
+def preview_url(config: Config, video_id: UUID | str) -> str:
+    """Absolute address of the master playlist of what is made so far."""
+    return f"{config.public_url}/{output_root(video_id)}preview/{MASTER_NAME}"
 
 
 def audience_of(found: Video | Row) -> Audience:

@@ -4,7 +4,7 @@ Playlists are served under the portal's own address with every segment address s
 way out. With `PLAYBACK_BASE_URL` set, players are sent to plain addresses there (a CDN in front
 of the bucket) and come here for none of it but the storyboard's index. Private videos are always
 played from here, segment by segment. Served is what a ready video's published attempt wrote, and
-complete renditions that later attempts added.
+complete renditions that later attempts added; before, what is made so far, as a preview.
 
 Addresses with a playback token have it in their path: `/p/<token>/…`. Whatever a playlist names by
 a relative address has it, too, so every player that knows nothing of the portal sends it. They are
@@ -21,11 +21,13 @@ from quart import Blueprint, Response, redirect, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.config import Config
+from portal.database.models import Rendition, VideoStatus
 from portal.errors import NotFound
 from portal.storage.bucket import MASTER_MAX_AGE_S
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
+from portal.videos import preview
 from portal.videos.playback_links import PlaybackLink
 from portal.videos.posters import poster_key
 from portal.videos.reading import audience_of, stream_below
@@ -87,6 +89,25 @@ async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | 
         return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, max_age_s)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
     return await _open_to_all(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
+
+
+@blueprint.get("/hls/<uuid:video_id>/preview/<path:name>")
+@policy(Policy.PLAY)
+async def growing(video_id: UUID, name: str) -> WerkzeugResponse | Response:
+    """What is made so far of a video that is not ready; leads to what it became once it is."""
+    video = await read_video(str(video_id))
+    if video.status is VideoStatus.PROCESSING:
+        text = await preview.read_playlist(video_id, name, web_context().storage)
+        return await _open_to_all(text, PLAYLIST_TYPE, 0)
+    rendition = name.rpartition("/")[0]
+    made = await Rendition.get_or_none(video_id=video_id, name=rendition) if rendition else None
+    attempt = made.attempt_number if made else video.published_attempt
+    if video.status is not VideoStatus.READY or not OUTPUT_NAME.fullmatch(name):
+        raise NotFound
+    # As relative as what playlists name: it may be below a playback token.
+    response = redirect(f"{'../' * (name.count('/') + 1)}{attempt}/{name}")
+    response.headers.update({**OPEN_TO_ALL, "Cache-Control": _cache_control(0)})
+    return response
 
 
 @blueprint.get("/videos/<uuid:video_id>/poster.jpg")

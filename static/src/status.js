@@ -53,7 +53,7 @@ function tell({ dataset }) {
 let lastCount = null;
 
 /**
- * Follows what is still being made of a ready video: says that a quality was added, so that what
+ * Follows what is still being made of a video that plays: says that a quality was added, so that what
  * lists them is fetched again, and that there are pictures for the time bar. The player is left as
  * it is.
  * @type {import("./lifecycle.js").Behaviour}
@@ -63,7 +63,8 @@ export const remainingBehaviour = {
   start(element) {
     const count = element.dataset.remaining ?? "";
     if (lastCount !== null && count !== lastCount) {
-      document.body.dispatchEvent(new Event("quality-added"));
+      const detail = element.dataset.source;
+      document.body.dispatchEvent(new CustomEvent("quality-added", { detail }));
     }
     lastCount = count;
     const { storyboardMade } = element.dataset;

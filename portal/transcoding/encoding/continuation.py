@@ -33,6 +33,7 @@ class MadeSegment:
 
     uri: str
     size_bytes: int
+    duration_s: float
     facts: SegmentFacts
 
 

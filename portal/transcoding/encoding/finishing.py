@@ -13,20 +13,19 @@ from portal.transcoding.encoding import command
 from portal.transcoding.encoding.output_validation import check_stored
 from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.packaging import hls
-from portal.transcoding.packaging.cmaf import avc_codec, time_scale
+from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec, time_scale
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 
-_AAC_LC = "mp4a.40.2"  # the only audio the encoder makes (RFC 6381)
 _WEBVTT = "wvtt"
 
 Playlists = Mapping[str, hls.MediaPlaylist]
 
 
 async def read_playlists(upload: SegmentUpload, names: Sequence[str]) -> Playlists:
-    """What ffmpeg wrote of each rendition, a video's durations as its segments have them.
+    """What ffmpeg wrote of each rendition, with durations as the segments have them.
 
     The muxer adds up what it was told of packets, which for the last segment may be wrong.
     """
@@ -36,8 +35,6 @@ async def read_playlists(upload: SegmentUpload, names: Sequence[str]) -> Playlis
 def _read_playlist(name: str, upload: SegmentUpload) -> hls.MediaPlaylist:
     written = upload.work_dir / hls.media_playlist_name(name)
     playlist = hls.parse_media_playlist(written.read_text())
-    if name not in upload.video_names:
-        return playlist
     scale = time_scale((upload.work_dir / name / hls.INIT_NAME).read_bytes())
     made = upload.after.made.get(name) if upload.after else None
     before = [hls.Segment(uri=it.uri, duration_s=0.0) for it in (made.segments if made else ())]
@@ -80,7 +77,7 @@ async def finish_audio(
     await _finish_segmented(rung.name, playlist, upload, target_s=target_s)
     return FinishedRendition(
         kind=Kind.AUDIO,
-        codecs=_AAC_LC,
+        codecs=AAC_LC,
         channels=rung.channels,
         **_labels(rung),
         **_measures(rung.name, playlist.segments, upload, target_s),

@@ -78,14 +78,13 @@ class Sink(Protocol):
 class SegmentUpload:
     """Uploads from one working folder to one sink, and what was learned of the files.
 
-    `paused` is set while ffmpeg is too far ahead of the sink. `facts` are those of the segments of
-    `video_names`. The `sampled` segments of each rendition stay on disk for the check at the end.
-    `after` is what the run goes on after.
+    `paused` is set while ffmpeg is too far ahead of the sink. `facts` are those of the segments.
+    The `sampled` segments of each rendition stay on disk for the check at the end. `after` is what
+    the run goes on after.
     """
 
     sink: Sink
     work_dir: Path
-    video_names: Collection[str] = ()
     sampled: Collection[str] = ()
     after: Continuation | None = None
     paused: asyncio.Event = field(default_factory=asyncio.Event)
@@ -139,14 +138,12 @@ class SegmentUpload:
         self, name: str, slots: asyncio.Semaphore, on_stored: OnStored | None
     ) -> None:
         path = self.work_dir / name
-        rendition, _, segment = name.partition("/")
         async with slots:
-            if rendition in self.video_names:
-                self.facts[name] = await asyncio.to_thread(self._inspect, path)
+            self.facts[name] = await asyncio.to_thread(self._inspect, path)
             await self.put(name, path)
             if on_stored:
                 await on_stored(name)
-            if segment not in self.sampled:
+            if path.name not in self.sampled:
                 await asyncio.to_thread(path.unlink)
 
     async def put(self, name: str, data: Path | bytes) -> None:

@@ -27,6 +27,7 @@ from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.pictures import put_poster
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
+from portal.transcoding.packaging.cmaf import time_scale
 from portal.transcoding.packaging.hls import MediaPlaylist, target_duration_s
 from portal.transcoding.packaging.master import FinishedRendition
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
@@ -79,7 +80,7 @@ async def make_renditions(
     The first pass also makes audio, subtitles and the poster. `reference` is the playlist of a
     video rendition that an earlier pass made: all segments begin where its do. What has one copies
     nothing.
-    `on_made` is told of each segment of an encoded rendition that is in storage; a later call may
+    `on_made` is told of each segment that was encoded and is in storage; a later call may
     go on after those (`resume`), with the same arguments else. Sound is then made again.
 
     Raises CopyUndeliverable, NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever
@@ -98,7 +99,6 @@ async def make_renditions(
                 upload=segment_upload.SegmentUpload(
                     sink,
                     folder,
-                    video_names={rung.name for rung in rungs},
                     sampled=segment_upload.sampled_segments(probe.duration_s),
                 ),
                 progress=PassProgress(on_progress, probe.duration_s),
@@ -166,6 +166,11 @@ class _Pass:
         output_validation.check_copy(
             [self.upload.facts[f"{rung.name}/{it.uri}"] for it in segments], self.probe
         )
+        if len(self.rungs) > 1:
+            # It goes with what is encoded, where that is watched meanwhile.
+            for name in playlists.keys() - {rung.name}:
+                for segment in playlists[name].segments:
+                    await self._segment_stored(f"{name}/{segment.uri}")
         return playlists
 
     async def _remux(self, tracks: Mapping[str, int]) -> list[str]:
@@ -266,17 +271,17 @@ class _Pass:
     async def _segment_stored(self, name: str) -> None:
         """Raises NotContinuable when the first segment follows none of those before."""
         rendition, _, uri = name.partition("/")
-        facts, after = self.upload.facts.get(name), self.upload.after
-        if facts is None:
-            return
-        number = segment_upload.segment_number(uri)
-        if number == (after.number if after else 0):
-            init = await self.upload.put_init(rendition)
-            if after:
-                continuation.check_join(after, rendition, init, facts)
+        facts, number = self.upload.facts[name], segment_upload.segment_number(uri)
+        init, after = await self.upload.put_init(rendition), self.upload.after
+        if after and rendition in after.made and number == after.number:
+            continuation.check_join(after, rendition, init, facts)
         if self.on_made:
-            size_bytes = self.upload.sizes_bytes[name]
-            made = continuation.MadeSegment(uri=uri, size_bytes=size_bytes, facts=facts)
+            made = continuation.MadeSegment(
+                uri=uri,
+                size_bytes=self.upload.sizes_bytes[name],
+                duration_s=(facts.until_ticks - facts.from_ticks) / time_scale(init),
+                facts=facts,
+            )
             self.on_made(rendition, number, made)
 
     def _judge(self, copied: Collection[str], report: RunReport) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import add
 
+# The CODECS string of the only sound there is (RFC 6381).
+AAC_LC = "mp4a.40.2"
 _DATA_OFFSET, _FIRST_SAMPLE_FLAGS = 0x000001, 0x000004
 _DURATION, _SIZE, _FLAGS, _COMPOSITION = 0x000100, 0x000200, 0x000400, 0x000800
 _BASE_DATA_OFFSET, _DESCRIPTION, _DEFAULT_DURATION, _DEFAULT_SIZE = 0x01, 0x02, 0x08, 0x10

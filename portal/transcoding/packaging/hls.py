@@ -14,6 +14,9 @@ PLAYLIST_NAME = "playlist.m3u8"
 IFRAME_PLAYLIST_NAME = "iframes.m3u8"
 INIT_NAME = "init.mp4"
 _MAP = '#EXT-X-MAP:URI="{}"'
+_WHOLE = ("#EXT-X-PLAYLIST-TYPE:VOD",)
+# Players would begin near the end of what is not whole (RFC 8216, section 4.3.5.2).
+_GROWING = ("#EXT-X-PLAYLIST-TYPE:EVENT", "#EXT-X-START:TIME-OFFSET=0")
 _TAG_URI = re.compile(r'(?<=[:,])URI="([^"]*)"')
 
 
@@ -92,12 +95,19 @@ def target_duration_s(segments: Iterable[Segment]) -> int:
 
 
 def media_playlist(
-    segments: Sequence[Segment], *, target_duration_s: int, map_uri: str | None = INIT_NAME
+    segments: Sequence[Segment],
+    *,
+    target_duration_s: int,
+    map_uri: str | None = INIT_NAME,
+    is_whole: bool = True,
 ) -> str:
-    """Write a media playlist; without `map_uri` for segments that need no init segment."""
+    """Write a media playlist; without `map_uri` for segments that need no init segment.
+
+    One that is not whole yet is an EVENT playlist, to be watched from its beginning.
+    """
     tags = ("#EXT-X-INDEPENDENT-SEGMENTS", _MAP.format(map_uri)) if map_uri else ()
     lines = (line for segment in segments for line in _entry(segment))
-    return _playlist(*tags, *lines, target_duration_s=target_duration_s)
+    return _playlist(*tags, *lines, target_duration_s=target_duration_s, is_whole=is_whole)
 
 
 def iframe_playlist(
@@ -117,15 +127,15 @@ def iframe_playlist(
     return _playlist(*tags, *lines, target_duration_s=target_duration_s)
 
 
-def _playlist(*body: str, target_duration_s: int) -> str:
+def _playlist(*body: str, target_duration_s: int, is_whole: bool = True) -> str:
     head = (
         "#EXTM3U",
         f"#EXT-X-VERSION:{VERSION}",
         f"#EXT-X-TARGETDURATION:{target_duration_s}",
         "#EXT-X-MEDIA-SEQUENCE:0",
-        "#EXT-X-PLAYLIST-TYPE:VOD",
+        *(_WHOLE if is_whole else _GROWING),
     )
-    return "\n".join((*head, *body, "#EXT-X-ENDLIST")) + "\n"
+    return "\n".join((*head, *body, *(["#EXT-X-ENDLIST"] if is_whole else []))) + "\n"
 
 
 def _entry(segment: Segment, *tags: str) -> Iterator[str]:

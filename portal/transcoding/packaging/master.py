@@ -26,7 +26,8 @@ class FinishedRendition:
     """One rendition as it was written. A video's bandwidths are without the audio.
 
     `width`, `height`, `fps` and `iframe_bandwidth_bps` are a video's, `channels` an audio's.
-    `copied` means that it is the source's own stream.
+    Without an `iframe_bandwidth_bps` there is no I-frame playlist. `copied` means that it is the
+    source's own stream.
     """
 
     kind: Kind
@@ -57,7 +58,7 @@ def master_playlist(entries: Sequence[Entry]) -> str:
     videos.sort(key=lambda entry: entry[1].bandwidth_bps)
     lines = [
         *("#EXTM3U", f"#EXT-X-VERSION:{VERSION}", "#EXT-X-INDEPENDENT-SEGMENTS"),
-        *(_media(folder, audio, f'CHANNELS="{audio.channels}"') for folder, audio in audios),
+        *(_media(folder, audio, *_channels(audio)) for folder, audio in audios),
         *(_media(folder, track, "FORCED=NO") for folder, track in subtitles),
     ]
     # The player hears one of the sounds: the dearest counts.
@@ -67,7 +68,7 @@ def master_playlist(entries: Sequence[Entry]) -> str:
     for folder, video in [first, *(entry for entry in videos if entry is not first)]:
         tag = _stream_inf(video, [audio for _, audio in audios], has_subtitles=bool(subtitles))
         lines += [tag, folder + media_playlist_name(video.name)]
-    lines += [_iframe_stream_inf(folder, video) for folder, video in videos]
+    lines += [_iframe_stream_inf(folder, it) for folder, it in videos if it.iframe_bandwidth_bps]
     return "\n".join(lines) + "\n"
 
 
@@ -89,7 +90,11 @@ def _stream_inf(
     return f"#EXT-X-STREAM-INF:{','.join(attributes)}"
 
 
-def _media(folder: str, rendition: FinishedRendition, extra: str) -> str:
+def _channels(audio: FinishedRendition) -> Sequence[str]:
+    return () if audio.channels is None else (f'CHANNELS="{audio.channels}"',)
+
+
+def _media(folder: str, rendition: FinishedRendition, *extra: str) -> str:
     """An alternative to choose; its group is named for its kind."""
     attributes = [
         f"TYPE={rendition.kind.upper()}",
@@ -98,7 +103,7 @@ def _media(folder: str, rendition: FinishedRendition, extra: str) -> str:
         *([f'LANGUAGE="{rendition.language}"'] if rendition.language else []),
         f"DEFAULT={'YES' if rendition.is_default else 'NO'}",
         "AUTOSELECT=YES",
-        extra,
+        *extra,
         f'URI="{folder}{media_playlist_name(rendition.name)}"',
     ]
     return f"#EXT-X-MEDIA:{','.join(attributes)}"

@@ -17,6 +17,7 @@ from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos import publishing
 from portal.videos.progress import RenditionStage, TranscodeStage
+from portal.videos.reading import preview_url
 from portal.web.api.json_bodies import Problem, Shape, Size, Uri, json_response
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
@@ -91,6 +92,9 @@ class TranscodeRecord(Shape):
         description="What is still being made of a ready video."
     )
     poster_url: Uri | None
+    preview_url: Uri | None = Field(
+        description="HLS of what is made so far of a video that is not ready; it grows."
+    )
     storyboard_url: Uri | None = Field(description="WebVTT with the pictures for a seek bar.")
 
 
@@ -142,6 +146,7 @@ def _importing(found: Import) -> Response:
         renditions=[],
         remaining=None,
         poster_url=None,
+        preview_url=None,
         storyboard_url=None,
     )
     return json_response(record, cache_control="private, no-cache")
@@ -149,7 +154,8 @@ def _importing(found: Import) -> Response:
 
 async def _answer(video: Video, status: int = 200) -> Response:
     found = await read_progress(video.id)
-    video_url = f"{web_context().config.public_url}/videos/{video.id}"
+    config = web_context().config
+    video_url = f"{config.public_url}/videos/{video.id}"
     failure = None
     if (code := found.failure_code) is not None:
         failure = TranscodeFailure(code=code, message=found.failure_message or "")
@@ -160,6 +166,7 @@ async def _answer(video: Video, status: int = 200) -> Response:
         renditions=found.renditions,
         remaining=found.remaining,
         poster_url=f"{video_url}/poster.jpg" if found.has_poster else None,
+        preview_url=preview_url(config, video.id) if found.has_preview else None,
         storyboard_url=f"{video_url}/storyboard.vtt" if found.has_storyboard else None,
     )
     return json_response(record, status, cache_control="no-cache")

@@ -6,16 +6,16 @@ Every fragment has an address of its own; forms work without scripts, too.
 from contextlib import suppress
 from typing import Any
 
-from quart import Blueprint, redirect, render_template, request, url_for
+from quart import Blueprint, Response, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.people import names_of
-from portal.database.models import Video
+from portal.database.models import Video, VideoStatus
 from portal.errors import NotFound, NothingToRetry
 from portal.processing.sources import SourceChanged, check_source
 from portal.videos import publishing
 from portal.videos.library import related_videos
-from portal.videos.reading import audience_of, master_url
+from portal.videos.reading import audience_of, master_url, preview_url
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
@@ -60,13 +60,14 @@ def stream_url(video: Video) -> str:
 
 @blueprint.app_template_global()
 def player_source(video: Video) -> str:
-    """Where the player of this page finds the stream.
+    """Where the player of this page finds the stream, or what is made of it.
 
     The portal's own playlists are reached by the name the viewer used, which need not be the public
     one, and below the playback link by which the page was.
     """
-    address = stream_url(video)
-    path = address.removeprefix(web_context().config.public_url)
+    config = web_context().config
+    address = stream_url(video) or preview_url(config, video.id)
+    path = address.removeprefix(config.public_url)
     return address if path == address else request.root_path + path
 
 
@@ -101,10 +102,14 @@ async def status(video_id: str) -> str:
 @blueprint.get("/videos/<video_id>/remaining")
 @policy(Policy.WATCH)
 @fragment()
-async def remaining(video_id: str) -> str:
-    """The fragment with what is missing of a ready video; it asks for itself until done."""
+async def remaining(video_id: str) -> str | Response:
+    """The fragment with what is missing of a video that plays; it asks for itself until done."""
     found = await read_video(video_id)
-    return await render_template("videos/_remaining.html", **await _state(found))
+    if found.status is not VideoStatus.FAILED:
+        return await render_template("videos/_remaining.html", **await _state(found))
+    # What could be watched meanwhile can't be any more.
+    failed = await render_template("videos/_status.html", **await _state(found))
+    return Response(failed, headers={"HX-Retarget": "#status", "HX-Reswap": "outerHTML"})
 
 
 @blueprint.get("/videos/<video_id>/share")

@@ -50,13 +50,12 @@ export class HlsStream extends EventTarget {
   #wanted = settings().quality ?? 0;
 
   /**
-   * @param {HTMLVideoElement} video @param {string} source
+   * @param {HTMLVideoElement} video
    * @param {import("./track-lists.js").TrackLists} lists @param {AbortSignal} signal
    */
-  constructor(video, source, { renditions, audioTracks }, signal) {
+  constructor(video, { renditions, audioTracks }, signal) {
     super();
     this.video = video;
-    this.source = source;
     this.signal = signal;
     this.playsElsewhere = !video.disableRemotePlayback;
     this.renditions = renditions;
@@ -66,6 +65,10 @@ export class HlsStream extends EventTarget {
     const bufferMore = () => Object.assign(this.#hls?.config ?? {}, buffering(BUFFER_S));
     video.addEventListener("play", bufferMore, { signal });
     window.addEventListener("online", () => this.#retryNow(), { signal });
+  }
+
+  get source() {
+    return this.video.dataset.src ?? "";
   }
 
   /** Of the current quality. @returns {number | undefined} */
@@ -99,7 +102,7 @@ export class HlsStream extends EventTarget {
   }
 
   /**
-   * Qualities were added. hls.js reads a master playlist once; a second instance reads it again and
+   * Qualities were added, or what grew is whole. hls.js reads a master playlist once; a second instance reads it again and
    * takes over the video with its buffer, so that playback isn't interrupted.
    * @returns {boolean} false where the stream has to be opened anew instead
    */
@@ -113,19 +116,20 @@ export class HlsStream extends EventTarget {
       ...chosenTracks(old),
     });
     this.#successor = next;
-    next.once(Events.MANIFEST_PARSED, () => this.#succeed(old, next));
     // A different address, because caches may hold the old playlist.
     const address = new URL(this.source, location.href);
+    const isOther = address.pathname !== new URL(old.url ?? "", location.href).pathname;
+    next.once(Events.MANIFEST_PARSED, () => this.#succeed(old, next, isOther));
     address.searchParams.set("levels", String(old.levels.length + 1));
     next.loadSource(address.href);
     return true;
   }
 
-  /** @param {Hls} old @param {Hls} next */
-  #succeed(old, next) {
+  /** @param {Hls} old @param {Hls} next @param {boolean} isOther */
+  #succeed(old, next, isOther) {
     if (this.#successor !== next || this.#hls !== old) return;
     this.#successor = null;
-    if (next.levels.length <= old.levels.length) return next.destroy();
+    if (!isOther && next.levels.length <= old.levels.length) return next.destroy();
     const height = old.levels[old.currentLevel]?.height;
     const transfer = old.transferMedia();
     old.destroy();

@@ -16,14 +16,16 @@ export class NativeStream extends EventTarget {
   framesPerSecond;
 
   /**
-   * @param {HTMLVideoElement} video @param {string} source
-   * @param {unknown} _lists @param {AbortSignal} signal
+   * @param {HTMLVideoElement} video @param {unknown} _lists @param {AbortSignal} signal
    */
-  constructor(video, source, _lists, signal) {
+  constructor(video, _lists, signal) {
     super();
     this.video = video;
-    this.source = source;
     video.addEventListener("error", () => this.#explain(signal), { signal });
+  }
+
+  get source() {
+    return this.video.dataset.src ?? "";
   }
 
   /** @param {number | null} at_s where to start */

@@ -52,7 +52,8 @@ class Player {
     for (const name of ["waiting", "seeking"]) {
       video.addEventListener(name, () => this.#expectMore(), { signal });
     }
-    document.body.addEventListener("quality-added", () => this.#adoptQualities(), { signal });
+    const adopt = (/** @type {any} */ event) => this.#adoptQualities(event.detail);
+    document.body.addEventListener("quality-added", adopt, { signal });
     const add = (/** @type {any} */ event) => this.#addThumbnails(event.detail);
     document.body.addEventListener("storyboard-made", add, { signal });
   }
@@ -100,7 +101,7 @@ class Player {
     const { video, signal } = this;
     const [{ HlsStream }] = await Promise.all([import("./hls-stream.js"), import("./controls.js")]);
     const Stream = isNative(video) ? NativeStream : HlsStream;
-    const stream = new Stream(video, video.dataset.src ?? "", this.lists, signal);
+    const stream = new Stream(video, this.lists, signal);
     stream.addEventListener("recovered", () => this.#recovered(), { signal });
     stream.addEventListener("reconnecting", () => this.#reconnecting(), { signal });
     const show = (/** @type {any} */ event) => this.#show(event.detail);
@@ -126,6 +127,10 @@ class Player {
     this.#stream?.close();
   }
 
+  get #grows() {
+    return "grows" in this.video.dataset;
+  }
+
   /** Who still has something to watch need not know that there's no more. */
   get #isShort() {
     const { currentTime, duration, buffered, readyState } = this.video;
@@ -133,7 +138,8 @@ class Player {
     // At the end browsers lack data, too, and don't always say that it's the end.
     const isTheEnd =
       last >= 0 && buffered.start(last) <= currentTime && buffered.end(last) >= duration - END_S;
-    return this.trouble.hidden && !isTheEnd && readyState < HTMLMediaElement.HAVE_FUTURE_DATA;
+    if (isTheEnd && !this.#grows) return false;
+    return this.trouble.hidden && readyState < HTMLMediaElement.HAVE_FUTURE_DATA;
   }
 
   #endWait() {
@@ -165,7 +171,8 @@ class Player {
 
   #sayWhatIsWaitedFor() {
     if (!this.#isShort) return;
-    this.waiting.textContent = this.#isCutOff ? "Reconnecting…" : "Waiting for the video…";
+    const words = this.#grows ? "The next part is being made…" : "Waiting for the video…";
+    this.waiting.textContent = this.#isCutOff ? "Reconnecting…" : words;
   }
 
   /** @param {Trouble} trouble */
@@ -187,8 +194,11 @@ class Player {
     if (isToPlay) video.play().catch(() => {});
   }
 
-  #adoptQualities() {
+  /** @param {string} source what is watched while it is made has another address when it is ready */
+  #adoptQualities(source) {
     const { video, signal } = this;
+    video.dataset.src = source;
+    delete video.dataset.grows;
     // One that is still to come will have them from the beginning.
     if (!this.#stream || this.#stream.adoptQualities()) return;
     const reopen = () => this.#open(this.#position_s);
