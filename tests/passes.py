@@ -1,7 +1,11 @@
 """What the tests of passes share: sources worth several passes, and passes run in this process."""
 
+import asyncio
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 from api_client import Client, metadata, presign
@@ -12,6 +16,7 @@ from portal.processing import attempts, passes, renditions
 from portal.processing.attempts import OpenAttempt
 from portal.processing.encoding import Tools
 from portal.processing.passes import Pass
+from portal.processing.progress import Heartbeat
 from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
 
@@ -73,6 +78,26 @@ async def first_attempt(video: Video) -> OpenAttempt:
     attempt = await attempts.begin(video.id, worker="test")
     assert attempt is not None
     return attempt
+
+
+async def ended_after(
+    attempt: OpenAttempt, resources: WebContext, work_dir: Path, *, segments: int
+) -> None:
+    """Carry a pass out, and cancel it when so many segments of pictures are noted."""
+    at_pass, note = pass_of(attempt, resources, work_dir), Heartbeat.note_stored
+    work = at_pass.make_missing() if attempt.wanted else at_pass.make_playable()
+    running, left = asyncio.create_task(work), segments
+
+    def note_and_end(beat: Heartbeat, rendition: str, number: int, made: Any) -> None:
+        nonlocal left
+        note(beat, rendition, number, made)
+        left -= rendition != "audio"
+        if left == 0:
+            running.cancel()
+
+    with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
+        await running
+    assert left <= 0, "the pass ended by itself"
 
 
 async def ready_video(client: Client, resources: WebContext, file: Path, work_dir: Path) -> Video:

@@ -59,7 +59,8 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
          SELECT coalesce(bool_or(first IS NOT NULL) FILTER (WHERE kind = 'video'), false)
                 AND coalesce(bool_and(first IS NOT NULL) FILTER (WHERE kind = 'audio'), true)
          FROM renditions planned LEFT JOIN made_segments first
-           ON first.video_id = video.id AND rendition = name AND first.number = 0 AND duration_s > 0
+           ON first.video_id = video.id AND first.rendition = name
+           AND first.number = 0 AND first.duration_s > 0
          WHERE planned.video_id = video.id
        ) AS has_preview
 FROM videos video

@@ -1,20 +1,15 @@
 """A pass that ends early is gone on with, by any worker; and it ends for a video due before it."""
 
-import asyncio
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from api_client import Client, rows, run_sql, until_found
-from passes import first_attempt, make_source, pass_of, published_file
+from passes import ended_after, first_attempt, make_source, pass_of, published_file
 from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, MadeSegment, Outcome, Rendition, Video, VideoStatus
 from portal.processing import attempts
-from portal.processing.attempts import OpenAttempt
-from portal.processing.progress import Heartbeat
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.hls import parse_media_playlist
@@ -35,26 +30,6 @@ UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'
 def long_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a worker takes long enough for to be seen at it."""
     return make_source(tmp_path_factory.mktemp("media") / "long.mp4", seconds=LONG_S)
-
-
-async def ended_after(
-    attempt: OpenAttempt, resources: WebContext, work_dir: Path, *, segments: int
-) -> None:
-    """Carry a pass out, and cancel it in the moment in which so many segments are noted."""
-    at_pass, note = pass_of(attempt, resources, work_dir), Heartbeat.note_stored
-    work = at_pass.make_missing() if attempt.wanted else at_pass.make_playable()
-    running, left = asyncio.create_task(work), segments
-
-    def note_and_end(beat: Heartbeat, rendition: str, number: int, made: Any) -> None:
-        nonlocal left
-        note(beat, rendition, number, made)
-        left -= 1
-        if left == 0:
-            running.cancel()
-
-    with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
-        await running
-    assert left <= 0, "the pass ended by itself"
 
 
 async def stored_segments(resources: WebContext, video: Video, folder: str) -> list[str]:

@@ -1,0 +1,117 @@
+"""What is made of a video can be watched before it is ready."""
+
+from pathlib import Path
+from urllib.parse import urljoin
+
+import aiohttp
+import pytest
+from api_client import Client, answered
+from passes import ended_after, first_attempt, pass_of, published_file
+from yarl import URL
+
+from portal.database.models import Video
+from portal.transcoding.packaging.hls import MediaPlaylist, parse_media_playlist, playlist_uris
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.usefixtures("early_first")
+
+
+async def preview_path(client: Client, video: Video) -> str:
+    state = await answered(await client.get(f"/api/videos/{video.id}/transcode"))
+    assert state["stage"] != "ready"
+    return URL(state["previewUrl"]).path
+
+
+async def text_at(client: Client, path: str) -> tuple[str, str]:
+    """Where the text is that an address leads to, and the text."""
+    response = await client.get(path)
+    while response.status_code == 302:
+        path = urljoin(path, response.headers["Location"])
+        response = await client.get(path)
+    assert response.status_code == 200, path
+    return path, await response.get_data(as_text=True)
+
+
+async def playlists(client: Client, path: str) -> dict[str, MediaPlaylist]:
+    """Those that a master playlist names for the early picture and the sound."""
+    path, master = await text_at(client, path)
+    found = {}
+    for uri in playlist_uris(master):
+        name = uri.split("/")[-2]
+        if name in ("360p", "audio") and "iframes" not in uri:
+            found[name] = parse_media_playlist((await text_at(client, urljoin(path, uri)))[1])
+    return found
+
+
+async def sizes(client: Client, path: str, playlist: MediaPlaylist) -> list[int]:
+    """How large what a playlist names is, the first of it being the init segment."""
+    found = []
+    async with aiohttp.ClientSession() as http:
+        for uri in [playlist.map_uri or "", *(it.uri for it in playlist.segments)]:
+            response = await client.get(urljoin(path, uri))
+            address = URL(response.headers["Location"], encoded=True)
+            async with http.get(address) as stored:
+                assert stored.status == 200, uri
+                found.append(len(await stored.read()))
+    return found
+
+
+async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, film)
+    state = await answered(await client.get(f"/api/videos/{video.id}/transcode"))
+    assert state["previewUrl"] is None
+    await problem_of_nothing(client, video)
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=3)
+
+    path = await preview_path(client, video)
+    record = await answered(await client.get(f"/api/videos/{video.id}"))
+    assert (record["status"], record["playbackUrl"]) == ("processing", "")
+    master = (await text_at(client, path))[1]
+    assert 'CODECS="avc1.' in master
+    assert "RESOLUTION=640x360" in master
+    assert "I-FRAME" not in master
+    begun = await playlists(client, path)
+    assert begun.keys() == {"360p", "audio"}
+    for name, playlist in begun.items():
+        at = urljoin(path, f"{name}/playlist.m3u8")
+        text = (await text_at(client, at))[1]
+        assert "#EXT-X-PLAYLIST-TYPE:EVENT" in text
+        assert "#EXT-X-START:TIME-OFFSET=0" in text
+        assert not playlist.complete
+        assert all(await sizes(client, at, playlist))
+    assert begun["360p"].duration_s == pytest.approx(12, abs=0.1)
+    assert len(begun["audio"].segments) >= 3
+
+    # A second attempt makes all sound again, and goes on after the picture that there is.
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
+    grown = await playlists(client, path)
+    assert grown["360p"].segments[:3] == begun["360p"].segments
+    assert len(grown["360p"].segments) == 5
+
+    await pass_of(await first_attempt(video), resources, tmp_path).make_playable()
+    whole = await playlists(client, path)
+    for playlist in whole.values():
+        assert playlist.complete
+        assert playlist.duration_s == pytest.approx(40, abs=0.1)
+
+
+async def problem_of_nothing(client: Client, video: Video) -> None:
+    for name in ("master.m3u8", "360p/playlist.m3u8"):
+        response = await client.get(f"/hls/{video.id}/preview/{name}")
+        assert response.status_code == 503
+        assert response.headers["Retry-After"]
+
+
+async def test_preview_is_nothing_for_who_may_not_watch_and_of_what_is_no_playlist(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, film)
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=1)
+    path = await preview_path(client, video)
+    for name in ("720p/playlist.m3u8", "../1/360p/playlist.m3u8", "x", "360p/iframes.m3u8"):
+        assert (await client.get(urljoin(path, name))).status_code == 404, name
+    await Video.filter(id=video.id).update(status="failed")
+    for name in ("master.m3u8", "360p/playlist.m3u8", "../1/360p/00000.m4s"):
+        assert (await client.get(urljoin(path, name))).status_code == 404, name
