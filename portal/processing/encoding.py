@@ -197,7 +197,8 @@ class EncodingRun:
         return [name for name in self.wanted if name not in copied]
 
     async def _make_after(self, part: StoredPart | None) -> PassOutcome:
-        await self.heartbeat.begin_pass(part)
+        sounds = [track.name for track in self.plan.audio]
+        await self.heartbeat.begin_pass(part, sounds=sounds)
         share = part.made_s / self.source.duration_s if part else 0.0
         meter = WorkMeter(self.heartbeat.report, self.tools.limits, begun_share=share)
         folders = dict.fromkeys(part.renditions, part.folder) if part else {}

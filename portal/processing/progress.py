@@ -104,13 +104,16 @@ class Heartbeat:
         """Note the progress, which never falls; it is written with the next beat."""
         self._progress = (stage, max(percent, self._attempt.percent), eta_s)
 
-    async def begin_pass(self, part: StoredPart | None) -> None:
-        """Segments that are stored from now on follow those, or are the first of a pass."""
+    async def begin_pass(self, part: StoredPart | None, *, sounds: Collection[str]) -> None:
+        """Segments that are stored from now on follow those, or are the first of a pass.
+
+        What earlier attempts made of sound can be heard until it is made again.
+        """
         attempt, stale = self._attempt, Row.filter(video_id=self._attempt.video_id)
         if part:
             count = len(next(iter(part.renditions.values())).segments)
-            made = list(part.renditions)
-            stale = stale.filter(~Q(rendition__in=made) | Q(number__gte=count))
+            made = Q(rendition__in=list(part.renditions), number__lt=count)
+            stale = stale.exclude(made | Q(rendition__in=list(sounds), made_by__lt=attempt.number))
         async with self._writing:
             async with transaction():
                 await lock_video(attempt.video_id)

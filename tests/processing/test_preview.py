@@ -62,7 +62,7 @@ async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
     video = await published_file(client, resources, film)
     state = await answered(await client.get(f"/api/videos/{video.id}/transcode"))
     assert state["previewUrl"] is None
-    await problem_of_nothing(client, video)
+    await expect_nothing(client, video)
     await ended_after(await first_attempt(video), resources, tmp_path, segments=3)
 
     path = await preview_path(client, video)
@@ -72,6 +72,10 @@ async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
     assert 'CODECS="avc1.' in master
     assert "RESOLUTION=640x360" in master
     assert "I-FRAME" not in master
+    page = await text_at(client, f"/videos/{video.id}")
+    assert "You can watch the part that is done." in page[1]
+    assert f'data-src="{path}"' in page[1]
+    assert 'viewBox="0 0 1280 720"' in page[1]
     begun = await playlists(client, path)
     assert begun.keys() == {"360p", "audio"}
     for name, playlist in begun.items():
@@ -84,10 +88,11 @@ async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
     assert begun["360p"].duration_s == pytest.approx(12, abs=0.1)
     assert len(begun["audio"].segments) >= 3
 
-    # A second attempt makes all sound again, and goes on after the picture that there is.
+    # A second attempt goes on after the picture that there is, and makes all sound again.
     await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
     grown = await playlists(client, path)
     assert grown["360p"].segments[:3] == begun["360p"].segments
+    assert grown["audio"].segments[:3] == begun["audio"].segments[:3]
     assert len(grown["360p"].segments) == 5
 
     await pass_of(await first_attempt(video), resources, tmp_path).make_playable()
@@ -97,7 +102,7 @@ async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
         assert playlist.duration_s == pytest.approx(40, abs=0.1)
 
 
-async def problem_of_nothing(client: Client, video: Video) -> None:
+async def expect_nothing(client: Client, video: Video) -> None:
     for name in ("master.m3u8", "360p/playlist.m3u8"):
         response = await client.get(f"/hls/{video.id}/preview/{name}")
         assert response.status_code == 503
