@@ -1,9 +1,6 @@
-/**
- * Shows times and sizes as the reader's own language and zone have them. Without scripts the
- * server's words stay: UTC, and English figures.
- */
+/** Shows times as the reader's own language and zone have them; without scripts UTC stays. */
 
-import { formatAgo, formatSize } from "./format.js";
+import { formatAgo } from "./format.js";
 
 const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const REFRESH_MS = 60_000;
@@ -29,14 +26,6 @@ export const localTime = {
     update();
     const timer = setInterval(update, REFRESH_MS);
     signal.addEventListener("abort", () => clearInterval(timer));
-  },
-};
-
-/** @type {import("./lifecycle.js").Behaviour} */
-export const localSize = {
-  selector: "data[data-local]",
-  start(element) {
-    if (element instanceof HTMLDataElement) show(element, formatSize(Number(element.value)));
   },
 };
 

@@ -2,11 +2,10 @@ import "htmx.org";
 import { contextOf } from "./dom.js";
 import { newsBehaviour, searchBehaviour } from "./library/search.js";
 import { onDemand, refresh } from "./lifecycle.js";
-import { localSize, localTime } from "./local.js";
+import { localTime } from "./local.js";
 import { remainingBehaviour, retryBehaviour, statusBehaviour } from "./status.js";
 
 const behaviours = [
-  localSize,
   localTime,
   remainingBehaviour,
   retryBehaviour,

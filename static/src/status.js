@@ -53,8 +53,8 @@ function tell({ dataset }) {
 let lastCount = null;
 
 /**
- * Follows what is still being made of a video that plays: says that a quality was added, so that what
- * lists them is fetched again, and that there are pictures for the time bar. The player is left as
+ * Follows what is still being made of a video that plays: says that a quality was added, so that
+ * what lists them is fetched again, and that there are pictures for the time bar. The player is left as
  * it is.
  * @type {import("./lifecycle.js").Behaviour}
  */

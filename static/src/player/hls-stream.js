@@ -50,12 +50,13 @@ export class HlsStream extends EventTarget {
   #wanted = settings().quality ?? 0;
 
   /**
-   * @param {HTMLVideoElement} video
-   * @param {import("./track-lists.js").TrackLists} lists @param {AbortSignal} signal
+   * @param {HTMLVideoElement} video @param {import("./track-lists.js").TrackLists} lists
+   * @param {AbortSignal} signal
    */
   constructor(video, { renditions, audioTracks }, signal) {
     super();
     this.video = video;
+    this.source = video.dataset.src ?? "";
     this.signal = signal;
     this.playsElsewhere = !video.disableRemotePlayback;
     this.renditions = renditions;
@@ -65,10 +66,6 @@ export class HlsStream extends EventTarget {
     const bufferMore = () => Object.assign(this.#hls?.config ?? {}, buffering(BUFFER_S));
     video.addEventListener("play", bufferMore, { signal });
     window.addEventListener("online", () => this.#retryNow(), { signal });
-  }
-
-  get source() {
-    return this.video.dataset.src ?? "";
   }
 
   /** Of the current quality. @returns {number | undefined} */
@@ -102,12 +99,14 @@ export class HlsStream extends EventTarget {
   }
 
   /**
-   * Qualities were added, or what grew is whole. hls.js reads a master playlist once; a second instance reads it again and
-   * takes over the video with its buffer, so that playback isn't interrupted.
-   * @returns {boolean} false where the stream has to be opened anew instead
+   * Qualities were added, or what grew is whole. hls.js reads a master playlist once; a second
+   * instance reads it anew and takes over the video with its buffer: playback isn't interrupted.
+   * @param {string} source @returns {boolean} false where the stream has to be opened anew instead
    */
-  adoptQualities() {
+  adoptQualities(source) {
     const old = this.#hls;
+    const isOther = source !== this.source;
+    this.source = source;
     if (!old?.levels.length || this.#retry) return false;
     this.#successor?.destroy();
     const next = this.#make({
@@ -117,8 +116,7 @@ export class HlsStream extends EventTarget {
     });
     this.#successor = next;
     // A different address, because caches may hold the old playlist.
-    const address = new URL(this.source, location.href);
-    const isOther = address.pathname !== new URL(old.url ?? "", location.href).pathname;
+    const address = new URL(source, location.href);
     next.once(Events.MANIFEST_PARSED, () => this.#succeed(old, next, isOther));
     address.searchParams.set("levels", String(old.levels.length + 1));
     next.loadSource(address.href);

@@ -21,11 +21,8 @@ export class NativeStream extends EventTarget {
   constructor(video, _lists, signal) {
     super();
     this.video = video;
+    this.source = video.dataset.src ?? "";
     video.addEventListener("error", () => this.#explain(signal), { signal });
-  }
-
-  get source() {
-    return this.video.dataset.src ?? "";
   }
 
   /** @param {number | null} at_s where to start */
@@ -43,8 +40,9 @@ export class NativeStream extends EventTarget {
     this.video.load();
   }
 
-  /** @returns {boolean} false: the browser reads a playlist once */
-  adoptQualities() {
+  /** @param {string} source @returns {boolean} false: the browser reads a playlist once */
+  adoptQualities(source) {
+    this.source = source;
     return false;
   }
 

@@ -127,18 +127,14 @@ class Player {
     this.#stream?.close();
   }
 
-  get #grows() {
-    return "grows" in this.video.dataset;
-  }
-
   /** Who still has something to watch need not know that there's no more. */
   get #isShort() {
-    const { currentTime, duration, buffered, readyState } = this.video;
+    const { currentTime, duration, buffered, readyState, dataset } = this.video;
     const last = buffered.length - 1;
     // At the end browsers lack data, too, and don't always say that it's the end.
     const isTheEnd =
       last >= 0 && buffered.start(last) <= currentTime && buffered.end(last) >= duration - END_S;
-    if (isTheEnd && !this.#grows) return false;
+    if (isTheEnd && !("grows" in dataset)) return false;
     return this.trouble.hidden && readyState < HTMLMediaElement.HAVE_FUTURE_DATA;
   }
 
@@ -171,7 +167,8 @@ class Player {
 
   #sayWhatIsWaitedFor() {
     if (!this.#isShort) return;
-    const words = this.#grows ? "The next part is being made…" : "Waiting for the video…";
+    const grows = "grows" in this.video.dataset;
+    const words = grows ? "The next part is being made…" : "Waiting for the video…";
     this.waiting.textContent = this.#isCutOff ? "Reconnecting…" : words;
   }
 
@@ -200,7 +197,7 @@ class Player {
     video.dataset.src = source;
     delete video.dataset.grows;
     // One that is still to come will have them from the beginning.
-    if (!this.#stream || this.#stream.adoptQualities()) return;
+    if (!this.#stream || this.#stream.adoptQualities(source)) return;
     const reopen = () => this.#open(this.#position_s);
     if (video.paused) reopen();
     else video.addEventListener("pause", reopen, { once: true, signal });

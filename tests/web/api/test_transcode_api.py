@@ -41,6 +41,7 @@ async def test_waiting_videos_know_their_place(client: Client) -> None:
         "renditions": [],
         "remaining": None,
         "posterUrl": None,
+        "previewUrl": None,
         "storyboardUrl": None,
     }
     assert (await document(client, third))["queuePosition"] == 3
