@@ -57,8 +57,11 @@ def check_origin(config: Config) -> Response | None:
     return None
 
 
-def share(response: Response, config: Config) -> Response:
-    """Let a page that may use the API read the answer to the current request."""
+async def share(response: Response, config: Config) -> Response:
+    """Let a page that may use the API read the answer to the current request.
+
+    It waits for nothing, but Quart would run it in a thread: a detour for every request.
+    """
     if config.api_allowed_origins and request.path.startswith("/api/"):
         response.vary.add("Origin")
     if origin := _allowed_origin(config):
