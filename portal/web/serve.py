@@ -5,7 +5,6 @@ import logging
 import os
 import resource
 import signal
-import sys
 from collections.abc import AsyncGenerator
 from multiprocessing import parent_process
 from tempfile import TemporaryDirectory
@@ -74,7 +73,7 @@ def web_app() -> Quart:
     if (parent := parent_process()) is not None:
         # Hypercorn tells its processes to end by other means, and sends this to all of them when
         # the first has ended: the others would not finish what they are asked for.
-        signal.signal(signal.SIGTERM, lambda *_: parent.is_alive() or sys.exit())
+        signal.signal(signal.SIGTERM, lambda *_: parent.is_alive() or os._exit(1))
 
     @app.while_serving
     async def started() -> AsyncGenerator[None]:
