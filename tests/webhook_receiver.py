@@ -15,6 +15,7 @@ from aiohttp import web
 from api_client import Client, answered, rows
 from http_server import listening
 from running_portal import until
+from yarl import URL
 
 from portal.config import Config
 from portal.queue.app import WorkerConnector, queue_app
@@ -51,15 +52,15 @@ class Receiver:
 
 @asynccontextmanager
 async def receiving(
-    *, is_open: bool = True, certificate: Path | None = None
+    receiver: Receiver | None = None, *, is_open: bool = True, certificate: Path | None = None
 ) -> AsyncIterator[Receiver]:
-    """A receiver on this machine; by https if it has a certificate."""
-    receiver, app = Receiver(), web.Application()
+    """A receiver on this machine, or one again at its address; by https if it has a certificate."""
+    receiver, app = receiver or Receiver(), web.Application()
     if is_open:
         receiver.gate.set()
     app.router.add_route("*", "/hook", receiver.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    async with listening(runner, certificate) as address:
+    async with listening(runner, certificate, port=URL(receiver.url).port or 0) as address:
         receiver.url = f"{address}/hook"
         yield receiver
 

@@ -1,9 +1,13 @@
-"""What the tests of faults share: a seed for their choices."""
+"""What the tests of faults share: a seed for their choices, and a data folder."""
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
+import psutil
 import pytest
 from quart import Quart
 
@@ -30,3 +34,25 @@ def rng() -> Random:
 def app(own_app: Quart) -> Quart:
     """The app in this process; named here, so that the parameters of its settings are found."""
     return own_app
+
+
+@pytest.fixture
+async def data() -> AsyncIterator[Path]:
+    """A data folder, and nothing left running in it."""
+    # Outside pytest's own folder, which each run closes to the database's account.
+    with TemporaryDirectory(prefix="portal-fault-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "data"
+        _, left = psutil.wait_procs(processes_of(Path(folder)), timeout=60)
+        assert not left, f"left running after the end: {[it.cmdline() for it in left]}"
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """The running processes that mention the folder in command line, environment or place."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            texts = [*process.cmdline(), *process.environ().values(), process.cwd()]
+            if any(str(folder) in text for text in texts):
+                found.append(process)
+    return found

@@ -9,12 +9,11 @@ import re
 import signal
 import struct
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
 import aiohttp
 import imageio_ffmpeg
@@ -75,17 +74,6 @@ FROM renditions WHERE kind IN ('video', 'audio')
 """
 # A last frame, encoder delay, and what a half-second audio frame more or less adds.
 DURATION_SLACK_S = 1.0
-
-
-@pytest.fixture
-async def data() -> AsyncIterator[Path]:
-    """A data folder, and nothing left running in it."""
-    # Outside pytest's own folder, which each run closes to the database's account.
-    with TemporaryDirectory(prefix="portal-fault-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder) / "data"
-        _, left = psutil.wait_procs(processes_of(Path(folder)), timeout=60)
-        assert not left, f"left running after the end: {[it.cmdline() for it in left]}"
 
 
 @pytest.fixture
@@ -160,13 +148,19 @@ async def hurt(portal: Portal, data: Path, rng: Random) -> None:
                     process.suspend()
                     await asyncio.sleep(rng.uniform(*FREEZE_S))
                     process.resume()
-                elif action == "kill" or name == "everything":
-                    process.kill()
                 else:
-                    # SIGTERM asks a database to wait until its clients have left.
-                    process.send_signal(signal.SIGINT if name == "database" else signal.SIGTERM)
+                    end(process, name, at_once=action == "kill" or name == "everything")
         done.append(f"{action} {name}")
     sys.stderr.write(f"{done}\n")
+
+
+def end(process: psutil.Process, name: str, *, at_once: bool) -> None:
+    """Kill a process, or ask it to end."""
+    if at_once:
+        process.kill()
+    else:
+        # SIGTERM asks a database to wait until its clients have left.
+        process.send_signal(signal.SIGINT if name == "database" else signal.SIGTERM)
 
 
 def targets_of(portal: Portal) -> dict[str, list[psutil.Process]]:
@@ -234,14 +228,3 @@ async def _check_decoding(playlist: Path, duration_s: float) -> list[str]:
     if said.strip() or abs(decoded_s - duration_s) > DURATION_SLACK_S:
         return [f"{playlist} decodes to {decoded_s:.1f} s, not {duration_s:.1f} s: {said[-300:]}"]
     return []
-
-
-def processes_of(folder: Path) -> list[psutil.Process]:
-    """The running processes that mention the folder in command line, environment or place."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            texts = [*process.cmdline(), *process.environ().values(), process.cwd()]
-            if any(str(folder) in text for text in texts):
-                found.append(process)
-    return found
