@@ -86,6 +86,11 @@ class Run:
     mirror: dict[str, Any] = field(default_factory=dict)
     mirrored: str = ""
 
+    def pid(self, name: str) -> int | None:
+        """The number of a child's process, while it runs."""
+        running = self.children._running()
+        return next((it.pid for it, spec in running if spec.name == name), None)
+
     async def sql(self, statements: str) -> None:
         """Change the database, once it is there."""
         work = partial(run_sql, self.database_url, statements)
@@ -235,12 +240,12 @@ async def kill(run: Run, name: str, rng: Random) -> None:
     if name == "receiver":
         run.receiver_killed.set()
         return
-    await until(lambda: run.children.pid(name), timeout_s=TIMEOUT_S, interval_s=0.01)
-    pid = run.children.pid(name)
+    await until(lambda: run.pid(name), timeout_s=TIMEOUT_S, interval_s=0.01)
+    pid = run.pid(name)
     with suppress(psutil.NoSuchProcess):
         end(psutil.Process(pid), name, at_once=rng.random() < 0.8)
     if name == "worker":
-        await until(lambda: run.children.pid(name) != pid, timeout_s=TIMEOUT_S, interval_s=0.01)
+        await until(lambda: run.pid(name) != pid, timeout_s=TIMEOUT_S, interval_s=0.01)
         await run.sql(DEAD)
 
 
