@@ -38,11 +38,14 @@ def web(host: str | None, port: int | None, workers: int | None) -> None:
 
 
 @click.command()
-def worker() -> None:
+@click.option("--cores", type=click.IntRange(0, 1024), help="WORKER_CORES by default.")
+def worker(cores: int | None) -> None:
     """Transcode videos from the queue until stopped."""
     from portal.cli.common import read_config, run
     from portal.worker.run import work
 
+    if cores is not None:
+        os.environ["WORKER_CORES"] = str(cores)
     run(work(read_config()))
 
 

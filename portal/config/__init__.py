@@ -148,6 +148,8 @@ class Config:
     # Videos that a worker transcodes, and files that it looks into, at once.
     worker_concurrency: int = _integer(1, 1, 64)
     worker_prepare_concurrency: int = _integer(2, 1, 64)
+    # 0 takes those that its cgroup, or the machine, has.
+    worker_cores: int = _integer(0, 0, 1024)
     # Of each process.
     database_pool_size: int = _integer(8, 2, 200)
     max_concurrent_requests: int = _integer(1000, 10, 100_000)

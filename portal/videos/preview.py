@@ -12,6 +12,7 @@ from operator import itemgetter
 from uuid import UUID
 
 from portal.database.connection import Row, fetch_rows
+from portal.database.models import Rendition, Video
 from portal.errors import NotFound, Unavailable
 from portal.storage.bucket import Storage
 from portal.storage.objects import output_root
@@ -127,6 +128,12 @@ async def read_playlist(video_id: UUID, name: str, storage: Storage) -> str:
         if name == hls.media_playlist_name(rendition.row["name"]):
             return rendition.playlist()
     raise NotFound
+
+
+async def finished_path(video: Video, name: str) -> str:
+    """Where a ready video has what was previewed by this name, below the folder of all attempts."""
+    made = await Rendition.get_or_none(video_id=video.id, name=name.rpartition("/")[0])
+    return f"{made.attempt_number if made else video.published_attempt}/{name}"
 
 
 def _growing(rows: Sequence[Row]) -> GrowingRendition:

@@ -21,7 +21,7 @@ from quart import Blueprint, Response, redirect, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.config import Config
-from portal.database.models import Rendition, VideoStatus
+from portal.database.models import VideoStatus
 from portal.errors import NotFound
 from portal.storage.bucket import MASTER_MAX_AGE_S
 from portal.storage.objects import output_prefix
@@ -99,13 +99,11 @@ async def growing(video_id: UUID, name: str) -> WerkzeugResponse | Response:
     if video.status is VideoStatus.PROCESSING:
         text = await preview.read_playlist(video_id, name, web_context().storage)
         return await _open_to_all(text, PLAYLIST_TYPE, 0)
-    rendition = name.rpartition("/")[0]
-    made = await Rendition.get_or_none(video_id=video_id, name=rendition) if rendition else None
-    attempt = made.attempt_number if made else video.published_attempt
     if video.status is not VideoStatus.READY or not OUTPUT_NAME.fullmatch(name):
         raise NotFound
     # As relative as what playlists name: it may be below a playback token.
-    response = redirect(f"{'../' * (name.count('/') + 1)}{attempt}/{name}")
+    root = "../" * (name.count("/") + 1)
+    response = redirect(root + await preview.finished_path(video, name))
     response.headers.update({**OPEN_TO_ALL, "Cache-Control": _cache_control(0)})
     return response
 

@@ -6,11 +6,13 @@ skips what is done, so it may run any number of times.
 
 import asyncio
 import logging
+import math
 import os
+import random
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -95,6 +97,8 @@ class Retries(BaseRetryStrategy):
         return self._failure_pause_s
 
 
+# What a cgroup gives of each period (cgroup v2).
+CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 tasks = Blueprint()
 
 # As `telemetry.tracing.current_trace_context` gives it.
@@ -193,6 +197,7 @@ async def work(config: Config) -> None:
     """Be a worker, as a process of its own."""
     configure_logging(config)
     tracing.start("worker")
+    bound_cores(config.worker_cores)
     try:
         async with open_database(config), open_storage(config) as storage:
             # The queue would wait for a database that is away without a word.
@@ -233,6 +238,21 @@ async def _run(config: Config, storage: Storage) -> None:
                 ending.set()
             for task in running:
                 task.cancel()
+
+
+def bound_cores(wanted: int, cpu_max: Path = CPU_MAX) -> None:
+    """Keep this process, and what it will start, to so many cores; 0: to those of its cgroup.
+
+    ffmpeg begins its threads by the cores it may run on.
+    """
+    present = sorted(os.sched_getaffinity(0))
+    if not wanted:
+        # Of no cgroup, or of one without a limit ("max").
+        with suppress(OSError, ValueError):
+            quota_us, period_us = map(int, cpu_max.read_text().split())
+            wanted = math.ceil(quota_us / period_us)
+    if 0 < wanted < len(present):
+        os.sched_setaffinity(0, random.sample(present, wanted))
 
 
 def remove_leftovers(work_dir: Path) -> None:

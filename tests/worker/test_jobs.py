@@ -1,5 +1,6 @@
 """The worker's promises: nothing stuck, and pauses between tries."""
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from running_portal import LivePortal, create, final_status, process, read, run_
 
 from portal.errors import StorageUnavailable
 from portal.transcoding.errors import DiskFull
-from portal.worker.run import Retries
+from portal.worker.run import Retries, bound_cores
 
 # Attempts of the only video that workers left behind, of which they said no more.
 LEFT_ATTEMPTS = """
@@ -75,3 +76,22 @@ def test_pauses_of_an_outage_grow_to_two_minutes(exception: Exception) -> None:
     assert 35 <= pause_s(exception, tried=3) <= 80
     for tried in (6, 7, 100):
         assert 55 <= pause_s(exception, tried=tried) <= 120
+
+
+def test_worker_keeps_to_the_cores_it_is_given(tmp_path: Path) -> None:
+    present = os.sched_getaffinity(0)
+    limit = tmp_path / "cpu.max"
+    try:
+        for wanted, text, count in (
+            (1, "max 100000", 1),
+            (0, "50000 100000", 1),
+            (0, "150000 100000", min(2, len(present))),
+            (0, "max 100000", len(present)),
+            (64, "", len(present)),
+        ):
+            os.sched_setaffinity(0, present)
+            limit.write_text(text)
+            bound_cores(wanted, limit)
+            assert len(os.sched_getaffinity(0)) == count, (wanted, text)
+    finally:
+        os.sched_setaffinity(0, present)

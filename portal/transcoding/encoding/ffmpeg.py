@@ -165,7 +165,7 @@ async def run(
     The log level is set here, for the figures at the end. While `paused` is set ffmpeg stands
     still: its output can't be taken away fast enough. `environ` is what a proxied source needs.
     """
-    cores = os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0))
     default_limits = Limits(
         memory_bytes=_BASE_MEMORY_BYTES + cores * _MEMORY_PER_CORE_BYTES,
         cpu_s=math.ceil(timeout_s * cores),
