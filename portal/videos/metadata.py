@@ -10,7 +10,6 @@ says what it was made from instead, and is merged with what others have saved si
 
 import hashlib
 import json
-import logging
 import re
 import unicodedata
 from dataclasses import asdict, dataclass, replace
@@ -26,8 +25,6 @@ from portal.text import is_blank, split_tags, with_line_feeds
 from portal.videos.merging import Merged, MergeRule, merge, united
 from portal.videos.reading import locked_video
 from portal.videos.visibility import recorded_access, save_access
-
-logger = logging.getLogger(__name__)
 
 MAX_FILE_NAME_LENGTH = 255
 MAX_TITLE_LENGTH = 200
@@ -166,30 +163,6 @@ def recorded(video: Video) -> EditableMetadata:
     )
 
 
-async def save_metadata(
-    video_id: UUID,
-    metadata: EditableMetadata,
-    *,
-    passthrough: str | None = None,
-    version: str | None,
-) -> Video:
-    """Write a video's metadata over the version that was read; None for whatever is there.
-
-    Without `passthrough` that stays as it is.
-
-    Raises:
-        MetadataChanged: another version is recorded by now, and says something else.
-        VideoNotFound: the video was deleted meanwhile.
-    """
-    async with transaction():
-        video = await locked_video(video_id)
-        is_same = metadata == recorded(video) and passthrough in (None, video.passthrough)
-        if not is_same and version not in (None, str(video.metadata_version)):
-            raise MetadataChanged
-        await _record(video, metadata, passthrough=passthrough)
-    return video
-
-
 async def patch_video(
     video_id: UUID,
     *,
@@ -198,22 +171,26 @@ async def patch_video(
     passthrough: str | None = None,
     **said: Any,
 ) -> Video:
-    """Write what is given: `said` by the names of `EditableMetadata`.
+    """Write what is given over the version that was read: `said` by names of `EditableMetadata`.
 
-    Raises `MetadataChanged` and `VideoNotFound` as `save_metadata` does; then nothing is written.
+    None as the version writes over whatever is there; as another value it leaves that as it is.
+
+    Raises:
+        MetadataChanged: another version is recorded by now, and says something else.
+        VideoNotFound: the video was deleted meanwhile.
     """
     async with transaction():
         video = await locked_video(video_id)
-        access = recorded_access(video)
-        wanted = None if visibility is access.visibility else visibility
-        if wanted and version not in (None, str(video.metadata_version)):
+        present, access = recorded(video), recorded_access(video)
+        metadata = replace(present, **said)
+        is_same = metadata == present and passthrough in (None, video.passthrough)
+        is_seen = visibility in (None, access.visibility)
+        if not (is_same and is_seen) and version not in (None, str(video.metadata_version)):
             raise MetadataChanged
-        video = await save_metadata(
-            video_id, replace(recorded(video), **said), passthrough=passthrough, version=version
-        )
-        if wanted:
+        await _record(video, metadata, passthrough=passthrough)
+        if visibility and not is_seen:
             # Everyone with an account is an audience of private videos alone.
-            access = replace(access, visibility=wanted, signed_in_only=False)
+            access = replace(access, visibility=visibility, signed_in_only=False)
             video = await save_access(video_id, access, version=None)
     return video
 
@@ -257,5 +234,3 @@ async def _record(
     }
     await video.update_from_dict(columns).save(update_fields=list(columns))
     await note(AuditAction.VIDEO_EDITED, video.id, detail=detail)
-    edited = {"video_id": str(video.id), "metadata_version": video.metadata_version}
-    logger.info("Metadata edited", extra={"action": "edit", **edited})

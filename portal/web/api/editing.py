@@ -1,6 +1,6 @@
 """The JSON API for editors: a video's metadata, and its deletion."""
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
@@ -217,8 +217,8 @@ async def put_metadata(id: str) -> Response:
     categories = await web_context().categories.names()
     sent = json_bodies.validated(MetadataRecord, await json_bodies.read_json(), context=categories)
     passthrough = sent.passthrough if "passthrough" in sent.model_fields_set else None
-    video = await metadata.save_metadata(
-        video.id, sent.value(), passthrough=passthrough, version=version
+    video = await metadata.patch_video(
+        video.id, version=version, passthrough=passthrough, **asdict(sent.value())
     )
     return _metadata(video)
 

@@ -7,7 +7,7 @@ of what came of it, of which `toast_of` makes a message.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -173,8 +173,10 @@ async def _change(action: str, sent: MultiDict[str, str]) -> Change | None:
 
 
 def _edited(alter: Callable[[metadata.EditableMetadata], metadata.EditableMetadata]) -> Change:
-    return lambda video: metadata.save_metadata(
-        video.id, alter(metadata.recorded(video)), version=str(video.metadata_version)
+    return lambda video: metadata.patch_video(
+        video.id,
+        version=str(video.metadata_version),
+        **asdict(alter(metadata.recorded(video))),
     )
 
 
