@@ -13,7 +13,7 @@ from uuid import UUID
 
 from portal.database.connection import Row, fetch_rows
 from portal.database.models import Rendition, Video
-from portal.errors import NotFound, Unavailable
+from portal.errors import NotFound
 from portal.storage.bucket import Storage
 from portal.storage.objects import output_root
 from portal.transcoding.packaging import hls
@@ -40,7 +40,7 @@ ORDER BY rendition.position, number
 """
 
 
-class PreviewNotReady(Unavailable, code="preview_not_ready"):
+class PreviewNotReady(NotFound, code="preview_not_ready"):
     """Nothing of this video can be watched yet. Try again in a few seconds."""
 
 

@@ -48,13 +48,14 @@ class Record:
         self.made.setdefault(name, {})[number] = segment
 
     def kept(self, sink: FolderSink, count: int, prefix: str) -> Resume:
-        """The first segments of each rendition."""
+        """The first segments of each picture."""
         renditions = {
             name: MadeRendition(
                 init=(sink.folder / name / INIT_NAME).read_bytes(),
                 segments=tuple(segments[number] for number in range(count)),
             )
             for name, segments in self.made.items()
+            if name != "audio"
         }
         return Resume(renditions=renditions, prefix=prefix)
 
