@@ -1,5 +1,6 @@
 """What README and the pages in docs/ name exists, as far as a machine can cheaply check it."""
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click import Context
+from prometheus_client import Metric
 
 from portal.cli.main import main
 from portal.config import Config
@@ -22,6 +24,8 @@ PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
 # Read by others than `Config`: by the AWS client, by OpenTelemetry, and by `portal publish`.
 OTHERS = re.compile(r"AWS_\w+|OTEL_\w+|PORTAL_URL|PORTAL_TOKEN")
 SETTINGS = {field.name.upper() for field in fields(Config)}
+# What the samples of a metric are called besides its name.
+SAMPLES = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
 PLACE = re.compile(r"`((?:portal|tests|static|templates)/[\w/.-]*)`")
 
 
@@ -73,12 +77,22 @@ def test_every_setting_and_no_other_is_documented(monkeypatch: pytest.MonkeyPatc
     assert {name for name in documented if not OTHERS.fullmatch(name)} | {"AWS_REGION"} == SETTINGS
 
 
-def test_every_metric_and_no_other_is_documented() -> None:
+def metrics() -> list[Metric]:
     rows = dict.fromkeys(("jobs", "videos", "failures", "leases", "totals"), ())
-    made = [*process_registry().collect(), *FiguresCollector(rows).collect()]
-    names = {f"{it.name}_total" if it.type == "counter" else it.name for it in made}
+    return [*process_registry().collect(), *FiguresCollector(rows).collect()]
+
+
+def test_every_metric_and_no_other_is_documented() -> None:
+    names = {f"{it.name}_total" if it.type == "counter" else it.name for it in metrics()}
     documented = {it for it in first_cells("docs/operations.md") if it.startswith("portal_")}
     assert documented == {it for it in names if it.startswith("portal_")}
+
+
+def check_command(name: str, *arguments: str) -> None:
+    command = main.get_command(Context(main), name)
+    assert command is not None, name
+    known = {option for param in command.params for option in param.opts}
+    assert {word for word in arguments if word.startswith("-")} <= known, name
 
 
 def test_deployments_run_commands_and_settings_that_exist() -> None:
@@ -91,15 +105,30 @@ def test_deployments_run_commands_and_settings_that_exist() -> None:
     for path in (ROOT / "Procfile", *DEPLOY.glob("*.service")):
         commands += [line.split() for line in started.findall(text_of(path))]
     assert {"migrate", "web", "worker"} <= {name for name, *_ in commands}
-    for name, *arguments in commands:
-        command = main.get_command(Context(main), name)
-        assert command is not None, name
-        known = {option for param in command.params for option in param.opts}
-        assert {word for word in arguments if word.startswith("-")} <= known, name
+    for command in commands:
+        check_command(*command)
     asked = set(re.findall(r"\$\{(\w+)", text_of(DEPLOY / "compose.yaml")))
     assert asked == set(re.findall(r"^(\w+)=", text_of(DEPLOY / "compose.env"), re.MULTILINE))
     used = set(re.findall(r"\{\$(\w+)", text_of(DEPLOY / "Caddyfile")))
     assert used == set(services["proxy"]["environment"])
+
+
+def test_cluster_and_dashboard_name_commands_settings_and_metrics_that_exist() -> None:
+    parts = list(yaml.safe_load_all(text_of(DEPLOY / "kubernetes.yaml")))
+    pods = [it["spec"]["template"]["spec"] for it in parts if "template" in it["spec"]]
+    for container in (it for pod in pods for it in pod["containers"]):
+        check_command(*container["args"])
+        assert {it["name"] for it in container.get("env", ())} <= SETTINGS
+    panels = json.loads(text_of(DEPLOY / "dashboard.json"))["panels"]
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    queries += [
+        it["metadata"]["query"] for part in parts for it in part["spec"].get("triggers", ())
+    ]
+    samples = {f"{it.name}{end}" for it in metrics() for end in SAMPLES[it.type]}
+    for query in queries:
+        used = set(re.findall(r"portal_\w+", query))
+        assert used, query
+        assert used <= samples, query
 
 
 def test_guides_name_places_that_exist() -> None:
