@@ -33,7 +33,7 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
         "it => { it.emptied = 0; it.addEventListener('emptied', () => { it.emptied += 1; }); }"
     )
     edge_s = await video.evaluate("it => it.currentTime = it.duration - 0.5")
-    await expect(page.locator("[data-player-waiting]")).to_have_text("The next part is being made…")
+    await expect(page.locator("[data-player-waiting]")).to_have_text("Goes on when the next part is made…")
 
     async with process("worker", portal.environ):
         await play_past(page, edge_s + 3)
