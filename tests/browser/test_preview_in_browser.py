@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 async def test_player_follows_what_is_made_and_changes_over_in_place(
     page: Page, portal: LivePortal, tmp_path: Path
 ) -> None:
-    made = await create(portal.base_url, make_source(tmp_path / "film.mp4", seconds=120))
+    made = await create(portal.base_url, make_source(tmp_path / "film.mp4", seconds=61))
     transcode = f"{portal.base_url}/api/videos/{made['id']}/transcode"
 
     async def can_be_watched() -> bool:
@@ -33,7 +33,9 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
         "it => { it.emptied = 0; it.addEventListener('emptied', () => { it.emptied += 1; }); }"
     )
     edge_s = await video.evaluate("it => it.currentTime = it.duration - 0.5")
-    await expect(page.locator("[data-player-waiting]")).to_have_text("Goes on when the next part is made…")
+    await expect(page.locator("[data-player-waiting]")).to_have_text(
+        "Goes on when the next part is made…"
+    )
 
     async with process("worker", portal.environ):
         await play_past(page, edge_s + 3)
@@ -42,5 +44,5 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
     # The same stage goes on with what there is now, from where it was.
     assert await first.evaluate("it => it.isConnected && !('grows' in it.dataset)")
     await play_past(page, await video.evaluate("it => it.currentTime") + 1)
-    assert await video.evaluate("it => [it.emptied, Math.round(it.seekable.end(0))]") == [0, 120]
+    assert await video.evaluate("it => [it.emptied, Math.round(it.seekable.end(0))]") == [0, 61]
     await expect(video).to_have_attribute("data-src", re.compile(rf"/{made['id']}/\d+/master"))
