@@ -13,8 +13,9 @@ pytestmark = pytest.mark.slow
 
 
 async def test_player_follows_what_is_made_and_changes_over_in_place(
-    page: Page, portal: LivePortal, tmp_path: Path
+    portal: LivePortal, page: Page, tmp_path: Path
 ) -> None:
+    # The page, which polls, is closed before its portal ends: fixtures end in turn.
     made = await create(portal.base_url, make_source(tmp_path / "film.mp4", seconds=61))
     transcode = f"{portal.base_url}/api/videos/{made['id']}/transcode"
 
