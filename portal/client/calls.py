@@ -21,7 +21,12 @@ EVENT_STREAM = "text/event-stream"
 ATTEMPTS = 5
 # With these, a portal may be away for 15 s.
 BACKOFF = Backoff(first_s=2.0, cap_s=60.0)
-TEMPORARY = (aiohttp.ClientConnectionError, TimeoutError, RetryLater)
+TEMPORARY = (
+    aiohttp.ClientConnectionError,
+    aiohttp.ClientPayloadError,
+    TimeoutError,
+    RetryLater,
+)
 BUSY_STATUSES = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 LONGEST_PAUSE_S = 60.0
 # RFC 6750, section 2.1.

@@ -95,7 +95,13 @@ async def test_busy_portal_and_answers_without_words_are_asked_again_or_told() -
         web.Response(status=401, text="<html>No</html>", content_type="text/html"),
     ]
 
+    cut = [web.StreamResponse(headers={"Content-Length": "390"})]
+
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if cut:
+            await cut.pop().prepare(request)
+            assert request.transport
+            request.transport.close()
         return answers.pop(0)
 
     async with server(answer) as portal_url, aiohttp.ClientSession() as session:
