@@ -60,7 +60,7 @@ class AuditQuery:
     @property
     def lines(self) -> QuerySet[Event]:
         """Those lines, in no order."""
-        found = Event.filter(Q(type__isnull=True) | ~Q(actor_kind=log.PORTAL.kind))
+        found = Event.filter(Q(type__isnull=True) | ~Q(actor_kind=log.PORTAL.actor_kind))
         if self.action:
             found = found.filter(action=self.action)
         if self.person:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -64,14 +63,6 @@ class PortalRefused(PortalFailure):
         super().__init__("\n".join([self.detail, *faults]))
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message of a stream; the id is empty if it has none."""
-
-    id: str
-    data: dict[str, Any]
-
-
 class Api:
     """The portal's JSON endpoints, with retries: every one of them may safely be repeated.
 
@@ -107,8 +98,8 @@ class Api:
         except TEMPORARY as exc:
             raise PortalUnreachable(f"{self.shown_url}: {exc}") from exc
 
-    async def follow(self, path: str, *, after: str = "") -> AsyncGenerator[Message]:
-        """The messages of a stream until it breaks off; none where there are no streams.
+    async def follow(self, path: str, *, after: str = "") -> AsyncGenerator[dict[str, Any]]:
+        """What the messages of a stream say until it breaks off; none where there are no streams.
 
         With `after` it goes on after the message of this id.
         """
@@ -127,7 +118,7 @@ class Api:
                     if name:
                         fields[name] = value
                     elif "data" in fields:
-                        yield Message(fields.get("id", ""), json.loads(fields["data"]))
+                        yield json.loads(fields["data"])
                         fields = {}
 
     async def _call(

@@ -151,7 +151,7 @@ class Portal:
             async with aclosing(self._api.follow(f"{path}/events")) as messages:
                 async for message in messages:
                     # Of an event it is inside; progress has none.
-                    record = message.data.get("data", message.data)
+                    record = message.get("data", message)
                     if record.get("status", "processing") != "processing":
                         break
                 else:
@@ -193,10 +193,9 @@ class Portal:
             async with aclosing(self._api.follow("/api/events/stream", after=after)) as messages:
                 async for message in messages:
                     # Progress has no id.
-                    if message.id:
-                        event = cast("Event", message.data)
-                        after = message.id
-                        yield event
+                    if "id" in message:
+                        after = message["id"]
+                        yield cast("Event", message)
             # The stream has ended, or there is none: what is new is listed.
             await asyncio.sleep(POLL_INTERVAL_S)
 

@@ -14,14 +14,8 @@ from typing import Any, BinaryIO
 import aiohttp
 from yarl import URL
 
-from portal.client.calls import (
-    ATTEMPTS,
-    BACKOFF,
-    Api,
-    PortalFailure,
-    PortalRefused,
-    PortalUnreachable,
-)
+from portal.client import calls
+from portal.client.calls import Api, PortalFailure, PortalRefused, PortalUnreachable
 from portal.concurrency import task_group
 from portal.retry import retry
 
@@ -48,7 +42,7 @@ def ignore(sent_bytes: int, size_bytes: int) -> None:
 async def send_file(api: Api, file: Path, key: str, *, on_sent: OnSent = ignore) -> None:
     """Send a file to the key that POST /api/videos/presign gave. Raises `PortalFailure`."""
     size_bytes = (await asyncio.to_thread(file.stat)).st_size
-    for _ in range(ATTEMPTS):
+    for _ in range(calls.ATTEMPTS):
         upload = await api.call("POST", "/api/uploads", {"key": key, "sizeBytes": size_bytes})
         try:
             if upload["state"] != "stored":
@@ -88,7 +82,7 @@ async def _send_missing(
 
         async with slots:
             try:
-                await retry(put, on=PUT_FAILURES, backoff=BACKOFF, attempts=ATTEMPTS)
+                await retry(put, on=PUT_FAILURES, backoff=calls.BACKOFF, attempts=calls.ATTEMPTS)
             except PUT_FAILURES as exc:
                 failure = str(exc) or "no answer in time"
                 words = f"Part {number} could not be sent: {failure}. Try again."

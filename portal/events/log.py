@@ -9,7 +9,7 @@ a type and are numbered as they are committed (migration `0011_events`).
 import logging
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from uuid import UUID
 
@@ -80,11 +80,14 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts, and from where; of `kind` command, anyone, person, token or portal."""
+    """Who acts, and from where, by the columns of `Event`.
 
-    kind: str
-    account_id: UUID | None = None
-    email: str = ""
+    Of the kind command, anyone, person, token or portal.
+    """
+
+    actor_kind: str
+    actor_id: UUID | None = None
+    actor_email: str = ""
     token_id: UUID | None = None
     token_name: str = ""
     address: str = ""
@@ -134,13 +137,8 @@ async def _write(
     type: EventType | None,
 ) -> None:
     await Event.create(
+        **asdict(actor),
         action=action,
-        actor_kind=actor.kind,
-        actor_id=actor.account_id,
-        actor_email=actor.email,
-        token_id=actor.token_id,
-        token_name=actor.token_name,
-        address=actor.address,
         object_id=None if object_id is None else str(object_id),
         object_name=name,
         detail=dict(detail or {}),

@@ -3,8 +3,6 @@
 Numbers are given as transactions commit, so whoever knows all up to one has missed none.
 """
 
-from dataclasses import dataclass
-
 from psycopg import sql
 
 from portal.accounts.permissions import Principal
@@ -34,14 +32,6 @@ ORDER BY number LIMIT {limit}
 LISTED = "number <= {newest} AND at > now() - make_interval(days => {days}) AND {listed}"
 
 
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """Some events, the oldest first, and the number after which to go on."""
-
-    events: list[Row]
-    next_after: int
-
-
 async def newest_number() -> int:
     """Of the last event so far; 0 before the first."""
     [row] = await fetch_rows(NEWEST)
@@ -49,10 +39,13 @@ async def newest_number() -> int:
     return number
 
 
-async def list_events(seen_by: Principal, *, after: int | None, limit: int) -> EventPage:
+async def list_events(
+    seen_by: Principal, *, after: int | None, limit: int
+) -> tuple[list[Row], int]:
     """The events after this number, or from the oldest that is kept, that who asks may see.
 
-    `data` has the columns of `reading.RECORDS`. Raises `EventsExpired`.
+    And the number after which to go on. `data` has the columns of `reading.RECORDS`. Raises
+    `EventsExpired`.
     """
     if after is not None:
         await require_kept(after)
@@ -61,7 +54,7 @@ async def list_events(seen_by: Principal, *, after: int | None, limit: int) -> E
     listed = sql_with(LISTED, newest=newest, days=KEEP_DAYS, listed=listed_for(seen_by))
     events = await _fetch(after or 0, listed, limit)
     is_full = len(events) == limit
-    return EventPage(events, events[-1]["number"] if is_full else max(newest, after or 0))
+    return events, events[-1]["number"] if is_full else max(newest, after or 0)
 
 
 async def require_kept(number: int) -> None:

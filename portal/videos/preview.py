@@ -7,6 +7,7 @@ name files in the attempts' folders beside their own.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from uuid import UUID
@@ -16,14 +17,9 @@ from portal.database.models import Rendition, Video
 from portal.errors import NotFound
 from portal.storage.bucket import Storage
 from portal.storage.objects import output_root
-from portal.transcoding.packaging import hls
+from portal.transcoding.packaging import hls, master
 from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec
-from portal.transcoding.packaging.master import (
-    MASTER_NAME,
-    FinishedRendition,
-    Kind,
-    master_playlist,
-)
+from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import early_rendition
 from portal.transcoding.probing.cuts import SEGMENT_S
 
@@ -31,7 +27,7 @@ from portal.transcoding.probing.cuts import SEGMENT_S
 # whole. A pass of an earlier version told no durations.
 MADE = """
 SELECT kind, name, rendition.width, rendition.height, frame_rate, language, label, is_default,
-       number, folder, uri, made.size_bytes, made.duration_s
+       number, folder || '/' || name || '/' AS below, uri, made.size_bytes, made.duration_s
 FROM videos JOIN renditions rendition ON rendition.video_id = videos.id
 LEFT JOIN made_segments made
   ON made.video_id = videos.id AND made.rendition = name AND made.duration_s > 0
@@ -44,28 +40,18 @@ class PreviewNotReady(NotFound, code="preview_not_ready"):
     """Nothing of this video can be watched yet. Try again in a few seconds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GrowingRendition:
     """A rendition that is being made: its row, and those of its segments from the first on."""
 
     row: Row
     made: Sequence[Row]
 
-    @property
-    def _segments(self) -> list[hls.Segment]:
-        return [
-            hls.Segment(uri=f"../../{self._path(it, it['uri'])}", duration_s=it["duration_s"])
-            for it in self.made
-        ]
-
     def playlist(self) -> str:
         """Its playlist, which lies in a folder of its name beside the master playlist."""
-        segments = self._segments
+        map_uri, target_s = f"../../{self.init_path}", self._target_s
         return hls.media_playlist(
-            segments,
-            target_duration_s=self._target_s,
-            map_uri=f"../../{self.init_path}",
-            is_whole=False,
+            self._segments, target_duration_s=target_s, map_uri=map_uri, is_whole=False
         )
 
     def measured(self, codecs: str) -> FinishedRendition:
@@ -90,14 +76,18 @@ class GrowingRendition:
     @property
     def init_path(self) -> str:
         """Where its init segment lies, below the folder of all attempts."""
-        return self._path(self.made[0], hls.INIT_NAME)
+        return f"{self.made[0]['below']}{hls.INIT_NAME}"
+
+    @cached_property
+    def _segments(self) -> list[hls.Segment]:
+        return [
+            hls.Segment(uri=f"../../{it['below']}{it['uri']}", duration_s=it["duration_s"])
+            for it in self.made
+        ]
 
     @property
     def _target_s(self) -> int:
         return max(SEGMENT_S, hls.target_duration_s(self._segments))
-
-    def _path(self, segment: Row, name: str) -> str:
-        return f"{segment['folder']}/{self.row['name']}/{name}"
 
 
 async def fetch_growing(video_id: UUID) -> list[GrowingRendition]:
@@ -119,11 +109,11 @@ async def read_playlist(video_id: UUID, name: str, storage: Storage) -> str:
     Raises `PreviewNotReady`, or `NotFound` for other names.
     """
     growing = await fetch_growing(video_id)
-    if name == MASTER_NAME:
+    if name == master.MASTER_NAME:
         video, *sounds = growing
         init = await storage.get(f"{output_root(video_id)}{video.init_path}")
         measured = [video.measured(avc_codec(init)), *(it.measured(AAC_LC) for it in sounds)]
-        return master_playlist([("", it) for it in measured])
+        return master.master_playlist([("", it) for it in measured])
     for rendition in growing:
         if name == hls.media_playlist_name(rendition.row["name"]):
             return rendition.playlist()

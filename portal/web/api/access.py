@@ -1,6 +1,7 @@
 """Who may see a video: its visibility, the sites that show it, and links that let anyone watch."""
 
-from typing import Annotated, Self
+from dataclasses import asdict
+from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
@@ -11,17 +12,10 @@ from portal.database.account_models import MAX_NAME_LENGTH
 from portal.database.models import Video, Visibility
 from portal.errors import PlaybackLinkNotFound
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
-from portal.videos import playback_links
-from portal.videos.playback_links import MAX_LIFE_S, MIN_LIFE_S
+from portal.videos import playback_links, visibility
+from portal.videos.playback_links import PlaybackLink
 from portal.videos.reading import parse_video_id
-from portal.videos.visibility import (
-    MAX_EMBED_ORIGINS,
-    VideoAccess,
-    embed_origin_fault,
-    recorded_access,
-    save_access,
-    signed_in_only_fault,
-)
+from portal.videos.visibility import MAX_EMBED_ORIGINS, VideoAccess
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.playback import link_addresses
@@ -36,7 +30,7 @@ NO_STORE = "no-store"
 
 EmbedOrigin = Annotated[
     json_bodies.Text,
-    json_bodies.reject_if(embed_origin_fault),
+    json_bodies.reject_if(visibility.embed_origin_fault),
     Field(json_schema_extra={"pattern": SITE_PATTERN, "maxLength": MAX_SITE_LENGTH}),
 ]
 
@@ -52,28 +46,22 @@ class AccessRecord(json_bodies.Shape):
         }
     )
 
-    visibility: Annotated[
-        Visibility,
-        Field(
-            description="`public`: listed; `unlisted`: by its address; `private`: its owner, "
-            "admins, owners of the portal and, with `signedInOnly`, everyone with an account."
-        ),
-    ]
-    signed_in_only: Annotated[
-        StrictBool, Field(description="Whether everyone with an account may see a private video.")
-    ]
-    embed_origins: Annotated[
-        list[EmbedOrigin],
-        Field(
-            max_length=MAX_EMBED_ORIGINS,
-            description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
-            "leaves it to the portal's setting.",
-        ),
-    ]
+    visibility: Visibility = Field(
+        description="`public`: listed; `unlisted`: by its address; `private`: its owner, admins, "
+        "owners of the portal and, with `signedInOnly`, everyone with an account."
+    )
+    signed_in_only: StrictBool = Field(
+        description="Whether everyone with an account may see a private video."
+    )
+    embed_origins: list[EmbedOrigin] = Field(
+        max_length=MAX_EMBED_ORIGINS,
+        description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
+        "leaves it to the portal's setting.",
+    )
 
     @model_validator(mode="after")
     def _check_signed_in_only(self) -> Self:
-        fault = signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
+        fault = visibility.signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
         if fault:
             error = PydanticCustomError("rule", "{fault}", {"fault": fault})
             found = InitErrorDetails(type=error, loc=("signedInOnly",), input=self.signed_in_only)
@@ -93,7 +81,9 @@ class PlaybackLinkRequest(json_bodies.Shape):
     """Asks for a link by which a video can be watched for a while."""
 
     expires_in_seconds: json_bodies.WholeNumber = Field(
-        ge=MIN_LIFE_S, le=MAX_LIFE_S, description="How long the link works: a minute to a year."
+        ge=playback_links.MIN_LIFE_S,
+        le=playback_links.MAX_LIFE_S,
+        description="How long the link works: a minute to a year.",
     )
     label: json_bodies.Text = Field(
         default="",
@@ -156,9 +146,9 @@ async def put_access(id: str) -> Response:
     since, nothing is written.
     """
     video = await read_video(id)
-    version = json_bodies.version_read(recorded_access(video).version)
+    version = json_bodies.version_read(visibility.recorded_access(video).version)
     sent = json_bodies.validated(AccessRecord, await json_bodies.read_json())
-    return _access(await save_access(video.id, sent.value(), version=version))
+    return _access(await visibility.save_access(video.id, sent.value(), version=version))
 
 
 @blueprint.post("/videos/<id>/playback-links")
@@ -177,9 +167,7 @@ async def create_playback_link(id: str) -> Response:
     link = await playback_links.make(
         video.id, life_s=sent.expires_in_seconds, by=await principal(), label=sent.label
     )
-    created = CreatedPlaybackLink(
-        id=str(link.id), expires_at=link.expires_at, **await link_addresses(link)
-    )
+    created = CreatedPlaybackLink(**await _told(link))
     return json_bodies.json_response(created, 201, cache_control=NO_STORE)
 
 
@@ -189,17 +177,8 @@ async def create_playback_link(id: str) -> Response:
 async def list_playback_links(id: str) -> Response:
     """List the links of a video that work, with their addresses, the newest first."""
     video = await read_video(id)
-    records = [
-        PlaybackLinkRecord(
-            id=str(link.id),
-            label=link.label,
-            created_at=link.created_at,
-            expires_at=link.expires_at,
-            made_by=link.made_by,
-            **await link_addresses(link),
-        )
-        for link in await playback_links.list_links(video.id)
-    ]
+    links = await playback_links.list_links(video.id)
+    records = [PlaybackLinkRecord(**await _told(link)) for link in links]
     return json_bodies.json_response(PlaybackLinkList(links=records), cache_control=NO_STORE)
 
 
@@ -218,6 +197,10 @@ async def revoke_playback_link(id: str, link_id: str) -> Response:
 
 
 def _access(video: Video) -> Response:
-    access = recorded_access(video)
+    access = visibility.recorded_access(video)
     record = json_bodies.recorded_shape(AccessRecord, access)
     return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)
+
+
+async def _told(link: PlaybackLink) -> dict[str, Any]:
+    return {**asdict(link), "id": str(link.id), **await link_addresses(link)}

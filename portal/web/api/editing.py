@@ -17,7 +17,7 @@ from quart_schema import (
 from portal.database.models import Video, Visibility
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.videos import deletion, imports, metadata
-from portal.videos.metadata import EditableMetadata, passthrough_fault, title_fault
+from portal.videos.metadata import EditableMetadata
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
@@ -49,7 +49,7 @@ CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_cate
 Title = Annotated[
     json_bodies.Text,
     Field(min_length=1, max_length=metadata.MAX_TITLE_LENGTH),
-    json_bodies.reject_if(title_fault),
+    json_bodies.reject_if(metadata.title_fault),
 ]
 Description = Annotated[json_bodies.Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]
 CategoryIds = Annotated[list[CategoryId], Field(min_length=1, max_length=metadata.MAX_CATEGORIES)]
@@ -61,7 +61,7 @@ Tags = Annotated[
 
 Passthrough = Annotated[
     json_bodies.Text,
-    json_bodies.reject_if(passthrough_fault),
+    json_bodies.reject_if(metadata.passthrough_fault),
     Field(
         description="Your own text, at most 1 KB of UTF-8. Who may see the video may read it.",
         json_schema_extra={"maxLength": metadata.MAX_PASSTHROUGH_BYTES},
@@ -157,12 +157,11 @@ async def patch_video(id: str) -> Response:
         video = await metadata.patch_video(video.id, version=version, **sent.named())
     except MetadataChanged as exc:
         video = await read_video(id)
-        exc.extensions = {"present": _edited(video).model_dump(mode="json")}
+        present = json_bodies.recorded_shape(EditedVideo, video)
+        exc.extensions = {"present": present.model_dump(mode="json")}
         exc.headers = {"ETag": f'"{video.metadata_version}"'}
         raise
-    return json_bodies.json_response(
-        _edited(video), cache_control="no-cache", etag=str(video.metadata_version)
-    )
+    return _recorded(EditedVideo, video)
 
 
 @blueprint.delete(VIDEO)
@@ -194,7 +193,7 @@ async def get_metadata(id: str) -> Response:
 
     The ETag names this version of it; send it back in If-Match with a change, by PATCH as well.
     """
-    response = _metadata(await read_video(id))
+    response = _recorded(MetadataRecord, await read_video(id))
     return await response.make_conditional(request)
 
 
@@ -220,7 +219,7 @@ async def put_metadata(id: str) -> Response:
     video = await metadata.patch_video(
         video.id, version=version, passthrough=passthrough, **asdict(sent.value())
     )
-    return _metadata(video)
+    return _recorded(MetadataRecord, video)
 
 
 @blueprint.post("/videos/<id>/deletion")
@@ -237,14 +236,7 @@ async def delete(id: str) -> Response:
     return json_bodies.json_response(DeletedVideo(id=id), 202)
 
 
-def _metadata(video: Video) -> Response:
-    said = metadata.recorded(video)
-    record = json_bodies.recorded_shape(MetadataRecord, said, passthrough=video.passthrough)
-    return json_bodies.json_response(
-        record, cache_control="no-cache", etag=str(video.metadata_version)
-    )
-
-
-def _edited(video: Video) -> EditedVideo:
-    more = {"visibility": video.visibility, "passthrough": video.passthrough}
-    return json_bodies.recorded_shape(EditedVideo, metadata.recorded(video), **more)
+def _recorded(shape: type[MetadataRecord], video: Video) -> Response:
+    record = json_bodies.recorded_shape(shape, video)
+    version = str(video.metadata_version)
+    return json_bodies.json_response(record, cache_control="no-cache", etag=version)

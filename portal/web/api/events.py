@@ -107,15 +107,15 @@ async def list_events() -> Response:
     """
     asked = json_bodies.validated_query(EventsQuery)
     who, web = await principal(), web_context()
+    rows: list[Row] = []
     if asked.after == LATEST:
-        page = events.EventPage([], await events.newest_number())
+        next_after = await events.newest_number()
     else:
         after = None if asked.after is None else _number(asked.after)
-        page = await events.list_events(who, after=after, limit=asked.limit)
-    told = [await _told_event(row, who.account_id, web) for row in page.events]
-    return json_bodies.json_response(
-        EventList(events=told, next_after=f"{EVENT_ID_PREFIX}{page.next_after}")
-    )
+        rows, next_after = await events.list_events(who, after=after, limit=asked.limit)
+    told = [await _told_event(row, who.account_id, web) for row in rows]
+    page = EventList(events=told, next_after=f"{EVENT_ID_PREFIX}{next_after}")
+    return json_bodies.json_response(page)
 
 
 @blueprint.get("/events/stream")

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Collection
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -202,12 +201,11 @@ def validated_query(shape: type[Model]) -> Model:
     return validated(shape, {name: it[0] if len(it) == 1 else it for name, it in given.items()})
 
 
-def recorded_shape(shape: type[Model], value: Any, **more: Any) -> Model:
-    """The public shape of a dataclass, unchecked: what earlier rules allowed can still be read."""
-    columns: Any = {
-        name: list(it) if isinstance(it, tuple) else it for name, it in asdict(value).items()
-    }
-    return shape.model_construct(**columns, **more)
+def recorded_shape(shape: type[Model], value: object) -> Model:
+    """The public shape of a record, unchecked: what earlier rules allowed can still be read."""
+    found = {name: getattr(value, name) for name in shape.model_fields}
+    columns: Any = {name: list(it) if isinstance(it, tuple) else it for name, it in found.items()}
+    return shape.model_construct(**columns)
 
 
 def field_errors(error: ValidationError) -> list[FieldError]:
