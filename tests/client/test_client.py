@@ -17,7 +17,7 @@ from http_server import listening
 from running_portal import run_portal, until
 from upload_client import MIB, PART_BYTES
 
-from portal.client import Portal, PortalFailure, PortalRefused, calls, publish
+from portal.client import Portal, PortalFailure, PortalRefused, calls
 from portal.client.calls import Api
 from portal.client.publish import send_file
 from portal.config import Config
@@ -31,8 +31,7 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (calls, publish):
-        monkeypatch.setattr(module, "BACKOFF", Backoff(first_s=0.05, cap_s=0.05))
+    monkeypatch.setattr(calls, "BACKOFF", Backoff(first_s=0.05, cap_s=0.05))
 
 
 def server(answer: Answer) -> AbstractAsyncContextManager[str]:
