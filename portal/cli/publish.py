@@ -21,7 +21,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @click.argument("file")
-@click.option("--title", help="Title; the file's name by default.")
+@click.option("--title", default="", help="Title; the file's name by default.")
 @click.option("--description", default="", help="Plain text.")
 @click.option(
     "--category", "categories", multiple=True, required=True, help="Name or id; may be given again."
@@ -41,32 +41,21 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="API token, for a portal with accounts. In PORTAL_TOKEN no process list shows it.",
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the video can be played.")
-def publish(
-    file: str,
-    title: str | None,
-    description: str,
-    categories: tuple[str, ...],
-    tags: str,
-    url: str,
-    token: str,
-    wait: bool,
-) -> None:
+def publish(file: str, url: str, token: str, wait: bool, **described: Any) -> None:
     """Upload FILE to a portal, wait for it, and print its playback address.
 
     Of an https address, the portal fetches the file by itself.
     """
-    texts = {"title": title or "", "description": description, "tags": tags}
     try:
-        asyncio.run(_publish(Portal(url, token=token.strip()), file, categories, texts, wait=wait))
+        asyncio.run(_publish(Portal(url, token=token.strip()), file, described, wait=wait))
     except PortalRefused as exc:
         raise click.ClickException(REMEDIES.get(exc.code, str(exc))) from exc
     except PortalFailure as exc:
         raise click.ClickException(str(exc)) from exc
 
 
-async def _publish(
-    portal: Portal, file: str, categories: tuple[str, ...], texts: dict[str, str], *, wait: bool
-) -> None:
+async def _publish(portal: Portal, file: str, described: dict[str, Any], *, wait: bool) -> None:
+    """Publish a file, or an address; `described` is by the names of `Portal.publish`."""
     async with portal:
         with ExitStack() as shown:
             bar: Any = None
@@ -81,7 +70,7 @@ async def _publish(
             source = file if http_address(file) else FILE.convert(file, None, None)
             if source is file:
                 click.echo("Importing…", err=True)
-            video = await portal.publish(source, categories=categories, **texts, on_sent=show)
+            video = await portal.publish(source, **described, on_sent=show)
         click.echo(f"Created {portal.page_of(video['id'])}", err=True)
         if not wait:
             click.echo(video["id"])

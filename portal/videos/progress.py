@@ -180,14 +180,14 @@ class Progress:
     """
 
     work: JobProgress
-    remaining: JobProgress | None
-    failure_code: str | None
-    failure_message: str | None
-    notes: tuple[Note, ...]
-    renditions: tuple[RenditionProgress, ...]
-    has_poster: bool
-    has_storyboard: bool
-    has_preview: bool
+    remaining: JobProgress | None = None
+    failure_code: str | None = None
+    failure_message: str | None = None
+    notes: tuple[Note, ...] = ()
+    renditions: tuple[RenditionProgress, ...] = ()
+    has_poster: bool = False
+    has_storyboard: bool = False
+    has_preview: bool = False
 
     @property
     def unfinished(self) -> tuple[RenditionProgress, ...]:

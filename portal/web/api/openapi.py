@@ -221,10 +221,7 @@ def install_openapi(app: Quart, config: Config) -> None:
 @policy(Policy.ANYONE)
 async def openapi() -> Response:
     """The OpenAPI 3.1 document."""
-    text = await jsonify(_document()).get_data()
-    return await conditional_response(
-        text, content_type="application/json", cache_control="no-cache"
-    )
+    return await conditional_response(await jsonify(_document()).get_data())
 
 
 @blueprint.get("/docs")

@@ -5,18 +5,18 @@ Members that are not known yet are null; none is ever left out.
 
 from dataclasses import asdict
 from typing import Annotated
+from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 from quart import Blueprint, Response
 from quart_schema import document_response, tag_blueprint
 
 from portal.database.import_model import Import
-from portal.database.models import Video
 from portal.errors import VideoNotFound
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos import publishing
-from portal.videos.progress import RenditionStage, TranscodeStage
+from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
 from portal.videos.reading import preview_url
 from portal.web.api.json_bodies import Problem, Shape, Size, Uri, json_response
 from portal.web.auth import Policy, policy
@@ -113,8 +113,9 @@ async def get_transcode(id: str) -> Response:
     try:
         video = await read_video(id)
     except VideoNotFound:
-        return _importing(await read_import(id))
-    return await _answer(video)
+        found = await read_import(id)
+        return _answer(found.id, _importing(found), cache_control="private, no-cache")
+    return _answer(video.id, await read_progress(video.id))
 
 
 @blueprint.post("/videos/<id>/transcode")
@@ -126,36 +127,26 @@ async def retry_transcode(id: str) -> Response:
 
     No body is needed. A failed video is processing again and gets another `transcodeJobId`.
     """
-    web = web_context()
     video = await read_video(id)
-    await publishing.retry_transcode(video, queue=web.queue)
-    return await _answer(video, 202)
+    await publishing.retry_transcode(video, queue=web_context().queue)
+    return _answer(video.id, await read_progress(video.id), 202)
 
 
-def _importing(found: Import) -> Response:
-    failure = None
-    if (code := found.error_code) is not None:
-        failure = TranscodeFailure(code=code, message=found.error_message or "")
-    record = TranscodeRecord(
-        stage=TranscodeStage.FAILED if failure else TranscodeStage.IMPORTING,
-        percent=100 * found.received_bytes / found.whole_bytes if found.whole_bytes else 0,
-        seconds_left=None,
-        queue_position=None,
-        failure=failure,
-        notes=[],
-        renditions=[],
-        remaining=None,
-        poster_url=None,
-        preview_url=None,
-        storyboard_url=None,
+def _importing(found: Import) -> Progress:
+    stage = TranscodeStage.IMPORTING if found.error_code is None else TranscodeStage.FAILED
+    percent = 100 * found.received_bytes / found.whole_bytes if found.whole_bytes else 0
+    return Progress(
+        work=JobProgress(stage=stage, percent=percent),
+        failure_code=found.error_code,
+        failure_message=found.error_message,
     )
-    return json_response(record, cache_control="private, no-cache")
 
 
-async def _answer(video: Video, status: int = 200) -> Response:
-    found = await read_progress(video.id)
+def _answer(
+    video_id: UUID, found: Progress, status: int = 200, *, cache_control: str = "no-cache"
+) -> Response:
     config = web_context().config
-    video_url = f"{config.public_url}/videos/{video.id}"
+    video_url = f"{config.public_url}/videos/{video_id}"
     failure = None
     if (code := found.failure_code) is not None:
         failure = TranscodeFailure(code=code, message=found.failure_message or "")
@@ -166,7 +157,7 @@ async def _answer(video: Video, status: int = 200) -> Response:
         renditions=found.renditions,
         remaining=found.remaining,
         poster_url=f"{video_url}/poster.jpg" if found.has_poster else None,
-        preview_url=preview_url(config, video.id) if found.has_preview else None,
+        preview_url=preview_url(config, video_id) if found.has_preview else None,
         storyboard_url=f"{video_url}/storyboard.vtt" if found.has_storyboard else None,
     )
-    return json_response(record, status, cache_control="no-cache")
+    return json_response(record, status, cache_control=cache_control)

@@ -246,10 +246,8 @@ async def get_video(id: str) -> Response:
     """
     record = await read_record(id)
     address = await playback_url(record)
-    body = RetrievedVideo(**record, playback_url=address).model_dump_json()
-    return await conditional_response(
-        body, content_type="application/json", cache_control="no-cache"
-    )
+    told = RetrievedVideo(**record, playback_url=address)
+    return await conditional_response(told.model_dump_json())
 
 
 @blueprint.get("/videos")
@@ -275,11 +273,8 @@ async def list_videos() -> Response:
         shape(**it, playback_url=await playback_url(it)) for it in records
     ]
     cursor = str(page.next) if page.next else None
-    response = await conditional_response(
-        VideoList(videos=told, next_cursor=cursor).model_dump_json(),
-        content_type="application/json",
-        cache_control="no-cache",
-    )
+    shown = VideoList(videos=told, next_cursor=cursor)
+    response = await conditional_response(shown.model_dump_json())
     if cursor:
         given: dict[str, Any] = {**request.args.to_dict(flat=False), "cursor": cursor}
         address = f"{request.path}?{urlencode(given, doseq=True)}"

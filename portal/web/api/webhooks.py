@@ -122,8 +122,7 @@ class DeliveryList(json_bodies.Shape):
 @document_response(WebhookList)
 async def list_webhooks() -> Response:
     """List all webhooks of the portal, the newest first."""
-    found = list(map(WebhookRecord.model_validate, await endpoints.list_webhooks()))
-    return json_bodies.json_response(WebhookList(webhooks=found))
+    return json_bodies.json_response(WebhookList(webhooks=await endpoints.list_webhooks()))
 
 
 @blueprint.post("")
@@ -206,8 +205,7 @@ async def list_deliveries(id: UUID) -> Response:
     webhook = await endpoints.get(id)
     asked = json_bodies.validated_query(DeliveriesQuery)
     page, older = await deliveries.read_page(webhook.id, limit=asked.limit, before=asked.cursor)
-    found = list(map(DeliveryRecord.model_validate, page))
-    return json_bodies.json_response(DeliveryList(deliveries=found, next_cursor=older))
+    return json_bodies.json_response(DeliveryList(deliveries=page, next_cursor=older))
 
 
 @blueprint.post("/<uuid:id>/deliveries/<int:delivery_id>/redeliver")

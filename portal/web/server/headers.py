@@ -73,7 +73,7 @@ def has_credentials(scope: HTTPScope) -> bool:
 
 
 async def conditional_response(
-    body: str | bytes, *, content_type: str, cache_control: str
+    body: str | bytes, *, content_type: str = "application/json", cache_control: str = "no-cache"
 ) -> Response:
     """A response with an ETag; 304 if the current request names it."""
     data = body.encode() if isinstance(body, str) else body
