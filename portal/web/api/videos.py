@@ -214,9 +214,8 @@ async def create_video() -> Response:
     the address says otherwise; PUT /api/videos/{id}/access changes it.
     """
     web = web_context()
-    visibility = (
-        json_bodies.validated_query(NewVideoQuery).visibility or web.config.default_visibility
-    )
+    asked = json_bodies.validated_query(NewVideoQuery)
+    visibility = asked.visibility or web.config.default_visibility
     categories = await web.categories.names()
     wanted = json_bodies.validated(
         CreateVideoRequest, await json_bodies.read_json(), context=categories
