@@ -70,9 +70,6 @@ _DECODED_WHEN_SHOWN = (
     "setts=pts=PTS:dts='max(PREV_OUTDTS+1,"
     f"if(gt(NEXT_DTS,NOPTS)*lt(NEXT_DTS,DTS),NEXT_DTS-{_LEAD_TICKS},DTS))',"
 )
-# A listed time is rounded; a frame this close before it is meant. Frames that keep their own times
-# may stand as close as 5 ms (60 a second, a third of a frame off), variable ones 13 ms.
-_KEYFRAME_TOLERANCE_S = 0.004
 # A run that goes on decodes from a key frame at least this long before the frames it is to make:
 # those shown just after one may depend on frames before it, and a deinterlacer looks back.
 _LEAD_IN_S = 1
@@ -82,9 +79,9 @@ _LEAD_IN_S = 1
 class Encode:
     """Everything an encoding run depends on.
 
-    `starts_s` are the segment starts of renditions that exist already; None leaves the choice to
-    the rule. `keeps_times` is for renditions beside a copied one: frames have the source's times in
-    both. With `after`, the run goes on after what is made of its rungs already.
+    `starts_s` are when segments are to begin; None leaves the choice to the rule. `keeps_times` is
+    for renditions beside a copied one: frames have the source's times in both. With `after`, the
+    run begins after what is made of its rungs already.
     """
 
     source_url: str
@@ -211,7 +208,7 @@ def _keyframes(task: Encode) -> str:
     if task.starts_s is None:
         return _KEYFRAME_RULE
     starts_s = task.starts_s[task.after.number if task.after else 0 :][1:]
-    return ",".join(f"{at_s - _KEYFRAME_TOLERANCE_S:.4f}" for at_s in starts_s) or "0"
+    return ",".join(f"{at_s - filters.CUT_TOLERANCE_S:.4f}" for at_s in starts_s) or "0"
 
 
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:

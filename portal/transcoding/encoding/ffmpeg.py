@@ -12,6 +12,7 @@ import os
 import re
 import signal
 from asyncio import StreamReader
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +21,16 @@ from typing import cast
 
 import imageio_ffmpeg
 
-from portal.processes.child import Limits, OutOfTime, Stalled, Watch, attend, spawn, stop
+from portal.processes.child import (
+    Limits,
+    OutOfTime,
+    Stalled,
+    Watch,
+    attend,
+    send,
+    spawn,
+    stop,
+)
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
 _READ_BYTES = 65536
@@ -59,6 +69,8 @@ _CPU_LIMIT = re.compile(
     rf"received signal {signal.SIGXCPU.value}|Received > \d system signals, hard exiting"
 )
 _SIGNAL_LINE = b"received signal"
+# What it ends with after SIGINT, once all is written.
+_ENDED_STATUS = 255
 _NETWORK_ERROR = re.compile(
     r"HTTP error|Server returned|ends prematurely|Connection (refused|reset|timed out)"
     r"|Error reading HTTP response"
@@ -156,6 +168,7 @@ async def run(
     on_progress: OnFfmpegProgress | None = None,
     stall_s: float = STALL_LIMIT_S,
     paused: asyncio.Event | None = None,
+    ended: asyncio.Event | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
     environ: Mapping[str, str] | None = None,
@@ -163,7 +176,8 @@ async def run(
     """Run ffmpeg to its end. Raises TranscodeFailed when it fails, stalls or takes too long.
 
     The log level is set here, for the figures at the end. While `paused` is set ffmpeg stands
-    still: its output can't be taken away fast enough. `environ` is what a proxied source needs.
+    still: its output can't be taken away fast enough. Once `ended` is set it is told to end, which
+    is no failure then. `environ` is what a proxied source needs.
     """
     cores = len(os.sched_getaffinity(0))
     default_limits = Limits(
@@ -183,6 +197,8 @@ async def run(
         _keep_log(cast("StreamReader", process.stderr), log),
         _follow(cast("StreamReader", process.stdout), watch, on_progress),
     )
+    ended = ended or asyncio.Event()
+    ending = asyncio.create_task(_end(process, ended))
     try:
         await attend(process, watch, *readers, paused=paused or asyncio.Event())
     except Stalled:
@@ -190,11 +206,18 @@ async def run(
     except OutOfTime:
         raise TranscodeFailed(FailCode.TIMED_OUT, detail=log.text()) from None
     finally:
+        ending.cancel()
         # Nothing that one told to end would still write is of use.
         await stop(process, signals=())
-    if (code := log.failure(process.returncode)) is not None:
+    is_ended = ended.is_set() and process.returncode == _ENDED_STATUS
+    if not is_ended and (code := log.failure(process.returncode)) is not None:
         raise TranscodeFailed(code, detail=f"ffmpeg ended with {process.returncode}: {log.text()}")
     return log.report
+
+
+async def _end(process: Process, ended: asyncio.Event) -> None:
+    await ended.wait()
+    send(process, signal.SIGINT)
 
 
 async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:

@@ -7,6 +7,7 @@ same reason.
 Shapes: sizes are (width, height) in pixels, upright.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -20,6 +21,9 @@ Size = tuple[int, int]
 _BURST_SHARE = 0.82
 # Frames of a constant rate that keep their times are further apart, whatever their jitter.
 _CLOSEST_S = 0.002
+# A listed time is rounded; a frame this close before it is meant. Frames that keep their own times
+# may stand as close as 5 ms (60 a second, a third of a frame off), variable ones 13 ms.
+CUT_TOLERANCE_S = 0.004
 _DEINTERLACER_MIN_PX = 3
 _TICKS_PER_FRAME = 100
 # FFmpeg holds both parts of a time base as C's int.
@@ -66,6 +70,18 @@ def _rung(place: int, rung: Rung, following: Sequence[Rung]) -> Iterator[str]:
         branches += f"[next{place}]"
         yield f"[next{place}]{_scale(_size(following[0]))}[scaled{place + 1}]"
     yield f"[scaled{place}]split={branches.count('[')}{branches}"
+
+
+def frame_before(video: VideoTrack, at_s: float, *, is_snapped: bool) -> Fraction:
+    """What `after_s` is where nothing is made before a segment that begins at this time.
+
+    That is the time of the frame before, or of one that would be followed by the same.
+    """
+    earliest_s = Fraction(at_s - CUT_TOLERANCE_S)
+    if not is_snapped:
+        return earliest_s - Fraction(_closest_s(video))
+    fps, start_s = capped_fps(video.fps), Fraction(video.start_s)
+    return start_s + (math.ceil((earliest_s - start_s) * fps) - 1) / fps
 
 
 def time_base(fps: Fraction) -> Fraction:
@@ -138,9 +154,12 @@ def _snap_after(video: VideoTrack, after_s: Fraction) -> Iterator[str]:
 
 def _select_after(video: VideoTrack, after_s: Fraction) -> str:
     """As `_thin_out`, which goes by the frame before; a rate that is not thinned out loses none."""
-    shortest_s = _CLOSEST_S if video.constant_rate else _shortest_s(video)
     before = f"if(isnan(prev_selected_t),{float(after_s):.6f},prev_selected_t)"
-    return f"select='gte(t-{before},{shortest_s:.6f})'"
+    return f"select='gte(t-{before},{_closest_s(video):.6f})'"
+
+
+def _closest_s(video: VideoTrack) -> float:
+    return _CLOSEST_S if video.constant_rate else _shortest_s(video)
 
 
 def _finish(video: VideoTrack, size: Size) -> Iterator[str]:

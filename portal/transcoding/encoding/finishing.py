@@ -1,17 +1,16 @@
-"""Turn what ffmpeg left in the working folder into finished renditions.
+"""Turn what ffmpeg made into finished renditions.
 
-ffmpeg's own playlists are read for their segments and written anew: with the target duration all
-renditions share, and an I-frame playlist beside each video's.
+Playlists are written of the segments that were stored: with the target duration that all renditions
+share, and an I-frame playlist beside each video's.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from portal.transcoding.encoding import command
 from portal.transcoding.encoding.output_validation import check_stored
-from portal.transcoding.encoding.segment_upload import SegmentUpload
+from portal.transcoding.encoding.segment_upload import SegmentUpload, segment_number
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec, time_scale
 from portal.transcoding.packaging.master import FinishedRendition, Kind
@@ -24,28 +23,30 @@ _WEBVTT = "wvtt"
 Playlists = Mapping[str, hls.MediaPlaylist]
 
 
-async def read_playlists(upload: SegmentUpload, names: Sequence[str]) -> Playlists:
-    """What ffmpeg wrote of each rendition, with durations as the segments have them.
+async def list_segments(upload: SegmentUpload, names: Sequence[str]) -> Playlists:
+    """Of each rendition the segments that were stored, with durations as they have them.
 
-    The muxer adds up what it was told of packets, which for the last segment may be wrong.
+    Raises TranscodeFailed when some are missing.
     """
-    return {name: await asyncio.to_thread(_read_playlist, name, upload) for name in names}
+    return {name: await asyncio.to_thread(_list_segments, name, upload) for name in names}
 
 
-def _read_playlist(name: str, upload: SegmentUpload) -> hls.MediaPlaylist:
-    written = upload.work_dir / hls.media_playlist_name(name)
-    playlist = hls.parse_media_playlist(written.read_text())
+def _list_segments(name: str, upload: SegmentUpload) -> hls.MediaPlaylist:
+    paths = sorted(upload.facts.keys() & set(upload.names_of(name)), key=segment_number)
+    check_stored(name, [segment_number(path) for path in paths], upload.sizes_bytes)
     scale = time_scale((upload.work_dir / name / hls.INIT_NAME).read_bytes())
-    made = upload.after.made.get(name) if upload.after else None
-    before = [hls.Segment(uri=it.uri, duration_s=0.0) for it in (made.segments if made else ())]
-    written_segments = (*before, *playlist.segments)
-    facts = [upload.facts[f"{name}/{segment.uri}"] for segment in written_segments]
-    ends_ticks = [*(each.from_ticks for each in facts[1:]), *(f.until_ticks for f in facts[-1:])]
+    facts = [upload.facts[path] for path in paths]
+    ends_ticks = [*(each.from_ticks for each in facts[1:]), facts[-1].until_ticks]
     segments = tuple(
-        replace(segment, duration_s=(end - each.from_ticks) / scale)
-        for segment, each, end in zip(written_segments, facts, ends_ticks, strict=True)
+        hls.Segment(uri=path.partition("/")[2], duration_s=(end - each.from_ticks) / scale)
+        for path, each, end in zip(paths, facts, ends_ticks, strict=True)
     )
-    return replace(playlist, segments=segments)
+    return hls.MediaPlaylist(
+        segments=segments,
+        map_uri=hls.INIT_NAME,
+        target_duration_s=hls.target_duration_s(segments),
+        complete=True,
+    )
 
 
 async def finish_video(
@@ -119,7 +120,6 @@ async def _finish_segmented(
 ) -> bytes:
     """Upload what goes with the segments, which must be complete; returns the init segment."""
     init = await upload.put_init(name)
-    check_stored(name, playlist, upload.sizes_bytes)
     text = hls.media_playlist(playlist.segments, target_duration_s=target_s)
     await upload.put(hls.media_playlist_name(name), text.encode())
     return init

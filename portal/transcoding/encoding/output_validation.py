@@ -29,16 +29,13 @@ _SELF_TEST_LIMIT_S = 15.0
 _NOTED_DAMAGE_SHARE = 0.005
 
 
-def check_stored(name: str, playlist: MediaPlaylist, sizes_bytes: Mapping[str, int]) -> None:
-    """Raise TranscodeFailed unless every file a rendition names was stored, and no other."""
-    if not playlist.complete or not playlist.segments or playlist.map_uri is None:
-        raise _incomplete(f"the playlist of {name} is not finished")
-    uris = (playlist.map_uri, *(segment.uri for segment in playlist.segments))
-    named = {f"{name}/{uri}" for uri in uris}
-    stored = {path for path, size in sizes_bytes.items() if path.startswith(f"{name}/") and size}
-    if named != stored:
-        odd = sorted(named ^ stored)[:3]
-        raise _incomplete(f"{name} names other files than were stored, such as {odd}")
+def check_stored(name: str, numbers: Sequence[int], sizes_bytes: Mapping[str, int]) -> None:
+    """Raise TranscodeFailed unless segments have all numbers and no file is empty."""
+    if not numbers or list(numbers) != list(range(len(numbers))):
+        raise _incomplete(f"segments of {name} are missing")
+    empty = [path for path, size in sizes_bytes.items() if path.startswith(f"{name}/") and not size]
+    if empty:
+        raise _incomplete(f"{empty[0]} is empty")
 
 
 def check_aligned(

@@ -7,8 +7,10 @@ disk holds a bounded amount however long the video is. The folder is gone afterw
 
 import asyncio
 import errno
+import math
+import re
 import shutil
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +20,12 @@ from typing import Any, Protocol, TypeVar
 from portal.concurrency import task_group
 from portal.telemetry.tracing import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
-from portal.transcoding.encoding.continuation import Continuation, NotContinuable
+from portal.transcoding.encoding.continuation import (
+    Continuation,
+    MadeSegment,
+    NotContinuable,
+    Run,
+)
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
 from portal.transcoding.packaging.hls import INIT_NAME
@@ -74,65 +81,84 @@ class Sink(Protocol):
     async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """Tells ffmpeg to stand still, while it is too far ahead of the sink, or to end."""
+
+    paused: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def balance(self, backlog_files: int) -> None:
+        """So many files wait for the sink."""
+        if backlog_files > _PAUSE_BACKLOG_FILES:
+            self.paused.set()
+        elif backlog_files < _RESUME_BACKLOG_FILES:
+            self.paused.clear()
+
+
 @dataclass(slots=True)
 class SegmentUpload:
     """Uploads from one working folder to one sink, and what was learned of the files.
 
-    `paused` is set while ffmpeg is too far ahead of the sink. `facts` are those of the segments.
-    The `sampled` segments of each rendition stay on disk for the check at the end. `after` is what
-    the run goes on after.
+    `facts` are those of the segments. The `sampled` segments of each rendition stay on disk for the
+    check at the end. `after` is what the run goes on after.
     """
 
     sink: Sink
     work_dir: Path
     sampled: Collection[str] = ()
     after: Continuation | None = None
-    paused: asyncio.Event = field(default_factory=asyncio.Event)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
-    def go_on(self, after: Continuation, sampled: Collection[str]) -> None:
-        """Count what was made before a run that goes on as uploaded."""
-        self.after, self.sampled = after, sampled
-        for name, rendition in after.made.items():
-            self.sizes_bytes[f"{name}/{INIT_NAME}"] = len(rendition.init)
-            for segment in rendition.segments:
-                self.sizes_bytes[f"{name}/{segment.uri}"] = segment.size_bytes
-                self.facts[f"{name}/{segment.uri}"] = segment.facts
+    def add(self, rendition: str, segments: Iterable[MadeSegment]) -> None:
+        """Count these as uploaded."""
+        for segment in segments:
+            self.sizes_bytes[f"{rendition}/{segment.uri}"] = segment.size_bytes
+            self.facts[f"{rendition}/{segment.uri}"] = segment.facts
+
+    def replace(self, rendition: str, segments: Iterable[MadeSegment]) -> None:
+        """Count these as uploaded, and no others of the rendition."""
+        for name in self.facts.keys() & set(self.names_of(rendition)):
+            del self.sizes_bytes[name], self.facts[name]
+        self.add(rendition, segments)
 
     async def during(
         self,
-        write: Callable[[], Coroutine[Any, Any, Written]],
+        write: Callable[[Throttle], Coroutine[Any, Any, Written]],
         names: Collection[str],
         *,
         on_stored: OnStored | None = None,
+        run: Run | None = None,
     ) -> Written:
         """Upload what `write` writes of these renditions until it has ended and none is left.
 
-        Answers what it does. `on_stored` is told the name of each segment.
+        Answers what it does, which heeds the throttle: it is ended once the last segment of the
+        run is there. `on_stored` is told the name of each segment.
         """
         for name in names:
             await asyncio.to_thread((self.work_dir / name).mkdir, parents=True, exist_ok=True)
-        seen: set[str] = set()
-        slots, ended = asyncio.Semaphore(_CONCURRENT_PUTS), False
+        before, seen = await asyncio.to_thread(_finished_segments, self.work_dir, names), set[str]()
+        reached = dict.fromkeys(names, -1)
+        slots, throttle, is_over = asyncio.Semaphore(_CONCURRENT_PUTS), Throttle(), False
         with span("upload"):
             async with task_group() as tasks:
-                writing = tasks.create_task(write())
-                while not ended:
-                    ended = writing.done()  # before looking, so that the last look misses nothing
+                writing = tasks.create_task(write(throttle))
+                while not is_over:
+                    is_over = writing.done()  # before looking, so that the last look misses nothing
                     found = await asyncio.to_thread(_finished_segments, self.work_dir, names)
+                    found -= before
+                    last = math.inf if run is None or run.last is None else run.last
+                    found = {it for it in found if segment_number(it) <= last}
                     for name in sorted(found - seen):
                         tasks.create_task(self._upload(name, slots, on_stored))
+                        reached[name.partition("/")[0]] = segment_number(name)
                     seen |= found
-                    self._balance(len(found - self.sizes_bytes.keys()))
+                    if min(reached.values()) >= last:
+                        throttle.ended.set()
+                    throttle.balance(len(found - self.sizes_bytes.keys()))
                     await asyncio.wait({writing}, timeout=_SCAN_PERIOD_S)
         return writing.result()
-
-    def _balance(self, backlog_files: int) -> None:
-        if backlog_files > _PAUSE_BACKLOG_FILES:
-            self.paused.set()
-        elif backlog_files < _RESUME_BACKLOG_FILES:
-            self.paused.clear()
 
     async def _upload(
         self, name: str, slots: asyncio.Semaphore, on_stored: OnStored | None
@@ -194,9 +220,9 @@ def sampled_segments(duration_s: float, after: Continuation | None = None) -> fr
     return frozenset(names)
 
 
-def segment_number(uri: str) -> int:
-    """Which segment this is, counted from 0."""
-    return int(uri.removesuffix(SEGMENT_SUFFIX).rpartition("-")[2])
+def segment_number(name: str) -> int:
+    """Which segment of its rendition this is, counted from 0."""
+    return int(re.split("[-/]", name.removesuffix(SEGMENT_SUFFIX))[-1])
 
 
 def _finished_segments(work_dir: Path, names: Collection[str]) -> set[str]:

@@ -9,6 +9,7 @@ which the caller writes once a pass is known to count.
 
 from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from portal.concurrency import task_group
@@ -22,12 +23,12 @@ from portal.transcoding.encoding import (
     output_validation,
     segment_upload,
 )
-from portal.transcoding.encoding.command import Encode, encode_arguments
+from portal.transcoding.encoding.command import Encode
 from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.pictures import put_poster
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
-from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
-from portal.transcoding.packaging.cmaf import time_scale
+from portal.transcoding.encoding.runs import OneRun, RunMaker
+from portal.transcoding.encoding.source_proxy import proxied
 from portal.transcoding.packaging.hls import MediaPlaylist, target_duration_s
 from portal.transcoding.packaging.master import FinishedRendition
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
@@ -36,14 +37,6 @@ from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.
 _COPY_SHARE = 0.1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Resume:
-    """What an earlier pass made of the wanted renditions, and how the new segments' names begin."""
-
-    renditions: Mapping[str, continuation.MadeRendition]
-    prefix: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +65,7 @@ async def make_renditions(
     sink: segment_upload.Sink,
     work_dir: Path,
     on_progress: OnProgress,
-    resume: Resume | None = None,
+    runs: continuation.Runs | None = None,
     on_made: continuation.OnMade | None = None,
 ) -> PassOutput:
     """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
@@ -80,8 +73,9 @@ async def make_renditions(
     The first pass also makes audio, subtitles and the poster. `reference` is the playlist of a
     video rendition that an earlier pass made: all segments begin where its do. What has one copies
     nothing.
-    `on_made` is told of each segment that was encoded and is in storage; a later call may
-    go on after those (`resume`), with the same arguments else. Sound is then made again.
+    What is encoded is made in these `runs`, all in one by default. `on_made` is told of each
+    segment of it that is in storage; runs of a later call, with the same arguments else, may go on
+    after those. Sound is then made again.
 
     Raises CopyUndeliverable, NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever
     the sink raised. However it ends, no process is left running.
@@ -89,21 +83,21 @@ async def make_renditions(
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
     with segment_upload.pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
-            one_pass = _Pass(
-                source_url=source_url,
+            sampled = segment_upload.sampled_segments(probe.duration_s)
+            maker = RunMaker(
                 source=source,
                 probe=probe,
+                upload=segment_upload.SegmentUpload(sink, folder, sampled=sampled),
+                progress=PassProgress(on_progress, probe.duration_s),
+                on_made=on_made,
+            )
+            one_pass = _Pass(
+                source_url=source_url,
+                maker=maker,
                 plan=plan if is_first else replace(plan, audio=(), subtitles=()),
                 rungs=rungs,
                 is_first=is_first,
-                upload=segment_upload.SegmentUpload(
-                    sink,
-                    folder,
-                    sampled=segment_upload.sampled_segments(probe.duration_s),
-                ),
-                progress=PassProgress(on_progress, probe.duration_s),
-                resume=resume,
-                on_made=on_made,
+                runs=runs or OneRun(),
             )
             return await one_pass.make(reference)
 
@@ -113,15 +107,23 @@ class _Pass:
     """One pass over a source."""
 
     source_url: str
-    source: ProxiedSource
-    probe: Probe
+    maker: RunMaker
     plan: Plan
     rungs: tuple[Rung, ...]
     is_first: bool
-    upload: segment_upload.SegmentUpload
-    progress: PassProgress
-    resume: Resume | None
-    on_made: continuation.OnMade | None
+    runs: continuation.Runs
+
+    @property
+    def probe(self) -> Probe:
+        return self.maker.probe
+
+    @property
+    def upload(self) -> segment_upload.SegmentUpload:
+        return self.maker.upload
+
+    @property
+    def progress(self) -> PassProgress:
+        return self.maker.progress
 
     async def make(self, reference: MediaPlaylist | None) -> PassOutput:
         await self.progress.stage(Stage.TRANSCODING)
@@ -146,7 +148,7 @@ class _Pass:
         return output
 
     async def _put_poster(self) -> bool:
-        return self.is_first and await put_poster(self.source, self.probe, self.upload)
+        return self.is_first and await put_poster(self.maker.source, self.probe, self.upload)
 
     async def _copy(self) -> finishing.Playlists:
         """Copy the source's own video, and sound that is planned to be; answers what was."""
@@ -157,11 +159,11 @@ class _Pass:
         tracks |= {it.name: it.index for it in self.plan.audio if it.copied}
         self.progress.next_run(ends_at=1.0 if len(self.rungs) == 1 else _COPY_SHARE)
         with span("copy", renditions=" ".join(tracks)):
-            copied = await self.upload.during(lambda: self._remux(tracks), tracks)
+            copied = await self.upload.during(partial(self._remux, tracks), tracks)
         for name in tracks:
             if name not in copied:
                 await self.upload.discard(name)
-        playlists = await finishing.read_playlists(self.upload, copied)
+        playlists = await finishing.list_segments(self.upload, copied)
         segments = playlists[rung.name].segments
         output_validation.check_copy(
             [self.upload.facts[f"{rung.name}/{it.uri}"] for it in segments], self.probe
@@ -170,17 +172,19 @@ class _Pass:
             # It goes with what is encoded, where that is watched meanwhile.
             for name in playlists.keys() - {rung.name}:
                 for segment in playlists[name].segments:
-                    await self._segment_stored(f"{name}/{segment.uri}")
+                    await self.maker.segment_stored(f"{name}/{segment.uri}")
         return playlists
 
-    async def _remux(self, tracks: Mapping[str, int]) -> list[str]:
+    async def _remux(
+        self, tracks: Mapping[str, int], throttle: segment_upload.Throttle
+    ) -> list[str]:
         """Copy, and check that while the last segments are uploaded; answers what was copied."""
         dropped = await remux(
             self.source_url,
             tracks=tracks,
             work_dir=self.upload.work_dir,
             on_progress=self.progress.encoded,
-            paused=self.upload.paused,
+            paused=throttle.paused,
             timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
         )
         copied = [name for name in tracks if name not in dropped]
@@ -193,96 +197,54 @@ class _Pass:
         return copied
 
     async def _encode(self, copied: Collection[str], reference: MediaPlaylist | None) -> RunReport:
-        """Run the one decode for all that is not copied."""
+        """Make all that is not copied: the video in runs, with sound and subtitles beside it.
+
+        All are made with one decode where that is one run.
+        """
+        rungs = [rung for rung in self.rungs if rung.name not in copied]
         task = Encode(
-            source_url=self.source.name,
+            source_url=self.maker.source.name,
             probe=self.probe,
-            rungs=[rung for rung in self.rungs if rung.name not in copied],
+            rungs=rungs,
             audio=[rung for rung in self.plan.audio if rung.name not in copied],
             subtitles=self.plan.subtitles,
-            starts_s=reference.starts_s if reference else None,
+            starts_s=reference.starts_s if reference else continuation.even_starts_s(self.probe),
             keeps_times=self.plan.keeps_times,
         )
-        if self.resume and task.rungs:
-            return await self._go_on(task, self.resume)
         if not task.names:
             return RunReport()
-        self.progress.next_run(ends_at=1.0)
-        [report] = await self._run(task)
-        return report
-
-    async def _go_on(self, task: Encode, resume: Resume) -> RunReport:
-        """Make what is missing of the video, and beside it all sound and subtitles."""
-        after = continuation.continue_after(
-            resume.renditions,
-            task.rungs,
-            starts_s=task.starts_s,
-            end_s=self.probe.video.duration_s,
-            prefix=resume.prefix,
-        )
-        self.upload.go_on(after, segment_upload.sampled_segments(self.probe.duration_s, after))
-        self.progress.next_run(ends_at=1.0, from_s=float(after.from_s))
-        video = replace(task, audio=(), subtitles=(), after=after)
+        if not rungs:
+            self.progress.next_run(ends_at=1.0)
+            return await self.maker.make_whole(task)
+        await self.runs.begin(task.starts_s)
+        run = await self.runs.next()
         others = replace(task, rungs=())
-        reports = await self._run(video, *([others] if others.names else []))
-        followed = {
-            name.partition("/")[0] for name in self.upload.facts if f"/{after.prefix}" in name
-        }
-        if followed != after.made.keys():
-            raise continuation.NotContinuable("no segment followed")
-        # Each frame that is kept was decoded, and those that were left out for it.
-        before = after.frames * frame_step(self.probe.video.fps)
-        return replace(
-            reports[0],
-            frames_decoded=(reports[0].frames_decoded or 0) + before,
-            network_faults=sum(report.network_faults for report in reports),
+        if (run is None or not run.is_plain) and others.names:
+            async with task_group() as tasks:
+                sound = tasks.create_task(self.maker.make_whole(others))
+                report = await self._make_runs(replace(task, audio=(), subtitles=()), run)
+            report.network_faults += sound.result().network_faults
+            return report
+        return await self._make_runs(task, run)
+
+    async def _make_runs(self, task: Encode, run: continuation.Run | None) -> RunReport:
+        report = RunReport()
+        while run is not None:
+            report = await self.maker.make(task, run)
+            faults, network_faults = report.faults, report.network_faults
+            await self.runs.done(run, faults=faults, network_faults=network_faults)
+            run = await self.runs.next()
+        whole = await self.runs.whole()
+        if whole is None:
+            return report
+        for name, segments in whole.renditions.items():
+            self.upload.replace(name, segments)
+        return RunReport(
+            # Each frame that is kept was decoded, and those that were left out for it.
+            frames_decoded=whole.frames * frame_step(self.probe.video.fps),
+            corrupt_frames=whole.faults,
+            network_faults=whole.network_faults,
         )
-
-    async def _run(self, *tasks: Encode) -> list[RunReport]:
-        """Run ffmpeg for each task, and upload segments; when one fails the others are stopped.
-
-        Raises as `ffmpeg.run` does, NotContinuable, or whatever the sink raised.
-        """
-
-        async def write() -> list[RunReport]:
-            async with task_group() as group:
-                running = [group.create_task(self._run_ffmpeg(task)) for task in tasks]
-            return [run.result() for run in running]
-
-        names = [name for task in tasks for name in task.names]
-        with span("encode", renditions=" ".join(names)):
-            return await self.upload.during(write, names, on_stored=self._segment_stored)
-
-    async def _run_ffmpeg(self, task: Encode) -> RunReport:
-        # So much may be decoded before the first frame that is wanted; any machine that could show
-        # the source decodes it as fast.
-        from_s = float(task.after.from_s) if task.after else 0.0
-        decoded_first_s = min(from_s, self.probe.video.max_key_distance_s or from_s)
-        return await ffmpeg.run(
-            encode_arguments(task),
-            on_progress=self.progress.encoded if task.rungs else None,
-            timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-            stall_s=ffmpeg.STALL_LIMIT_S + decoded_first_s,
-            paused=self.upload.paused,
-            cwd=self.upload.work_dir,
-            environ=self.source.environ,
-        )
-
-    async def _segment_stored(self, name: str) -> None:
-        """Raises NotContinuable when the first segment follows none of those before."""
-        rendition, _, uri = name.partition("/")
-        facts, number = self.upload.facts[name], segment_upload.segment_number(uri)
-        init, after = await self.upload.put_init(rendition), self.upload.after
-        if after and rendition in after.made and number == after.number:
-            continuation.check_join(after, rendition, init, facts)
-        if self.on_made:
-            made = continuation.MadeSegment(
-                uri=uri,
-                size_bytes=self.upload.sizes_bytes[name],
-                duration_s=(facts.until_ticks - facts.from_ticks) / time_scale(init),
-                facts=facts,
-            )
-            self.on_made(rendition, number, made)
 
     def _judge(self, copied: Collection[str], report: RunReport) -> None:
         """Raise SourceRejected, TranscodeFailed or CopyUndeliverable for what ffmpeg reported."""
@@ -303,7 +265,7 @@ class _Pass:
         """Validate what was written and upload the files that make it playable."""
         upload = self.upload
         names = [rung.name for rungs in (self.rungs, self.plan.audio) for rung in rungs]
-        playlists = await finishing.read_playlists(upload, names)
+        playlists = await finishing.list_segments(upload, names)
         starts_s = (reference or playlists[self.rungs[0].name]).starts_s
         for rung in self.rungs:
             playlist = playlists[rung.name]

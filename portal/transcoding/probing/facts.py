@@ -25,7 +25,8 @@ class VideoTrack:
     index is None without one (fragmented files): `frame_count` counts what is presented,
     `bitrate_bps` is the stored bytes over the duration, those that samples share counted once,
     `peak_bitrate_bps` that of any segment of a copy (None in doubt), and `max_key_distance_s` the
-    longest stretch between key frames, the end included. `closed_gops` means that H.264 can be cut
+    longest stretch between key frames, the end included, `longest_frame_s` between frames of a
+    variable rate. `closed_gops` means that H.264 can be cut
     at every key frame without decoding: those sampled are IDR pictures, nothing is discarded, and
     no samples share their bytes. It is False in doubt.
     """
@@ -57,6 +58,7 @@ class VideoTrack:
     max_key_distance_s: float | None = None
     closed_gops: bool = False
     grid_lead: float | None = None
+    longest_frame_s: float | None = None
 
     @property
     def is_hdr(self) -> bool:

@@ -100,6 +100,9 @@ def facts(
         "constant_rate": grid is not None,
         "grid_fps": str(grid.fps) if grid else None,
         "grid_lead": grid.lead if grid else None,
+        "longest_frame_s": _longest_s(summary.shown, time_base)
+        if grid is None and offsets is not None
+        else None,
     }
 
 
@@ -119,6 +122,11 @@ def _summarise(stream: av.VideoStream, offsets: Iterable[int]) -> _Summary:
             found.bytes_before_keys.append(found.size_bytes)
         found.size_bytes += entry.size
     return found
+
+
+def _longest_s(shown: Iterable[int], time_base: Fraction) -> float:
+    distances = (after - at for at, after in pairwise(sorted(shown)))
+    return float(max(distances, default=0) * time_base)
 
 
 def _end(stream: av.VideoStream) -> int:

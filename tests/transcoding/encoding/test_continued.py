@@ -9,8 +9,13 @@ from decoded_media import packets
 from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, lavfi
 from published import FolderSink, Result, joined, make_pass, playlist
 
-from portal.transcoding.encoding.continuation import MadeRendition, MadeSegment, NotContinuable
-from portal.transcoding.encoding.transcode import Resume
+from portal.transcoding.encoding.continuation import (
+    MadeRendition,
+    MadeSegment,
+    NotContinuable,
+    Run,
+)
+from portal.transcoding.encoding.runs import OneRun
 from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME
 
@@ -47,7 +52,7 @@ class Record:
     def __call__(self, name: str, number: int, segment: MadeSegment) -> None:
         self.made.setdefault(name, {})[number] = segment
 
-    def kept(self, sink: FolderSink, count: int, prefix: str) -> Resume:
+    def kept(self, sink: FolderSink, count: int, prefix: str) -> OneRun:
         """The first segments of each picture."""
         renditions = {
             name: MadeRendition(
@@ -57,7 +62,7 @@ class Record:
             for name, segments in self.made.items()
             if name != "audio"
         }
-        return Resume(renditions=renditions, prefix=prefix)
+        return OneRun(Run(made=renditions, prefix=prefix))
 
 
 async def continued(path: Path, sink: FolderSink, **options: Any) -> Result:
@@ -66,7 +71,7 @@ async def continued(path: Path, sink: FolderSink, **options: Any) -> Result:
     await make_pass(path, sink=sink, on_made=record, **options)
     for count, prefix in ((1, "2-"), (3, "3-")):
         kept = record.kept(sink, count, prefix)
-        result = await make_pass(path, sink=sink, on_made=record, resume=kept, **options)
+        result = await make_pass(path, sink=sink, on_made=record, runs=kept, **options)
     return result
 
 
@@ -130,10 +135,10 @@ async def test_what_does_not_fit_is_not_gone_on_with(make_media: MakeMedia, tmp_
     [low, _] = (await make_pass(path, on_made=record, **options)).renditions
     kept = record.kept(sink, 2, "2-")
     with pytest.raises(NotContinuable, match="other renditions"):
-        await make_pass(path, resume=kept, wanted=[low.name], **options)
+        await make_pass(path, runs=kept, wanted=[low.name], **options)
     with pytest.raises(NotContinuable, match="no segment"):
-        await make_pass(path, resume=record.kept(sink, 0, "2-"), **options)
-    for rendition in kept.renditions.values():
+        await make_pass(path, runs=record.kept(sink, 0, "2-"), **options)
+    for rendition in kept.run.made.values():
         object.__setattr__(rendition, "init", rendition.init.replace(b"avcC\x01d", b"avcC\x01M"))
     with pytest.raises(NotContinuable, match="another way"):
-        await make_pass(path, resume=kept, **options)
+        await make_pass(path, runs=kept, **options)

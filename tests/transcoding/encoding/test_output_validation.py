@@ -25,22 +25,17 @@ from portal.transcoding.probing.facts import Probe
 
 SEGMENTS = tuple(Segment(uri=f"0000{n}.m4s", duration_s=4.0) for n in range(3))
 WRITTEN = MediaPlaylist(segments=SEGMENTS, map_uri="init.mp4", target_duration_s=4, complete=True)
-STORED = {f"240p/{uri}": 5 for uri in ("init.mp4", *(it.uri for it in SEGMENTS))}
 
 
-@pytest.mark.parametrize(
-    ("name", "size_bytes"),
-    [("240p/00001.m4s", 0), ("240p/00009.m4s", 5), ("240p/init.mp4", None)],
-    ids=["empty", "unnamed", "missing"],
-)
-def test_a_file_that_is_not_stored_as_it_is_named_is_found(
-    name: str, size_bytes: int | None
-) -> None:
-    check_stored("240p", WRITTEN, STORED)
-    stored = {name: size for name, size in {**STORED, name: size_bytes}.items() if size is not None}
-    with pytest.raises(TranscodeFailed, match=FailCode.OUTPUT_INCOMPLETE) as caught:
-        check_stored("240p", WRITTEN, stored)
-    assert name in caught.value.detail
+def test_a_segment_that_is_missing_or_empty_is_found() -> None:
+    stored = {"240p/init.mp4": 5, "240p/00000.m4s": 5, "240p/2-00001.m4s": 5}
+    check_stored("240p", [0, 1], stored)
+    for numbers in ([], [1], [0, 2], [0, 1, 1]):
+        with pytest.raises(TranscodeFailed, match=FailCode.OUTPUT_INCOMPLETE):
+            check_stored("240p", numbers, stored)
+    with pytest.raises(TranscodeFailed) as caught:
+        check_stored("240p", [0, 1], {**stored, "240p/2-00001.m4s": 0})
+    assert "240p/2-00001.m4s" in caught.value.detail
 
 
 def test_segments_may_begin_a_frame_apart_and_no_more() -> None:

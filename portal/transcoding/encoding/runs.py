@@ -1,0 +1,179 @@
+"""Make the runs of a pass with ffmpeg, and upload their segments meanwhile.
+
+A worker that carries out a pass makes its runs here one after another, and one that helps it makes
+one (`make_run`). What a run reports is judged of the whole pass, but for what only it can tell.
+"""
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+
+from portal.telemetry.tracing import span
+from portal.transcoding.encoding import continuation, ffmpeg, filters, output_validation
+from portal.transcoding.encoding.command import Encode, encode_arguments
+from portal.transcoding.encoding.continuation import OnMade, Run, Whole
+from portal.transcoding.encoding.ffmpeg import RunReport
+from portal.transcoding.encoding.progress import OnProgress, PassProgress
+from portal.transcoding.encoding.segment_upload import (
+    OnStored,
+    SegmentUpload,
+    Sink,
+    Throttle,
+    pass_folder,
+    sampled_segments,
+    segment_number,
+)
+from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.packaging.cmaf import time_scale
+from portal.transcoding.packaging.hls import INIT_NAME
+from portal.transcoding.probing.facts import Probe
+
+
+@dataclass(slots=True)
+class OneRun:
+    """The runs of a pass that nobody shares."""
+
+    run: Run = field(default_factory=Run)
+    _is_done: bool = False
+
+    async def begin(self, starts_s: continuation.Starts) -> None:
+        """Segments begin where the source has them."""
+        self.run.starts_s = starts_s
+
+    async def next(self) -> Run | None:
+        """The run, once."""
+        return None if self._is_done else self.run
+
+    async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
+        """It is made."""
+        self._is_done = True
+
+    async def whole(self) -> Whole | None:
+        """What there is, is known to who made it."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunMaker:
+    """Makes runs of ffmpeg over a source; `on_made` is told of each segment that is in storage."""
+
+    source: ProxiedSource
+    probe: Probe
+    upload: SegmentUpload
+    progress: PassProgress
+    on_made: OnMade | None = None
+
+    async def make(self, task: Encode, run: Run) -> RunReport:
+        """Make what is left of a run of the task's video. Raises as `make_whole`.
+
+        One that ends before its last segment is there raises TranscodeFailed.
+        """
+        starts_s, video = run.starts_s, self.probe.video
+        before_s = Fraction(0)
+        if run.first and starts_s:
+            is_snapped = task.is_snapped
+            before_s = filters.frame_before(video, starts_s[run.first], is_snapped=is_snapped)
+        after = continuation.continue_after(
+            run, task.rungs, end_s=video.duration_s, before_s=before_s
+        )
+        self.upload.after = after
+        sampled = sampled_segments(self.probe.duration_s, after)
+        self.upload.sampled = {*self.upload.sampled, *sampled}
+        for name, rendition in (after.made if after else {}).items():
+            self.upload.sizes_bytes[f"{name}/{INIT_NAME}"] = len(rendition.init)
+            self.upload.add(name, rendition.segments)
+        from_s = float(after.from_s) if after else 0.0
+        self.progress.next_run(ends_at=1.0, run=run, from_s=from_s)
+        number = after.number if after else 0
+        reached = dict.fromkeys(task.names, number)
+
+        async def stored(name: str) -> None:
+            await self.segment_stored(name)
+            rendition = name.partition("/")[0]
+            reached[rendition] = max(reached[rendition], segment_number(name) + 1)
+
+        report = await self.make_whole(replace(task, after=after), run=run, on_stored=stored)
+        if after and min(reached.values()) == number:
+            raise continuation.NotContinuable("no segment followed")
+        if run.last is not None and min(reached.values()) <= run.last:
+            is_cut = report.network_faults > 0
+            code = FailCode.SOURCE_UNREACHABLE if is_cut else FailCode.OUTPUT_INCOMPLETE
+            raise TranscodeFailed(code, detail=f"it ends early, before segment {run.last}")
+        return report
+
+    async def make_whole(
+        self, task: Encode, *, run: Run | None = None, on_stored: OnStored | None = None
+    ) -> RunReport:
+        """Run ffmpeg for a task, to its end or the run's, and upload segments.
+
+        Raises as `ffmpeg.run` does, NotContinuable, or whatever the sink raised.
+        """
+
+        async def write(throttle: Throttle) -> RunReport:
+            # So much may be decoded before the first frame that is wanted; any machine that could
+            # show the source decodes it as fast.
+            from_s = float(task.after.from_s) if task.after else 0.0
+            decoded_first_s = min(from_s, self.probe.video.max_key_distance_s or from_s)
+            return await ffmpeg.run(
+                encode_arguments(task),
+                on_progress=self.progress.encoded if task.rungs else None,
+                timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+                stall_s=ffmpeg.STALL_LIMIT_S + decoded_first_s,
+                paused=throttle.paused,
+                ended=throttle.ended,
+                cwd=self.upload.work_dir,
+                environ=self.source.environ,
+            )
+
+        with span("encode", renditions=" ".join(task.names)):
+            stored = on_stored or self.segment_stored
+            return await self.upload.during(write, task.names, on_stored=stored, run=run)
+
+    async def segment_stored(self, name: str) -> None:
+        """Raises NotContinuable when the first segment follows none of those before."""
+        rendition, _, uri = name.partition("/")
+        facts, number = self.upload.facts[name], segment_number(uri)
+        init, after = await self.upload.put_init(rendition), self.upload.after
+        if after and rendition in after.made and number == after.number:
+            continuation.check_join(after, rendition, init, facts)
+        if self.on_made:
+            made = continuation.MadeSegment(
+                uri=uri,
+                size_bytes=self.upload.sizes_bytes[name],
+                duration_s=(facts.until_ticks - facts.from_ticks) / time_scale(init),
+                facts=facts,
+            )
+            self.on_made(rendition, number, made)
+
+
+async def make_run(
+    source_url: str,
+    task: Encode,
+    run: Run,
+    *,
+    sink: Sink,
+    work_dir: Path,
+    on_progress: OnProgress,
+    on_made: OnMade,
+) -> RunReport:
+    """Make one run of a pass that another worker carries out; the task's source is replaced.
+
+    Raises NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever the sink raised.
+    """
+    probe = task.probe
+    with pass_folder(work_dir) as folder:
+        async with proxied(source_url) as source:
+            upload = SegmentUpload(sink, folder)
+            maker = RunMaker(
+                source=source,
+                probe=probe,
+                upload=upload,
+                progress=PassProgress(on_progress, probe.duration_s),
+                on_made=on_made,
+            )
+            report = await maker.make(replace(task, source_url=source.name), run)
+            if report.network_faults and report.faults:
+                raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail="faults while reading")
+            await output_validation.check_decoding(folder, task.names, upload.sampled)
+    return report
