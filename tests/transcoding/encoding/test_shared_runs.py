@@ -1,0 +1,147 @@
+"""A pass that is made in several runs at once: as one run over the whole film."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from decoded_media import packets
+from media_recipes import IRREGULAR, MakeMedia, lavfi
+from published import FolderSink, ignore, joined, make_pass, playlist, probe
+from test_continued import B_FRAMES, ONE_RUNG, TICK_S, TWO_RUNGS, X264, Record, times_s
+
+from portal.transcoding.encoding.command import Encode
+from portal.transcoding.encoding.continuation import (
+    MadeRendition,
+    Run,
+    Starts,
+    Whole,
+    broken_joins,
+)
+from portal.transcoding.encoding.runs import make_run
+from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
+from portal.transcoding.packaging.hls import INIT_NAME
+from portal.transcoding.planning.ladder import plan_renditions
+
+# In this order: 2 is made before 1, by who began with 0; 1 by a helper.
+CUTS = ((0, 2), (4, 7), (2, 4))
+HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params")
+GROUPS = "log-level=error:open-gop=1:bframes=4:keyint={0}:min-keyint={0}:scenecut=0"
+FLAGS = ("-flags", "+ilme+ildct")
+# Size, rate and options.
+SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "ntsc": (TWO_RUNGS, "30000/1001", (*HEVC, GROUPS.format(75))),
+    "film": (ONE_RUNG, "24000/1001", (*HEVC, GROUPS.format(48))),
+    "far apart": (ONE_RUNG, "30", (*HEVC, GROUPS.format(300))),
+    "thinned out": (ONE_RUNG, "120", (*X264, "-g", "999")),
+    "variable": (ONE_RUNG, "60", ("-vf", IRREGULAR, *X264, "-g", "999", "-fps_mode", "vfr")),
+    "interlaced": (ONE_RUNG, "50", ("-vf", "interlace", *X264, *FLAGS)),
+    "beside a copy": (TWO_RUNGS, "25", (*B_FRAMES, "-b:v", "9M")),
+}
+
+
+class SharedRuns:
+    """Lends out the middle of a pass, and makes the other runs."""
+
+    def __init__(self, path: Path, sink: FolderSink, work_dir: Path, record: Record) -> None:
+        self.path, self.sink, self.work_dir, self.record = path, sink, work_dir, record
+        self.left = list(CUTS)
+        self.starts_s: Starts = None
+
+    async def begin(self, starts_s: Starts) -> None:
+        self.starts_s = starts_s
+        assert starts_s is not None
+        assert len(starts_s) == CUTS[1][1]
+
+    async def next(self) -> Run | None:
+        if not self.left:
+            return None
+        first, end = self.left.pop(0)
+        run = Run(self.starts_s, first, end, self.origins() if first else {}, f"{first}-")
+        if self.left:
+            return run
+        await self.help(run)
+        return None
+
+    async def help(self, run: Run) -> None:
+        source = await probe(str(self.path))
+        plan = plan_renditions(source)
+        task = Encode(
+            source_url="",
+            probe=source,
+            rungs=[rung for rung in plan.video if rung.name in run.made],
+            audio=(),
+            subtitles=(),
+            starts_s=run.starts_s,
+            keeps_times=plan.keeps_times,
+        )
+        await make_run(
+            str(self.path),
+            task,
+            run,
+            sink=self.sink,
+            work_dir=self.work_dir,
+            on_progress=ignore,
+            on_made=self.record,
+        )
+
+    def origins(self) -> dict[str, MadeRendition]:
+        return {
+            name: MadeRendition(
+                init=(self.sink.folder / name / INIT_NAME).read_bytes(),
+                segments=(),
+                origin_ticks=made[0].facts.from_ticks,
+            )
+            for name, made in self.record.made.items()
+            if not name.startswith("audio")
+        }
+
+    async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
+        assert not faults
+
+    async def whole(self) -> Whole:
+        made = {
+            name: MadeRendition(
+                init=origin.init,
+                segments=tuple(self.record.made[name][it] for it in sorted(self.record.made[name])),
+            )
+            for name, origin in self.origins().items()
+        }
+        assert not list(broken_joins(made))
+        return Whole(renditions={name: it.segments for name, it in made.items()})
+
+
+@pytest.mark.parametrize(
+    "kind", [it if it == "ntsc" else pytest.param(it, marks=pytest.mark.slow) for it in SOURCES]
+)
+async def test_runs_that_are_made_apart_have_no_seam(
+    kind: str, make_media: MakeMedia, tmp_path: Path
+) -> None:
+    size, rate, options = SOURCES[kind]
+    inputs = lavfi(f"testsrc2=s={size}:r={rate}:d=27", "sine=f=440:d=27:r=48000")
+    path = make_media(f"shared {kind}.mp4", *inputs, *options)
+    whole, parts, record = FolderSink(tmp_path / "whole"), FolderSink(tmp_path / "parts"), Record()
+    undivided = await make_pass(path, sink=whole, work_dir=tmp_path)
+    runs = SharedRuns(path, parts, tmp_path, record)
+    shared = await make_pass(path, sink=parts, work_dir=tmp_path, runs=runs, on_made=record)
+    for each in undivided.renditions:
+        check_alike(whole.folder, parts.folder, each.name)
+        assert each.copied or prefixes(parts.folder, each.name) == {"", "2-", "4-"}
+    assert shared.output.duration_s == pytest.approx(undivided.output.duration_s, abs=TICK_S)
+    sounds = [packets(joined(it.folder, "audio"), "audio") for it in (whole, parts)]
+    assert [it.data for it in sounds[0]] == [it.data for it in sounds[1]]
+
+
+def prefixes(folder: Path, name: str) -> set[str]:
+    return {it.uri.removesuffix(it.uri[-9:]) for it in playlist(folder, name).segments}
+
+
+def check_alike(whole: Path, parts: Path, name: str) -> None:
+    """The same frames in the same segments, each shown from where the one before it ends."""
+    assert times_s(parts, name) == pytest.approx(times_s(whole, name), abs=TICK_S)
+    made = playlist(parts, name)
+    assert made.starts_s == pytest.approx(playlist(whole, name).starts_s, abs=TICK_S)
+    scale = time_scale((parts / name / INIT_NAME).read_bytes())
+    facts = [inspect_segment((parts / name / it.uri).read_bytes()) for it in made.segments]
+    assert all(it.is_closed for it in facts)
+    gaps_s = [(b.from_ticks - a.until_ticks) / scale for a, b in pairwise(facts)]
+    assert max(map(abs, gaps_s)) <= TICK_S
