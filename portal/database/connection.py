@@ -185,6 +185,7 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
                     "portal.database.account_models",
                     "portal.database.event_models",
                     "portal.database.import_model",
+                    "portal.database.run_model",
                 ],
                 "migrations": "portal.database.migrations",
                 "default_connection": "default",

@@ -7,7 +7,7 @@ video, a removal, a poster) and has no job any more gets a new one.
 A job is stalled when its worker has shown no sign of life for `DEAD_AFTER_S`. Another worker begins
 it within a minute: the attempt's lease is shorter. Work of a living worker can be lost, too: the
 answer that gave it the job did not arrive, or it could not record the end. Such a job has no live
-attempt, or import that goes on, and runs for longer than a job without one may.
+attempt, run or import that goes on, and runs for longer than a job without one may.
 
 A video that was deleted and not brought back in time is work of this kind as well: its row says so,
 and no job has to be kept for it.
@@ -20,6 +20,7 @@ import math
 import psycopg
 
 from portal.database.connection import (
+    IS_LIVE,
     IS_UNDER_WAY,
     NOW,
     Row,
@@ -56,6 +57,8 @@ OR job.status = 'doing' AND (
         AND at > now() - make_interval(secs => {UNLEASED_JOB_S})
     ) AND NOT EXISTS (
       SELECT FROM attempts WHERE video_id = (job.args->>'video_id')::uuid AND {IS_UNDER_WAY}
+    ) AND NOT EXISTS (
+      SELECT FROM pass_runs WHERE id = (job.args->>'run_id')::bigint AND {IS_LIVE}
     ) AND NOT EXISTS (
       SELECT FROM imports WHERE id = (job.args->>'import_id')::uuid
         AND active_at > now() - make_interval(secs => {IMPORT_PART_S})

@@ -36,6 +36,7 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.database.run_model import PassRun
 from portal.events.log import EventType, note_outcome
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
@@ -283,7 +284,7 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
     Its priority counts from `since`, or from the video's creation.
     """
     last = await Attempt.filter(video_id=video.id).order_by("-number").first()
-    await MadeSegment.filter(video_id=video.id).delete()
+    await forget_made(video.id)
     await Video.filter(id=video.id).update(
         status=VideoStatus.PROCESSING,
         failure_code=None,
@@ -348,5 +349,11 @@ async def _end(attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failur
         await unfinished.update(error_code=code, error_detail=detail)
     if outcome is Outcome.FAILED and failure is not ABANDONED:
         # What it had made may be why.
-        await MadeSegment.filter(video_id=attempt.video_id).delete()
+        await forget_made(attempt.video_id)
     return True
+
+
+async def forget_made(video_id: UUID) -> None:
+    """Drop what is recorded of a video's segments; helpers that make some find their runs lost."""
+    await MadeSegment.filter(video_id=video_id).delete()
+    await PassRun.filter(video_id=video_id).delete()

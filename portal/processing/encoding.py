@@ -8,21 +8,31 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
 import psycopg
 
 from portal.concurrency import task_group
+from portal.database.connection import retry_outage
+from portal.processing import runs
 from portal.processing.attempts import OpenAttempt
 from portal.processing.outputs import StorageSink
-from portal.processing.progress import Heartbeat, StoredPart, find_stored
+from portal.processing.progress import Heartbeat
 from portal.queue.app import Queue
 from portal.queue.rows import is_overtaken
 from portal.storage.bucket import Storage
-from portal.transcoding.encoding.continuation import NotContinuable
-from portal.transcoding.encoding.progress import OnProgress, Stage, share_done
-from portal.transcoding.encoding.transcode import PassOutput, Resume, make_renditions
+from portal.transcoding.encoding.continuation import (
+    MadeRendition,
+    NotContinuable,
+    Run,
+    Starts,
+    Whole,
+    broken_joins,
+)
+from portal.transcoding.encoding.progress import OnProgress, Stage, percent_of, share_done
+from portal.transcoding.encoding.transcode import PassOutput, make_renditions
 from portal.transcoding.errors import RejectCode
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import master_playlist
@@ -165,6 +175,91 @@ class PassOutcome:
         )
 
 
+@dataclass(slots=True)
+class PassRuns:
+    """The runs of a pass that encodes these renditions, for the worker that carries it out.
+
+    A pass that `may_share` leaves parts of itself to others that have nothing to do, and makes
+    what they leave. `folders` is told where the renditions lie, `begun_share` is which share of the
+    film was made before.
+    """
+
+    attempt: OpenAttempt
+    tools: Tools
+    heartbeat: Heartbeat
+    names: list[str]
+    may_share: bool
+    folders: dict[str, int] = field(default_factory=dict)
+    begun_share: float = 0.0
+    is_shared: bool = False
+    _plain: Run | None = None
+    _made: Mapping[str, MadeRendition] = field(default_factory=dict)
+
+    async def begin(self, starts_s: Starts) -> None:
+        """Keep what an earlier attempt made, if that is of use."""
+        attempt, storage = self.attempt, self.tools.storage
+        self.may_share = self.may_share and starts_s is not None
+        shared_s = list(starts_s) if starts_s and self.may_share else None
+        folder = await runs.prepare(attempt, self.names, shared_s)
+        if folder != attempt.number:
+            self.folders |= dict.fromkeys(self.names, folder)
+        made = await runs.find_made(attempt.video_id, self.names, storage)
+        if made:
+            one = next(iter(made.values()))
+            made_s = float(one.time_s(one.segments[-1].facts.until_ticks))
+            self.begun_share = made_s / (attempt.video.duration_s or made_s)
+        if not self.may_share:
+            await runs.keep(attempt.video_id, made)
+            prefix = f"{attempt.number}-" if made else ""
+            self._plain = Run(starts_s=starts_s, made=made, prefix=prefix)
+
+    async def next(self) -> Run | None:
+        """The first run that nobody makes, or a part of one; None when all are made.
+
+        Waits for others to end theirs. What they made that does not fit is made again.
+        """
+        if not self.may_share:
+            plain, self._plain = self._plain, None
+            return plain
+        attempt, worker, storage = self.attempt, self.tools.worker, self.tools.storage
+        while True:
+            held = await runs.claim_first(attempt, worker=worker, storage=storage)
+            if held is None and await runs.split(video_id=attempt.video_id):
+                continue
+            if held is not None:
+                self.is_shared = self.is_shared or held.run.first > 0
+                self.heartbeat.held = held
+                await self.heartbeat.beat()
+                return held.run
+            left = await runs.left(attempt.video_id)
+            if left is not None:
+                await self.heartbeat.report(Stage.TRANSCODING, percent_of(left.share), left.eta_s)
+                await asyncio.sleep(LOOK_S)
+                continue
+            self._made = await runs.find_made(attempt.video_id, self.names, storage)
+            number = min(broken_joins(self._made), default=None)
+            if number is None:
+                return None
+            told = {"action": "runs_do_not_fit", "segment": number}
+            logger.warning("Runs do not fit", extra=told)
+            await runs.make_again_from(attempt, number)
+
+    async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
+        """A run is made; what it stored is recorded before that is said."""
+        held, self.heartbeat.held = self.heartbeat.held, None
+        if held is not None:
+            await retry_outage(self.heartbeat.beat)
+            await retry_outage(partial(held.finish, faults=faults, network_faults=network_faults))
+
+    async def whole(self) -> Whole | None:
+        """All that was made, if it was shared."""
+        if not self.may_share:
+            return None
+        faults, network_faults = await runs.faults(self.attempt.video_id)
+        renditions = {name: it.segments for name, it in self._made.items()}
+        return Whole(renditions=renditions, faults=faults, network_faults=network_faults)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodingRun:
     """The `wanted` renditions of a plan, to be made of a source under the lease of an attempt."""
@@ -176,6 +271,7 @@ class EncodingRun:
     source: Probe
     plan: Plan
     wanted: tuple[str, ...]
+    folders: dict[str, int]
     reference: MediaPlaylist | None = None
 
     async def make(self) -> PassOutcome:
@@ -183,53 +279,56 @@ class EncodingRun:
 
         Raises as `make_renditions` does, `Preempted`, or `LeaseLost`.
         """
-        part = await find_stored(self.attempt.video_id, self._encoded, self.tools.storage)
         try:
-            return await self._make_after(part)
+            return await self._make()
         except NotContinuable as exc:
             told = {"action": "begins_anew", "attempt": self.attempt.number}
             logger.warning("Pass begins anew: %s", exc, extra=told)
-            return await self._make_after(None)
+            await runs.forget(self.attempt)
+            return await self._make()
 
-    @property
-    def _encoded(self) -> list[str]:
+    async def _make(self) -> PassOutcome:
+        attempt, tools = self.attempt, self.tools
         copied = {rung.name for rung in self.plan.video if rung.copied}
-        return [name for name in self.wanted if name not in copied]
-
-    async def _make_after(self, part: StoredPart | None) -> PassOutcome:
-        sounds = [track.name for track in self.plan.audio]
-        await self.heartbeat.begin_pass(part, sounds=sounds)
-        share = part.made_s / self.source.duration_s if part else 0.0
-        meter = WorkMeter(self.heartbeat.report, self.tools.limits, begun_share=share)
-        folders = dict.fromkeys(part.renditions, part.folder) if part else {}
-        prefix = f"{self.attempt.number}-"
-        resume = Resume(renditions=part.renditions, prefix=prefix) if part else None
-        video = self.attempt.video
-        job_id = video.complete_job_id if self.attempt.wanted else video.first_job_id
-        preemption = Preemption(job_id=job_id or 0, is_first=not self.attempt.wanted)
+        encoded = [name for name in self.wanted if name not in copied]
+        expected_s = self.plan.encode_s(self.wanted)
+        shared = PassRuns(
+            attempt=attempt,
+            tools=tools,
+            heartbeat=self.heartbeat,
+            names=encoded,
+            may_share=expected_s * tools.pace.ratio >= 2 * runs.PART_S,
+            folders=self.folders,
+        )
+        meter = WorkMeter(self.heartbeat.report, tools.limits)
+        job_id = attempt.video.complete_job_id if attempt.wanted else attempt.video.first_job_id
+        preemption = Preemption(job_id=job_id or 0, is_first=not attempt.wanted)
 
         async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
             preemption.stage, preemption.seconds_left = stage, eta_s
+            meter.begun_share = shared.begun_share
             await meter.follow(stage, percent, eta_s)
 
         async with task_group() as tasks:
-            watching = tasks.create_task(preemption.watch()) if self._encoded else None
+            watching = tasks.create_task(preemption.watch()) if encoded else None
             output = await make_renditions(
                 self.source_url,
                 self.source,
                 self.plan,
                 wanted=self.wanted,
-                is_first=not self.attempt.wanted,
+                is_first=not attempt.wanted,
                 reference=self.reference,
-                sink=StorageSink(self.tools.storage, self.attempt, self.attempt.number, folders),
-                work_dir=self.tools.work_dir,
+                sink=StorageSink(
+                    tools.storage, attempt.video_id, attempt, attempt.number, self.folders
+                ),
+                work_dir=tools.work_dir,
                 on_progress=report,
-                resume=resume,
+                runs=shared,
                 on_made=self.heartbeat.note_stored,
             )
             if watching:
                 watching.cancel()
-        if self._encoded:
-            expected_s = self.plan.encode_s(self.wanted) * (1 - share)
-            self.tools.pace.note(expected_s=expected_s, taken_s=meter.worked_s)
-        return PassOutcome(output=output, folders=folders)
+        if encoded and not shared.is_shared:
+            expected_s *= 1 - shared.begun_share
+            tools.pace.note(expected_s=expected_s, taken_s=meter.worked_s)
+        return PassOutcome(output=output, folders=self.folders)

@@ -7,6 +7,7 @@ import posixpath
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import UUID
 
 from portal.database.connection import retry_outage
 from portal.database.models import Rendition, RenditionState, Video
@@ -27,11 +28,12 @@ MASTER_ROUNDS = 5
 class StorageSink:
     """The folder of the attempt of the number `folder`, but for the renditions of `folders`.
 
-    Those lie in the folders of the attempts of these numbers. All is put by `attempt`.
+    Those lie in the folders of the attempts of these numbers. Playlists are put by `attempt` alone.
     """
 
     storage: Storage
-    attempt: attempts.OpenAttempt
+    video_id: UUID
+    attempt: attempts.OpenAttempt | None
     folder: int
     folders: Mapping[str, int] = field(default_factory=dict)
 
@@ -42,10 +44,10 @@ class StorageSink:
         worker still runs, would write. Raises `LeaseLost`.
         """
         rendition, _, file = name.partition("/")
-        if file == hls.PLAYLIST_NAME:
-            await retry_outage(lambda: attempts.hold(self.attempt))
+        if (attempt := self.attempt) and file == hls.PLAYLIST_NAME:
+            await retry_outage(lambda: attempts.hold(attempt))
         folder = self.folders.get(rendition, self.folder)
-        key = output_prefix(self.attempt.video_id, folder) + name
+        key = output_prefix(self.video_id, folder) + name
         await self.storage.put(key, data, content_type=content_type)
 
 

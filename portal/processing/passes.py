@@ -10,14 +10,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 import psycopg
 
-from portal.concurrency import task_group
 from portal.database.connection import retry_outage, transaction
 from portal.database.models import Outcome
 from portal.errors import DatabaseUnavailable, Unavailable
@@ -25,7 +24,7 @@ from portal.processing import attempts, renditions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.processing.encoding import EncodingRun, PassOutcome, Preempted, Tools
 from portal.processing.outputs import StorageSink, open_rendition, put_master, write_master
-from portal.processing.progress import Heartbeat
+from portal.processing.progress import Heartbeat, under_lease
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, SourceInterrupted, checked_source
 from portal.storage.objects import output_prefix
@@ -53,10 +52,14 @@ class EncoderNeeded:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """An attempt, to be carried out with these tools."""
+    """An attempt, to be carried out with these tools.
+
+    Renditions of `folders` were begun by the attempts of these numbers, in whose folders they lie.
+    """
 
     attempt: OpenAttempt
     tools: Tools
+    folders: dict[str, int] = field(default_factory=dict)
 
     async def make_playable(self, *, may_encode: bool = True) -> None:
         """Carry out a first pass: the video becomes ready, or failed if its source is at fault.
@@ -140,6 +143,8 @@ class Pass:
         try:
             yield
         except LeaseLost:
+            # It may be that of a run alone.
+            outcome = Outcome.HANDED_BACK
             logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
         except Preempted:
             outcome = Outcome.HANDED_BACK
@@ -170,16 +175,8 @@ class Pass:
                 await remove_again(video.id, video.storage_key, queue=self.tools.queue)
 
     async def _under_lease(self, work: Callable[[Heartbeat], Awaitable[Result]]) -> Result:
-        heartbeat = Heartbeat(self.attempt)
-        try:
-            async with task_group() as tasks:
-                beating = tasks.create_task(heartbeat.beat_forever())
-                result = await work(heartbeat)
-                beating.cancel()
-        except (Preempted, asyncio.CancelledError, Unavailable, errors.DiskFull):
-            await heartbeat.beat_once_more()
-            raise
-        return result
+        heartbeat = Heartbeat(self.attempt.video_id, self.attempt, self.folders)
+        return await under_lease(heartbeat, work(heartbeat))
 
     async def _first_pass(
         self, heartbeat: Heartbeat, *, may_encode: bool
@@ -219,6 +216,7 @@ class Pass:
             source=found,
             plan=plan,
             wanted=wanted,
+            folders=self.folders,
         ).make()
 
     async def _later_pass(self, heartbeat: Heartbeat) -> None:
@@ -246,6 +244,7 @@ class Pass:
                 source=found,
                 plan=plan,
                 wanted=wanted,
+                folders=self.folders,
                 reference=reference,
             ).make()
 
@@ -256,7 +255,7 @@ class Pass:
         await make_storyboard(
             lowest,
             plan_storyboard(*size, duration_s=duration_s),
-            sink=StorageSink(tools.storage, self.attempt, folder=video.published_attempt or 0),
+            sink=StorageSink(tools.storage, video.id, self.attempt, video.published_attempt or 0),
             work_dir=tools.work_dir,
             on_progress=heartbeat.report,
         )
@@ -265,7 +264,8 @@ class Pass:
     async def _probed_source(self) -> AsyncIterator[tuple[str, Probe]]:
         """The source's address and what it holds, which is looked for once and kept."""
         video, limits = self.attempt.video, self.tools.limits
-        async with checked_source(self.attempt, self.tools.storage) as source_url:
+        storage, interruptions = self.tools.storage, self.attempt.interruptions
+        async with checked_source(video, storage, interruptions=interruptions) as source_url:
             if video.probe_answer is None:
                 with span("probe"):
                     video.probe_answer = await examine(source_url, limits=limits)

@@ -9,24 +9,20 @@ each makes all sound, in its own.
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from time import monotonic
+from typing import TypeVar
 from uuid import UUID
 
 import psycopg
-from tortoise.expressions import Q
 
+from portal.concurrency import task_group
 from portal.database.connection import lock_video, transaction
 from portal.database.models import MadeSegment as Row
 from portal.processing import attempts
-from portal.storage.bucket import Storage
-from portal.storage.calls import ObjectMissing
-from portal.storage.objects import output_prefix
-from portal.transcoding.encoding.continuation import MadeRendition, MadeSegment
-from portal.transcoding.packaging.cmaf import SegmentFacts
-from portal.transcoding.packaging.hls import INIT_NAME
+from portal.processing.runs import FACTS, HeldRun
+from portal.transcoding.encoding.continuation import MadeSegment
 
 logger = logging.getLogger(__name__)
 
@@ -34,108 +30,51 @@ RENEWAL_S = 5
 HEARTBEAT_S = 1
 LAST_BEAT_TIMEOUT_S = 2.0
 
-_FACTS = tuple(it.name for it in fields(SegmentFacts) if it.name != "is_closed")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredPart:
-    """What earlier attempts made of a pass, in the folder of the attempt of that number."""
-
-    folder: int
-    renditions: Mapping[str, MadeRendition]
-
-    @property
-    def made_s(self) -> float:
-        """How much of the film that is."""
-        rendition = next(iter(self.renditions.values()))
-        return float(rendition.time_s(rendition.segments[-1].facts.until_ticks))
-
-
-async def find_stored(
-    video_id: UUID, names: Collection[str], storage: Storage
-) -> StoredPart | None:
-    """What is made of a pass that makes these renditions; None when that is nothing of use."""
-    rows = await Row.filter(video_id=video_id, rendition__in=list(names)).order_by("number")
-    by_name: dict[str, list[Row]] = {}
-    for row in rows:
-        made = by_name.setdefault(row.rendition, [])
-        if row.number == len(made):
-            made.append(row)
-    count = min(map(len, by_name.values()), default=0)
-    if not count or by_name.keys() != set(names):
-        return None
-    folder = rows[0].folder
-    try:
-        renditions = {
-            name: MadeRendition(
-                init=await storage.get(f"{output_prefix(video_id, folder)}{name}/{INIT_NAME}"),
-                segments=tuple(map(_segment, made[:count])),
-            )
-            for name, made in by_name.items()
-        }
-    except ObjectMissing:
-        return None
-    return StoredPart(folder=folder, renditions=renditions)
-
-
-def _segment(row: Row) -> MadeSegment:
-    facts = {name: getattr(row, name) for name in _FACTS}
-    return MadeSegment(
-        uri=row.uri,
-        size_bytes=row.size_bytes,
-        duration_s=row.duration_s,
-        facts=SegmentFacts(is_closed=True, **facts),
-    )
+Result = TypeVar("Result")
 
 
 class Heartbeat:
-    """Renews the lease of an attempt and writes what it has done, at most once a second."""
+    """Renews leases and writes what was done under them, at most once a second.
 
-    def __init__(self, attempt: attempts.OpenAttempt) -> None:
+    Those are the attempt's of a worker that carries out a pass, and that of the run it makes
+    (`held`), which is all that a helper has. Renditions of `folders` lie in those of the attempts
+    of these numbers.
+    """
+
+    def __init__(
+        self, video_id: UUID, attempt: attempts.OpenAttempt | None, folders: dict[str, int]
+    ) -> None:
+        self.held: HeldRun | None = None
+        self._video_id = video_id
         self._attempt = attempt
-        self._stored: list[Row] = []
+        self._folders = folders
+        self._stored: dict[tuple[str, int], Row] = {}
         self._writing = asyncio.Lock()
-        self._folders: dict[str, int] = {}
-        self._written: tuple[str, float, float | None] = ("probing", attempt.percent, None)
+        percent = attempt.percent if attempt else 0.0
+        self._written: tuple[str, float, float | None] = ("probing", percent, None)
         self._progress: tuple[str, float, float | None] = self._written
         self._renewed_at = monotonic()
 
     async def report(self, stage: str, percent: float, eta_s: float | None) -> None:
         """Note the progress, which never falls; it is written with the next beat."""
-        self._progress = (stage, max(percent, self._attempt.percent), eta_s)
-
-    async def begin_pass(self, part: StoredPart | None, *, sounds: Collection[str]) -> None:
-        """Segments that are stored from now on follow those, or are the first of a pass.
-
-        What earlier attempts made of sound can be heard until it is made again.
-        """
-        attempt, stale = self._attempt, Row.filter(video_id=self._attempt.video_id)
-        if part:
-            count = len(next(iter(part.renditions.values())).segments)
-            made = Q(rendition__in=list(part.renditions), number__lt=count)
-            stale = stale.exclude(made | Q(rendition__in=list(sounds), made_by__lt=attempt.number))
-        async with self._writing:
-            async with transaction():
-                await lock_video(attempt.video_id)
-                await attempts.hold(attempt)
-                await stale.delete()
-            self._stored = []
-            self._folders = dict.fromkeys(part.renditions, part.folder) if part else {}
+        self._progress = (stage, max(percent, self._progress[1]), eta_s)
 
     def note_stored(self, rendition: str, number: int, segment: MadeSegment) -> None:
         """Note a segment that is in storage; it is recorded with the next beat."""
-        row = Row(
-            video_id=self._attempt.video_id,
+        made_by = self._attempt.number if self._attempt else 0
+        self._stored[rendition, number] = Row(
+            video_id=self._video_id,
             rendition=rendition,
             number=number,
-            folder=self._folders.get(rendition, self._attempt.number),
-            made_by=self._attempt.number,
+            folder=self._folders.get(rendition, made_by),
+            made_by=made_by,
             uri=segment.uri,
             size_bytes=segment.size_bytes,
             duration_s=segment.duration_s,
-            **{it: getattr(segment.facts, it) for it in _FACTS},
+            **{it: getattr(segment.facts, it) for it in FACTS},
         )
-        self._stored.append(row)
+        if self.held and rendition == self.held.row.renditions[0]:
+            self.held.made = max(self.held.made, number + 1)
 
     async def beat_forever(self) -> None:
         """Run beside the work. Raises `LeaseLost` when the attempt is no longer ours."""
@@ -153,17 +92,24 @@ class Heartbeat:
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
     async def beat(self) -> None:
-        """Write what was noted, under the lease; raises `LeaseLost`."""
+        """Write what was noted, under the leases; raises `LeaseLost`."""
         async with self._writing:
             stage, percent, eta_s = progress = self._progress
-            stored = list(self._stored)
+            stored = list(self._stored.items())
             async with transaction():
                 if stored:
-                    await lock_video(self._attempt.video_id)
-                await attempts.hold(self._attempt, stage=stage, percent=percent, eta_s=eta_s)
-                await Row.bulk_create(stored, ignore_conflicts=True)
+                    await lock_video(self._video_id)
+                if self.held:
+                    await self.held.renew(eta_s)
+                    eta_s = eta_s and max(eta_s, self.held.eta_elsewhere_s)
+                if self._attempt:
+                    await attempts.hold(self._attempt, stage=stage, percent=percent, eta_s=eta_s)
+                # Viewers were told of what is recorded already.
+                await Row.bulk_create([row for _, row in stored], ignore_conflicts=True)
             # What was noted meanwhile is left.
-            del self._stored[: len(stored)]
+            for key, row in stored:
+                if self._stored[key] is row:
+                    del self._stored[key]
             self._written = progress
         self._renewed_at = monotonic()
 
@@ -172,3 +118,16 @@ class Heartbeat:
         with suppress(attempts.LeaseLost, psycopg.Error, TimeoutError):
             async with asyncio.timeout(LAST_BEAT_TIMEOUT_S):
                 await self.beat()
+
+
+async def under_lease(heartbeat: Heartbeat, work: Awaitable[Result]) -> Result:
+    """Do work while leases are renewed; what it stored before it is broken off is recorded."""
+    try:
+        async with task_group() as tasks:
+            beating = tasks.create_task(heartbeat.beat_forever())
+            result = await work
+            beating.cancel()
+    except BaseException:
+        await heartbeat.beat_once_more()
+        raise
+    return result

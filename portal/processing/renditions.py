@@ -19,7 +19,6 @@ from tortoise.queryset import QuerySet
 from portal.database.connection import NOW, lock_video, transaction
 from portal.database.models import (
     Attempt,
-    MadeSegment,
     Rendition,
     RenditionState,
     Video,
@@ -186,7 +185,7 @@ def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
 
 
 async def _record(attempt: OpenAttempt, made: PassOutput, folders: Mapping[str, int]) -> None:
-    await MadeSegment.filter(video_id=attempt.video_id).delete()
+    await attempts.forget_made(attempt.video_id)
     for rendition in made.renditions:
         row = Rendition.filter(video_id=attempt.video_id, name=rendition.name)
         changed = await row.update(

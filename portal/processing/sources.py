@@ -23,7 +23,6 @@ from datetime import datetime
 
 from portal.database.models import Video
 from portal.errors import StorageUnavailable
-from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import ObjectInfo
@@ -108,21 +107,23 @@ class SourceInterrupted(StorageUnavailable):
 
 
 @asynccontextmanager
-async def checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterator[str]:
+async def checked_source(
+    video: Video, storage: Storage, *, interruptions: int = 0
+) -> AsyncIterator[str]:
     """An address of the very object that was published, before, in and after what is done with it.
 
     It is read by many requests, so whatever is made of it counts only once it is known to have
     stayed. An outage of storage, or another file put there, looks like a bad source to ffmpeg; it
-    must not count as one.
+    must not count as one. So many `interruptions` there were by storage that did not deliver it.
     """
-    await check_source(attempt.video, storage)
-    key = attempt.video.storage_key
+    await check_source(video, storage)
+    key = video.storage_key
     try:
         yield await storage.internal.presign_source(key, ttl_s=SOURCE_URL_TTL_S)
     except (TranscodeFailed, SourceRejected) as exc:
-        await check_source(attempt.video, storage)
+        await check_source(video, storage)
         is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE
-        if is_broken_off and attempt.interruptions < MAX_INTERRUPTIONS:
+        if is_broken_off and interruptions < MAX_INTERRUPTIONS:
             raise SourceInterrupted from exc
         raise
-    await check_source(attempt.video, storage)
+    await check_source(video, storage)

@@ -19,7 +19,7 @@ due long after it, and worked off before they are. A long one in turn is overtak
 only until it is due. A pass under way gives way to a first pass that is due before it
 (`processing.encoding`); equal videos go first come, first served; a job that is released or tried
 again keeps its place. Ladders are completed, in the order of their files' sizes, when no video
-waits for its first pass.
+waits for its first pass; and when nothing waits, several workers share a pass.
 """
 
 from datetime import UTC, datetime
@@ -42,6 +42,8 @@ MAX_ALLOWANCE_S = 14 * 24 * 3600
 # The queue's priorities are 32 bits wide; seconds since then are enough until 2050.
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 COMPLETION_OFFSET = 1_000_000_000
+# Behind all others; the queue's are 32 bits wide.
+SHARE_PRIORITY = -2_000_000_000
 # Looks into files, and what needs no encoder. Nobody is refused only after another's film.
 PREPARE_QUEUE = "prepare"
 TRANSCODE_QUEUE = "transcode"
@@ -108,6 +110,23 @@ async def defer_completion(video: Video, queue: Queue, *, is_quick: bool = False
     queue_name, lock = (PREPARE_QUEUE, f"quick:{video.id}") if is_quick else (TRANSCODE_QUEUE, "")
     return await _defer(
         "portal:complete", queue_name, video.id, queue, lock=lock, priority=priority
+    )
+
+
+async def defer_share(video: Video, run_id: int, queue: Queue) -> int:
+    """Queue the job that makes a run of another worker's pass; returns the job's id.
+
+    Everything else goes before it.
+    """
+    lock = f"run:{run_id}"
+    return await _defer(
+        "portal:share",
+        TRANSCODE_QUEUE,
+        video.id,
+        queue,
+        lock=lock,
+        priority=SHARE_PRIORITY,
+        run_id=run_id,
     )
 
 

@@ -49,25 +49,31 @@ SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, 
        (SELECT max(at) FROM procrastinate_events WHERE job_id = job.id) AS changed_at
 FROM procrastinate_jobs job WHERE job.args->>'video_id' = %s ORDER BY job.id
 """
-# Whether more first passes wait, due before the one that a job runs, than worse ones run that can
-# give way instead. What waits for a lock can't begin anyway.
-OVERTAKEN = """
-WITH mine AS (SELECT id, priority FROM procrastinate_jobs WHERE id = %s)
+# What waits for a lock can't begin anyway.
+_CAN_BEGIN = """
+waiting.queue_name = 'transcode' AND waiting.status = 'todo'
+AND coalesce(waiting.scheduled_at <= now(), true)
+AND NOT EXISTS (
+  SELECT FROM procrastinate_jobs holder
+  WHERE holder.lock = waiting.lock AND holder.status = 'doing'
+)
+"""
+# Whether a free slot for transcoding finds nothing to do.
+NOTHING_WAITS = f"NOT EXISTS (SELECT FROM procrastinate_jobs waiting WHERE {_CAN_BEGIN})"
+# Whether more passes wait, that go before the one that a job runs, than worse ones run that can
+# give way instead. Who helps gives way to every pass, others to first ones.
+OVERTAKEN = f"""
+WITH mine AS (SELECT id, priority, task_name FROM procrastinate_jobs WHERE id = %s)
 SELECT (
   SELECT count(*) FROM procrastinate_jobs waiting, mine
-  WHERE waiting.queue_name = 'transcode' AND waiting.status = 'todo'
-    AND waiting.task_name = 'portal:encode' AND waiting.priority > mine.priority
-    AND coalesce(waiting.scheduled_at <= now(), true)
-    AND NOT EXISTS (
-      SELECT FROM procrastinate_jobs holder
-      WHERE holder.lock = waiting.lock AND holder.status = 'doing'
-    )
+  WHERE {_CAN_BEGIN} AND waiting.priority > mine.priority
+    AND (waiting.task_name = 'portal:encode' OR mine.task_name = 'portal:share')
 ) > (
   SELECT count(*) FROM procrastinate_jobs running, mine
   WHERE running.queue_name = 'transcode' AND running.status = 'doing'
     AND (running.priority, -running.id) < (mine.priority, -mine.id)
 ) AS is_overtaken
-"""
+"""  # noqa: S608 - put together from constants
 QUEUED_AT = "SELECT min(at) AS at FROM procrastinate_events WHERE job_id = %s"
 # procrastinate's own deletes all at once, and sorts every event for it.
 PRUNE = """

@@ -11,7 +11,7 @@ import os
 import random
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
@@ -26,7 +26,7 @@ from portal.database.connection import open_database, server_time
 from portal.errors import StorageUnavailable, Unavailable
 from portal.maintenance import janitor
 from portal.maintenance.recovery import recover_forever
-from portal.processing import passes, removal
+from portal.processing import helping, passes, removal, runs
 from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.encoding import Preempted, Tools
 from portal.processing.sources import SourceInterrupted
@@ -132,6 +132,13 @@ async def complete_video(context: JobContext, video_id: str, cause: Cause = None
         await passes.complete_ladder(UUID(video_id), tools)
 
 
+@tasks.task(name="share", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
+async def make_run(context: JobContext, video_id: str, run_id: int, cause: Cause = None) -> None:
+    """Make a part of a film that another worker encodes."""
+    with _work_on(context, video_id, cause) as tools:
+        await helping.make_run_of(run_id, tools, job_id=context.job.id or 0)
+
+
 @tasks.task(name="remove", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def remove_files(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Remove what storage holds of a deleted video."""
@@ -188,9 +195,15 @@ async def tidy(context: JobContext, timestamp: int) -> None:
 def _work_on(context: JobContext, video_id: str, cause: Cause) -> Iterator[Tools]:
     tools: Tools = context.additional_context["tools"]
     job = context.job
+    encoding: set[int | None] = context.additional_context["encoding"]
     with tracing.traced_job(job.task_name, cause, video_id=video_id, job_id=job.id or 0):
         tools.work_dir.mkdir(parents=True, exist_ok=True)
-        yield tools
+        if job.queue == enqueue.TRANSCODE_QUEUE:
+            encoding.add(job.id)
+        try:
+            yield tools
+        finally:
+            encoding.discard(job.id)
 
 
 async def work(config: Config) -> None:
@@ -214,7 +227,7 @@ async def _run(config: Config, storage: Storage) -> None:
     queue = tools.queue
     queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(config.work_dir)
-    ending = asyncio.Event()
+    ending, encoding = asyncio.Event(), set[int | None]()
     with on_stop(ending.set):
         async with queue.open_async(), asyncio.TaskGroup() as group:
             logger.info("Worker begins", extra={"action": "worker_begins", "worker": tools.worker})
@@ -226,8 +239,12 @@ async def _run(config: Config, storage: Storage) -> None:
                 enqueue.IMPORT_QUEUE: IMPORT_CONCURRENCY,
             }
             running = [
-                *(group.create_task(_serve(it, config, tools, slots[it])) for it in slots),
+                *(
+                    group.create_task(_serve(it, config, tools, slots[it], encoding))
+                    for it in slots
+                ),
                 group.create_task(recover_forever(queue, ending)),
+                group.create_task(_help_forever(config, tools, encoding, ending)),
                 group.create_task(ending.wait()),
             ]
             try:
@@ -282,14 +299,32 @@ def _tools(config: Config, storage: Storage, connector: WorkerConnector) -> Tool
     )
 
 
-async def _serve(queue_name: str, config: Config, tools: Tools, concurrency: int) -> None:
-    """Work off one queue; each has slots of its own, so that only encodes wait for encodes."""
+async def _help_forever(
+    config: Config, tools: Tools, encoding: Collection[object], ending: asyncio.Event
+) -> None:
+    """Take work from who has the most of it, while a slot for encodes is free and none waits."""
+    while not ending.is_set():
+        # Not all at once.
+        await asyncio.sleep(random.uniform(0.5, 1.5) * FETCH_INTERVAL_S)  # noqa: S311
+        # Nobody misses the help that an outage prevents.
+        with suppress(psycopg.OperationalError):
+            if len(encoding) < config.worker_concurrency:
+                await runs.split(queue=tools.queue)
+
+
+async def _serve(
+    queue_name: str, config: Config, tools: Tools, concurrency: int, encoding: set[int | None]
+) -> None:
+    """Work off one queue; each has slots of its own, so that only encodes wait for encodes.
+
+    Jobs of encodes are in `encoding` while they run.
+    """
     await tools.queue.run_worker_async(
         queues=[queue_name],
         name=tools.worker,
         concurrency=concurrency,
         fetch_job_polling_interval=FETCH_INTERVAL_S,
-        additional_context={"config": config, "tools": tools},
+        additional_context={"config": config, "tools": tools, "encoding": encoding},
         shutdown_graceful_timeout=0,
         delete_jobs="never",
         install_signal_handlers=False,

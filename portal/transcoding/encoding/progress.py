@@ -30,6 +30,11 @@ def share_done(percent: float) -> float:
     return min(1.0, max(0.0, share))
 
 
+def percent_of(share: float) -> float:
+    """The percentage of the whole at which this share of a pass's encoding is done."""
+    return _PROBED_PERCENT + share * (TRANSCODED_PERCENT - _PROBED_PERCENT)
+
+
 @dataclass(slots=True)
 class PassProgress:
     """Turns ffmpeg's position into percent of a pass, which may take several runs of ffmpeg.
@@ -64,8 +69,7 @@ class PassProgress:
         at_s = min(until_s, max(self.from_s, written_s))
         done = self.run.elsewhere + (at_s - first_s) / self.duration_s
         whole = self.begins_at + min(1.0, done) * (self.ends_at - self.begins_at)
-        span = TRANSCODED_PERCENT - _PROBED_PERCENT
-        self.percent = max(self.percent, _PROBED_PERCENT + whole * span)
+        self.percent = max(self.percent, percent_of(whole))
         elapsed_s, left_s = time.monotonic() - self.started_at, None
         if elapsed_s >= _ESTIMATE_AFTER_S and at_s > self.from_s:
             left_s = elapsed_s / (at_s - self.from_s) * (until_s - at_s)

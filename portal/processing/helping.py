@@ -1,0 +1,86 @@
+"""Help another worker with its pass, by making one of its runs.
+
+Nothing that goes wrong here is the video's fault yet: a run that helpers fail at is left to the
+worker of the pass, and what they made of it counts.
+"""
+
+import logging
+
+from portal.concurrency import task_group
+from portal.database.connection import retry_outage
+from portal.database.models import Video
+from portal.processing import runs
+from portal.processing.attempts import LeaseLost
+from portal.processing.encoding import Preemption, Tools
+from portal.processing.outputs import StorageSink
+from portal.processing.progress import Heartbeat, under_lease
+from portal.processing.removal import remove_again
+from portal.processing.runs import HeldRun
+from portal.processing.sources import SourceChanged, checked_source
+from portal.transcoding import errors
+from portal.transcoding.encoding.command import Encode
+from portal.transcoding.encoding.continuation import NotContinuable
+from portal.transcoding.encoding.runs import make_run
+from portal.transcoding.planning.ladder import plan_renditions
+from portal.transcoding.probing.probe import judge
+
+logger = logging.getLogger(__name__)
+
+# What may be the source's, or the pass's, own fault.
+FAULTS = (NotContinuable, SourceChanged, errors.SourceRejected, errors.TranscodeFailed)
+
+
+async def make_run_of(run_id: int, tools: Tools, *, job_id: int) -> None:
+    """Make a run that waits for a helper, if it still does; raises what broke it off."""
+    held = await runs.claim(run_id, worker=tools.worker, storage=tools.storage)
+    video = await Video.get_or_none(id=held.row.video_id) if held else None
+    if held is None or video is None:
+        return
+    told = {"first": held.run.first, "end": held.run.end}
+    logger.info("Run begun", extra={"action": "run_begun", **told})
+    failures = 0
+    try:
+        await _make(held, video, tools, job_id)
+        logger.info("Run is done", extra={"action": "run_done"})
+    except LeaseLost:
+        logger.info("Run is no longer wanted", extra={"action": "run_lost"})
+    except FAULTS as exc:
+        failures = 1
+        logger.warning("Run failed: %s", exc, extra={"action": "run_failed"})
+        raise
+    finally:
+        await retry_outage(lambda: held.release(failures=failures))
+        if not await Video.exists(id=video.id):
+            await remove_again(video.id, video.storage_key, queue=tools.queue)
+
+
+async def _make(held: HeldRun, video: Video, tools: Tools, job_id: int) -> None:
+    row, folders = held.row, dict.fromkeys(held.row.renditions, held.row.folder)
+    heartbeat = Heartbeat(video.id, None, folders)
+    heartbeat.held = held
+    probe = judge(video.probe_answer or "", tools.limits)
+    plan = plan_renditions(probe)
+    task = Encode(
+        source_url="",
+        probe=probe,
+        rungs=[rung for rung in plan.video if rung.name in row.renditions],
+        audio=(),
+        subtitles=(),
+        starts_s=row.starts_s,
+        keeps_times=plan.keeps_times,
+    )
+    async with checked_source(video, tools.storage) as source_url, task_group() as tasks:
+        watching = tasks.create_task(Preemption(job_id=job_id, is_first=False).watch())
+        work = make_run(
+            source_url,
+            task,
+            held.run,
+            sink=StorageSink(tools.storage, video.id, None, row.folder),
+            work_dir=tools.work_dir,
+            on_progress=heartbeat.report,
+            on_made=heartbeat.note_stored,
+        )
+        report = await under_lease(heartbeat, work)
+        watching.cancel()
+    await retry_outage(heartbeat.beat)
+    await held.finish(faults=report.faults, network_faults=report.network_faults)
