@@ -297,7 +297,7 @@ class EncodingRun:
             tools=tools,
             heartbeat=self.heartbeat,
             names=encoded,
-            may_share=expected_s * tools.pace.ratio >= 2 * runs.PART_S,
+            may_share=expected_s * tools.pace.ratio >= runs.SHARED_FROM_S,
             folders=self.folders,
         )
         meter = WorkMeter(self.heartbeat.report, tools.limits)

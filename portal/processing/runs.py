@@ -31,6 +31,8 @@ from portal.transcoding.packaging.hls import INIT_NAME
 
 # What each of two workers has to do at least of a run that they share.
 PART_S = 30.0
+# A pass that is expected to take so long may be worth it, on a machine slower than that.
+SHARED_FROM_S = 15.0
 # A run that helpers failed at so often is left to the worker of the pass.
 MAX_FAILURES = 2
 MAX_NUMBER = 2**31 - 1
