@@ -193,6 +193,7 @@ def _lease_row(lease: Row) -> Row:
     return {
         "worker": lease["worker"],
         "stage": lease["stage"],
+        "segments": lease["segments"],
         "percent": f"{lease['percent']:.0f}",
         "lease ends": "lost" if lease["is_lost"] else common.age(lease["lease_expires_at"]),
         "video": lease["video_id"],

@@ -16,13 +16,12 @@ from portal.processing.outputs import StorageSink
 from portal.processing.progress import Heartbeat, under_lease
 from portal.processing.removal import remove_again
 from portal.processing.runs import HeldRun
-from portal.processing.sources import SourceChanged, checked_source
+from portal.processing.sources import SourceChanged, probed_source
 from portal.transcoding import errors
 from portal.transcoding.encoding.command import Encode
 from portal.transcoding.encoding.continuation import NotContinuable
 from portal.transcoding.encoding.runs import make_run
 from portal.transcoding.planning.ladder import plan_renditions
-from portal.transcoding.probing.probe import judge
 
 logger = logging.getLogger(__name__)
 
@@ -58,21 +57,22 @@ async def _make(held: HeldRun, video: Video, tools: Tools, job_id: int) -> None:
     row, folders = held.row, dict.fromkeys(held.row.renditions, held.row.folder)
     heartbeat = Heartbeat(video.id, None, folders)
     heartbeat.held = held
-    probe = judge(video.probe_answer or "", tools.limits)
-    plan = plan_renditions(probe)
-    task = Encode(
-        source_url="",
-        probe=probe,
-        rungs=[rung for rung in plan.video if rung.name in row.renditions],
-        audio=(),
-        subtitles=(),
-        starts_s=row.starts_s,
-        keeps_times=plan.keeps_times,
-    )
-    async with checked_source(video, tools.storage) as source_url, task_group() as tasks:
+    async with (
+        probed_source(video, tools.storage, tools.limits) as (source_url, probe),
+        task_group() as tasks,
+    ):
+        plan = plan_renditions(probe)
+        task = Encode(
+            source_url=source_url,
+            probe=probe,
+            rungs=[rung for rung in plan.video if rung.name in row.renditions],
+            audio=(),
+            subtitles=(),
+            starts_s=row.starts_s,
+            keeps_times=plan.keeps_times,
+        )
         watching = tasks.create_task(Preemption(job_id=job_id, is_first=False).watch())
         work = make_run(
-            source_url,
             task,
             held.run,
             sink=StorageSink(tools.storage, video.id, None, row.folder),

@@ -9,7 +9,7 @@ them, so a worker killed at any moment loses at most the renditions it was makin
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -26,7 +26,7 @@ from portal.processing.encoding import EncodingRun, PassOutcome, Preempted, Tool
 from portal.processing.outputs import StorageSink, open_rendition, put_master, write_master
 from portal.processing.progress import Heartbeat, under_lease
 from portal.processing.removal import remove_again
-from portal.processing.sources import SourceChanged, SourceInterrupted, checked_source
+from portal.processing.sources import SourceChanged, SourceInterrupted, probed_source
 from portal.storage.objects import output_prefix
 from portal.telemetry.tracing import span
 from portal.text import error_words
@@ -35,7 +35,6 @@ from portal.transcoding.encoding.pictures import make_storyboard
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.probe import examine, judge
 
 logger = logging.getLogger(__name__)
 
@@ -260,16 +259,11 @@ class Pass:
             on_progress=heartbeat.report,
         )
 
-    @asynccontextmanager
-    async def _probed_source(self) -> AsyncIterator[tuple[str, Probe]]:
-        """The source's address and what it holds, which is looked for once and kept."""
-        video, limits = self.attempt.video, self.tools.limits
-        storage, interruptions = self.tools.storage, self.attempt.interruptions
-        async with checked_source(video, storage, interruptions=interruptions) as source_url:
-            if video.probe_answer is None:
-                with span("probe"):
-                    video.probe_answer = await examine(source_url, limits=limits)
-            yield source_url, judge(video.probe_answer, limits)
+    def _probed_source(self) -> AbstractAsyncContextManager[tuple[str, Probe]]:
+        attempt, tools = self.attempt, self.tools
+        return probed_source(
+            attempt.video, tools.storage, tools.limits, interruptions=attempt.interruptions
+        )
 
 
 def _reason(exc: BaseException) -> Failure | None:

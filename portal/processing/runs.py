@@ -250,7 +250,7 @@ async def faults(video_id: UUID) -> tuple[int, int]:
 
 
 async def make_again_from(attempt: OpenAttempt, number: int) -> None:
-    """A segment does not fit the one before it: both and all after them are made again, unshared."""
+    """A segment does not fit the one before: both, and what follows, are made again, unshared."""
     number -= 1
     async with transaction():
         await lock_video(attempt.video_id)

@@ -26,7 +26,10 @@ from portal.errors import StorageUnavailable
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import ObjectInfo
+from portal.telemetry.tracing import span
 from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
+from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.probe import SourceLimits, examine, judge
 
 END_BYTES = 64 * 1024
 # Version 0.4.0 recorded the time of writing alone, and a digest in the two seconds after it.
@@ -127,3 +130,15 @@ async def checked_source(
             raise SourceInterrupted from exc
         raise
     await check_source(video, storage)
+
+
+@asynccontextmanager
+async def probed_source(
+    video: Video, storage: Storage, limits: SourceLimits, *, interruptions: int = 0
+) -> AsyncIterator[tuple[str, Probe]]:
+    """As `checked_source`, with what the source holds, which is looked for once and kept."""
+    async with checked_source(video, storage, interruptions=interruptions) as source_url:
+        if video.probe_answer is None:
+            with span("probe"):
+                video.probe_answer = await examine(source_url, limits=limits)
+        yield source_url, judge(video.probe_answer, limits)

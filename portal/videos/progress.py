@@ -53,6 +53,10 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
        -- The queue is ranked once, and only if one of these videos may wait in it.
        CASE WHEN video.status = 'processing' OR video.complete_job_id IS NOT NULL
             THEN (SELECT position FROM waiting WHERE waiting.id = video.id) END AS position,
+       (SELECT count(DISTINCT worker) FROM (
+          SELECT attempt.worker UNION ALL
+          SELECT worker FROM pass_runs WHERE video_id = video.id AND {IS_LIVE}
+        ) busy) AS workers,
        COALESCE(made.renditions, '[]') AS renditions,
        -- Of each sound there is something, and of a picture.
        video.status = 'processing' AND (
@@ -142,12 +146,16 @@ class RenditionStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobProgress:
-    """How far a job is. `queue_position` counts from 1 while it waits."""
+    """How far a job is, and how many workers are at it.
+
+    `queue_position` counts from 1 while it waits.
+    """
 
     stage: TranscodeStage
     percent: float
     seconds_left: float | None = None
     queue_position: int | None = None
+    workers: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +258,7 @@ def _attempt(video: Row, *, percent: float | None) -> JobProgress:
         percent=percent or 0.0,
         seconds_left=video["eta_s"],
         queue_position=video["position"],
+        workers=video["workers"] if video["stage"] else 0,
     )
 
 

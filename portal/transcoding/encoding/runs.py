@@ -148,7 +148,6 @@ class RunMaker:
 
 
 async def make_run(
-    source_url: str,
     task: Encode,
     run: Run,
     *,
@@ -157,13 +156,13 @@ async def make_run(
     on_progress: OnProgress,
     on_made: OnMade,
 ) -> RunReport:
-    """Make one run of a pass that another worker carries out; the task's source is replaced.
+    """Make one run of a pass that another worker carries out.
 
     Raises NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever the sink raised.
     """
     probe = task.probe
     with pass_folder(work_dir) as folder:
-        async with proxied(source_url) as source:
+        async with proxied(task.source_url) as source:
             upload = SegmentUpload(sink, folder)
             maker = RunMaker(
                 source=source,

@@ -76,6 +76,7 @@ class TranscodeRemaining(Shape, from_attributes=True):
     percent: Percent
     seconds_left: Seconds
     queue_position: int | None
+    workers: int
 
 
 class TranscodeRecord(Shape):
@@ -85,6 +86,7 @@ class TranscodeRecord(Shape):
     percent: Percent
     seconds_left: Seconds
     queue_position: int | None = Field(description="1 is next.")
+    workers: int = Field(description="How many are at it, on several machines perhaps.")
     failure: TranscodeFailure | None
     notes: list[TranscodeNote]
     renditions: list[RenditionRecord]

@@ -66,7 +66,7 @@ class SharedRuns:
         source = await probe(str(self.path))
         plan = plan_renditions(source)
         task = Encode(
-            source_url="",
+            source_url=str(self.path),
             probe=source,
             rungs=[rung for rung in plan.video if rung.name in run.made],
             audio=(),
@@ -75,7 +75,6 @@ class SharedRuns:
             keeps_times=plan.keeps_times,
         )
         await make_run(
-            str(self.path),
             task,
             run,
             sink=self.sink,

@@ -36,6 +36,7 @@ async def test_waiting_videos_know_their_place(client: Client) -> None:
         "percent": 0.0,
         "secondsLeft": None,
         "queuePosition": 1,
+        "workers": 0,
         "failure": None,
         "notes": [],
         "renditions": [],
@@ -114,6 +115,7 @@ async def test_ladder_under_way_never_counts_less_than_before(client: Client) ->
         "percent": 50.0,
         "secondsLeft": 3,
         "queuePosition": None,
+        "workers": 1,
     }
     attempt.outcome = Outcome.PUBLISHED
     await attempt.save()
