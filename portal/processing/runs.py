@@ -44,7 +44,7 @@ FREE = Q(is_done=False) & (
 # What remains of the film's beginning says how the others are to be encoded.
 LONGEST = f"""
 SELECT id FROM pass_runs run
-WHERE NOT is_done AND failures < {MAX_FAILURES} AND eta_s >= {2 * PART_S} AND EXISTS (
+WHERE NOT is_done AND failures < {MAX_FAILURES} AND eta_s >= %s AND EXISTS (
   SELECT FROM made_segments
   WHERE video_id = run.video_id AND rendition = run.renditions->>0 AND number = 0
 )
@@ -196,7 +196,7 @@ async def split(*, video_id: UUID | None = None, queue: Queue | None = None) -> 
     Of all, one is made two for a helper, whose job is put into the `queue`, while no job waits.
     """
     longest = LONGEST_OF_VIDEO if video_id else LONGEST_OF_ALL
-    rows = await fetch_rows(longest, *([video_id] if video_id else []))
+    rows = await fetch_rows(longest, 2 * PART_S, *([video_id] if video_id else []))
     if not rows:
         return None
     found = await PassRun.get_or_none(id=rows[0]["id"])

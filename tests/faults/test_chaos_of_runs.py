@@ -1,0 +1,115 @@
+"""Three workers share a film while one or another is killed: it is made whole, and once.
+
+They share what takes a second, so that a short film is shared; a dead one is missed at once.
+"""
+
+import asyncio
+import socket
+import sys
+from contextlib import suppress
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+import psutil
+import pytest
+from api_client import rows, run_sql
+from passes import make_source
+from running_portal import LivePortal, call, create, until
+from running_up import environment
+from test_chaos import LEFT_TO_DO
+
+from portal.config import Config
+from portal.processes.output import LogFile
+from portal.processes.supervisor import Children, ChildSpec, RestartPolicy, running_children
+from portal.storage.bucket import open_storage
+from portal.storage.objects import output_prefix
+from portal.transcoding.packaging.cmaf import inspect_segment
+from portal.transcoding.packaging.hls import parse_media_playlist
+
+WORKERS, KILLS = 3, 3
+SECONDS, FPS, SEGMENT_FRAMES = 240, 12, 48
+PAUSE_S = (0.5, 6.0)
+TIMEOUT_S = 240.0
+EAGER = """
+from portal.processing import runs
+runs.PART_S, runs.SHARED_FROM_S = 1.0, 0.0
+from portal.cli.main import main
+main(["worker"])
+"""
+# A worker that was killed is known to be dead, with all that it was at.
+DEAD = """
+UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' WHERE id IN (
+  SELECT worker_id FROM procrastinate_jobs WHERE status = 'doing' AND (
+    (args->>'run_id')::bigint IN (SELECT id FROM pass_runs WHERE worker = '{0}')
+    OR task_name <> 'portal:share' AND (args->>'video_id')::uuid IN (
+      SELECT video_id FROM attempts WHERE outcome IS NULL AND worker = '{0}')));
+UPDATE attempts SET lease_expires_at = now() WHERE outcome IS NULL AND worker = '{0}';
+UPDATE pass_runs SET lease_expires_at = now() WHERE worker = '{0}'
+"""
+RENDITIONS = "SELECT name, attempt_number, state FROM renditions WHERE kind = 'video'"
+IS_SHARED = "SELECT FROM pass_runs WHERE start > 0"
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(60, marks=pytest.mark.soak)])
+async def test_shared_film_is_whole_whoever_dies(
+    web: LivePortal, rng: Random, tmp_path: Path, rounds: int
+) -> None:
+    film = make_source(tmp_path / "film.mp4", seconds=SECONDS, rate=FPS, size="960x540")
+    url = web.environ["DATABASE_URL"]
+    async with running_children(policy=RestartPolicy(0.2, 0.5)) as children:
+        environ = environment(**web.environ)
+        await children.start(
+            *(
+                ChildSpec(
+                    name=f"worker-{number}",
+                    argv=(sys.executable, "-c", EAGER),
+                    environ=environ,
+                    output=LogFile(tmp_path / f"worker-{number}.log"),
+                )
+                for number in range(WORKERS)
+            )
+        )
+        for number in range(rounds):
+            video = await create(web.base_url, film)
+            await until(partial(rows, url, IS_SHARED), timeout_s=TIMEOUT_S)
+            for _ in range(KILLS):
+                await asyncio.sleep(rng.uniform(*PAUSE_S))
+                await kill(children, url, rng)
+            await until(partial(is_settled, url), timeout_s=TIMEOUT_S, interval_s=0.3)
+            await audit(web, video["id"])
+            address = f"{web.base_url}/api/videos/{video['id']}"
+            await call("DELETE", address, status=202)
+            sys.stderr.write(f"{number + 1} rounds\n")
+
+
+async def kill(children: Children, url: str, rng: Random) -> None:
+    """Kill one of the workers, with what it started."""
+    process = psutil.Process(rng.choice([child.pid for child, _ in children._running()]))
+    with suppress(psutil.NoSuchProcess):
+        started = process.children(recursive=True)
+        for each in (process, *started):
+            each.kill()
+        psutil.wait_procs([process, *started], timeout=5)
+    await run_sql(url, DEAD.format(f"{socket.gethostname()}:{process.pid}"))
+
+
+async def is_settled(url: str) -> bool:
+    return await rows(url, LEFT_TO_DO) == [(0,)]
+
+
+async def audit(web: LivePortal, video_id: str) -> None:
+    """All renditions are there, with all frames in segments that follow each other."""
+    renditions = await rows(web.environ["DATABASE_URL"], RENDITIONS)
+    assert renditions
+    assert not await rows(web.environ["DATABASE_URL"], "SELECT FROM pass_runs")
+    async with open_storage(Config.from_env(web.environ)) as storage:
+        for name, attempt, state in renditions:
+            assert state == "complete", name
+            prefix = f"{output_prefix(video_id, attempt)}{name}/"
+            text = await storage.get(f"{prefix}playlist.m3u8")
+            segments = parse_media_playlist(text.decode()).segments
+            facts = [inspect_segment(await storage.get(prefix + it.uri)) for it in segments]
+            assert [it.sample_count for it in facts] == [SEGMENT_FRAMES] * (SECONDS // 4), name
+            assert all(a.until_ticks == b.from_ticks for a, b in pairwise(facts)), name
