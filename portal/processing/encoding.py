@@ -177,21 +177,20 @@ class PassOutcome:
 
 @dataclass(slots=True)
 class PassRuns:
-    """The runs of a pass that encodes these renditions, for the worker that carries it out.
+    """The runs of a pass that encodes renditions of these `names`, for its own worker.
 
     A pass that `may_share` leaves parts of itself to others that have nothing to do, and makes
-    what they leave. `folders` is told where the renditions lie, `begun_share` is which share of the
-    film was made before.
+    what they leave. The share `begun_share` of a film of this duration was made before.
     """
 
     attempt: OpenAttempt
     tools: Tools
     heartbeat: Heartbeat
     names: list[str]
+    duration_s: float
     may_share: bool
-    folders: dict[str, int] = field(default_factory=dict)
-    begun_share: float = 0.0
     is_shared: bool = False
+    begun_share: float = 0.0
     _plain: Run | None = None
     _made: Mapping[str, MadeRendition] = field(default_factory=dict)
 
@@ -201,13 +200,13 @@ class PassRuns:
         self.may_share = self.may_share and starts_s is not None
         shared_s = list(starts_s) if starts_s and self.may_share else None
         folder = await runs.prepare(attempt, self.names, shared_s)
+        self.heartbeat.folders.clear()
         if folder != attempt.number:
-            self.folders |= dict.fromkeys(self.names, folder)
+            self.heartbeat.folders.update(dict.fromkeys(self.names, folder))
         made = await runs.find_made(attempt.video_id, self.names, storage)
-        if made:
-            one = next(iter(made.values()))
+        for one in made.values():
             made_s = float(one.time_s(one.segments[-1].facts.until_ticks))
-            self.begun_share = made_s / (attempt.video.duration_s or made_s)
+            self.begun_share = made_s / self.duration_s
         if not self.may_share:
             await runs.keep(attempt.video_id, made)
             prefix = f"{attempt.number}-" if made else ""
@@ -218,34 +217,35 @@ class PassRuns:
 
         Waits for others to end theirs. What they made that does not fit is made again.
         """
-        if not self.may_share:
-            plain, self._plain = self._plain, None
-            return plain
-        attempt, worker, storage = self.attempt, self.tools.worker, self.tools.storage
+        if self.may_share:
+            return await retry_outage(self._next)
+        plain, self._plain = self._plain, None
+        return plain
+
+    async def _next(self) -> Run | None:
+        video_id, storage = self.attempt.video_id, self.tools.storage
         while True:
-            held = await runs.claim_first(attempt, worker=worker, storage=storage)
-            if held is None and await runs.split(video_id=attempt.video_id):
-                continue
+            held = await runs.claim_first(video_id, worker=self.tools.worker, storage=storage)
             if held is not None:
-                self.is_shared = self.is_shared or held.run.first > 0
                 self.heartbeat.held = held
-                await self.heartbeat.beat()
                 return held.run
-            left = await runs.left(attempt.video_id)
+            if await runs.split(video_id=video_id):
+                continue
+            left = await runs.left(video_id)
             if left is not None:
                 await self.heartbeat.report(Stage.TRANSCODING, percent_of(left.share), left.eta_s)
                 await asyncio.sleep(LOOK_S)
                 continue
-            self._made = await runs.find_made(attempt.video_id, self.names, storage)
+            self._made = await runs.find_made(video_id, self.names, storage)
             number = min(broken_joins(self._made), default=None)
             if number is None:
                 return None
-            told = {"action": "runs_do_not_fit", "segment": number}
-            logger.warning("Runs do not fit", extra=told)
-            await runs.make_again_from(attempt, number)
+            logger.warning("Runs do not fit", extra={"action": "runs_do_not_fit", "at": number})
+            await runs.make_again_from(self.attempt, number)
 
     async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
         """A run is made; what it stored is recorded before that is said."""
+        self.is_shared = self.is_shared or run.first > 0 or run.last is not None
         held, self.heartbeat.held = self.heartbeat.held, None
         if held is not None:
             await retry_outage(self.heartbeat.beat)
@@ -271,7 +271,6 @@ class EncodingRun:
     source: Probe
     plan: Plan
     wanted: tuple[str, ...]
-    folders: dict[str, int]
     reference: MediaPlaylist | None = None
 
     async def make(self) -> PassOutcome:
@@ -297,10 +296,10 @@ class EncodingRun:
             tools=tools,
             heartbeat=self.heartbeat,
             names=encoded,
+            duration_s=self.source.duration_s,
             may_share=expected_s * tools.pace.ratio >= runs.SHARED_FROM_S,
-            folders=self.folders,
         )
-        meter = WorkMeter(self.heartbeat.report, tools.limits)
+        meter, folders = WorkMeter(self.heartbeat.report, tools.limits), self.heartbeat.folders
         job_id = attempt.video.complete_job_id if attempt.wanted else attempt.video.first_job_id
         preemption = Preemption(job_id=job_id or 0, is_first=not attempt.wanted)
 
@@ -318,9 +317,7 @@ class EncodingRun:
                 wanted=self.wanted,
                 is_first=not attempt.wanted,
                 reference=self.reference,
-                sink=StorageSink(
-                    tools.storage, attempt.video_id, attempt, attempt.number, self.folders
-                ),
+                sink=StorageSink(tools.storage, attempt.video_id, attempt, attempt.number, folders),
                 work_dir=tools.work_dir,
                 on_progress=report,
                 runs=shared,
@@ -331,4 +328,4 @@ class EncodingRun:
         if encoded and not shared.is_shared:
             expected_s *= 1 - shared.begun_share
             tools.pace.note(expected_s=expected_s, taken_s=meter.worked_s)
-        return PassOutcome(output=output, folders=self.folders)
+        return PassOutcome(output=output, folders=folders)

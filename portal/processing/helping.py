@@ -54,9 +54,8 @@ async def make_run_of(run_id: int, tools: Tools, *, job_id: int) -> None:
 
 
 async def _make(held: HeldRun, video: Video, tools: Tools, job_id: int) -> None:
-    row, folders = held.row, dict.fromkeys(held.row.renditions, held.row.folder)
-    heartbeat = Heartbeat(video.id, None, folders)
-    heartbeat.held = held
+    row, heartbeat = held.row, Heartbeat(video.id, None)
+    heartbeat.held, heartbeat.folders = held, dict.fromkeys(row.renditions, row.folder)
     async with (
         probed_source(video, tools.storage, tools.limits) as (source_url, probe),
         task_group() as tasks,

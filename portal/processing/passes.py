@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -51,14 +51,10 @@ class EncoderNeeded:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """An attempt, to be carried out with these tools.
-
-    Renditions of `folders` were begun by the attempts of these numbers, in whose folders they lie.
-    """
+    """An attempt, to be carried out with these tools."""
 
     attempt: OpenAttempt
     tools: Tools
-    folders: dict[str, int] = field(default_factory=dict)
 
     async def make_playable(self, *, may_encode: bool = True) -> None:
         """Carry out a first pass: the video becomes ready, or failed if its source is at fault.
@@ -174,7 +170,7 @@ class Pass:
                 await remove_again(video.id, video.storage_key, queue=self.tools.queue)
 
     async def _under_lease(self, work: Callable[[Heartbeat], Awaitable[Result]]) -> Result:
-        heartbeat = Heartbeat(self.attempt.video_id, self.attempt, self.folders)
+        heartbeat = Heartbeat(self.attempt.video_id, self.attempt)
         return await under_lease(heartbeat, work(heartbeat))
 
     async def _first_pass(
@@ -215,7 +211,6 @@ class Pass:
             source=found,
             plan=plan,
             wanted=wanted,
-            folders=self.folders,
         ).make()
 
     async def _later_pass(self, heartbeat: Heartbeat) -> None:
@@ -243,7 +238,6 @@ class Pass:
                 source=found,
                 plan=plan,
                 wanted=wanted,
-                folders=self.folders,
                 reference=reference,
             ).make()
 

@@ -38,16 +38,14 @@ class Heartbeat:
 
     Those are the attempt's of a worker that carries out a pass, and that of the run it makes
     (`held`), which is all that a helper has. Renditions of `folders` lie in those of the attempts
-    of these numbers.
+    of these numbers, others in the attempt's own.
     """
 
-    def __init__(
-        self, video_id: UUID, attempt: attempts.OpenAttempt | None, folders: dict[str, int]
-    ) -> None:
+    def __init__(self, video_id: UUID, attempt: attempts.OpenAttempt | None) -> None:
         self.held: HeldRun | None = None
+        self.folders: dict[str, int] = {}
         self._video_id = video_id
         self._attempt = attempt
-        self._folders = folders
         self._stored: dict[tuple[str, int], Row] = {}
         self._writing = asyncio.Lock()
         percent = attempt.percent if attempt else 0.0
@@ -66,7 +64,7 @@ class Heartbeat:
             video_id=self._video_id,
             rendition=rendition,
             number=number,
-            folder=self._folders.get(rendition, made_by),
+            folder=self.folders.get(rendition, made_by),
             made_by=made_by,
             uri=segment.uri,
             size_bytes=segment.size_bytes,

@@ -99,7 +99,7 @@ class HeldRun:
         await self._end(failures=F("failures") + failures)
 
     async def _end(self, **values: Any) -> int:
-        held = PassRun.filter(id=self.row.id, claims=self.row.claims, is_done=False)
+        held = PassRun.filter(id=self.row.id, claims=self.row.claims)
         return await held.update(worker=None, lease_expires_at=None, **values)
 
 
@@ -155,9 +155,9 @@ async def claim(run_id: int, *, worker: str, storage: Storage) -> HeldRun | None
     return await _claimed(await found.first(), worker, storage)
 
 
-async def claim_first(attempt: OpenAttempt, *, worker: str, storage: Storage) -> HeldRun | None:
-    """Take the lease on the first run of an attempt's pass that nobody makes, if there is one."""
-    found = PassRun.filter(FREE, video_id=attempt.video_id).order_by("start")
+async def claim_first(video_id: UUID, *, worker: str, storage: Storage) -> HeldRun | None:
+    """Take the lease on the first run of a video's pass that nobody makes, if there is one."""
+    found = PassRun.filter(FREE, video_id=video_id).order_by("start")
     return await _claimed(await found.first(), worker, storage)
 
 

@@ -147,7 +147,7 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     monkeypatch.setattr(progress, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(progress, "RENEWAL_S", 0)
     recovering = asyncio.create_task(recover_forever(queue, asyncio.Event()))
-    beating = asyncio.create_task(Heartbeat(attempt.video_id, attempt, {}).beat_forever())
+    beating = asyncio.create_task(Heartbeat(attempt.video_id, attempt).beat_forever())
     await until(lambda: recovered.await_count > 1, timeout_s=20)
     for task in (recovering, beating):
         task.cancel()

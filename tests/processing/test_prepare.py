@@ -12,7 +12,7 @@ from passes import EARLY, LATER, looked_into, make_playable, published_file, sta
 from published import probe
 
 from portal.database.models import Attempt, Rendition, VideoStatus
-from portal.processing import encoding, passes
+from portal.processing import encoding, sources
 from portal.processing.encoding import Pace, WorkMeter
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
@@ -49,7 +49,7 @@ async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
     assert look == (created.transcode_job_id, "portal:transcode", "prepare", "todo")
     assert encode == (video.encode_job_id, "portal:encode", "transcode", "todo")
 
-    monkeypatch.delattr(passes, "examine")  # what the look found is kept
+    monkeypatch.delattr(sources, "examine")  # what the look found is kept
     ready = await make_playable(video, resources, tmp_path)
 
     assert (ready.status, ready.published_attempt) == (VideoStatus.READY, 1)

@@ -85,15 +85,18 @@ async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
         assert "#EXT-X-START:TIME-OFFSET=0" in text
         assert not playlist.complete
         assert all(await sizes(client, at, playlist))
-    assert begun["360p"].duration_s == pytest.approx(12, abs=0.1)
+    # A segment more may have been stored when the pass was told to end.
+    count = len(begun["360p"].segments)
+    assert count >= 3
+    assert begun["360p"].duration_s == pytest.approx(4 * count, abs=0.1)
     assert len(begun["audio"].segments) >= 3
 
     # A second attempt goes on after the picture that there is, and makes all sound again.
     await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
     grown = await playlists(client, path)
-    assert grown["360p"].segments[:3] == begun["360p"].segments
+    assert grown["360p"].segments[:count] == begun["360p"].segments
     assert grown["audio"].segments[:3] == begun["audio"].segments[:3]
-    assert len(grown["360p"].segments) == 5
+    assert len(grown["360p"].segments) >= count + 2
 
     await pass_of(await first_attempt(video), resources, tmp_path).make_playable()
     whole = await playlists(client, path)
