@@ -256,8 +256,7 @@ class PassRuns:
         if not self.may_share:
             return None
         faults, network_faults = await runs.faults(self.attempt.video_id)
-        renditions = {name: it.segments for name, it in self._made.items()}
-        return Whole(renditions=renditions, faults=faults, network_faults=network_faults)
+        return Whole(renditions=self._made, faults=faults, network_faults=network_faults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,14 @@ async def test_half_of_what_is_left_is_made_by_a_helper(
     assert owners[other.start :] == [f"{other.id}.1"] * (SEGMENTS - other.start)
 
 
+async def test_pass_that_helpers_made_whole_is_finished(
+    begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
+) -> None:
+    for run in await PassRun.all():
+        await helping.make_run_of(run.id, tools_for(resources, tmp_path), job_id=0)
+    await finished(begun[0], resources, tmp_path)
+
+
 async def test_what_nobody_makes_is_made_by_the_worker_of_the_pass(
     begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
 ) -> None:

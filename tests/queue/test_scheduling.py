@@ -155,6 +155,9 @@ WAITING = job(9, "encode", FIRST, "todo")
         # Of several that run, the one that is due last ends.
         (COMPLETION + job(2, "complete", LATER - 5, "doing") + WAITING, False),
         (COMPLETION + job(2, "complete", LATER + 5, "doing") + WAITING, True),
+        # Who helps gives way to whatever is more.
+        (job(1, "share", LATER - 9, "doing") + job(9, "complete", LATER, "todo"), True),
+        (job(1, "share", LATER - 9, "doing") + job(9, "share", LATER - 9, "todo"), False),
     ],
 )
 async def test_only_what_is_due_before_and_has_no_other_slot_overtakes(

@@ -58,6 +58,11 @@ class MadeRendition:
     origin_ticks: int | None = None
 
     @property
+    def frames(self) -> int:
+        """How many frames there are."""
+        return sum(segment.facts.sample_count for segment in self.segments)
+
+    @property
     def scale(self) -> int:
         """The ticks a second of the segments' times."""
         return time_scale(self.init)
@@ -112,17 +117,11 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Whole:
-    """What several runs have made: all segments of each rendition, and what was wrong with them."""
+    """What several runs have made: whole renditions, and what was wrong with the source."""
 
-    renditions: Mapping[str, Sequence[MadeSegment]]
+    renditions: Mapping[str, MadeRendition]
     faults: int = 0
     network_faults: int = 0
-
-    @property
-    def frames(self) -> int:
-        """How many frames of each rendition there are."""
-        segments = next(iter(self.renditions.values()))
-        return sum(segment.facts.sample_count for segment in segments)
 
 
 class Runs(Protocol):
@@ -171,6 +170,11 @@ class Continuation:
         """When the first segment to make begins."""
         made = self._any
         return made.time_s(made.segments[-1].facts.until_ticks) if made.segments else self.begins_s
+
+    @property
+    def frames(self) -> int:
+        """How many frames of each rendition there are."""
+        return self._any.frames
 
     @property
     def _any(self) -> MadeRendition:

@@ -26,7 +26,7 @@ from portal.transcoding.encoding.segment_upload import (
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import time_scale
-from portal.transcoding.packaging.hls import INIT_NAME
+from portal.transcoding.planning.ladder import frame_step
 from portal.transcoding.probing.facts import Probe
 
 
@@ -81,8 +81,7 @@ class RunMaker:
         sampled = sampled_segments(self.probe.duration_s, after)
         self.upload.sampled = {*self.upload.sampled, *sampled}
         for name, rendition in (after.made if after else {}).items():
-            self.upload.sizes_bytes[f"{name}/{INIT_NAME}"] = len(rendition.init)
-            self.upload.add(name, rendition.segments)
+            self.upload.add(name, rendition)
         from_s = float(after.from_s) if after else 0.0
         self.progress.next_run(ends_at=1.0, run=run, from_s=from_s)
         number = after.number if after else 0
@@ -100,6 +99,9 @@ class RunMaker:
             is_cut = report.network_faults > 0
             code = FailCode.SOURCE_UNREACHABLE if is_cut else FailCode.OUTPUT_INCOMPLETE
             raise TranscodeFailed(code, detail=f"it ends early, before segment {run.last}")
+        if after:
+            before = after.frames * frame_step(video.fps)
+            report.frames_decoded = (report.frames_decoded or 0) + before
         return report
 
     async def make_whole(

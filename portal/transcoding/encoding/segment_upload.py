@@ -10,7 +10,7 @@ import errno
 import math
 import re
 import shutil
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from portal.telemetry.tracing import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
 from portal.transcoding.encoding.continuation import (
     Continuation,
-    MadeSegment,
+    MadeRendition,
     NotContinuable,
     Run,
 )
@@ -111,17 +111,21 @@ class SegmentUpload:
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
-    def add(self, rendition: str, segments: Iterable[MadeSegment]) -> None:
-        """Count these as uploaded."""
-        for segment in segments:
-            self.sizes_bytes[f"{rendition}/{segment.uri}"] = segment.size_bytes
-            self.facts[f"{rendition}/{segment.uri}"] = segment.facts
+    def add(self, name: str, made: MadeRendition) -> None:
+        """Count what is made of a rendition as uploaded."""
+        self.sizes_bytes[f"{name}/{INIT_NAME}"] = len(made.init)
+        for segment in made.segments:
+            self.sizes_bytes[f"{name}/{segment.uri}"] = segment.size_bytes
+            self.facts[f"{name}/{segment.uri}"] = segment.facts
 
-    def replace(self, rendition: str, segments: Iterable[MadeSegment]) -> None:
-        """Count these as uploaded, and no others of the rendition."""
-        for name in self.facts.keys() & set(self.names_of(rendition)):
-            del self.sizes_bytes[name], self.facts[name]
-        self.add(rendition, segments)
+    async def replace(self, name: str, made: MadeRendition) -> None:
+        """Count what is made of a rendition as uploaded, and nothing else of it."""
+        for path in self.facts.keys() & set(self.names_of(name)):
+            del self.sizes_bytes[path], self.facts[path]
+        self.add(name, made)
+        folder = self.work_dir / name
+        await asyncio.to_thread(folder.mkdir, exist_ok=True)
+        await asyncio.to_thread((folder / INIT_NAME).write_bytes, made.init)
 
     async def during(
         self,

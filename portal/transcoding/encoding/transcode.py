@@ -237,11 +237,12 @@ class _Pass:
         whole = await self.runs.whole()
         if whole is None:
             return report
-        for name, segments in whole.renditions.items():
-            self.upload.replace(name, segments)
+        for name, rendition in whole.renditions.items():
+            await self.upload.replace(name, rendition)
+        frames = max(rendition.frames for rendition in whole.renditions.values())
         return RunReport(
             # Each frame that is kept was decoded, and those that were left out for it.
-            frames_decoded=whole.frames * frame_step(self.probe.video.fps),
+            frames_decoded=frames * frame_step(self.probe.video.fps),
             corrupt_frames=whole.faults,
             network_faults=whole.network_faults,
         )

@@ -106,7 +106,7 @@ class SharedRuns:
             for name, origin in self.origins().items()
         }
         assert not list(broken_joins(made))
-        return Whole(renditions={name: it.segments for name, it in made.items()})
+        return Whole(renditions=made)
 
 
 @pytest.mark.parametrize(
