@@ -8,6 +8,7 @@ from command_line import document, portal
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.database.run_model import PassRun
 from portal.web.composition import WebContext
 
 
@@ -102,6 +103,17 @@ async def test_queue_shows_waiting_stalled_and_leases(
 ) -> None:
     first, second = await published(client), await published(client)
     await make_attempt(await Video.get(id=first["id"]), worker="here:42", percent=12)
+    await PassRun.create(
+        video_id=first["id"],
+        renditions=["360p"],
+        folder=1,
+        starts_s=[0] * 10,
+        start=5,
+        until=10,
+        made=7,
+        worker="there:7",
+        lease_expires_at=datetime.now(UTC),
+    )
     await run_sql(
         environ["DATABASE_URL"],
         f"UPDATE procrastinate_jobs SET status = 'doing' WHERE args->>'video_id' = '{first['id']}'",
@@ -114,7 +126,9 @@ async def test_queue_shows_waiting_stalled_and_leases(
     [waiting] = [line for line in out.splitlines() if second["id"] in line]
     assert "todo" in waiting
     [lease] = [line for line in out.splitlines() if "here:42" in line]
-    assert lease.split()[:3] == ["here:42", "transcoding", "12"]
+    assert lease.split()[:4] == ["here:42", "transcoding", "-", "12"]
+    [lease] = [line for line in out.splitlines() if "there:7" in line]
+    assert lease.split()[:5] == ["there:7", "transcoding", "5-9", "40", "lost"]
     found = await document(environ, "queue")
     assert {row["status"]: row["jobs"] for row in found["counts"]} == {"doing": 1, "todo": 1}
     _, out, _ = await portal(environ, "queue", "--limit", "1")
