@@ -1,5 +1,6 @@
 """`portal videos` and `portal queue`, as an operator types them."""
 
+from datetime import UTC, datetime
 from uuid import uuid4
 
 from aged_videos import ended_attempt
