@@ -112,10 +112,12 @@ class Heartbeat:
         self._renewed_at = monotonic()
 
     async def beat_once_more(self) -> None:
-        """Write what was noted of a pass that ended early, unless that takes long."""
+        """Write what was noted of work that ended early, and leave its run, unless that is long."""
         with suppress(attempts.LeaseLost, psycopg.Error, TimeoutError):
             async with asyncio.timeout(LAST_BEAT_TIMEOUT_S):
                 await self.beat()
+                if self.held:
+                    await self.held.release()
 
 
 async def under_lease(heartbeat: Heartbeat, work: Awaitable[Result]) -> Result:

@@ -80,6 +80,17 @@ async def test_pass_that_helpers_made_whole_is_finished(
     await finished(begun[0], resources, tmp_path)
 
 
+async def test_run_that_was_made_and_not_said_to_be_is_not_made_again(
+    begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
+) -> None:
+    video, other = begun
+    [first, _] = await PassRun.all().order_by("start")
+    await helping.make_run_of(first.id, tools_for(resources, tmp_path), job_id=0)
+    await PassRun.filter(id=first.id).update(is_done=False)
+    uris = await finished(video, resources, tmp_path)
+    assert {uri.rpartition("-")[0] for uri in uris[: other.start]} == {"", f"{first.id}.2"}
+
+
 async def test_what_nobody_makes_is_made_by_the_worker_of_the_pass(
     begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
 ) -> None:

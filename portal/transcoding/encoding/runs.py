@@ -77,6 +77,9 @@ class RunMaker:
         after = continuation.continue_after(
             run, task.rungs, end_s=video.duration_s, before_s=before_s
         )
+        number = after.number if after else run.first
+        if run.last is not None and number > run.last:
+            return RunReport()
         self.upload.after = after
         sampled = sampled_segments(self.probe.duration_s, after)
         self.upload.sampled = {*self.upload.sampled, *sampled}
@@ -84,7 +87,6 @@ class RunMaker:
             self.upload.add(name, rendition)
         from_s = float(after.from_s) if after else 0.0
         self.progress.next_run(ends_at=1.0, run=run, from_s=from_s)
-        number = after.number if after else 0
         reached = dict.fromkeys(task.names, number)
 
         async def stored(name: str) -> None:
