@@ -203,14 +203,17 @@ class PassRuns:
         self.heartbeat.folders.clear()
         if folder != attempt.number:
             self.heartbeat.folders.update(dict.fromkeys(self.names, folder))
+        if self.may_share:
+            left = await runs.left(attempt.video_id)
+            self.begun_share = left.share if left else 1.0
+            return
         made = await runs.find_made(attempt.video_id, self.names, storage)
         for one in made.values():
             made_s = float(one.time_s(one.segments[-1].facts.until_ticks))
             self.begun_share = made_s / self.duration_s
-        if not self.may_share:
-            await runs.keep(attempt.video_id, made)
-            prefix = f"{attempt.number}-" if made else ""
-            self._plain = Run(starts_s=starts_s, made=made, prefix=prefix)
+        await runs.keep(attempt.video_id, made)
+        prefix = f"{attempt.number}-" if made else ""
+        self._plain = Run(starts_s=starts_s, made=made, prefix=prefix)
 
     async def next(self) -> Run | None:
         """The first run that nobody makes, or a part of one; None when all are made.

@@ -18,7 +18,6 @@ from portal.processing.removal import remove_again
 from portal.processing.runs import HeldRun
 from portal.processing.sources import SourceChanged, probed_source
 from portal.transcoding import errors
-from portal.transcoding.encoding.command import Encode
 from portal.transcoding.encoding.continuation import NotContinuable
 from portal.transcoding.encoding.runs import make_run
 from portal.transcoding.planning.ladder import plan_renditions
@@ -60,20 +59,13 @@ async def _make(held: HeldRun, video: Video, tools: Tools, job_id: int) -> None:
         probed_source(video, tools.storage, tools.limits) as (source_url, probe),
         task_group() as tasks,
     ):
-        plan = plan_renditions(probe)
-        task = Encode(
-            source_url=source_url,
-            probe=probe,
-            rungs=[rung for rung in plan.video if rung.name in row.renditions],
-            audio=(),
-            subtitles=(),
-            starts_s=row.starts_s,
-            keeps_times=plan.keeps_times,
-        )
         watching = tasks.create_task(Preemption(job_id=job_id, is_first=False).watch())
         work = make_run(
-            task,
+            source_url,
+            probe,
+            plan_renditions(probe),
             held.run,
+            names=row.renditions,
             sink=StorageSink(tools.storage, video.id, None, row.folder),
             work_dir=tools.work_dir,
             on_progress=heartbeat.report,

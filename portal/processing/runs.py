@@ -43,7 +43,7 @@ FREE = Q(is_done=False) & (
 )
 # What remains of the film's beginning says how the others are to be encoded.
 LONGEST = f"""
-SELECT id FROM pass_runs run
+SELECT id, video_id FROM pass_runs run
 WHERE NOT is_done AND failures < {MAX_FAILURES} AND eta_s >= %s AND EXISTS (
   SELECT FROM made_segments
   WHERE video_id = run.video_id AND rendition = run.renditions->>0 AND number = 0
@@ -199,12 +199,10 @@ async def split(*, video_id: UUID | None = None, queue: Queue | None = None) -> 
     rows = await fetch_rows(longest, 2 * PART_S, *([video_id] if video_id else []))
     if not rows:
         return None
-    found = await PassRun.get_or_none(id=rows[0]["id"])
-    if found is None:
-        return None
+    [found] = rows
     async with transaction():
-        video = await lock_video(found.video_id)
-        row = await PassRun.get_or_none(id=found.id, is_done=False, eta_s__gte=2 * PART_S)
+        video = await lock_video(found["video_id"])
+        row = await PassRun.get_or_none(id=found["id"], is_done=False, eta_s__gte=2 * PART_S)
         if video is None or row is None:
             return None
         middle = row.made + (row.until - row.made + 1) // 2

@@ -4,6 +4,7 @@ A worker that carries out a pass makes its runs here one after another, and one 
 one (`make_run`). What a run reports is judged of the whole pass, but for what only it can tell.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,7 +27,7 @@ from portal.transcoding.encoding.segment_upload import (
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import time_scale
-from portal.transcoding.planning.ladder import frame_step
+from portal.transcoding.planning.ladder import Plan, frame_step
 from portal.transcoding.probing.facts import Probe
 
 
@@ -152,21 +153,32 @@ class RunMaker:
 
 
 async def make_run(
-    task: Encode,
+    source_url: str,
+    probe: Probe,
+    plan: Plan,
     run: Run,
     *,
+    names: Collection[str],
     sink: Sink,
     work_dir: Path,
     on_progress: OnProgress,
     on_made: OnMade,
 ) -> RunReport:
-    """Make one run of a pass that another worker carries out.
+    """Make one run of these renditions, of a pass that another worker carries out.
 
     Raises NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever the sink raised.
     """
-    probe = task.probe
     with pass_folder(work_dir) as folder:
-        async with proxied(task.source_url) as source:
+        async with proxied(source_url) as source:
+            task = Encode(
+                source_url=source.name,
+                probe=probe,
+                rungs=[rung for rung in plan.video if rung.name in names],
+                audio=(),
+                subtitles=(),
+                starts_s=run.starts_s,
+                keeps_times=plan.keeps_times,
+            )
             upload = SegmentUpload(sink, folder)
             maker = RunMaker(
                 source=source,
@@ -175,7 +187,7 @@ async def make_run(
                 progress=PassProgress(on_progress, probe.duration_s),
                 on_made=on_made,
             )
-            report = await maker.make(replace(task, source_url=source.name), run)
+            report = await maker.make(task, run)
             if report.network_faults and report.faults:
                 raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail="faults while reading")
             await output_validation.check_decoding(folder, task.names, upload.sampled)

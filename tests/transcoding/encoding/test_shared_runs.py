@@ -9,7 +9,6 @@ from media_recipes import IRREGULAR, MakeMedia, lavfi
 from published import FolderSink, ignore, joined, make_pass, playlist, probe
 from test_continued import B_FRAMES, ONE_RUNG, TICK_S, TWO_RUNGS, X264, Record, times_s
 
-from portal.transcoding.encoding.command import Encode
 from portal.transcoding.encoding.continuation import (
     MadeRendition,
     Run,
@@ -64,19 +63,12 @@ class SharedRuns:
 
     async def help(self, run: Run) -> None:
         source = await probe(str(self.path))
-        plan = plan_renditions(source)
-        task = Encode(
-            source_url=str(self.path),
-            probe=source,
-            rungs=[rung for rung in plan.video if rung.name in run.made],
-            audio=(),
-            subtitles=(),
-            starts_s=run.starts_s,
-            keeps_times=plan.keeps_times,
-        )
         await make_run(
-            task,
+            str(self.path),
+            source,
+            plan_renditions(source),
             run,
+            names=run.made.keys(),
             sink=self.sink,
             work_dir=self.work_dir,
             on_progress=ignore,
