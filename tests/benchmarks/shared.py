@@ -1,10 +1,10 @@
-"""What a second worker brings to one film: both have one core of their own.
+"""What a second worker brings to one film, or what ending the first costs: each has its own core.
 
-The film must be one that can't be copied. It is made by one worker, and then by two. Told are the
-seconds until it is ready and until all renditions are there, and the processor time of the workers
-and what they ran.
+The film must be one that can't be copied. It is made by one worker, and then by two, or by one that
+is ended twice. Told are the seconds until it is ready and until all renditions are there, and the
+processor time of the workers and what they ran.
 
-    python tests/benchmarks/shared.py FILM [--workers 2]
+    python tests/benchmarks/shared.py FILM [--workers 2 | --ended 2]
 """
 
 import argparse
@@ -19,42 +19,64 @@ from time import monotonic
 from benchmark_portal import measured_portal
 from running_portal import LivePortal, call, process, until, upload
 
-READY_AIM, LADDER_AIM, PROCESSOR_AIM = 1.75, 1.85, 1.05
+READY_AIM, LADDER_AIM, PROCESSOR_AIM, ENDED_AIM = 1.75, 1.85, 1.05, 1.03
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("film", type=Path, metavar="FILM")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--ended", type=int, default=0, help="how often the only worker is ended")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
-        async with measured_portal(Path(folder), worker=False) as portal:
-            alone = await measure(portal, arguments.film, workers=1, folder=Path(folder))
-            shared = await measure(
-                portal, arguments.film, workers=arguments.workers, folder=Path(folder)
-            )
+    film, ends = arguments.film, arguments.ended
+    with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as name:
+        folder = Path(name)
+        async with measured_portal(folder, worker=False) as portal:
+            alone = await measure(portal, film, workers=1, folder=folder)
+            if ends:
+                pause_s = alone[1] / (ends + 1)
+                ended = await measure(
+                    portal, film, workers=1, folder=folder, ends=ends, pause_s=pause_s
+                )
+                print(f"processor time: {ended[2] / alone[2]:.3f} (aim: {ENDED_AIM})")
+                return
+            shared = await measure(portal, film, workers=arguments.workers, folder=folder)
     print(f"ready: {alone[0] / shared[0]:.2f} times as soon (aim: {READY_AIM})")
     print(f"all renditions: {alone[1] / shared[1]:.2f} times as soon (aim: {LADDER_AIM})")
     print(f"processor time: {shared[2] / alone[2]:.3f} (aim: {PROCESSOR_AIM})")
 
 
 async def measure(
-    portal: LivePortal, film: Path, *, workers: int, folder: Path
+    portal: LivePortal,
+    film: Path,
+    *,
+    workers: int,
+    folder: Path,
+    ends: int = 0,
+    pause_s: float = 0.0,
 ) -> tuple[float, float, float]:
-    """Seconds to ready, to all renditions, and of processor time."""
+    """Seconds to ready, to all renditions, and of processor time.
+
+    A worker is ended so often, after a pause each, and begun anew.
+    """
     cores = sorted(os.sched_getaffinity(0))
     body = {"title": film.stem, "description": "", "categoryIds": [1], "tags": ""}
     body |= {"fileName": film.name, "key": await upload(portal.base_url, film)}
     before_s = processor_s()
     async with AsyncExitStack() as stack:
-        for number in range(workers):
+
+        async def begin(number: int) -> asyncio.subprocess.Process:
             # What it starts stays there, too.
             os.sched_setaffinity(0, {cores[number % len(cores)]})
             settings = {**portal.environ, "WORK_DIR": str(folder / f"work-{number}")}
             logs = folder / f"{workers}-{number}"
-            logs.mkdir()
-            await stack.enter_async_context(process("worker", settings, log_dir=logs))
+            logs.mkdir(exist_ok=True)
+            worker = await stack.enter_async_context(process("worker", settings, log_dir=logs))
             os.sched_setaffinity(0, cores)
+            return worker
+
+        for number in range(workers):
+            worker = await begin(number)
         await asyncio.sleep(5)
         begun = monotonic()
         video = await call("POST", f"{portal.base_url}/api/videos", status=201, json=body)
@@ -70,6 +92,11 @@ async def measure(
         async def is_complete() -> bool:
             return (await stage())[1]
 
+        for _ in range(ends):
+            await asyncio.sleep(pause_s)
+            worker.terminate()
+            await worker.wait()
+            worker = await begin(0)
         await until(is_ready, timeout_s=3600)
         ready_s = monotonic() - begun
         await until(is_complete, timeout_s=3600)

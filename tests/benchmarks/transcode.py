@@ -38,7 +38,7 @@ MADE_S = 66
 VMAF_S = 20
 # Key frames, and a rate between the usual and what the portal still delivers as it is.
 SOURCES = {
-    "encoded": ("-crf", "18", "-force_key_frames", "expr:gte(t,n_forced*10)", "-g", "999"),
+    "encoded": ("-crf", "18", "-force_key_frames", "expr:gte(t,n_forced*12)", "-g", "999"),
     "copied": ("-crf", "20", "-maxrate", "8M", "-bufsize", "8M", "-g", "60"),
 }
 

@@ -24,6 +24,9 @@ _DECODING_LIMIT_S = 120.0
 # Several files are decoded at once, each by one thread. The loop filter reads nothing of them, and
 # takes a third of the time.
 _STRICTLY = ("-threads", "1", "-err_detect", "explode", "-skip_loop_filter", "all")
+# How much of each sampled segment is decoded. A copy may be broken anywhere, what is encoded is
+# from its first frames on; all of it would take a twentieth of the pass of a short film.
+COPIED_SAMPLE_S, ENCODED_SAMPLE_S = 60.0, 1.0
 _SELF_TEST_LIMIT_S = 15.0
 # A decoder that joins an open group of pictures leaves a few frames out; that is no damage.
 _NOTED_DAMAGE_SHARE = 0.005
@@ -96,8 +99,10 @@ def _incomplete(detail: str) -> errors.TranscodeFailed:
     return errors.TranscodeFailed(errors.FailCode.OUTPUT_INCOMPLETE, detail=detail)
 
 
-async def check_decoding(work_dir: Path, names: Sequence[str], sampled: Collection[str]) -> None:
-    """Raise TranscodeFailed at the first fault in any of the sampled segments."""
+async def check_decoding(
+    work_dir: Path, names: Sequence[str], sampled: Collection[str], *, first_s: float
+) -> None:
+    """Raise TranscodeFailed at a fault in the first seconds of any of the sampled segments."""
     files = [
         await asyncio.to_thread(_with_init, work_dir / name, segment)
         for name in names
@@ -106,9 +111,10 @@ async def check_decoding(work_dir: Path, names: Sequence[str], sampled: Collecti
     ]
     if not files:
         return
+    reading = (*_STRICTLY, "-t", str(first_s))
     arguments = (
         *(*command.general_options(), "-xerror"),
-        *(argument for path in files for argument in (*_STRICTLY, *command.own_file(path))),
+        *(argument for path in files for argument in (*reading, *command.own_file(path))),
         *(argument for number in range(len(files)) for argument in ("-map", str(number))),
         *("-f", "null", "-"),
     )

@@ -190,5 +190,7 @@ async def make_run(
             report = await maker.make(task, run)
             if report.network_faults and report.faults:
                 raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail="faults while reading")
-            await output_validation.check_decoding(folder, task.names, upload.sampled)
+            await output_validation.check_decoding(
+                folder, task.names, upload.sampled, first_s=output_validation.ENCODED_SAMPLE_S
+            )
     return report

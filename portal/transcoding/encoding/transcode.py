@@ -190,7 +190,10 @@ class _Pass:
         copied = [name for name in tracks if name not in dropped]
         try:
             await output_validation.check_decoding(
-                self.upload.work_dir, copied, self.upload.sampled
+                self.upload.work_dir,
+                copied,
+                self.upload.sampled,
+                first_s=output_validation.COPIED_SAMPLE_S,
             )
         except errors.TranscodeFailed as exc:
             raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
@@ -275,7 +278,9 @@ class _Pass:
                 rung.name, playlist, starts_s, frame_s=float(1 / rung.fps)
             )
         encoded = [name for name in names if name not in copied]
-        await output_validation.check_decoding(upload.work_dir, encoded, upload.sampled)
+        await output_validation.check_decoding(
+            upload.work_dir, encoded, upload.sampled, first_s=output_validation.ENCODED_SAMPLE_S
+        )
         duration_s = max(playlist.duration_s for playlist in playlists.values())
         if reference and not self.is_first:
             target_s = reference.target_duration_s

@@ -26,10 +26,11 @@ CUTS = ((0, 2), (4, 7), (2, 4))
 HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params")
 GROUPS = "log-level=error:open-gop=1:bframes=4:keyint={0}:min-keyint={0}:scenecut=0"
 FLAGS = ("-flags", "+ilme+ildct")
+TURNED = ("-noautorotate", "-display_rotation", "90")
 # Size, rate and options.
 SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "ntsc": (TWO_RUNGS, "30000/1001", (*HEVC, GROUPS.format(75))),
-    "film": (ONE_RUNG, "24000/1001", (*HEVC, GROUPS.format(48))),
+    "turned film": (ONE_RUNG, "24000/1001", (*HEVC, GROUPS.format(48))),
     "far apart": (ONE_RUNG, "30", (*HEVC, GROUPS.format(300))),
     "thinned out": (ONE_RUNG, "120", (*X264, "-g", "999")),
     "variable": (ONE_RUNG, "60", ("-vf", IRREGULAR, *X264, "-g", "999", "-fps_mode", "vfr")),
@@ -108,8 +109,9 @@ async def test_runs_that_are_made_apart_have_no_seam(
     kind: str, make_media: MakeMedia, tmp_path: Path
 ) -> None:
     size, rate, options = SOURCES[kind]
+    turn = TURNED if kind.startswith("turned") else ()
     inputs = lavfi(f"testsrc2=s={size}:r={rate}:d=27", "sine=f=440:d=27:r=48000")
-    path = make_media(f"shared {kind}.mp4", *inputs, *options)
+    path = make_media(f"shared {kind}.mp4", *turn, *inputs, *options)
     whole, parts, record = FolderSink(tmp_path / "whole"), FolderSink(tmp_path / "parts"), Record()
     undivided = await make_pass(path, sink=whole, work_dir=tmp_path)
     runs = SharedRuns(path, parts, tmp_path, record)
