@@ -1,12 +1,15 @@
 """A pass that is made in several runs at once: as one run over the whole film."""
 
+import json
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from decoded_media import packets
+from decoded_media import Packet, packets
 from media_recipes import IRREGULAR, MakeMedia, lavfi
-from published import FolderSink, ignore, joined, make_pass, playlist, probe
+from published import FolderSink, Result, ignore, joined, make_pass, playlist, probe
+from running_portal import run_ffmpeg
 from test_continued import B_FRAMES, ONE_RUNG, TICK_S, TWO_RUNGS, X264, Record, times_s
 
 from portal.transcoding.encoding.continuation import (
@@ -19,7 +22,7 @@ from portal.transcoding.encoding.continuation import (
 from portal.transcoding.encoding.runs import make_run
 from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME
-from portal.transcoding.planning.ladder import plan_renditions
+from portal.transcoding.planning.ladder import Rung, plan_renditions
 
 # In this order: 2 is made before 1, by who began with 0; 1 by a helper.
 CUTS = ((0, 2), (4, 7), (2, 4))
@@ -112,16 +115,63 @@ async def test_runs_that_are_made_apart_have_no_seam(
     turn = TURNED if kind.startswith("turned") else ()
     inputs = lavfi(f"testsrc2=s={size}:r={rate}:d=27", "sine=f=440:d=27:r=48000")
     path = make_media(f"shared {kind}.mp4", *turn, *inputs, *options)
-    whole, parts, record = FolderSink(tmp_path / "whole"), FolderSink(tmp_path / "parts"), Record()
-    undivided = await make_pass(path, sink=whole, work_dir=tmp_path)
-    runs = SharedRuns(path, parts, tmp_path, record)
-    shared = await make_pass(path, sink=parts, work_dir=tmp_path, runs=runs, on_made=record)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    undivided, shared = await made_both(path, whole, parts)
     for each in undivided.renditions:
-        check_alike(whole.folder, parts.folder, each.name)
-        assert each.copied or prefixes(parts.folder, each.name) == {"", "2-", "4-"}
+        check_alike(whole, parts, each.name)
+        assert each.copied or prefixes(parts, each.name) == {"", "2-", "4-"}
     assert shared.output.duration_s == pytest.approx(undivided.output.duration_s, abs=TICK_S)
-    sounds = [packets(joined(it.folder, "audio"), "audio") for it in (whole, parts)]
+    sounds = [packets(joined(it, "audio"), "audio") for it in (whole, parts)]
     assert [it.data for it in sounds[0]] == [it.data for it in sounds[1]]
+
+
+@pytest.mark.slow
+async def test_rate_and_quality_hold_where_runs_meet(make_media: MakeMedia, tmp_path: Path) -> None:
+    # It takes all that the cap allows.
+    hard = f"mandelbrot=s={TWO_RUNGS}:r=30:end_pts=900,noise=c0s=4:c0f=t,trim=duration=27"
+    path = make_media("hard.mp4", *lavfi(hard), *HEVC, GROUPS.format(75))
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    undivided, _ = await made_both(path, whole, parts)
+    for rung in undivided.plan.video:
+        made = [joined(folder, rung.name) for folder in (whole, parts)]
+        assert most_in_buffer(packets(made[1]), rung) <= 1
+        for at_s in (8, 16):
+            one, other = (vmaf(it, path, at_s, rung, tmp_path / "log") for it in made)
+            assert other == pytest.approx(one, abs=1)
+
+
+def most_in_buffer(made: Sequence[Packet], rung: Rung) -> float:
+    """What any window of time takes at most above the cap, as a share of the decoder's buffer."""
+    bits = most = 0.0
+    for before, packet in pairwise((made[0], *made)):
+        drained = float(packet.decoded_s - before.decoded_s) * rung.max_bitrate_bps
+        bits = max(0.0, bits - drained) + 8 * len(packet.data)
+        most = max(most, bits)
+    return most / rung.buffer_bits
+
+
+def vmaf(made: bytes, path: Path, at_s: float, rung: Rung, log: Path) -> float:
+    """Of the second before and the one after this time."""
+    excerpt = f"setparams=range=tv,trim={at_s - 1}:{at_s + 1},setpts=PTS-STARTPTS"
+    graph = (
+        f"[0:v]{excerpt}[made];[1:v]{excerpt},scale={rung.width}:{rung.height}[given];"
+        f"[made][given]libvmaf=log_fmt=json:log_path={log}"
+    )
+    rendition = log.with_name("rendition.mp4")
+    rendition.write_bytes(made)
+    inputs = ("-i", str(rendition), "-i", str(path))
+    run_ffmpeg(Path("-"), *inputs, "-filter_complex", graph, "-f", "null")
+    score: float = json.loads(log.read_text())["pooled_metrics"]["vmaf"]["mean"]
+    return score
+
+
+async def made_both(path: Path, whole: Path, parts: Path) -> tuple[Result, Result]:
+    """Make a film in one run, and in those of `CUTS`, into these folders."""
+    sink, record = FolderSink(parts), Record()
+    undivided = await make_pass(path, sink=FolderSink(whole), work_dir=parts.parent)
+    runs = SharedRuns(path, sink, parts.parent, record)
+    shared = await make_pass(path, sink=sink, work_dir=parts.parent, runs=runs, on_made=record)
+    return undivided, shared
 
 
 def prefixes(folder: Path, name: str) -> set[str]:
