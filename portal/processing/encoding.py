@@ -211,7 +211,7 @@ class PassRuns:
         for one in made.values():
             made_s = float(one.time_s(one.segments[-1].facts.until_ticks))
             self.begun_share = made_s / self.duration_s
-        await runs.keep(attempt.video_id, made)
+        await runs.keep(attempt.video_id, self.names, made)
         prefix = f"{attempt.number}-" if made else ""
         self._plain = Run(starts_s=starts_s, made=made, prefix=prefix)
 
@@ -285,7 +285,7 @@ class EncodingRun:
         except NotContinuable as exc:
             told = {"action": "begins_anew", "attempt": self.attempt.number}
             logger.warning("Pass begins anew: %s", exc, extra=told)
-            await runs.forget(self.attempt)
+            await self.heartbeat.begin_anew()
             return await self._make()
 
     async def _make(self) -> PassOutcome:

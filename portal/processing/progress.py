@@ -20,7 +20,7 @@ import psycopg
 from portal.concurrency import task_group
 from portal.database.connection import lock_video, transaction
 from portal.database.models import MadeSegment as Row
-from portal.processing import attempts
+from portal.processing import attempts, runs
 from portal.processing.runs import FACTS, HeldRun
 from portal.transcoding.encoding.continuation import MadeSegment
 
@@ -110,6 +110,14 @@ class Heartbeat:
                     del self._stored[key]
             self._written = progress
         self._renewed_at = monotonic()
+
+    async def begin_anew(self) -> None:
+        """Drop all that is noted and recorded of segments, with the run; raises `LeaseLost`."""
+        async with self._writing:
+            self._stored.clear()
+            self.held = None
+            if self._attempt:
+                await runs.forget(self._attempt)
 
     async def beat_once_more(self) -> None:
         """Write what was noted of work that ended early, and leave its run, unless that is long."""

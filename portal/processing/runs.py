@@ -173,19 +173,24 @@ async def _claimed(row: PassRun | None, worker: str, storage: Storage) -> HeldRu
     # The first names of all are plain.
     prefix = f"{row.id}.{row.claims}-" if row.start or made else ""
     run = Run(starts_s=row.starts_s, first=row.start, end=row.until, made=made, prefix=prefix)
-    count = await keep(row.video_id, made, first=row.start, until=row.until)
+    count = await keep(row.video_id, row.renditions, made, first=row.start, until=row.until)
     return HeldRun(row, run, made=row.start + count)
 
 
 async def keep(
-    video_id: UUID, made: Mapping[str, MadeRendition], *, first: int = 0, until: int = MAX_NUMBER
+    video_id: UUID,
+    names: list[str],
+    made: Mapping[str, MadeRendition],
+    *,
+    first: int = 0,
+    until: int = MAX_NUMBER,
 ) -> int:
-    """Drop what is recorded beyond what a run that goes on after these keeps; or keep all.
+    """Drop what is recorded of renditions beyond what a run that goes on after these keeps.
 
     Answers how many segments of each rendition are kept.
     """
     kept = min((len(it.segments) for it in made.values()), default=0)
-    beyond = SegmentRow.filter(video_id=video_id, rendition__in=list(made))
+    beyond = SegmentRow.filter(video_id=video_id, rendition__in=names)
     await beyond.filter(number__gte=first + kept, number__lt=until).delete()
     return kept
 

@@ -421,7 +421,7 @@ test("what was chosen for one video is applied to all, shows them to no more peo
   assert.deepEqual(after(state, edited(3, { title: "c" })).applied, []);
 
   state = after(before, edited(2, { tags: "sea", visibility: "unlisted" }));
-  assert.equal(questionOf(state, "copy", 2).title, "Make 1 video unlisted?");
+  assert.equal(questionOf(state, "copy", 2).title, "Make “a.mp4” unlisted?");
   const given = (mayLoosen) => after(state, { type: "copy", number: 2, mayLoosen }).uploads.map(({ details }) => details);
   assert.deepEqual(given(false).map(({ visibility }) => visibility), ["private", "unlisted", "public"]);
   assert.deepEqual(given(true).map(({ visibility }) => visibility), ["unlisted", "unlisted", "unlisted"]);

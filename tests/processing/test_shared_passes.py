@@ -12,6 +12,7 @@ from portal.database.models import MadeSegment, Outcome, Video, VideoStatus
 from portal.database.run_model import PassRun
 from portal.processing import attempts, helping, runs
 from portal.processing.attempts import Failure
+from portal.processing.progress import Heartbeat
 from portal.storage.objects import output_prefix
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import inspect_segment
@@ -127,6 +128,25 @@ async def test_what_does_not_fit_is_made_again(
     await MadeSegment.filter(number=other.start).update(from_ticks=0)
     uris = await finished(video, resources, tmp_path)
     assert f"{other.id}.1" not in {uri.rpartition("-")[0] for uri in uris}
+
+
+async def test_what_does_not_count_is_forgotten(
+    begun: tuple[Video, PassRun], resources: WebContext
+) -> None:
+    video, other = begun
+    heartbeat = Heartbeat(video.id, await first_attempt(video))
+    held = await runs.claim_first(video.id, worker="test", storage=resources.storage)
+    assert held
+    [segment, _] = held.run.made[EARLY_NAME].segments
+    await held.release()
+    recorded = MadeSegment.filter(rendition=EARLY_NAME)
+    await recorded.filter(number=0).delete()
+    heartbeat.held = await runs.claim_first(video.id, worker="test", storage=resources.storage)
+    assert not await recorded.exists(), "its beginning is lost"
+    heartbeat.note_stored(EARLY_NAME, other.start, segment)
+    await heartbeat.begin_anew()
+    await heartbeat.beat()
+    assert not await MadeSegment.exists(), "it was noted before"
 
 
 async def test_helper_ends_once_its_run_is_no_longer_wanted(

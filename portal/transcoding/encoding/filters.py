@@ -68,7 +68,8 @@ def _rung(place: int, rung: Rung, following: Sequence[Rung]) -> Iterator[str]:
     branches = f"[{rung.name}]"
     if following:
         branches += f"[next{place}]"
-        yield f"[next{place}]{_scale(_size(following[0]))}[scaled{place + 1}]"
+        # Rounded to even numbers, its shape is a little another one.
+        yield f"[next{place}]{_scale(_size(following[0]))},setsar=1[scaled{place + 1}]"
     yield f"[scaled{place}]split={branches.count('[')}{branches}"
 
 

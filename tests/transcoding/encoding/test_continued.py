@@ -126,6 +126,9 @@ async def test_later_renditions_go_on_at_the_cuts_of_the_first(
     name = first.renditions[0].name
     reference = playlist(sink.folder, name)
     await continued(path, again, reference=reference, wanted=[name], work_dir=tmp_path)
+    # Made alone it is encoded in the same way, so that either may go on with the other.
+    inits = [(it.folder / name / INIT_NAME).read_bytes() for it in (sink, again)]
+    assert inits[0] == inits[1]
     check_alike(sink.folder, again.folder, name, within_s=0.0)
 
 
