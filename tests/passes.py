@@ -11,7 +11,7 @@ from uuid import UUID
 from api_client import Client, metadata, presign
 from running_portal import run_ffmpeg
 
-from portal.database.models import Rendition, Video
+from portal.database.models import MadeSegment, Rendition, Video
 from portal.processing import attempts, passes, renditions
 from portal.processing.attempts import OpenAttempt
 from portal.processing.encoding import Tools
@@ -83,16 +83,18 @@ async def first_attempt(video: Video) -> OpenAttempt:
 async def ended_after(
     attempt: OpenAttempt, resources: WebContext, work_dir: Path, *, segments: int
 ) -> None:
-    """Carry a pass out, and cancel it when so many segments of pictures are noted."""
+    """Carry a pass out, and cancel it when so many more segments of it are noted in a row."""
+    pictures = MadeSegment.filter(video_id=attempt.video_id).exclude(rendition__startswith="audio")
+    first = len({it.number for it in await pictures})
     at_pass, note = pass_of(attempt, resources, work_dir), Heartbeat.note_stored
     work = at_pass.make_missing() if attempt.wanted else at_pass.make_playable()
-    running, left = asyncio.create_task(work), segments
+    running, left = asyncio.create_task(work), set(range(first, first + segments))
 
     def note_and_end(beat: Heartbeat, rendition: str, number: int, made: Any) -> None:
-        nonlocal left
         note(beat, rendition, number, made)
-        left -= rendition != "audio"
-        if left == 0:
+        if rendition != "audio":
+            left.discard(number)
+        if not left:
             running.cancel()
 
     with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
