@@ -99,7 +99,7 @@ async def ended_after(
 
     with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
         await running
-    assert left <= 0, "the pass ended by itself"
+    assert not left, "the pass ended by itself"
 
 
 async def ready_video(client: Client, resources: WebContext, file: Path, work_dir: Path) -> Video:
