@@ -119,7 +119,8 @@ async def note(
     if by is not None:
         actor = Actor("person", by.id, by.email, address=actor.address)
     await _write(action, actor, object_id, name=name, detail=detail, type=TYPES.get(action))
-    logger.info("Audit: %s", action, extra={"action": action.value})
+    told = {"action": action.value, "object_id": str(object_id or "")}
+    logger.info("Audit: %s", action, extra=told)
 
 
 async def note_outcome(type: EventType, video_id: UUID) -> None:

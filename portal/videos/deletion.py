@@ -8,7 +8,6 @@ A file may still arrive later, by an upload address that was valid. It is left t
 `Tombstone` makes it list storage once more when every address has expired.
 """
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -30,8 +29,6 @@ from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job
 from portal.videos.reading import locked_video, parse_video_id
-
-logger = logging.getLogger(__name__)
 
 # Undo window.
 UNDO_S = 30
@@ -76,7 +73,6 @@ async def undo_deletion(video_id: UUID) -> None:
             return
         await Video.filter(id=video_id).update(deleted_at=None)
         await note(AuditAction.VIDEO_RESTORED, video_id)
-    logger.info("Deletion undone", extra={"action": "restore", "video_id": str(video_id)})
 
 
 async def fetch_with_deleted(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
@@ -122,7 +118,6 @@ def _is_over(video: Video, now: datetime) -> bool:
 async def _note_deleted(video: Video) -> None:
     # Nothing else tells from now on which one it was.
     await note(AuditAction.VIDEO_DELETED, video.id, detail={"title": video.title})
-    logger.info("Video deleted", extra={"action": "delete", "video_id": str(video.id)})
 
 
 async def _remove(video: Video, queue: Queue) -> None:

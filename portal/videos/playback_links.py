@@ -11,7 +11,6 @@ than `MAX_AGE_S` ago, so made-up tokens cost no query.
 """
 
 import hashlib
-import logging
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ from portal.database.connection import Row, execute, fetch_rows, lock_present, t
 from portal.database.models import VideoStatus
 from portal.errors import NotPlayable, PlaybackTokenRefused, TooManyPlaybackLinks, VideoNotFound
 from portal.events.log import AuditAction, note
-
-logger = logging.getLogger(__name__)
 
 MIN_LIFE_S = 60
 MAX_LIFE_S = 365 * 24 * 3600
@@ -144,8 +141,6 @@ async def rotate(*, revoke: bool = False) -> str:
         kid = await _add()
         detail = {"revoked": "yes" if revoke else "no"}
         await note(AuditAction.KEYS_ROTATED, kid, detail=detail)
-    told = {"action": "keys_rotated", "kid": kid, "is_revoked": revoke}
-    logger.info("Signing keys rotated", extra=told)
     return kid
 
 

@@ -87,7 +87,6 @@ async def request_poster(
         if picture is not None:
             await execute(ADD_PICTURE, video_id, picture)
         await note(AuditAction.POSTER_REPLACED, video_id)
-    logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})
     return request
 
 

@@ -268,4 +268,3 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
         else:
             raise errors.NothingToRetry
         await note(AuditAction.VIDEO_RETRIED, video.id)
-    logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})

@@ -7,7 +7,6 @@ from instead, and is merged with what others have saved since.
 
 import hashlib
 import json
-import logging
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -20,8 +19,6 @@ from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_site
 from portal.videos.merging import Merged, MergeRule, Values, merge, united
 from portal.videos.reading import locked_video
-
-logger = logging.getLogger(__name__)
 
 MAX_EMBED_ORIGINS = 20
 
@@ -146,8 +143,6 @@ async def _record(video: Video, access: VideoAccess) -> None:
         columns["metadata_version"] = video.metadata_version + 1
     await video.update_from_dict(columns).save(update_fields=list(columns))
     await note(AuditAction.ACCESS_CHANGED, video.id, detail=_told(present, access))
-    told = {"video_id": str(video.id), "visibility": access.visibility.value}
-    logger.info("Access changed", extra={"action": "access", **told})
 
 
 def _told(before: VideoAccess, after: VideoAccess) -> dict[str, str]:
