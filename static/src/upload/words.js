@@ -163,7 +163,7 @@ export function questionOf(state, action, number) {
   const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
   if (!loosened.length) return null;
   const { visibility } = is.sharedOf(state, number);
-  const which = loosened.length > 1 ? videosInWords(loosened) : `“${loosened[0].fileName}”`;
+  const which = loosened.length > 1 ? videosInWords(loosened) : `“${loosened[0]?.fileName}”`;
   return {
     title: `Make ${which} ${visibility}?`,
     text: "More people than now could watch. Categories and tags are applied either way.",

@@ -32,7 +32,7 @@ FLAGS = ("-flags", "+ilme+ildct")
 TURNED = ("-noautorotate", "-display_rotation", "90")
 # Size, rate and options.
 SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "ntsc": (TWO_RUNGS, "30000/1001", (*HEVC, GROUPS.format(75))),
+    "ntsc": (ONE_RUNG, "30000/1001", (*HEVC, GROUPS.format(75))),
     "turned film": (ONE_RUNG, "24000/1001", (*HEVC, GROUPS.format(48))),
     "far apart": (ONE_RUNG, "30", (*HEVC, GROUPS.format(300))),
     "thinned out": (ONE_RUNG, "120", (*X264, "-g", "999")),
