@@ -57,6 +57,10 @@ class PlaybackLinkNotFound(NotFound, code="playback_link_not_found"):
     """This video has no playback link with this id. It may have expired or been revoked."""
 
 
+class CaptionsNotFound(NotFound, code="captions_not_found"):
+    """This video has no captions in this language. See GET /api/videos/{id}/captions."""
+
+
 class WebhookNotFound(NotFound, code="webhook_not_found"):
     """There is no webhook with this id, or it has no such delivery any more."""
 
@@ -75,6 +79,10 @@ class MalformedBody(PortalError, status=400, code="malformed_json", title="Malfo
 
 class NotJson(PortalError, status=415, code="unsupported_media_type", title="Not JSON"):
     """Send the request body as JSON, with the header Content-Type: application/json."""
+
+
+class NotCaptions(PortalError, status=415, code="not_captions", title="Not captions"):
+    """Send WebVTT as text/vtt, or SubRip as application/x-subrip, by the header Content-Type."""
 
 
 class InvalidRequest(PortalError, status=422, code="validation_failed"):
@@ -164,6 +172,14 @@ class TooManyPlaybackLinks(Conflict, code="too_many_playback_links"):
     """This video has 1,000 playback links. Revoke some, or wait until some have expired."""
 
 
+class CaptionsExist(Conflict, code="captions_exist"):
+    """This video has captions in this language. Replace them with PUT at their own address."""
+
+
+class TooManyCaptions(Conflict, code="too_many_captions"):
+    """This video has captions in 100 languages. Delete some first."""
+
+
 class TooManyWebhooks(Conflict, code="too_many_webhooks"):
     """This portal has 50 webhooks. Remove some that are not used."""
 
@@ -178,6 +194,10 @@ class MetadataChanged(PortalError, status=412, code="metadata_changed"):
 
 class AccessChanged(PortalError, status=412, code="access_changed"):
     """Someone else has changed who may see this video. Read it again, then decide what to send."""
+
+
+class CaptionsChanged(PortalError, status=412, code="captions_changed"):
+    """Someone else has changed these captions. What is recorded is in `present`."""
 
 
 class VersionRequired(

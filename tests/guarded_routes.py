@@ -10,7 +10,7 @@ from portal.web.auth import Policy, declared_policy
 
 # Of paths: what is not an id.
 NUMBERS = dict.fromkeys(("number", "attempt", "delivery_id"), "1")
-VALUES = {**NUMBERS, "name": "master.m3u8", "secret": "none"}
+VALUES = {**NUMBERS, "name": "master.m3u8", "secret": "none", "language": "en"}
 
 
 @dataclass(frozen=True)

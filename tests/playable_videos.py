@@ -23,7 +23,7 @@ from signed_in import (
 from portal.accounts.permissions import ANYONE, Principal
 from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
-from portal.database.models import Rendition, RenditionState, Video, Visibility
+from portal.database.models import Caption, Rendition, RenditionState, Video, Visibility
 from portal.transcoding.packaging.master import Kind
 from portal.web.auth import SEEN, VIDEO_IDS
 from portal.web.composition import WebContext
@@ -110,8 +110,12 @@ async def make_ready(
     video = await ready_video(owner, **seen_by, has_storyboard=True, **columns)
     made = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}
     await Rendition.create(video=video, state=RenditionState.COMPLETE, width=16, height=9, **made)
+    track = {"language": "en", "label": "English", "source": "upload", "text": "WEBVTT\n"}
+    await Caption.create(video=video, **track)
     for name, body in FILES.items():
         await context.storage.put(f"hls/{video.id}/1/{name}", body, content_type="text/plain")
+    key = f"hls/{video.id}/captions/master.m3u8"
+    await context.storage.put(key, FILES["master.m3u8"], content_type="text/plain")
     return video
 
 

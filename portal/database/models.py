@@ -112,7 +112,8 @@ class Video(Model):
     is ready. `transcode_job_id` is the job that looks into the file, `encode_job_id` the one that
     the work was left to, if it takes an encoder. `complete_job_id` is set while a ready video is
     being completed: its storyboard first, whose tries so far are `storyboard_tries` until it is
-    made or skipped, and then its ladder. `probe_answer` is what the first look at the file found
+    made or skipped, and then its ladder. `captions_job_id` is set while storage lacks captions of a
+    ready video. `probe_answer` is what the first look at the file found
     (`transcoding.probing.probe`), for all later ones; a release that changes what it holds empties
     it by a migration.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
@@ -164,6 +165,7 @@ class Video(Model):
     has_storyboard = fields.BooleanField(default=False)
     storyboard_tries: int | None = fields.SmallIntField(null=True)
     complete_job_id: int | None = fields.BigIntField(null=True)
+    captions_job_id: int | None = fields.BigIntField(null=True)
     forgiven_attempts = fields.BigIntField(default=0)
     metadata_version = fields.IntField(default=1)
     submitted_digest: str | None = fields.CharField(max_length=64, null=True)  # type: ignore[assignment]
@@ -304,36 +306,43 @@ class Rendition(Model):
         ordering = ("position",)
 
 
-class MadeSegment(Model):
-    """A segment in storage of a rendition that is being made.
+class CaptionSource(StrEnum):
+    """Where captions come from. One that a person has saved is an upload."""
 
-    `number` counts a rendition's segments, `folder` is the number of the attempt that began them,
-    in whose folder they lie, `made_by` that of the attempt that made this one. Times are in the
-    ticks of the rendition; `duration_s` is 0 where a portal before it made the segment.
+    FILE = "file"
+    UPLOAD = "upload"
+    MACHINE = "machine"
+
+
+class Caption(Model):
+    """The captions of a video in one language, as WebVTT.
+
+    `version` counts how often they were saved, and `written_version` is the one whose segments are
+    in storage, in a folder named after id and version. Those of the uploaded file are copied from
+    its `rendition`; their text is None until it is read, where a portal before it made them.
     """
 
     id = fields.BigIntField(primary_key=True)
     video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
-        "portal.Video", related_name="made_segments", on_delete=fields.CASCADE
+        "portal.Video", related_name="captions", on_delete=fields.CASCADE
     )
-    rendition = fields.CharField(max_length=40)
-    number = fields.IntField()
-    folder = fields.BigIntField()
-    made_by = fields.BigIntField()
-    uri = fields.CharField(max_length=40)
-    size_bytes = fields.BigIntField()
-    duration_s = fields.FloatField(default=0.0)
-    key_size_bytes = fields.BigIntField()
-    sample_count = fields.IntField()
-    from_ticks = fields.BigIntField()
-    last_ticks = fields.BigIntField()
-    until_ticks = fields.BigIntField()
+    language = fields.CharField(max_length=60)
+    label = fields.TextField()
+    is_default = fields.BooleanField(default=False)
+    source = fields.CharEnumField(CaptionSource, max_length=10)
+    rendition: str | None = fields.CharField(max_length=40, null=True)  # type: ignore[assignment]
+    text: str | None = fields.TextField(null=True)
+    cue_count = fields.IntField(default=0)
+    version = fields.IntField(default=1)
+    written_version: int | None = fields.IntField(null=True)
+    changed_at: datetime = fields.DatetimeField(auto_now=True)
 
     video_id: UUID
 
     class Meta:
-        table = "made_segments"
-        unique_together = (("video", "rendition", "number"),)
+        table = "captions"
+        unique_together = (("video", "language"),)
+        ordering = ("-is_default", "label")
 
 
 class PosterRequest(Model):

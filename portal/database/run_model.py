@@ -1,4 +1,4 @@
-"""The table of runs: which worker makes which part of a film."""
+"""The tables of runs: which worker makes which part of a film, and the segments that are made."""
 
 from datetime import datetime
 from uuid import UUID
@@ -7,6 +7,38 @@ from tortoise import fields
 from tortoise.models import Model
 
 from portal.database.models import Video
+
+
+class MadeSegment(Model):
+    """A segment in storage of a rendition that is being made.
+
+    `number` counts a rendition's segments, `folder` is the number of the attempt that began them,
+    in whose folder they lie, `made_by` that of the attempt that made this one. Times are in the
+    ticks of the rendition; `duration_s` is 0 where a portal before it made the segment.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
+        "portal.Video", related_name="made_segments", on_delete=fields.CASCADE
+    )
+    rendition = fields.CharField(max_length=40)
+    number = fields.IntField()
+    folder = fields.BigIntField()
+    made_by = fields.BigIntField()
+    uri = fields.CharField(max_length=40)
+    size_bytes = fields.BigIntField()
+    duration_s = fields.FloatField(default=0.0)
+    key_size_bytes = fields.BigIntField()
+    sample_count = fields.IntField()
+    from_ticks = fields.BigIntField()
+    last_ticks = fields.BigIntField()
+    until_ticks = fields.BigIntField()
+
+    video_id: UUID
+
+    class Meta:
+        table = "made_segments"
+        unique_together = (("video", "rendition", "number"),)
 
 
 class PassRun(Model):

@@ -26,6 +26,7 @@ class EventType(StrEnum):
     UPDATED = "video.updated"
     READY = "video.ready"
     RENDITION_ADDED = "video.rendition_added"
+    CAPTIONS_CHANGED = "video.captions_changed"
     COMPLETED = "video.completed"
     FAILED = "video.failed"
     DELETED = "video.deleted"
@@ -57,6 +58,7 @@ class AuditAction(StrEnum):
     VIDEO_PUBLISHED = "video.published"
     VIDEO_EDITED = "video.edited"
     POSTER_REPLACED = "video.poster_replaced"
+    CAPTIONS_CHANGED = "video.captions_changed"
     VIDEO_RETRIED = "video.retried"
     VIDEO_DELETED = "video.deleted"
     VIDEO_RESTORED = "video.restored"
@@ -74,6 +76,7 @@ TYPES = {
     AuditAction.VIDEO_EDITED: EventType.UPDATED,
     AuditAction.ACCESS_CHANGED: EventType.UPDATED,
     AuditAction.VIDEO_RESTORED: EventType.UPDATED,
+    AuditAction.CAPTIONS_CHANGED: EventType.CAPTIONS_CHANGED,
     AuditAction.VIDEO_DELETED: EventType.DELETED,
 }
 

@@ -70,6 +70,9 @@ WITH promised AS (
   SELECT 'video' AS kind, id AS video_id, NULL::int AS number, {JOB_OF_VIDEO} AS job_id
   FROM videos WHERE status = 'processing' OR status = 'ready' AND complete_job_id IS NOT NULL
   UNION ALL
+  SELECT 'captions', id, NULL, captions_job_id
+  FROM videos WHERE status = 'ready' AND captions_job_id IS NOT NULL
+  UNION ALL
   SELECT 'removal', video_id, NULL, job_id FROM deletions
   UNION ALL
   SELECT 'poster', video_id, number, job_id FROM poster_requests
@@ -125,6 +128,11 @@ async def recover(queue: Queue) -> int:
 async def _replace(row: Row, queue: Queue) -> None:
     """Queue another job for what was promised, unless someone else did so meanwhile."""
     video_id, lost = row["video_id"], row["job_id"]
+    if row["kind"] == "captions":
+        promised = Video.filter(id=video_id, captions_job_id=lost)
+        if await promised.select_for_update().exists():
+            await promised.update(captions_job_id=await enqueue.defer_captions(video_id, queue))
+        return
     if row["kind"] == "video":
         video, found = await lock_video(video_id), Video.filter(id=video_id)
         if video is None:

@@ -29,14 +29,13 @@ from portal.database.connection import (
 )
 from portal.database.models import (
     Attempt,
-    MadeSegment,
     Outcome,
     Rendition,
     RenditionState,
     Video,
     VideoStatus,
 )
-from portal.database.run_model import PassRun
+from portal.database.run_model import MadeSegment, PassRun
 from portal.events.log import EventType, note_outcome
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode

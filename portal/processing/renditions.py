@@ -25,7 +25,7 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.events.log import EventType, note_outcome
-from portal.processing import attempts
+from portal.processing import attempts, captions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode
@@ -107,6 +107,7 @@ async def publish(
             status=VideoStatus.READY,
             published_attempt=attempt.number,
             complete_job_id=await defer_completion(video, queue, is_quick=is_quick),
+            captions_job_id=await captions.adopt(video, made, queue),
             duration_s=made.duration_s,
             width=source.video.width,
             height=source.video.height,
@@ -147,11 +148,15 @@ async def add(attempt: OpenAttempt, made: PassOutput, *, folders: Mapping[str, i
 
 
 async def complete(video: Video) -> list[tuple[str, FinishedRendition]]:
-    """All complete renditions, each with its folder relative to the video's master playlist."""
-    rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
+    """What the master playlist names, each with its folder relative to it: all complete renditions
+    of picture and sound, and captions.
+    """
+    timed = Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
+    rows = await timed.exclude(kind=Kind.SUBTITLES)
     own = video.published_attempt
     folders = ("" if row.attempt_number == own else f"../{row.attempt_number}/" for row in rows)
-    return list(zip(folders, map(_measured, rows), strict=True))
+    found = list(zip(folders, map(_measured, rows), strict=True))
+    return [*found, *await captions.entries(video)] if found else []
 
 
 async def lowest_complete(video: Video) -> Rendition:

@@ -150,6 +150,14 @@ async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
     )
 
 
+async def defer_captions(video_id: UUID, queue: Queue) -> int:
+    """Queue the job that stores a video's captions; returns the job's id."""
+    lock = f"captions:{video_id}"
+    return await _defer(
+        "portal:captions", SIDE_QUEUE, video_id, queue, lock=lock, priority=POSTER_PRIORITY
+    )
+
+
 async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:
     """Queue the job that fetches a file; returns the job's id.
 

@@ -58,6 +58,10 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
           SELECT worker FROM pass_runs WHERE video_id = video.id AND {IS_LIVE}
         ) busy) AS workers,
        COALESCE(made.renditions, '[]') AS renditions,
+       (SELECT json_agg(track ORDER BY is_default DESC, label) FROM (
+          SELECT language, label, is_default, source, id || '-' || version AS version
+          FROM captions WHERE video_id = video.id AND text IS NOT NULL
+        ) track) AS captions,
        -- Of each sound there is something, and of a picture.
        video.status = 'processing' AND (
          SELECT coalesce(bool_or(first IS NOT NULL) FILTER (WHERE kind = 'video'), false)
@@ -180,6 +184,17 @@ class RenditionProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionTrack:
+    """Captions that can be shown; `version` changes with them."""
+
+    language: str
+    label: str
+    is_default: bool
+    source: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """Everything about a video's transcoding.
 
@@ -193,6 +208,7 @@ class Progress:
     failure_message: str | None = None
     notes: tuple[Note, ...] = ()
     renditions: tuple[RenditionProgress, ...] = ()
+    captions: tuple[CaptionTrack, ...] = ()
     has_poster: bool = False
     has_storyboard: bool = False
     has_preview: bool = False
@@ -232,6 +248,7 @@ def _progress(video: Row) -> Progress:
         failure_message=video["failure_message"],
         notes=tuple(Note(code) for code in video["notes"]),
         renditions=tuple(_rendition(row, making=video["number"]) for row in rows),
+        captions=tuple(CaptionTrack(**row) for row in video["captions"] or ()),
         has_poster=video["has_poster"] and video["published_attempt"] is not None,
         has_storyboard=video["has_storyboard"] and video["published_attempt"] is not None,
         has_preview=video["has_preview"],

@@ -22,6 +22,7 @@ from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
 from portal.web.api import access, idempotency, openapi, transcodes, uploads, videos
+from portal.web.api import captions as api_captions
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
 from portal.web.api import imports as api_imports
@@ -31,6 +32,7 @@ from portal.web.pages import (
     account,
     audit,
     bulk_actions,
+    captions,
     editing,
     embedding,
     formatting,
@@ -64,12 +66,12 @@ LIBRARY, LIST, SIGN_ON = (
 )
 # In the order in which the API's description lists them.
 API = (
-    *(videos, transcodes, openapi, api_editing, uploads, access, api_events),
+    *(videos, transcodes, openapi, api_editing, uploads, access, api_captions, api_events),
     *(api_imports, api_webhooks),
 )
 PAGES = (
-    *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),
-    *(upload, video, visibility, webhooks, workshop),
+    *(account, audit, bulk_actions, captions, editing, embedding, library, people, posters),
+    *(signing_in, upload, video, visibility, webhooks, workshop),
 )
 FILES_AND_STATE = (assets, monitoring, playback)
 

@@ -17,24 +17,25 @@ names never changes.
 import re
 from uuid import UUID
 
-from quart import Blueprint, Response, redirect, request
+from quart import Blueprint, Response, redirect, render_template, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.config import Config
 from portal.database.models import VideoStatus
 from portal.errors import NotFound
+from portal.processing.captions import captions_root
 from portal.storage.bucket import MASTER_MAX_AGE_S
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
-from portal.videos import preview
+from portal.videos import captions, preview
 from portal.videos.playback_links import PlaybackLink
 from portal.videos.posters import poster_key
 from portal.videos.reading import audience_of, stream_below
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.server.headers import conditional_response
-from portal.web.videos import read_served, read_video
+from portal.web.videos import read_progress, read_served, read_video
 
 blueprint = Blueprint("playback", __name__)
 
@@ -79,16 +80,17 @@ async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | 
     # What lies in no rendition's folder is there in the published attempt's only.
     audience = await read_served(video_id, attempt, rendition=name.rpartition("/")[0])
     key = output_prefix(video_id, attempt) + name
-    if not name.endswith(PLAYLIST_SUFFIX):
-        response = await _redirect(key, is_private=audience.is_private)
-        response.headers.update(OPEN_TO_ALL)
-        return response
-    playlists = web_context().playlists
-    if audience.is_private or name == MASTER_NAME:
-        max_age_s = 0 if audience.is_private else MASTER_MAX_AGE_S
-        return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, max_age_s)
-    max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
-    return await _open_to_all(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
+    return await _output(key, is_private=audience.is_private)
+
+
+@blueprint.get("/hls/<uuid:video_id>/captions/<path:name>")
+@policy(Policy.PLAY)
+async def stored_captions(video_id: UUID, name: str) -> WerkzeugResponse | Response:
+    """Captions in segments, as the master playlist names them."""
+    found = await read_video(str(video_id))
+    if not OUTPUT_NAME.fullmatch(name):
+        raise NotFound
+    return await _output(captions_root(video_id) + name, is_private=audience_of(found).is_private)
 
 
 @blueprint.get("/hls/<uuid:video_id>/preview/<path:name>")
@@ -138,6 +140,40 @@ async def storyboard(video_id: UUID) -> Response:
     root = request.root_path if is_private else None
     max_age_s = 0 if is_private else await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
     return await _open_to_all(await playlists.storyboard(key, root=root), VTT_TYPE, max_age_s)
+
+
+@blueprint.get("/videos/<uuid:video_id>/captions/tracks")
+@policy(Policy.PLAY)
+async def caption_tracks(video_id: UUID) -> Response:
+    """The fragment with the captions that a player offers."""
+    found = await read_video(str(video_id))
+    tracks = (await read_progress(found.id)).captions
+    text = await render_template("videos/_caption_tracks.html", video=found, captions=tracks)
+    return await conditional_response(text, content_type="text/html; charset=utf-8")
+
+
+@blueprint.get("/videos/<uuid:video_id>/captions/<language>.vtt")
+@policy(Policy.PLAY)
+async def captions_file(video_id: UUID, language: str) -> Response:
+    """Captions as they were saved last, for the player of a page."""
+    found = await read_video(str(video_id))
+    row = await captions.read_captions_of(found.id, language)
+    # Whatever the version that the address names: the newest is what is wanted.
+    return await _open_to_all(row.text or "", VTT_TYPE, 0)
+
+
+async def _output(key: str, *, is_private: bool) -> WerkzeugResponse | Response:
+    """A playlist, or where anything else lies."""
+    if not key.endswith(PLAYLIST_SUFFIX):
+        response = await _redirect(key, is_private=is_private)
+        response.headers.update(OPEN_TO_ALL)
+        return response
+    playlists = web_context().playlists
+    if is_private or key.endswith(f"/{MASTER_NAME}"):
+        max_age_s = 0 if is_private else MASTER_MAX_AGE_S
+        return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, max_age_s)
+    max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
+    return await _open_to_all(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
 
 
 async def _redirect(key: str, *, is_private: bool, max_age_s: int = 0) -> WerkzeugResponse:

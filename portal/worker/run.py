@@ -39,7 +39,7 @@ from portal.telemetry.logs import configure_logging
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
 from portal.transcoding.probing.probe import SourceLimits
-from portal.videos import imports, posters
+from portal.videos import captions, imports, posters
 from portal.webhooks import sending
 
 logger = logging.getLogger(__name__)
@@ -157,6 +157,13 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
             queue=tools.queue,
             work_dir=tools.work_dir,
         )
+
+
+@tasks.task(name="captions", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
+async def store_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
+    """Store captions that were saved, and name them in the master playlist."""
+    with _work_on(context, video_id, cause) as tools:
+        await captions.store(UUID(video_id), storage=tools.storage, queue=tools.queue)
 
 
 @tasks.task(name="send_webhook", queue=enqueue.WEBHOOK_QUEUE, pass_context=True, retry=Retries())

@@ -8,8 +8,8 @@ import pytest
 from api_client import Client, rows, run_sql
 from passes import EARLY, ended_after, first_attempt, pass_of, published_file, tools_for
 
-from portal.database.models import MadeSegment, Outcome, Video, VideoStatus
-from portal.database.run_model import PassRun
+from portal.database.models import Outcome, Video, VideoStatus
+from portal.database.run_model import MadeSegment, PassRun
 from portal.processing import attempts, helping, runs
 from portal.processing.attempts import Failure
 from portal.processing.progress import Heartbeat

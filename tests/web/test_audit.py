@@ -214,6 +214,10 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     poster = f"/videos/{ready.id}/poster"
     await expect(owner.post(poster, form={"time": "3"}), 303, "video.poster_replaced")
     await expect(owner.post(poster, form={"time": "x"}), 422)
+    captions, said = f"/videos/{ready.id}/captions", {"detail": {"language": "en"}}
+    adding = owner.post(captions, form={"language": "English"})
+    await expect(adding, 303, "video.captions_changed", **said)
+    await expect(owner.post(captions, form={"language": "English"}), 303)
     await owner.post(f"/videos/{ready.id}/delete")
     undo = {"action": "undo", "id": str(ready.id)}
     undoing = owner.post("/videos/selected", form=undo)

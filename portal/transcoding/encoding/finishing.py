@@ -5,7 +5,7 @@ share, and an I-frame playlist beside each video's.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from portal.transcoding.encoding import command
@@ -14,11 +14,11 @@ from portal.transcoding.encoding.segment_upload import SegmentUpload, segment_nu
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec, time_scale
 from portal.transcoding.packaging.master import FinishedRendition, Kind
-from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
+from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 
-_WEBVTT = "wvtt"
+WEBVTT = "wvtt"
 
 Playlists = Mapping[str, hls.MediaPlaylist]
 
@@ -85,34 +85,46 @@ async def finish_audio(
     )
 
 
-async def finish_subtitles(
-    rung: TrackRung, upload: SegmentUpload, *, duration_s: float
-) -> FinishedRendition | None:
-    """Cut a subtitle track into segments of the presentation's length and upload them.
-
-    None for one that ffmpeg did not write to its end.
-    """
+async def read_subtitles(rung: TrackRung, upload: SegmentUpload) -> list[Cue] | None:
+    """The cues of a subtitle track; None if ffmpeg did not write it to its end."""
     path = upload.work_dir / command.subtitle_file(rung)
     if (await asyncio.to_thread(path.stat)).st_size >= command.MAX_SUBTITLE_BYTES:
         return None
-    cues = await asyncio.to_thread(lambda: parse_webvtt(path.read_text("utf-8")))
+    return await asyncio.to_thread(lambda: parse_webvtt(path.read_text("utf-8")))
+
+
+async def finish_subtitles(
+    rung: TrackRung, cues: Sequence[Cue], upload: SegmentUpload, *, duration_s: float
+) -> FinishedRendition:
+    """Upload a subtitle track in segments of the presentation's length."""
+
+    async def put(file: str, data: bytes) -> None:
+        await upload.put(f"{rung.name}/{file}", data)
+
+    segments = await put_captions(cues, put, duration_s=duration_s)
+    return FinishedRendition(
+        kind=Kind.SUBTITLES,
+        codecs=WEBVTT,
+        **_labels(rung),
+        **_measures(rung.name, segments, upload, hls.target_duration_s(segments)),
+    )
+
+
+async def put_captions(
+    cues: Sequence[Cue], put: Callable[[str, bytes], Awaitable[None]], *, duration_s: float
+) -> list[hls.Segment]:
+    """Cut captions of a presentation of this length into segments; put those and their playlist."""
     segments: list[hls.Segment] = []
     cutting = segment_webvtt(cues, duration_s=duration_s)
     # One at a time: a cue may be in all of them.
     while cut := await asyncio.to_thread(next, cutting, None):
-        length_s, segment_text = cut
-        segment = hls.Segment(uri=f"{len(segments):05}.vtt", duration_s=length_s)
-        segments.append(segment)
-        await upload.put(f"{rung.name}/{segment.uri}", segment_text.encode())
+        length_s, text = cut
+        segments.append(hls.Segment(uri=f"{len(segments):05}.vtt", duration_s=length_s))
+        await put(segments[-1].uri, text.encode())
     target_s = hls.target_duration_s(segments)
     playlist = hls.media_playlist(segments, target_duration_s=target_s, map_uri=None)
-    await upload.put(hls.media_playlist_name(rung.name), playlist.encode())
-    return FinishedRendition(
-        kind=Kind.SUBTITLES,
-        codecs=_WEBVTT,
-        **_labels(rung),
-        **_measures(rung.name, segments, upload, target_s),
-    )
+    await put(hls.PLAYLIST_NAME, playlist.encode())
+    return segments
 
 
 async def _finish_segmented(

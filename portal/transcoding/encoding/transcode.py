@@ -8,7 +8,7 @@ which the caller writes once a pass is known to count.
 """
 
 from collections.abc import Awaitable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from portal.transcoding.encoding.runs import OneRun, RunMaker
 from portal.transcoding.encoding.source_proxy import proxied
 from portal.transcoding.packaging.hls import MediaPlaylist, target_duration_s
 from portal.transcoding.packaging.master import FinishedRendition
+from portal.transcoding.packaging.webvtt import Cue
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
@@ -43,8 +44,8 @@ _COPY_SHARE = 0.1
 class PassOutput:
     """What a pass wrote; a poster is a first pass's.
 
-    `has_faults` tells that some of the source did not decode, so that its own stream, should it
-    have been copied, makes players stop.
+    `captions` are the cues of each subtitle rendition. `has_faults` tells that some of the source
+    did not decode, so that its own stream, should it have been copied, makes players stop.
     """
 
     renditions: tuple[FinishedRendition, ...]
@@ -52,6 +53,7 @@ class PassOutput:
     has_poster: bool
     has_faults: bool
     notes: tuple[errors.Note, ...]
+    captions: Mapping[str, list[Cue]] = field(default_factory=dict)
 
 
 async def make_renditions(
@@ -295,18 +297,21 @@ class _Pass:
             await finishing.finish_audio(rung, playlists[rung.name], upload, target_s=target_s)
             for rung in self.plan.audio
         ]
+        tracks = [(it, await finishing.read_subtitles(it, upload)) for it in self.plan.subtitles]
         subtitles = [
-            await finishing.finish_subtitles(rung, upload, duration_s=duration_s)
-            for rung in self.plan.subtitles
+            await finishing.finish_subtitles(rung, cues, upload, duration_s=duration_s)
+            for rung, cues in tracks
+            if cues is not None
         ]
         return PassOutput(
-            renditions=(*videos, *sounds, *filter(None, subtitles)),
+            renditions=(*videos, *sounds, *subtitles),
             duration_s=duration_s,
             has_poster=await poster,
             has_faults=bool(report.faults),
             notes=output_validation.notes_for(
                 self.probe,
                 damaged_share=output_validation.damaged_share(self.probe, report),
-                lacks_subtitles=None in subtitles,
+                lacks_subtitles=len(subtitles) < len(tracks),
             ),
+            captions={rung.name: cues for rung, cues in tracks if cues is not None},
         )

@@ -81,6 +81,12 @@ def language_tag(language: str | None) -> str | None:
     return None if tag == "und" else tag
 
 
+def language_name(tag: str) -> str:
+    """What a language is called in English; empty if there is none by this tag."""
+    language = Language.get(tag)
+    return language.display_name() if language.is_valid() else ""
+
+
 def _labelled(tracks: Sequence[Track], *, kind: str) -> Iterator[dict[str, Any]]:
     """Which track, its language, and its label, what a player's menu calls it.
 
@@ -90,16 +96,15 @@ def _labelled(tracks: Sequence[Track], *, kind: str) -> Iterator[dict[str, Any]]
     for number, track in enumerate(tracks):
         tag = language_tag(track.language)
         plain = kind if len(tracks) == 1 else f"{kind} {number + 1}"
-        language = Language.get(tag) if tag else None
-        name = language.display_name() if language and language.is_valid() else ""
-        clean = _attribute(track.title or name or plain) or plain
+        name = language_name(tag) if tag else ""
+        clean = attribute_text(track.title or name or plain) or plain
         label = clean if clean not in used else f"{clean} ({number + 1})"
         used.add(label)
         yield {"index": track.index, "language": tag, "label": label}
 
 
-def _attribute(text: str) -> str:
-    """The text as an attribute can hold it: a quote would end that, a line break the tag.
+def attribute_text(text: str) -> str:
+    """The text for an attribute of a playlist: a quote would end that, a line break the tag.
 
     Nor may it turn around or hide the menu it is shown in.
     """

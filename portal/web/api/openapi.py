@@ -17,7 +17,7 @@ from werkzeug.routing.rules import Rule
 from portal import __version__
 from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
-from portal.web.api import idempotency
+from portal.web.api import captions, idempotency
 from portal.web.api.editing import MERGE_PATCH
 from portal.web.api.json_bodies import JSON, Problem, ValidationProblem
 from portal.web.api.webhooks import TestEvent
@@ -46,8 +46,8 @@ DESCRIPTIONS = {
     410: "What came after it is not kept any more.",
     409: "The request doesn't fit the present state; `code` says why.",
     412: "Someone else has changed it meanwhile; nothing was written.",
-    413: "The body is larger than 64 KiB.",
-    415: "The body is not announced as JSON.",
+    413: "The body is larger than 64 KiB, or captions than 4 MiB.",
+    415: "The body is not announced as JSON, or captions not as what they are.",
     421: "The portal has no such name; see PUBLIC_URL and ALLOWED_HOSTS.",
     422: "Members of the body, parameters of the address or headers are at fault; each fault is "
     "listed.",
@@ -67,11 +67,12 @@ PROBLEMS = {
 }
 # By status, and by operation and status.
 HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
-LOCATED = ("create_video", "start_upload", "create_webhook", "create_import")
+LOCATED = ("create_video", "start_upload", "create_webhook", "create_import", "add_captions")
+CAPTIONS = ("add_captions", "put_captions")
 STREAMED = ("stream_events", "stream_video_events")
 TAGGED = (
     *("get_video", "patch_video", "get_metadata", "put_metadata", "get_access", "put_access"),
-    "list_videos",
+    *("list_videos", "list_captions", "get_captions", "put_captions", "patch_captions"),
 )
 HEADERS_OF = {
     **dict.fromkeys(product(LOCATED, (200, 201, 202)), "Location"),
@@ -98,6 +99,7 @@ WEBHOOKS = {
     "event": _webhook("A video changed.", {"$ref": "#/components/schemas/VideoEvent"}),
     "webhook.test": _webhook("Someone sends a test.", TestEvent.model_json_schema()),
 }
+CAPTION_FILE = {"title": "CaptionFile", "type": "string", "description": "WebVTT or SubRip."}
 # Refused by the framework itself, under the names that HTTP has for them.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
 
@@ -138,6 +140,8 @@ class Provider(OpenAPIProvider):
         if wanted in ACTIONS:
             operation["security"] = [{}, {"token": [ACTIONS[wanted].scope.value]}, {"session": []}]
         _complete_request(operation, method)
+        if name == "get_captions":
+            answers[200]["content"] = {captions.WEBVTT: {"schema": dict(CAPTION_FILE)}}
         for status in _usual_problems(operation):
             shape = ValidationProblem if status == 422 else Problem
             answer, parts = self.build_response_object(shape, None)
@@ -167,6 +171,9 @@ def _complete_request(operation: dict[str, Any], method: str) -> None:
         parameter["required"] = not is_optional
     if method.upper() in idempotency.METHODS:
         operation["parameters"] = [*operation["parameters"], idempotency.PARAMETER]
+    if operation["operationId"] in CAPTIONS:
+        kinds = {kind: {"schema": dict(CAPTION_FILE)} for kind in captions.CONTENT_TYPES}
+        operation["requestBody"] = {"content": kinds}
     if operation["operationId"] == "patch_video":
         content = operation["requestBody"]["content"]
         content[MERGE_PATCH] = dict(content[JSON])

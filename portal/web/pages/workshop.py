@@ -4,6 +4,7 @@ With scripts these fetch fragments of their own (`editing`, `visibility`, `poste
 forms are sent to addresses here, which lead to this page or answer with it.
 """
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -11,13 +12,13 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.database.models import PosterRequest, Video, VideoStatus
-from portal.errors import TooManyPlaybackLinks
+from portal.errors import CaptionsNotFound, TooManyPlaybackLinks
 from portal.text import whole_number
 from portal.videos import playback_links
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
-from portal.web.pages import editing, posters, visibility
+from portal.web.pages import captions, editing, posters, visibility
 from portal.web.playback import link_addresses
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
@@ -92,6 +93,40 @@ async def send_picture(video_id: str) -> ResponseReturnValue:
     return await _page(found, poster=await posters.poster_view(found, fault=asked)), 422
 
 
+@blueprint.post("/videos/<video_id>/captions")
+@policy(Policy.EDIT)
+async def add_captions(video_id: str) -> ResponseReturnValue:
+    """Add captions, or say at the form why not; what is to be written goes on in the editor."""
+    found = await read_video(video_id)
+    added = await captions.add(found)
+    if isinstance(added, captions.CaptionsForm):
+        return await _page(found, captions_sent=added), 422
+    if not added.cue_count:
+        editor = url_for("captions.editor", video_id=found.id, language=added.language)
+        return redirect(editor, 303)
+    return _redirect(found.id, "captions-panel")
+
+
+@blueprint.post("/videos/<video_id>/captions/<language>/shown")
+@policy(Policy.EDIT)
+async def show_captions(video_id: str, language: str) -> ResponseReturnValue:
+    """Show captions by default, or no longer."""
+    found = await read_video(video_id)
+    with suppress(CaptionsNotFound):
+        await captions.toggle_default(found, language)
+    return _redirect(found.id, "captions-panel")
+
+
+@blueprint.post("/videos/<video_id>/captions/<language>/remove")
+@policy(Policy.EDIT)
+async def remove_captions(video_id: str, language: str) -> ResponseReturnValue:
+    """Delete captions. Those that are gone already are no fault."""
+    found = await read_video(video_id)
+    with suppress(CaptionsNotFound):
+        await captions.remove(found, language)
+    return _redirect(found.id, "captions-panel")
+
+
 @blueprint.post("/videos/<video_id>/links")
 @policy(Policy.EDIT)
 async def make_link(video_id: str) -> ResponseReturnValue:
@@ -127,6 +162,7 @@ async def _page(found: Video, **changed: object) -> str:
         "details": editing.recorded_form(found, kept=kept, is_saved=saved == "details"),
         "access": await visibility.recorded_form(found, kept=kept, is_saved=saved == "access"),
         "poster": await posters.poster_view(found, watched=posters.watched_poster()),
+        "captions_sent": captions.CaptionsForm(),
         "link_fault": "",
         **changed,
     }
@@ -141,6 +177,7 @@ async def _page(found: Video, **changed: object) -> str:
         has_links=links is not None,
         links=[(it, await link_addresses(it)) for it in shown_links],
         more_links=len(links or []) - len(shown_links),
+        languages=captions.LANGUAGES,
         lives=LIVES.items(),
         opened_link=sent.get("link", ""),
         **given,

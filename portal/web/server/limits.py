@@ -13,15 +13,20 @@ from typing import Any
 from quart import Request, request
 
 from portal.errors import Overloaded, TooManyRequests
+from portal.transcoding.packaging.webvtt import MAX_FILE_BYTES
 
-# Media are sent to storage, never here. A picture for a poster is: it is small, and a form that
-# sends it works without scripts, which an address of storage would not.
+# Media are sent to storage, never here. Pictures for posters and captions are: they are small, and
+# forms that send them work without scripts, which an address of storage would not.
 MAX_BODY_BYTES = 64 * 1024
 MAX_PICTURE_BYTES = 10_000_000
 BODY_TIMEOUT_S = 20
 # At a megabit a second.
-PICTURE_TIMEOUT_S = 100
-TAKES_PICTURES = re.compile(r"/videos/[^/]+/poster/picture(?:/panel)?")
+FILE_TIMEOUT_S = 100
+# By the addresses that take files, the most bytes of one.
+TAKES_FILES = {
+    re.compile(r"/videos/[^/]+/poster/picture(?:/panel)?"): MAX_PICTURE_BYTES,
+    re.compile(r"(?:/api)?/videos/[^/]+/captions(?:/.*)?"): MAX_FILE_BYTES,
+}
 # Quick, and in need of nothing that may be overloaded.
 ALWAYS_ANSWERED = ("/healthz", "/metrics", "/static/")
 WINDOW_S = 60
@@ -31,10 +36,11 @@ class LimitedRequest(Request):
     """A request whose body is limited by its address, before anything of it is read."""
 
     def __init__(self, method: str, scheme: str, path: str, *rest: Any, **values: Any) -> None:
-        if TAKES_PICTURES.fullmatch(path):
-            # What a form adds to its file is less than any other body.
-            values["max_content_length"] += MAX_PICTURE_BYTES
-            values["body_timeout"] = PICTURE_TIMEOUT_S
+        for addresses, size_bytes in TAKES_FILES.items():
+            if addresses.fullmatch(path):
+                # What a form adds to its file is less than any other body.
+                values["max_content_length"] += size_bytes
+                values["body_timeout"] = FILE_TIMEOUT_S
         super().__init__(method, scheme, path, *rest, **values)
         # The parser of forms has a limit of its own, which is the app's if there is no other.
         self.max_content_length = values.get("max_content_length")

@@ -28,6 +28,7 @@ export function drawCaptions(box, video, signal) {
   for (const name of ["change", "removetrack"]) textTracks.addEventListener(name, draw, { signal });
   const follow = (/** @type {TextTrack} */ track) =>
     track.addEventListener("cuechange", draw, { signal });
+  for (const track of textTracks) follow(track);
   textTracks.addEventListener("addtrack", ({ track }) => track && follow(track), { signal });
   for (const [name, isHidden] of Object.entries(HANDED_OVER)) {
     video.addEventListener(name, () => box.toggleAttribute("hidden", isHidden), { signal });

@@ -29,7 +29,8 @@ const UNSUPPORTED = [
   ErrorDetails.BUFFER_ADD_CODEC_ERROR,
   ErrorDetails.BUFFER_INCOMPATIBLE_CODECS_ERROR,
 ];
-const CAPTIONS = "track[kind=subtitles], track[kind=captions]";
+// Those that hls.js found inside the picture (CEA-608).
+const OWN_CAPTIONS = "track[src^='data:']";
 
 export class HlsStream extends EventTarget {
   /** @type {Hls | null} */
@@ -132,7 +133,7 @@ export class HlsStream extends EventTarget {
     const transfer = old.transferMedia();
     old.destroy();
     // The new instance adds its own captions.
-    for (const track of this.video.querySelectorAll(CAPTIONS)) track.remove();
+    for (const track of this.video.querySelectorAll(OWN_CAPTIONS)) track.remove();
     this.#hls = next;
     this.#isSuccessor = true;
     next.startLevel = next.levels.findIndex((level) => level.height === height);
@@ -143,14 +144,15 @@ export class HlsStream extends EventTarget {
 
   /** @param {Partial<import("hls.js").HlsConfig>} options @returns {Hls} */
   #make(options) {
-    const { captions } = settings();
     const hls = new Hls({
       // The content security policy allows no worker made from a blob.
       enableWorker: false,
       capLevelToPlayerSize: true,
       ...buffering(this.video.paused ? BUFFER_AT_REST_S : BUFFER_S),
       backBufferLength: BACK_BUFFER_S,
-      subtitlePreference: captions ? { lang: captions } : undefined,
+      // The page has them as tracks.
+      subtitleTrackController: undefined,
+      subtitleStreamController: undefined,
       ...options,
     });
     hls.on(Events.MEDIA_ATTACHED, () => this.#offerAlternative());
@@ -295,12 +297,8 @@ function buffering(length_s) {
   return { maxBufferLength: length_s, maxMaxBufferLength: length_s };
 }
 
-/** The chosen languages, for an instance that replaces this one. @param {Hls} hls */
-function chosenTracks({ audioTracks, audioTrack, subtitleTracks, subtitleTrack }) {
-  const preference = (/** @type {{ lang?: string, name: string } | undefined} */ track) =>
-    track && { lang: track.lang, name: track.name };
-  return {
-    audioPreference: preference(audioTracks[audioTrack]),
-    subtitlePreference: preference(subtitleTracks[subtitleTrack]),
-  };
+/** The chosen sound, for an instance that replaces this one. @param {Hls} hls */
+function chosenTracks({ audioTracks, audioTrack }) {
+  const { lang, name } = audioTracks[audioTrack] ?? {};
+  return { audioPreference: name === undefined ? undefined : { lang, name } };
 }

@@ -5,6 +5,7 @@
  */
 
 import { element, setText } from "../dom.js";
+import { offerCaptions } from "./caption-tracks.js";
 import { drawCaptions } from "./captions.js";
 import { listenToKeys, listenToTaps, pictureSign } from "./input.js";
 import { keysDialog, mendMenus } from "./menus.js";
@@ -67,6 +68,7 @@ class Player {
     keepPosition(video, signal);
     rememberCaptions(controller, video, signal);
     drawCaptions(element(controller, "[data-player-captions]"), video, signal);
+    offerCaptions(video, signal);
     const showSign = pictureSign(element(controller, "[data-player-sign]"), signal);
     const actions = {
       press: (/** @type {string} */ name) => element(controller, name).click(),

@@ -106,7 +106,7 @@ function savePosition(videoId, at_s, duration_s) {
 }
 
 /**
- * Saves the language of the chosen captions; hls.js shows them in the next video.
+ * Saves the language of the chosen captions, for the next video.
  * @param {HTMLElement} controller @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
 export function rememberCaptions(controller, video, signal) {

@@ -1,0 +1,256 @@
+"""The JSON API of captions: the tracks of a video, and the text of each as WebVTT."""
+
+from http import HTTPStatus
+from typing import Annotated
+
+from pydantic import Field, StrictBool
+from quart import Blueprint, Response, request, url_for
+from quart_schema import (
+    document_headers,
+    document_querystring,
+    document_request,
+    document_response,
+    tag_blueprint,
+)
+
+from portal.database.models import Caption, CaptionSource, Video
+from portal.errors import CaptionsChanged, CaptionsNotFound, NotCaptions
+from portal.processing.captions import folder_name
+from portal.transcoding.packaging.webvtt import Cue
+from portal.transcoding.planning.tracks import attribute_text
+from portal.videos import captions
+from portal.videos.captions import CaptionChange
+from portal.web.api import json_bodies
+from portal.web.auth import Policy, policy
+from portal.web.composition import web_context
+from portal.web.videos import read_video
+
+blueprint = Blueprint("api_captions", __name__, url_prefix="/api")
+tag_blueprint(blueprint, ["Captions"])
+
+CAPTIONS = "/videos/<id>/captions"
+TRACK = f"{CAPTIONS}/<language>"
+WEBVTT = "text/vtt"
+CONTENT_TYPES = (WEBVTT, "application/x-subrip")
+
+
+def _label_fault(label: str) -> str | None:
+    return None if attribute_text(label) == label else "Use one line of text without quotes."
+
+
+Label = Annotated[
+    json_bodies.Text,
+    Field(
+        min_length=1,
+        max_length=captions.MAX_LABEL_LENGTH,
+        description="What menus call them; without it the name of the language.",
+    ),
+    json_bodies.reject_if(_label_fault),
+]
+Default = Annotated[StrictBool, Field(description="Whether players show them by themselves.")]
+
+
+class CaptionRecord(json_bodies.Shape):
+    """Captions in one language."""
+
+    language: str = Field(description="BCP 47.")
+    label: str
+    is_default: bool
+    source: CaptionSource = Field(description="`upload` once a person has saved them.")
+    cue_count: int
+    changed_at: json_bodies.Timestamp
+    version: str = Field(description="What the ETag says.")
+
+
+class PresentCaptions(CaptionRecord):
+    """Captions with their text, as WebVTT."""
+
+    text: str
+
+
+class CaptionList(json_bodies.Shape):
+    """All captions of a video, those shown by themselves first."""
+
+    captions: list[CaptionRecord]
+
+
+class CaptionsConflict(json_bodies.Problem):
+    """Problem details with what is recorded; its version is the answer's ETag."""
+
+    present: PresentCaptions
+
+
+class TrackQuery(json_bodies.Shape, extra="forbid"):
+    """What may be said of captions in the address."""
+
+    label: Label | None = None
+    # In an address it is text.
+    is_default: bool | None = Field(None, description="Whether players show them by themselves.")
+
+
+class NewTrackQuery(TrackQuery):
+    """Which captions are added."""
+
+    language: json_bodies.Text = Field(description="BCP 47, such as en or pt-BR.")
+
+
+class CaptionsPatch(json_bodies.Shape, extra="forbid"):
+    """What may be changed besides the text; what is left out stays."""
+
+    label: Label | None = None
+    is_default: Default | None = None
+
+
+@blueprint.get(CAPTIONS)
+@policy(Policy.WATCH)
+@document_response(CaptionList)
+async def list_captions(id: str) -> Response:
+    """List the captions of a video: those of its file, and those that were added."""
+    video = await read_video(id)
+    rows = await captions.list_captions(video.id)
+    answer = json_bodies.json_response(
+        CaptionList(captions=[CaptionRecord(**_columns(it)) for it in rows]),
+        cache_control="no-cache",
+        etag=".".join(map(folder_name, rows)) or "none",
+    )
+    return await answer.make_conditional(request)
+
+
+@blueprint.post(CAPTIONS)
+@policy(Policy.EDIT)
+@document_querystring(NewTrackQuery)
+@document_response(CaptionRecord, 201)
+@document_response(json_bodies.Problem, 409)
+async def add_captions(id: str) -> Response:
+    """Add captions in another language: the body is a WebVTT or a SubRip file.
+
+    What players would repair is repaired: the encoding, the order of cues, unknown markup. Anything
+    else is refused with the line. A video that is not ready has them once it is.
+    """
+    video = await read_video(id)
+    asked = json_bodies.validated_query(NewTrackQuery)
+    language = captions.language_of(asked.language)
+    return await _add(video, language, await _sent(asked))
+
+
+@blueprint.get(TRACK)
+@policy(Policy.WATCH)
+@document_response(CaptionRecord)
+async def get_captions(id: str, language: str) -> Response:
+    """Read captions as WebVTT. The ETag names this version of them."""
+    video = await read_video(id)
+    row = await captions.read_captions_of(video.id, language)
+    answer = Response(row.text, content_type=f"{WEBVTT}; charset=utf-8")
+    answer.headers["Cache-Control"] = "no-cache"
+    answer.set_etag(folder_name(row))
+    return await answer.make_conditional(request)
+
+
+@blueprint.put(TRACK)
+@policy(Policy.EDIT)
+@document_headers(json_bodies.PatchHeaders)
+@document_querystring(TrackQuery)
+@document_response(CaptionRecord)
+@document_response(CaptionRecord, 201)
+@document_response(CaptionsConflict, 412)
+async def put_captions(id: str, language: str) -> Response:
+    """Replace captions, or add them; the body is as for adding.
+
+    With their ETag in If-Match, nothing is written when someone else has changed them since, unless
+    what is sent is recorded already.
+    """
+    video = await read_video(id)
+    tag = captions.language_of(language)
+    sent = await _sent(json_bodies.validated_query(TrackQuery))
+    try:
+        return await _change(video, tag, sent)
+    except CaptionsNotFound:
+        if "If-Match" in request.headers:
+            raise
+        return await _add(video, tag, sent)
+
+
+@blueprint.patch(TRACK)
+@policy(Policy.EDIT)
+@document_headers(json_bodies.PatchHeaders)
+@document_request(CaptionsPatch)
+@document_response(CaptionRecord)
+@document_response(CaptionsConflict, 412)
+async def patch_captions(id: str, language: str) -> Response:
+    """Change what captions are called, or whether players show them by themselves."""
+    video = await read_video(id)
+    sent = json_bodies.validated(CaptionsPatch, await json_bodies.read_json())
+    change = CaptionChange(label=sent.label, is_default=sent.is_default)
+    return await _change(video, captions.known_as(language), change)
+
+
+@blueprint.delete(TRACK)
+@policy(Policy.EDIT)
+@document_headers(json_bodies.PatchHeaders)
+@document_response(CaptionsConflict, 412)
+async def delete_captions(id: str, language: str) -> Response:
+    """Delete captions; those of the file stay in the file."""
+    video = await read_video(id)
+    tag = captions.known_as(language)
+    try:
+        await captions.remove(
+            video.id, tag, version=await _version_read(video, tag), queue=web_context().queue
+        )
+    except CaptionsChanged as exc:
+        raise await _with_present(exc, video, tag) from exc
+    return Response(status=HTTPStatus.NO_CONTENT)
+
+
+async def _sent(asked: TrackQuery) -> CaptionChange:
+    """The captions of the current request's body, and what its address says of them."""
+    if request.mimetype not in CONTENT_TYPES:
+        raise NotCaptions
+    body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
+    cues: tuple[Cue, ...] = await captions.read_file(body)
+    return CaptionChange(cues=cues, label=asked.label, is_default=asked.is_default)
+
+
+async def _add(video: Video, language: str, sent: CaptionChange) -> Response:
+    row = await captions.add(video.id, language, sent, queue=web_context().queue)
+    answer = _answer(row, HTTPStatus.CREATED)
+    answer.headers["Location"] = url_for(
+        "api_captions.get_captions", id=video.id, language=row.language
+    )
+    return answer
+
+
+async def _change(video: Video, language: str, sent: CaptionChange) -> Response:
+    version = await _version_read(video, language)
+    try:
+        row = await captions.change(
+            video.id, language, sent, version=version, queue=web_context().queue
+        )
+    except CaptionsChanged as exc:
+        raise await _with_present(exc, video, language) from exc
+    return _answer(row)
+
+
+async def _version_read(video: Video, language: str) -> str | None:
+    """The version that If-Match names; None for any."""
+    if "If-Match" not in request.headers:
+        return None
+    row = await captions.read_captions_of(video.id, language)
+    return json_bodies.version_read(folder_name(row))
+
+
+async def _with_present(exc: CaptionsChanged, video: Video, language: str) -> CaptionsChanged:
+    row = await captions.read_captions_of(video.id, language)
+    present = PresentCaptions(**_columns(row), text=row.text or "")
+    exc.extensions = {"present": present.model_dump(mode="json")}
+    exc.headers = {"ETag": f'"{folder_name(row)}"'}
+    return exc
+
+
+def _answer(row: Caption, status: int = HTTPStatus.OK) -> Response:
+    record = CaptionRecord(**_columns(row))
+    return json_bodies.json_response(record, status, etag=folder_name(row))
+
+
+def _columns(row: Caption) -> dict[str, object]:
+    names = [name for name in CaptionRecord.model_fields if name != "version"]
+    return {**{name: getattr(row, name) for name in names}, "version": folder_name(row)}

@@ -1,0 +1,103 @@
+"""The captions of a video on its workshop's page, and the page where one of them is edited."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from langcodes import find
+from quart import Blueprint, render_template, request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from portal.database.models import Caption, Video
+from portal.errors import CaptionsExist, FieldError, InvalidRequest, TooManyCaptions
+from portal.processing.captions import folder_name
+from portal.videos import captions
+from portal.videos.captions import CaptionChange
+from portal.web.auth import Policy, policy
+from portal.web.composition import web_context
+from portal.web.server.context import expect_player
+from portal.web.videos import read_progress, read_video
+
+blueprint = Blueprint("captions", __name__)
+
+TOO_LARGE = "This file is larger than 4 MiB. Send captions as SubRip or WebVTT."
+# What the form offers; any other may be typed.
+LANGUAGES = (
+    *("English", "Spanish", "Portuguese", "French", "German", "Italian", "Dutch", "Polish"),
+    *("Ukrainian", "Russian", "Turkish", "Arabic", "Hebrew", "Hindi", "Bengali", "Indonesian"),
+    *("Vietnamese", "Thai", "Chinese", "Japanese", "Korean", "Swedish", "Greek", "Czech"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionsForm:
+    """What was sent for new captions, and what is wrong with it, by field."""
+
+    language: str = ""
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+
+@blueprint.get("/videos/<video_id>/captions/<language>/edit")
+@policy(Policy.EDIT)
+async def editor(video_id: str, language: str) -> str:
+    """The page where captions are edited beside the player."""
+    expect_player(request.scope)
+    found = await read_video(video_id)
+    row = await captions.read_captions_of(found.id, language)
+    return await render_template(
+        "videos/captions.html",
+        video=found,
+        transcoding=await read_progress(found.id),
+        may_edit=True,
+        track=row,
+        version=folder_name(row),
+    )
+
+
+async def add(found: Video) -> Caption | CaptionsForm:
+    """Add the captions of the form; the track, or the form with its faults."""
+    try:
+        sent = await request.form
+        file = (await request.files).get("file")
+    except RequestEntityTooLarge:
+        return CaptionsForm(faults={"file": TOO_LARGE})
+    named = sent.get("language", "").strip()
+    # It lies on disk, by what the framework does with larger files.
+    data = await asyncio.to_thread(file.read) if file else b""
+    try:
+        language = _language(named)
+        cues = await captions.read_file(data) if data else ()
+        change = CaptionChange(cues=cues, is_default="isDefault" in sent)
+        return await captions.add(found.id, language, change, queue=web_context().queue)
+    except InvalidRequest as exc:
+        return CaptionsForm(named, {name or "file": words for name, words in exc.by_field.items()})
+    except CaptionsExist:
+        words = "There are captions in this language. Edit those, or delete them first."
+        return CaptionsForm(named, {"language": words})
+    except TooManyCaptions as exc:
+        return CaptionsForm(named, {"language": exc.detail})
+
+
+async def toggle_default(found: Video, language: str) -> None:
+    """Show captions by default, or no longer. Raises `CaptionsNotFound`."""
+    row = await captions.read_captions_of(found.id, language)
+    change = CaptionChange(is_default=not row.is_default)
+    queue = web_context().queue
+    await captions.change(found.id, row.language, change, version=None, queue=queue)
+
+
+async def remove(found: Video, language: str) -> None:
+    """Delete captions, whatever their version. Raises `CaptionsNotFound`."""
+    await captions.remove(found.id, language, version=None, queue=web_context().queue)
+
+
+def _language(named: str) -> str:
+    """The tag of a language that is named by its tag, or in English."""
+    try:
+        return captions.language_of(named)
+    except InvalidRequest:
+        try:
+            return captions.language_of(find(named).to_tag())
+        except LookupError:
+            words = "There is no such language. Give its name in English, or its tag, like pt-BR."
+            raise InvalidRequest([FieldError("/language", words)]) from None

@@ -1,0 +1,265 @@
+"""Captions by JSON and in storage: kept whole, told to whom changes them, found by every player."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_client import Client, answered, faults, problem, run_sql
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from page_rows import READY, make_rendition, make_row
+from passes import make_playable, published_file
+from quart import Response
+from running_portal import run_ffmpeg
+from stored_objects import stored
+
+from portal.database.event_models import Event
+from portal.database.models import Caption, Video
+from portal.errors import StorageUnavailable
+from portal.maintenance.recovery import recover
+from portal.storage.bucket import Storage
+from portal.transcoding.packaging.webvtt import read_captions
+from portal.videos import captions
+from portal.web.composition import WebContext
+
+SRT = "1\n00:00:01,000 --> 00:00:02,500\nGood morning.\n"
+LATER = SRT + "\n2\n00:01:00,000 --> 00:01:02,000\nA minute later.\n"
+WEBVTT = "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nGood morning.\n"
+SUBRIP, VTT = "application/x-subrip", "text/vtt"
+
+
+async def send(
+    client: Client, method: str, path: str, text: str | bytes, *, etag: str = "", kind: str = SUBRIP
+) -> Response:
+    """Send a caption file, over the version that an ETag names."""
+    data = text.encode() if isinstance(text, str) else text
+    headers = {"Content-Type": kind} | ({"If-Match": etag} if etag else {})
+    return await client.open(f"/api/videos/{path}", method=method, data=data, headers=headers)
+
+
+async def add(client: Client, video: Video, text: str = SRT, **said: str) -> dict[str, Any]:
+    asked = "&".join(f"{name}={value}" for name, value in {"language": "en", **said}.items())
+    answer = await send(client, "POST", f"{video.id}/captions?{asked}", text)
+    return await answered(answer, 201)
+
+
+async def store(video: Video, resources: WebContext) -> str:
+    """Carry out the job that stores captions; the master playlist after it."""
+    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    return (await resources.storage.get(f"hls/{video.id}/1/master.m3u8")).decode()
+
+
+async def playable() -> Video:
+    """A ready video without files."""
+    video = await make_row(**{**READY, "duration_s": 90.0})
+    measured = {"codecs": "avc1", "bandwidth_bps": 1, "average_bandwidth_bps": 1}
+    await make_rendition(video, "360p", frame_rate="25", size_bytes=1, segment_count=1, **measured)
+    return video
+
+
+async def test_captions_are_added_replaced_listed_and_deleted(
+    client: Client, resources: WebContext
+) -> None:
+    video = await playable()
+    added = await add(client, video, language="EN-gb", isDefault="true")
+    told = {"language": "en-GB", "label": "English (United Kingdom)", "isDefault": True}
+    assert added.items() >= {**told, "source": "upload", "cueCount": 1}.items()
+    track = f"{video.id}/captions/en-GB"
+
+    master = await store(video, resources)
+    named = f"captions/{added['version']}/playlist.m3u8"
+    assert 'NAME="English (United Kingdom)",LANGUAGE="en-GB",DEFAULT=YES' in master
+    assert f'URI="../{named}"' in master
+    assert 'SUBTITLES="subtitles"' in master
+    playlist = await client.get(f"/hls/{video.id}/{named}")
+    assert (await playlist.get_data(as_text=True)).count(".vtt?") == 2
+    # As players elsewhere read it, whatever its case.
+    read = await client.get(f"/api/videos/{video.id}/captions/EN-GB")
+    assert await read.get_data(as_text=True) == WEBVTT
+    assert read.headers["ETag"] == f'"{added["version"]}"'
+    shown = await client.get(f"/videos/{video.id}/captions/en-GB.vtt")
+    assert await shown.get_data(as_text=True) == WEBVTT
+
+    for number, text in enumerate((LATER, SRT, LATER), start=2):
+        replaced = await answered(await send(client, "PUT", track, text))
+        assert replaced["version"].endswith(f"-{number}")
+        assert f"captions/{replaced['version']}/" in await store(video, resources)
+    kept = {
+        key.split("/")[3] for key in await stored(resources.storage, video.id) if "captions" in key
+    }
+    assert {name.rpartition("-")[2] for name in kept} == {"3", "4"}, "one is being watched"
+    listed = await answered(await client.get(f"/api/videos/{video.id}/captions"))
+    assert [it["cueCount"] for it in listed["captions"]] == [2]
+
+    patched = await client.patch(f"/api/videos/{track}", json={"label": "British"})
+    assert (await answered(patched))["label"] == "British"
+    assert (await client.delete(f"/api/videos/{track}")).status_code == 204
+    assert "captions/" not in await store(video, resources)
+    assert await stored(resources.storage, video.id) == [f"hls/{video.id}/1/master.m3u8"]
+    await problem(await client.get(f"/api/videos/{track}"), 404, "captions_not_found")
+    events = await Event.filter(video_id=video.id, type="video.captions_changed").count()
+    assert events == 6
+
+
+async def test_who_saves_over_others_is_told_what_they_saved(client: Client) -> None:
+    video = await make_row()
+    read = f'"{(await add(client, video))["version"]}"'
+    track = f"{video.id}/captions/en"
+    theirs = await send(client, "PUT", track, LATER, etag=read)
+    newest = (await answered(theirs))["version"]
+
+    mine = await send(client, "PUT", track, SRT.replace("Good", "Fine"), etag=read)
+    told = await problem(mine, 412, "captions_changed")
+    assert mine.headers["ETag"] == f'"{newest}"'
+    assert "A minute later." in told["present"]["text"]
+    # Of what is recorded already only the answer got lost.
+    again = await answered(await send(client, "PUT", track, LATER, etag=read))
+    assert again["version"] == newest
+    for method in ("DELETE", "PATCH"):
+        body = {"json": {"label": "Other"}} if method == "PATCH" else {}
+        late = await client.open(
+            f"/api/videos/{track}", method=method, headers={"If-Match": read}, **body
+        )
+        await problem(late, 412, "captions_changed")
+
+
+async def test_what_cannot_be_taken_is_refused_with_the_remedy(client: Client) -> None:
+    video = await make_row()
+    asked = f"{video.id}/captions?language=en"
+    backwards = await send(client, "POST", asked, SRT.replace("00:00:02,500", "00:00:00,500"))
+    assert (await faults(backwards))[""].startswith("Line 2, cue 1: it ends before it begins.")
+    unknown = await send(client, "POST", f"{video.id}/captions?language=xx", SRT)
+    assert (await faults(unknown))["/language"].startswith("Give a language by its BCP 47 tag")
+    await problem(await send(client, "POST", asked, SRT, kind="text/plain"), 415, "not_captions")
+    huge = await send(client, "POST", asked, b"x" * 50_000_000)
+    assert huge.status_code == 413
+    assert not await Caption.exists()
+
+    await add(client, video)
+    await problem(await send(client, "POST", asked, LATER), 409, "captions_exist")
+    same_label = await send(client, "POST", f"{video.id}/captions?language=de&label=English", SRT)
+    assert "/label" in await faults(same_label)
+    quoted = await send(client, "PUT", f"{video.id}/captions/de?label=%22a%22", SRT)
+    assert "/label" in await faults(quoted)
+
+
+async def test_one_track_is_shown_by_itself(client: Client) -> None:
+    video = await make_row()
+    await add(client, video, isDefault="true")
+    await add(client, video, language="de", isDefault="true")
+    listed = await answered(await client.get(f"/api/videos/{video.id}/captions"))
+    assert [(it["language"], it["isDefault"]) for it in listed["captions"]] == [
+        ("de", True),
+        ("en", False),
+    ]
+
+
+class Ends(Exception):
+    """The worker is killed here."""
+
+
+class MortalStorage(Storage):
+    """Storage for a worker that lives for so many writes."""
+
+    left = 0
+
+    async def put(self, key: str, *rest: Any, **values: Any) -> None:
+        if not self.left:
+            raise Ends
+        self.left -= 1
+        await super().put(key, *rest, **values)
+
+
+async def test_a_worker_may_be_killed_at_any_step(client: Client, resources: WebContext) -> None:
+    video = await playable()
+    await add(client, video)
+    before = await store(video, resources)
+    mortal = MortalStorage.__new__(MortalStorage)
+    mortal.__dict__.update(resources.storage.__dict__)
+    replaced = await send(client, "PUT", f"{video.id}/captions/en", LATER)
+    version = (await answered(replaced))["version"]
+    for mortal.left in range(4):
+        with pytest.raises(Ends):
+            await captions.store(video.id, storage=mortal, queue=resources.queue)
+        master = await resources.storage.get(f"hls/{video.id}/1/master.m3u8")
+        assert master.decode() == before, "one version or the other"
+    assert (await Video.get(id=video.id)).captions_job_id is not None
+    assert f"captions/{version}/" in await store(video, resources)
+    assert (await Video.get(id=video.id)).captions_job_id is None
+
+
+async def test_a_lost_job_is_replaced(client: Client, resources: WebContext) -> None:
+    video = await playable()
+    await add(client, video)
+    lost = (await Video.get(id=video.id)).captions_job_id
+    await run_sql(
+        resources.config.database_url, f"DELETE FROM procrastinate_jobs WHERE id = {lost}"
+    )
+    assert await recover(resources.queue) == 1
+    assert (await Video.get(id=video.id)).captions_job_id not in (None, lost)
+
+
+@pytest.fixture(scope="module")
+def subtitled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seconds with two tracks in English and one of no language."""
+    folder = tmp_path_factory.mktemp("media")
+    text = folder / "text.srt"
+    text.write_text("1\n00:00:00,250 --> 00:00:01,750\nFish & <b>chips</b>\n", encoding="utf-8")
+    inputs = ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=15:duration=2", "-i", str(text)]
+    maps = ["-map", "0", *["-map", "1"] * 3, "-c:v", "libx264", "-c:s", "mov_text"]
+    languages = ["-metadata:s:s:0", "language=eng", "-metadata:s:s:1", "language=eng"]
+    return run_ffmpeg(folder / "film.mp4", *inputs, *maps, "-pix_fmt", "yuv420p", *languages)
+
+
+async def test_the_tracks_of_a_file_become_captions(
+    client: Client, resources: WebContext, subtitled: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, subtitled)
+    await add(client, video, "1\n00:00:00,000 --> 00:00:01,000\nSent before.\n", language="de")
+    video = await make_playable(video, resources, tmp_path)
+    listed = (await answered(await client.get(f"/api/videos/{video.id}/captions")))["captions"]
+    assert {it["language"]: it["source"] for it in listed} == {
+        **{"en": "file", "en-x-2": "file", "und": "file"},
+        **{"de": "upload"},
+    }
+    text = await client.get(f"/api/videos/{video.id}/captions/und")
+    assert "Fish &amp; <b>chips</b>" in await text.get_data(as_text=True)
+    master = await store(video, resources)
+    assert master.count("TYPE=SUBTITLES") == 4
+    assert "LANGUAGE" not in next(it for it in master.split("\n") if "Subtitles 3" in it)
+
+    # One of an earlier portal is read out of its segments.
+    await Caption.filter(video_id=video.id, language="en").update(text=None, written_version=None)
+    read = f"/api/videos/{video.id}/captions/en"
+    await problem(await client.get(read), 404, "captions_not_found")
+    assert await store(video, resources) == master
+    assert "Fish &amp; <b>chips</b>" in await (await client.get(read)).get_data(as_text=True)
+
+
+async def test_storage_that_is_away_is_waited_for(
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = await playable()
+    await add(client, video)
+    monkeypatch.setattr(captions, "JOB_TIMEOUT_S", 0)
+    with pytest.raises(StorageUnavailable):
+        await store(video, resources)
+    monkeypatch.undo()
+    assert "captions/" in await store(video, resources)
+
+
+@given(text=st.text() | st.text(alphabet="0123456789:,.->\n <bv/>&;{}\\"))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_whatever_is_sent_is_kept_as_sound_captions_or_refused(
+    client: Client, text: str
+) -> None:
+    video = await Video.first() or await make_row()
+    sent = "1\n00:00:01,000 --> 00:00:02,000\nx" + text
+    answer = await send(client, "PUT", f"{video.id}/captions/en", sent)
+    if answer.status_code == 422:
+        assert (await faults(answer))[""].startswith(("Line ", "There are "))
+        return
+    assert answer.status_code in (200, 201)
+    [row] = await Caption.filter(video_id=video.id)
+    assert row.text is not None
+    assert row.cue_count == row.text.count("-->") == len(read_captions(row.text.encode()))
