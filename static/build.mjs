@@ -22,6 +22,7 @@ async function bundle() {
       style: "css/main.css",
       // Of one kind of page each, which links it itself.
       api: "css/api.css",
+      captions: "css/captions.css",
       "multi-select": "css/multi-select.css",
       player: "css/player.css",
       table: "css/table.css",

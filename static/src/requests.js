@@ -16,12 +16,15 @@ const TIMEOUT_MS = 30_000;
 export class Refused extends Error {
   /**
    * `code` is the error's stable name, `detail` in words for people; both may be empty. `freeAt` is
-   * when a quota has room again, in ISO 8601.
+   * when a quota has room again, in ISO 8601, `present` what someone else has saved.
    * @param {number} status
    * @param {{ code?: string, detail?: string, faults?: FieldFault[], retryAfter_s?: number,
-   *   freeAt?: string }} [problem]
+   *   freeAt?: string, present?: any }} [problem]
    */
-  constructor(status, { code = "", detail = "", faults = [], retryAfter_s = 0, freeAt } = {}) {
+  constructor(
+    status,
+    { code = "", detail = "", faults = [], retryAfter_s = 0, freeAt, present } = {},
+  ) {
     super(detail || `status ${status}`);
     this.status = status;
     this.code = code;
@@ -29,6 +32,7 @@ export class Refused extends Error {
     this.faults = faults;
     this.retryAfter_s = retryAfter_s;
     this.freeAt = freeAt;
+    this.present = present;
   }
 }
 
@@ -61,8 +65,9 @@ function noAnswer(cause) {
 }
 
 /**
- * `keepalive` lets the request outlive the page.
- * @typedef {{ body?: unknown, ifMatch?: string, signal?: AbortSignal, timeout_ms?: number,
+ * The body is JSON unless it is a text of a `contentType`. `keepalive` lets the request outlive the
+ * page.
+ * @typedef {{ body?: unknown, contentType?: string, ifMatch?: string, signal?: AbortSignal, timeout_ms?: number,
  *   keepalive?: boolean }} Options
  */
 
@@ -103,17 +108,24 @@ export async function request(method, url, options = {}) {
  * @type {(method: string, url: string, options: Options) => Promise<{ json: any, etag: string }>}
  */
 async function send(method, url, options) {
-  const { body, ifMatch, signal, timeout_ms = TIMEOUT_MS, keepalive = false } = options;
+  const {
+    body,
+    contentType,
+    ifMatch,
+    signal,
+    timeout_ms = TIMEOUT_MS,
+    keepalive = false,
+  } = options;
   const late = AbortSignal.timeout(timeout_ms);
   /** @type {Record<string, string>} */
   const headers = { Accept: "application/json" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (body !== undefined) headers["Content-Type"] = contentType ?? "application/json";
   if (ifMatch) headers["If-Match"] = ifMatch;
   try {
     const response = await fetch(url, {
       method,
       headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: contentType ? String(body) : JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, late]) : late,
       keepalive,
     });
@@ -130,7 +142,8 @@ async function send(method, url, options) {
 /** @param {Response} response @returns {Promise<Refused>} */
 async function refusal(response) {
   // A proxy in front may answer in HTML; then the status alone has to do.
-  const { code, detail, errors: faults, freeAt } = await response.json().catch(() => ({}));
+  const told = await response.json().catch(() => ({}));
+  const { code, detail, errors: faults, freeAt, present } = told;
   const retryAfter_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10) || 0;
-  return new Refused(response.status, { code, detail, faults, retryAfter_s, freeAt });
+  return new Refused(response.status, { code, detail, faults, retryAfter_s, freeAt, present });
 }

@@ -9,7 +9,7 @@ from library_pages import FAILED
 from page_rows import READY, make_attempt, make_rendition, make_row
 from page_texts import page, words_of
 
-from portal.database.models import RenditionState, Video
+from portal.database.models import Caption, RenditionState, Video
 from portal.transcoding.packaging.master import Kind
 
 pytestmark = pytest.mark.shared_app
@@ -69,24 +69,22 @@ async def test_failed_video_says_why_and_offers_a_retry_where_it_can_help(
     assert (f'action="/videos/{video.id}/retry"' in text) is is_offered
 
 
-async def test_facts_name_qualities_notes_sound_and_captions(client: Client) -> None:
+async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
     video = await make_row()
-    assert "Captions" not in await page(client, f"/videos/{video.id}/facts")
     await Video.filter(id=video.id).update(**READY, notes=["hdr_converted"])
     await make_rendition(video, "360p")
     found = words_of(await page(client, f"/videos/{video.id}/edit"))
-    assert "Sound None: the video is silent. Captions None in this file." in found
+    assert "Sound None: the video is silent." in found
     text = await page(client, f"/videos/{video.id}")
     assert re.search(r'<span id="captions"\s+hidden>', text)
     await make_rendition(video, "720p", state=RenditionState.PLANNED)
     english = {"label": "English", "language": "en"}
     await make_rendition(video, "0p", kind=Kind.AUDIO, is_default=True, **english)
     await make_rendition(video, "1p", kind=Kind.AUDIO, label="Commentary")
-    await make_rendition(video, "2p", kind=Kind.SUBTITLES, **english)
+    await Caption.create(video=video, source="file", text="WEBVTT\n", **english)
     found = words_of(await page(client, f"/videos/{video.id}/facts"))
     assert "360p · 1.2 Mbit/s · 7.7 MB 720p · Waiting to be made" in found
     assert "Sound English · en · default · 1.2 Mbit/s Commentary · 1.2 Mbit/s" in found
-    assert "Captions English · en" in found
     assert "HDR was converted to standard colours." in found
     found = words_of(await page(client, f"/videos/{video.id}/share"))
     assert "Captions: English Sound: English" in found

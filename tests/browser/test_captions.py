@@ -1,0 +1,145 @@
+"""Captions from the file an editor sends to what a viewer sees: by pointer, and by keyboard."""
+
+from pathlib import Path
+
+import pytest
+from chromium import Publish, play_past, suits_everyone
+from player_page import read
+from playwright.async_api import Page, expect
+
+# Browsers report answers that refuse something.
+pytestmark = pytest.mark.complaint("status of (412|422)")
+
+CAPTIONS = "[data-player-captions]"
+SRT = """1
+00:00:00,200 --> 00:00:01,500
+Good mroning.
+
+2
+00:00:02,000 --> 00:00:05,000
+Noon & night.
+"""
+STATE = "[data-editor-state]"
+
+
+@pytest.fixture
+async def video(publish: Publish, short_video: Path) -> str:
+    """The id of a ready video."""
+    return await publish(short_video, "A day", until="ready")
+
+
+async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_path: Path) -> None:
+    viewer = await page.context.new_page()
+    await viewer.goto(f"/videos/{video}")
+    await play_past(viewer, 0.1)
+
+    await page.goto(f"/videos/{video}/edit")
+    form = page.get_by_role("form", name="New captions")
+    file = tmp_path / "captions.srt"
+    file.write_text("nothing of the kind", encoding="utf-8")
+    await form.get_by_label("Language").fill("english")
+    await form.get_by_label("File").set_input_files(file)
+    await form.get_by_role("button", name="Add captions").click()
+    await expect(form.get_by_text("this is neither WebVTT nor SubRip")).to_be_visible()
+    file.write_text(SRT, encoding="utf-8")
+    await form.get_by_label("File").set_input_files(file)
+    await form.get_by_label("Show them by default").check()
+    await form.get_by_role("button", name="Add captions").click()
+    await suits_everyone(page, "workshop with captions")
+    await page.get_by_role("link", name="Edit English").click()
+
+    first = page.get_by_label("Cue 1 text")
+    await expect(first).to_have_value("Good mroning.")
+    await first.fill("Good morning.")
+    await expect(page.locator(STATE)).to_have_text("2 cues · not saved yet")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator(STATE)).to_have_text("2 cues · saved")
+    await expect(page.get_by_text("Saved.", exact=True).last).to_be_visible()
+    await suits_everyone(page, "caption editor")
+
+    # A page that was open before has them, too.
+    await viewer.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
+    await read(viewer, "video.currentTime = 0.3")
+    await expect(viewer.locator(CAPTIONS)).to_have_text("Good morning.")
+
+
+async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) -> None:
+    await page.goto(f"/videos/{video}/edit")
+    form = page.get_by_role("form", name="New captions")
+    await form.get_by_label("Language").fill("de")
+    await form.get_by_role("button", name="Add captions").click()
+    await expect(page.get_by_text("Nothing is written yet.")).to_be_visible()
+
+    await read(page, "video.currentTime = 1.25")
+    await page.get_by_role("button", name="Add").press("Enter")
+    await page.keyboard.type("Guten Morgen, guten Abend.")
+    assert await times_of(page) == [("0:01.250", "0:03.250")]
+    for _ in range(len(" guten Abend.")):
+        await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("Control+k")
+    assert await texts_of(page) == ["Guten Morgen,", "guten Abend."]
+    assert (await times_of(page))[1][1] == "0:03.250"
+    await page.keyboard.press("Alt+ArrowDown")
+    await expect(page.get_by_label("Cue 2 text")).to_be_focused()
+    await page.keyboard.press("Alt+ArrowUp")
+    await page.keyboard.press("Control+j")
+    assert await texts_of(page) == ["Guten Morgen,\nguten Abend."]
+    await page.keyboard.press("Control+z")
+    assert await texts_of(page) == ["Guten Morgen,", "guten Abend."]
+
+    await page.get_by_label("Cue 1 begins at").fill("0:09")
+    await page.keyboard.press("Tab")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("It ends before it begins.")).to_be_visible()
+    await page.keyboard.press("Control+z")
+    await page.get_by_text("Shift all, find and replace").click()
+    await page.get_by_label("Seconds", exact=True).fill("-0.25")
+    await page.get_by_role("button", name="Shift all cues").click()
+    assert (await times_of(page))[0][0] == "0:01.000"
+    await page.get_by_label("Find").fill("GUTEN")
+    await page.get_by_label("Replace by").fill("Schönen")
+    await page.get_by_role("button", name="Replace all").click()
+    assert await texts_of(page) == ["Schönen Morgen,", "Schönen Abend."]
+    await page.get_by_label("Cue 2 text").focus()
+    await page.keyboard.press("Control+Shift+Backspace")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator(STATE)).to_have_text("1 cue · saved")
+
+
+async def test_what_two_editors_change_is_merged_or_told(page: Page, video: str) -> None:
+    answer = await page.request.post(
+        f"/api/videos/{video}/captions?language=en",
+        data=SRT,
+        headers={"Content-Type": "application/x-subrip"},
+    )
+    assert answer.status == 201
+    other = await page.context.new_page()
+    for each in (page, other):
+        await each.goto(f"/videos/{video}/captions/en/edit")
+        await expect(each.get_by_label("Cue 2 text")).to_have_value("Noon & night.")
+    await other.get_by_label("Cue 1 text").fill("Theirs.")
+    await other.keyboard.press("Control+s")
+    await expect(other.locator(STATE)).to_have_text("2 cues · saved")
+    await page.get_by_label("Cue 2 text").fill("Mine.")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator(STATE)).to_have_text("2 cues · saved")
+    assert await texts_of(page) == ["Theirs.", "Mine."]
+
+    await other.get_by_label("Cue 2 text").fill("Also theirs.")
+    await other.keyboard.press("Control+s")
+    await expect(other.get_by_text("0:02.000 “Mine.”")).to_be_visible()
+    assert await texts_of(other) == ["Theirs.", "Also theirs."]
+    await other.keyboard.press("Control+s")
+    await expect(other.locator(STATE)).to_have_text("2 cues · saved")
+
+
+async def texts_of(page: Page) -> list[str]:
+    return await page.locator("[data-cue=text]").evaluate_all("all => all.map((it) => it.value)")
+
+
+async def times_of(page: Page) -> list[tuple[str, str]]:
+    found = [
+        await page.locator(f"[data-cue={name}]").evaluate_all("all => all.map((it) => it.value)")
+        for name in ("start_ms", "end_ms")
+    ]
+    return list(zip(*found, strict=True))
