@@ -15,6 +15,10 @@ const behaviours = [
   onDemand("[data-previews]", async () => (await import("./library/preview.js")).startPreviews),
   onDemand("video[data-player]", async () => (await import("./player/player.js")).startPlayer),
   onDemand("[data-caption-editor]", async () => (await import("./captions/editor.js")).startEditor),
+  onDemand(
+    "[data-transcript]",
+    async () => (await import("./captions/transcript.js")).startTranscript,
+  ),
   onDemand("[data-edit-form]", async () => (await import("./detail/forms.js")).editForm),
   onDemand("[data-revisited]", async () => (await import("./detail/watch.js")).revisits),
   onDemand("[data-access]", async () => (await import("./detail/forms.js")).accessPanel),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from chromium import Publish, play_past, suits_everyone
-from player_page import read
+from player_page import read, wait_for
 from playwright.async_api import Page, expect
 
 # Browsers report answers that refuse something.
@@ -61,6 +61,17 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await viewer.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
     await read(viewer, "video.currentTime = 0.3")
     await expect(viewer.locator(CAPTIONS)).to_have_text("Good morning.")
+    await viewer.get_by_text("Transcript", exact=True).click()
+    transcript = viewer.get_by_role("region", name="Transcript")
+    cues = transcript.get_by_role("button")
+    await expect(cues).to_have_text(["0:00 Good morning.", "0:02 Noon & night."])
+    await expect(cues.first).to_have_attribute("aria-current", "true")
+    await viewer.get_by_label("Search in the transcript").fill("NIGHT")
+    await expect(transcript.get_by_role("status")).to_have_text("1 place")
+    await suits_everyone(viewer, "transcript")
+    await read(viewer, "video.pause()")
+    await transcript.get_by_role("button", name="Noon & night.").press("Enter")
+    await wait_for(viewer, "video.currentTime >= 2")
 
 
 async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) -> None:

@@ -39,6 +39,16 @@ function shownText(text) {
   return plain.replaceAll("&amp;", "&");
 }
 
+/** The text as browsers read that of a cue. @param {Cue} cue */
+export function cueText({ text }) {
+  return text.replace(/&(?!\w+;)/g, "&amp;").replace(/<(?![a-z/\d])/gi, "&lt;");
+}
+
+/** The text without markup. @param {Cue} cue */
+export function plainText(cue) {
+  return new VTTCue(0, 1, cueText(cue)).getCueAsHTML().textContent ?? "";
+}
+
 /** @param {Cues} cues */
 export function toWebVtt(cues) {
   const blocks = cues.map(({ start_ms, end_ms, text, settings }) => {

@@ -12,6 +12,7 @@ import {
   add,
   change,
   clock,
+  cueText,
   faultOf,
   History,
   indexAt,
@@ -187,7 +188,7 @@ class Editor {
     }
     for (const cue of wanted) {
       if (this.#drawn.has(cue) || cue.end_ms <= cue.start_ms) continue;
-      const drawn = new VTTCue(cue.start_ms / 1000, cue.end_ms / 1000, cue.text);
+      const drawn = new VTTCue(cue.start_ms / 1000, cue.end_ms / 1000, cueText(cue));
       this.#drawn.set(cue, drawn);
       this.#track.addCue(drawn);
     }
