@@ -317,9 +317,8 @@ class CaptionSource(StrEnum):
 class Caption(Model):
     """The captions of a video in one language, as WebVTT.
 
-    `version` counts how often they were saved, and `written_version` is the one whose segments are
-    in storage, in a folder named after id and version. Those of the uploaded file are copied from
-    its `rendition`; their text is None until it is read, where a portal before it made them.
+    `version` counts how often they were saved; segments of `written_version` are in storage. Those
+    of the uploaded file are copied from its `rendition`; their text is None until it is read.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -330,7 +329,7 @@ class Caption(Model):
     label = fields.TextField()
     is_default = fields.BooleanField(default=False)
     source = fields.CharEnumField(CaptionSource, max_length=10)
-    rendition: str | None = fields.CharField(max_length=40, null=True)  # type: ignore[assignment]
+    rendition = fields.CharField(max_length=40, null=True)
     text: str | None = fields.TextField(null=True)
     cue_count = fields.IntField(default=0)
     version = fields.IntField(default=1)
@@ -341,7 +340,6 @@ class Caption(Model):
 
     class Meta:
         table = "captions"
-        unique_together = (("video", "language"),)
         ordering = ("-is_default", "label")
 
 

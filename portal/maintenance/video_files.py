@@ -20,7 +20,7 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.errors import NotPlayable, VideoNotFound
-from portal.processing import attempts, outputs, renditions
+from portal.processing import attempts, captions, outputs, renditions
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage, entries_of, objects_below
@@ -50,9 +50,17 @@ class Difference(StrEnum):
     RENDITION_INCOMPLETE = "rendition_incomplete", "renditions with missing files"
     MASTER_MISSING = "master_missing", "ready videos without a master playlist"
     MASTER_OUTDATED = "master_outdated", "master playlists that don't name what is there"
+    CAPTIONS_INCOMPLETE = "captions_incomplete", "captions with missing files"
     POSTER_MISSING = "poster_missing", "missing posters"
     STORYBOARD_MISSING = "storyboard_missing", "incomplete storyboards"
     OBJECT_UNUSED = "object_unused", "objects that nothing refers to"
+
+
+# What queues the job that makes it again.
+MADE_BY_JOBS = {
+    Difference.STORYBOARD_MISSING: renditions.plan_storyboard,
+    Difference.CAPTIONS_INCOMPLETE: captions.store_again,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +83,26 @@ async def find_defects(video_id: UUID, storage: Storage) -> list[Defect]:
         return []
     root, published = output_root(video_id), video.published_attempt or 0
     names = {stored.key.removeprefix(root) async for stored in objects_below(root, storage)}
-    rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
+    rows = await _timed_renditions(video_id)
+    tracks = await captions.written_folders(video_id)
     found = [
         Defect(Difference.RENDITION_INCOMPLETE, row.name, missing)
         for row in rows
-        if (missing := await _missing_files(row, names, storage))
+        if (missing := await _missing_files(root, _folder(row), names, storage, kind=row.kind))
+    ]
+    found += [
+        Defect(Difference.CAPTIONS_INCOMPLETE, folder, missing)
+        for folder in tracks
+        if (missing := await _missing_files(root, folder, names, storage))
     ]
     master = f"{published}/{MASTER_NAME}"
     text = await _text_of(root + master, storage)
     if text is None:
         found.append(Defect(Difference.MASTER_MISSING, master))
     # What is complete joins the playlist last, while the video is being completed.
-    elif video.complete_job_id is None:
+    elif video.complete_job_id is None and video.captions_job_id is None:
         named = outputs.named_playlists(text, published)
-        whole = {f"{row.attempt_number}/{hls.media_playlist_name(row.name)}" for row in rows}
+        whole = {hls.media_playlist_name(it) for it in (*map(_folder, rows), *tracks)}
         if wrong := (*sorted(whole - named), *sorted(named - names)):
             found.append(Defect(Difference.MASTER_OUTDATED, master, wrong))
     poster = posters.poster_key(video.id, published, video.poster_version).removeprefix(root)
@@ -103,17 +117,28 @@ async def find_defects(video_id: UUID, storage: Storage) -> list[Defect]:
     return found
 
 
-async def _missing_files(row: Rendition, names: set[str], storage: Storage) -> tuple[str, ...]:
-    playlist = f"{row.attempt_number}/{hls.media_playlist_name(row.name)}"
-    folder = playlist.rpartition("/")[0]
-    text = await _text_of(output_root(row.video_id) + playlist, storage)
+async def _timed_renditions(video_id: UUID) -> list[Rendition]:
+    """The complete ones of picture and sound; those of text are kept as captions."""
+    rows = Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
+    return await rows.exclude(kind=Kind.SUBTITLES)
+
+
+def _folder(row: Rendition) -> str:
+    return f"{row.attempt_number}/{row.name}"
+
+
+async def _missing_files(
+    root: str, folder: str, names: set[str], storage: Storage, *, kind: Kind = Kind.SUBTITLES
+) -> tuple[str, ...]:
+    playlist = hls.media_playlist_name(folder)
+    text = await _text_of(root + playlist, storage)
     if text is None:
         return (playlist,)
     try:
         wanted = [f"{folder}/{uri}" for uri in dict.fromkeys(hls.playlist_uris(text))]
     except hls.PlaylistError:
         return (playlist,)
-    if row.kind is Kind.VIDEO:
+    if kind is Kind.VIDEO:
         wanted.append(f"{folder}/{hls.IFRAME_PLAYLIST_NAME}")
     return tuple(name for name in wanted if name not in names)
 
@@ -136,7 +161,7 @@ async def make_again(
     well anyway.
     """
     kinds = {defect.kind for defect in defects}
-    is_master_wrong = not kinds <= {Difference.POSTER_MISSING, Difference.STORYBOARD_MISSING}
+    is_master_wrong = not kinds <= {Difference.POSTER_MISSING, *MADE_BY_JOBS}
     names = {it.name for it in defects if it.kind is Difference.RENDITION_INCOMPLETE}
     video = await Video.get_or_none(id=video_id)
     if names and (video is None or not await holds_source(video, storage)):
@@ -145,13 +170,13 @@ async def make_again(
         video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.READY:
             return "changed meanwhile; run it again"
-        rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
+        rows = await _timed_renditions(video_id)
         lost = [row for row in rows if row.name in names]
         is_video_left = any(row.kind is Kind.VIDEO for row in rows if row not in lost)
         if lost and await _make_renditions(video, lost, is_video_left=is_video_left, queue=queue):
             return ""
-        if Difference.STORYBOARD_MISSING in kinds:
-            await renditions.plan_storyboard(video, queue)
+        for kind in kinds & MADE_BY_JOBS.keys():
+            await MADE_BY_JOBS[kind](video, queue)
     if is_master_wrong:
         if not is_video_left:
             return "can't be repaired: no rendition is left"

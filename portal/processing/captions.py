@@ -81,6 +81,18 @@ async def entries(video: Video) -> list[Entry]:
     return found
 
 
+async def written_folders(video_id: UUID) -> list[str]:
+    """The folders of captions in storage, below `hls/<id>/`."""
+    rows = await Caption.filter(video_id=video_id, written_version__isnull=False)
+    return [f"{FOLDER}/{row.id}-{row.written_version}" for row in rows]
+
+
+async def store_again(video: Video, queue: Queue) -> None:
+    """Queue the job that stores all captions of a locked video anew."""
+    await Caption.filter(video_id=video.id).update(written_version=None)
+    await Video.filter(id=video.id).update(captions_job_id=await defer_captions(video.id, queue))
+
+
 def _track(row: Caption, name: str) -> FinishedRendition:
     language = row.language.partition("-x-")[0]
     return FinishedRendition(

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from aged_videos import ended_attempt, hence, put_master, put_output
-from api_client import Client, published, run_sql
+from api_client import Client, answered, published, run_sql
 from command_line import portal
 from page_rows import READY, make_rendition
 from passes import make_missing, make_playable, ready_video
@@ -20,7 +20,7 @@ from portal.database.models import Outcome, Rendition, RenditionState, Video, Vi
 from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
 from portal.storage.objects import output_prefix
-from portal.videos import deletion, posters
+from portal.videos import captions, deletion, posters
 from portal.web.composition import WebContext
 
 PLAYLIST = """#EXTM3U
@@ -111,6 +111,22 @@ async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
     )
     assert await make_missing(video, resources, tmp_path) is True
     assert (await Video.get(id=video.id)).has_storyboard
+    assert await differences(resources) == {}
+
+    sent = {"Content-Type": "text/vtt"}
+    said = b"WEBVTT\n\n00:00.000 --> 00:01.000\nHello.\n"
+    added = await client.post(
+        f"/api/videos/{video.id}/captions?language=en", data=said, headers=sent
+    )
+    told = await answered(added, 201)
+    stores = {"storage": resources.storage, "queue": resources.queue}
+    await captions.store(video.id, **stores)
+    assert await differences(resources) == {}
+    lost = f"hls/{video.id}/captions/{told['version']}/00000.vtt"
+    await resources.storage.delete(lost)
+    assert await differences(resources) == {"captions_incomplete": 1}
+    assert await fixed(resources) == 0
+    await captions.store(video.id, **stores)
     assert await differences(resources) == {}
 
     # The sound comes from a first pass only: everything is made anew.
