@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from psycopg import AsyncConnection, AsyncRawCursor, OperationalError
+from psycopg import AsyncConnection, AsyncRawCursor, OperationalError, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from tortoise import Tortoise
@@ -76,6 +76,21 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
 async def fetch_rows(query: str, *values: object) -> list[Row]:
     """The rows of a query by hand; in a transaction, if one is open."""
     return await get_connection("default").execute_query_dict(query, list(values))
+
+
+def sql_with(text: str, **values: object) -> sql.Composable:
+    """A text with values in it: as literals, unless they are SQL."""
+    parts = {
+        name: it if isinstance(it, sql.Composable) else sql.Literal(it)
+        for name, it in values.items()
+    }
+    return sql.SQL(text).format(**parts)
+
+
+async def run_query(query: sql.Composable) -> list[Row]:
+    """The rows of a query whose values are written into it."""
+    # Without values: what is searched may hold a percent sign.
+    return await get_connection("default").execute_query_dict(query.as_string(None))
 
 
 async def execute(statement: str, *values: object) -> int:

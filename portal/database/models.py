@@ -307,7 +307,7 @@ class Rendition(Model):
 
 
 class CaptionSource(StrEnum):
-    """Where captions come from. One that a person has saved is an upload."""
+    """Where captions come from. Whatever a person has saved is an upload."""
 
     FILE = "file"
     UPLOAD = "upload"
@@ -331,6 +331,7 @@ class Caption(Model):
     source = fields.CharEnumField(CaptionSource, max_length=10)
     rendition = fields.CharField(max_length=40, null=True)
     text: str | None = fields.TextField(null=True)
+    search = TSVectorField(default="")
     cue_count = fields.IntField(default=0)
     version = fields.IntField(default=1)
     written_version: int | None = fields.IntField(null=True)

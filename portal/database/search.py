@@ -21,7 +21,7 @@ row read. Documents are written with the fields they follow from: see `models.Vi
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from unicodedata import category, combining, normalize
 
@@ -37,6 +37,8 @@ MAX_SHORT_BEGINNINGS = 3
 SHORT_LENGTH = 2
 MAX_TAG_LENGTH = 100
 MAX_SORT_LENGTH = 200
+# The last one that PostgreSQL tells from others.
+MAX_POSITION = 16_383
 
 
 class Field(StrEnum):
@@ -86,6 +88,23 @@ def search_columns(*, title: str, description: str, tags: str) -> dict[str, str]
     return {"search": document, "sort_title": _sort_title(title)}
 
 
+def spoken_document(said: Iterable[tuple[float, str]]) -> str:
+    """The search document of captions: each word with the seconds in which a cue with it begins.
+
+    Seconds are positions, counted from 1; PostgreSQL keeps some hundred of a word.
+    """
+    found: dict[str, list[int]] = {}
+    for start_s, text in said:
+        for word in set(_document_words(text)):
+            found.setdefault(word, []).append(min(int(start_s) + 1, MAX_POSITION))
+    return " ".join(f"{_quoted(it)}:{','.join(map(str, at))}" for it, at in found.items())
+
+
+def spoken_query(words: list[str]) -> str:
+    """The tsquery for captions in which all these words are said."""
+    return " & ".join(_operand("", word) for word in words)
+
+
 def fold(text: str) -> str:
     """The text without case, accents and widths, for comparison."""
     if text.isascii():
@@ -132,7 +151,7 @@ def _whole_if_short(word: str) -> str:
     return stem if is_short and not IS_UNSPACED.match(stem) else word
 
 
-def _operand(field: Field, word: str) -> str:
+def _operand(field: str, word: str) -> str:
     stem = word.removesuffix("*")
     return _quoted(f"{field}{stem}") + (":*" if stem != word else "")
 

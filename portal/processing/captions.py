@@ -4,20 +4,41 @@ Storage has a folder for each version of each caption track, `hls/<id>/captions/
 whose files are never changed. `videos.captions` has what people do with them.
 """
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass
+from typing import Self
 from uuid import UUID
 
 from portal.database.models import Caption, CaptionSource, Rendition, RenditionState, Video
+from portal.database.search import spoken_document
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_captions
 from portal.storage.objects import output_root
 from portal.transcoding.encoding.finishing import WEBVTT
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
-from portal.transcoding.packaging.webvtt import webvtt
+from portal.transcoding.packaging.webvtt import Cue, webvtt
 
 FOLDER = "captions"
 UNDETERMINED = "und"
+# What a playlist tells of captions.
+NAMED = ("id", "language", "label", "is_default", "rendition", "written_version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionText:
+    """What a track says, as the columns of `Caption` have it."""
+
+    text: str
+    search: str
+    cue_count: int
+
+    @classmethod
+    def of(cls, cues: Collection[Cue]) -> Self:
+        """Takes a second for the largest."""
+        said = ((cue.start_s, cue.plain_text) for cue in cues)
+        return cls(text=webvtt(cues), search=spoken_document(said), cue_count=len(cues))
 
 
 def captions_root(video_id: UUID) -> str:
@@ -40,7 +61,7 @@ async def adopt(video: Video, made: PassOutput, queue: Queue) -> int | None:
     for track in made.renditions:
         if track.kind is not Kind.SUBTITLES or track.name in known:
             continue
-        cues = made.captions[track.name]
+        said = await asyncio.to_thread(CaptionText.of, made.captions[track.name])
         row = Caption(
             video_id=video.id,
             language=next(it for it in _names(track.language) if it not in taken),
@@ -48,8 +69,7 @@ async def adopt(video: Video, made: PassOutput, queue: Queue) -> int | None:
             is_default=track.is_default,
             source=CaptionSource.FILE,
             rendition=track.name,
-            text=webvtt(cues),
-            cue_count=len(cues),
+            **asdict(said),
         )
         await row.save()
         taken.add(row.language)
@@ -73,7 +93,7 @@ async def entries(video: Video) -> list[Entry]:
     made = Rendition.filter(video_id=video.id, kind=Kind.SUBTITLES, state=RenditionState.COMPLETE)
     attempts = dict(await made.values_list("name", "attempt_number"))
     found: list[Entry] = []
-    for row in await Caption.filter(video_id=video.id):
+    for row in await Caption.filter(video_id=video.id).only(*NAMED):
         if row.written_version is not None:
             found.append((f"../{FOLDER}/", _track(row, f"{row.id}-{row.written_version}")))
         elif row.rendition is not None and row.rendition in attempts:

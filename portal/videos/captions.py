@@ -8,9 +8,11 @@ elsewhere find either version whole. The portal's own player is given the text i
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from uuid import UUID
+
+from tortoise.expressions import F, Q
 
 from portal.database.connection import transaction
 from portal.database.models import Caption, CaptionSource, Rendition, Video, VideoStatus
@@ -24,7 +26,7 @@ from portal.errors import (
     TooManyCaptions,
 )
 from portal.events.log import AuditAction, note
-from portal.processing.captions import captions_root, folder_name
+from portal.processing.captions import CaptionText, captions_root, folder_name
 from portal.processing.outputs import open_rendition, put_master
 from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
@@ -33,7 +35,7 @@ from portal.storage.bucket import Storage, entries_of
 from portal.storage.calls import ObjectMissing
 from portal.transcoding.encoding.finishing import put_captions
 from portal.transcoding.packaging.hls import PlaylistError
-from portal.transcoding.packaging.webvtt import CaptionsUnreadable, Cue, read_captions, webvtt
+from portal.transcoding.packaging.webvtt import CaptionsUnreadable, Cue, read_captions
 from portal.transcoding.planning.tracks import attribute_text, language_name, language_tag
 from portal.videos.reading import locked_video
 
@@ -53,7 +55,7 @@ CONTENT_TYPES = {".vtt": "text/vtt", ".m3u8": "application/vnd.apple.mpegurl"}
 class CaptionChange:
     """What is to be changed of captions; None leaves it as it is."""
 
-    cues: tuple[Cue, ...] | None = None
+    said: CaptionText | None = None
     label: str | None = None
     is_default: bool | None = None
 
@@ -84,10 +86,10 @@ def language_of(text: str) -> str:
     return tag
 
 
-async def read_file(data: bytes) -> tuple[Cue, ...]:
-    """The cues of a file that someone sent. Raises `InvalidRequest`."""
+async def read_file(data: bytes) -> CaptionText:
+    """What a file says that someone sent. Raises `InvalidRequest`."""
     try:
-        return tuple(await asyncio.to_thread(read_captions, data))
+        return await asyncio.to_thread(lambda: CaptionText.of(read_captions(data)))
     except CaptionsUnreadable as exc:
         raise InvalidRequest([FieldError("", str(exc))]) from exc
 
@@ -144,7 +146,7 @@ async def change(
 
 def _changes(row: Caption, change: CaptionChange) -> bool:
     """Whether something of it is not recorded yet."""
-    text = row.text if change.cues is None else webvtt(change.cues)
+    text = row.text if change.said is None else change.said.text
     wanted = (text, change.label or row.label, change.is_default in (None, row.is_default))
     return wanted != (row.text, row.label, True)
 
@@ -157,9 +159,8 @@ async def _save(
     if any(it.label == row.label for it in others):
         fault = "Captions in another language have this label. Choose another one."
         raise InvalidRequest([FieldError("/label", fault)])
-    if change.cues is not None:
-        row.text, row.cue_count = webvtt(change.cues), len(change.cues)
-        row.source = CaptionSource.UPLOAD
+    if change.said is not None:
+        row.update_from_dict({**asdict(change.said), "source": CaptionSource.UPLOAD})
     if change.is_default is not None:
         row.is_default = change.is_default
     if row.is_default:
@@ -201,9 +202,9 @@ async def store(video_id: UUID, *, storage: Storage, queue: Queue) -> None:
         return
     try:
         async with asyncio.timeout(JOB_TIMEOUT_S):
-            for row in await Caption.filter(video_id=video_id):
-                if row.written_version != row.version:
-                    await _store(row, video, storage)
+            stored = Q(written_version=F("version"))
+            for row in await Caption.filter(~stored, video_id=video_id):
+                await _store(row, video, storage)
             await put_master(video, storage)
             await _remove_unused(video_id, storage)
     except TimeoutError as exc:
@@ -243,9 +244,9 @@ async def _read_from_file(row: Caption, storage: Storage) -> bool:
         told = {"action": "captions_unreadable", "video_id": str(row.video_id)}
         logger.warning("Captions of a file can't be read: %s", exc, extra=told)
         return False
-    row.text, row.cue_count = webvtt(cues), len(cues)
-    unread = Caption.filter(id=row.id, text=None)
-    await unread.update(text=row.text, cue_count=row.cue_count)
+    said = await asyncio.to_thread(CaptionText.of, cues)
+    row.text = said.text
+    await Caption.filter(id=row.id, text=None).update(**asdict(said))
     return True
 
 

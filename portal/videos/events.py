@@ -6,9 +6,9 @@ Numbers are given as transactions commit, so whoever knows all up to one has mis
 from psycopg import sql
 
 from portal.accounts.permissions import Principal
-from portal.database.connection import Row, fetch_rows
+from portal.database.connection import Row, fetch_rows, run_query, sql_with
 from portal.errors import EventsExpired
-from portal.videos.library import listed_for, run_query, sql_with
+from portal.videos.library import listed_for
 
 # Older ones are not told any more.
 KEEP_DAYS = 30

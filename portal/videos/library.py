@@ -11,19 +11,25 @@ running them does. The parameters are written into the texts: a plan made for no
 particular is a bad one for most, and the server would settle for it after a few repetitions.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from psycopg import sql
-from tortoise.connection import get_connection
 
 from portal.accounts.permissions import Principal
-from portal.database.connection import IS_PRESENT, JOIN_ATTEMPT, Row, fetch_rows
+from portal.database.connection import (
+    IS_PRESENT,
+    JOIN_ATTEMPT,
+    fetch_rows,
+    run_query,
+    sql_with,
+)
 from portal.database.models import Video
 from portal.database.search import tag_query
 from portal.text import split_tags
-from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Order, Tier
+from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Match, Order, Tier
 from portal.videos.reading import fetch_videos
+from portal.videos.spoken import videos_that_say
 
 COUNT_CAP = 1_000
 # So many videos are looked at along an order before the index is asked for all matches.
@@ -111,6 +117,8 @@ async def list_videos(
     """A page of the library: its first, the one after a place, or the one before a place."""
     if query.finds_nothing:
         return LibraryPage()
+    if query.words:
+        query = replace(query, is_said=tuple(await videos_that_say(query.words)))
     total = await _count(query, query.tiers[-1].whole)
     if total == 0:
         return LibraryPage()
@@ -196,9 +204,9 @@ async def _find_in_tier(
     return await _fetch(query, order, start, tier=tier, limit=limit)
 
 
-async def _count(query: LibraryQuery, search: str) -> int:
-    """How many videos match a tsquery and the filters, up to one more than `COUNT_CAP`."""
-    [counted] = await run_query(sql_with(COUNT, where=_where(query, search), limit=COUNT_CAP + 1))
+async def _count(query: LibraryQuery, match: Match) -> int:
+    """How many videos match, and the filters, up to one more than `COUNT_CAP`."""
+    [counted] = await run_query(sql_with(COUNT, where=_where(query, match), limit=COUNT_CAP + 1))
     return int(counted["total"])
 
 
@@ -235,9 +243,9 @@ async def _fetch(
     return [Cursor(row["tier"], row["value"], row["id"]) for row in await run_query(text)]
 
 
-def _where(query: LibraryQuery, search: str) -> sql.Composable:
-    """The condition for what matches a tsquery and the filters."""
-    conditions = [sql.SQL(IS_PRESENT), _matches(search), listed_for(query.seen_by)]
+def _where(query: LibraryQuery, match: Match) -> sql.Composable:
+    """The condition for what matches, and the filters."""
+    conditions = [sql.SQL(IS_PRESENT), _matches(match), listed_for(query.seen_by)]
     if query.category_id is not None:
         conditions.append(sql_with("category_ids @> ARRAY[{id}]::smallint[]", id=query.category_id))
     if query.status is not None:
@@ -267,7 +275,18 @@ def listed_for(principal: Principal) -> sql.Composable:
     return sql_with("({any})", any=sql.SQL(" OR ").join(conditions))
 
 
-def _matches(search: str) -> sql.Composable:
+def _matches(match: Match) -> sql.Composable:
+    """Its condition in SQL."""
+    found = _finds(match.search)
+    if not match.is_said:
+        return found
+    ids, tag = list(match.is_said), _finds(match.tag)
+    condition = "({said} AND NOT {found})" if match.only_said else "({found} OR {said})"
+    said = sql_with("(id = ANY ({ids}) AND {tag})", ids=ids, tag=tag)
+    return sql_with(condition, found=found, said=said)
+
+
+def _finds(search: str) -> sql.Composable:
     """The condition for documents that match a tsquery; any document matches an empty one."""
     return sql_with("search @@ {search}::tsquery", search=search) if search else sql.SQL("true")
 
@@ -298,18 +317,3 @@ def _within(start: Cursor, order: Order, *, key: str) -> sql.Composable:
 
 def _way(is_descending: bool) -> sql.Composable:
     return sql.SQL("DESC" if is_descending else "ASC")
-
-
-def sql_with(text: str, **values: object) -> sql.Composable:
-    """A text with values in it: as literals, unless they are SQL."""
-    parts = {
-        name: it if isinstance(it, sql.Composable) else sql.Literal(it)
-        for name, it in values.items()
-    }
-    return sql.SQL(text).format(**parts)
-
-
-async def run_query(query: sql.Composable) -> list[Row]:
-    """The rows of a query whose values are written into it."""
-    # Without values: what is searched may hold a percent sign.
-    return await get_connection("default").execute_query_dict(query.as_string(None))

@@ -1,7 +1,8 @@
 """What can be asked of the library: queries, orders and cursors. Pure.
 
 What best matches comes first, by tiers: videos with all words in the title, then those with all in
-title and tags, then the others, the newest first in each. A tier is a tsquery that the index
+title and tags, then those with all in these and the description, and then those in which all are
+said, as captions tell; the newest first in each. A tier is a tsquery that the index
 answers by itself; a computed rank would have every matching row read and sorted, and could not be
 paged through while videos are added.
 """
@@ -102,12 +103,26 @@ ORDERS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """A condition for videos: to match a tsquery, which is empty for any document.
+
+    Or to be one in which something `is_said`, and to match the tsquery `tag`; `only_said` leaves
+    those out that match the first one.
+    """
+
+    search: str
+    is_said: tuple[UUID, ...] = ()
+    tag: str = ""
+    only_said: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Tier:
-    """A tsquery, empty for any document; `whole` includes what the tiers above match."""
+    """What matches so well; `whole` includes what the tiers above match."""
 
     number: int
-    own: str
-    whole: str
+    own: Match
+    whole: Match
 
 
 @dataclass(frozen=True)
@@ -129,6 +144,8 @@ class LibraryQuery:
     updated_after: datetime | None = None
     # If any, no others.
     ids: tuple[UUID, ...] = ()
+    # In which the words are said, as far as they were looked for.
+    is_said: tuple[UUID, ...] = ()
 
     @cached_property
     def words(self) -> list[str]:
@@ -151,7 +168,7 @@ class LibraryQuery:
         tag = tag_query(self.tag) if self.tag else ""
         if self.sort is Sort.RELEVANCE and self.words:
             return tuple(self._ranked(tag))
-        whole = _all_of(tag, words_query(self.words))
+        whole = Match(_all_of(tag, words_query(self.words)), self.is_said, tag)
         return (Tier(0, whole, whole),)
 
     def _ranked(self, tag: str) -> Iterator[Tier]:
@@ -159,8 +176,11 @@ class LibraryQuery:
         for number in range(len(WORD_FIELDS)):
             words = words_query(self.words, fields=WORD_FIELDS[: number + 1])
             own = _all_of(tag, words, f"!({above})" if above else "")
-            yield Tier(number, own, _all_of(tag, words))
+            yield Tier(number, Match(own), Match(_all_of(tag, words)))
             above = words
+        if self.is_said:
+            whole = Match(_all_of(tag, above), self.is_said, tag)
+            yield Tier(len(WORD_FIELDS), replace(whole, only_said=True), whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +206,8 @@ class Cursor:
             place = cls(int(parts[0]), ORDERS[query.sort].parse(parts[2]), UUID(hex=parts[1]))
         except (ValueError, OverflowError):
             return None
-        return place if place.tier in range(len(query.tiers)) else None
+        # What is said is not known yet, and may be in a tier of its own.
+        return place if place.tier in range(len(query.tiers) + 1) else None
 
 
 def _all_of(*queries: str) -> str:

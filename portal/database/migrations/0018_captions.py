@@ -13,12 +13,14 @@ CREATE TABLE captions (
   source varchar(10) NOT NULL,
   rendition varchar(40),
   text text,
+  search tsvector NOT NULL DEFAULT '',
   cue_count integer NOT NULL,
   version integer NOT NULL,
   written_version integer,
   changed_at timestamptz NOT NULL,
   UNIQUE (video_id, language)
 );
+CREATE INDEX captions_search ON captions USING gin (search);
 ALTER TABLE videos ADD captions_job_id bigint
 """
 # Tracks of the same language get names of their own; see `processing.captions`.

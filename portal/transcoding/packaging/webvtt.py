@@ -51,6 +51,11 @@ class Cue:
     identifier: str = ""
     settings: str = ""
 
+    @property
+    def plain_text(self) -> str:
+        """What is read, without spans and escapes."""
+        return html.unescape(_SPAN.sub("", self.text))
+
 
 def read_captions(data: bytes) -> list[Cue]:
     """The cues of a WebVTT or SubRip file, in their order. Raises `CaptionsUnreadable`.
@@ -143,7 +148,7 @@ def webvtt(cues: Iterable[Cue], *, header: str = _HEADER) -> str:
     blocks = [f"{header}\n"]
     for cue in cues:
         identifier = f"{cue.identifier}\n" if cue.identifier else ""
-        times = f"{_clock(cue.start_s)} --> {_clock(cue.end_s)} {cue.settings}".rstrip()
+        times = f"{clock(cue.start_s)} --> {clock(cue.end_s)} {cue.settings}".rstrip()
         blocks.append(f"{identifier}{times}\n{cue.text}\n")
     return "\n".join(blocks)
 
@@ -161,7 +166,8 @@ def segment_webvtt(cues: Sequence[Cue], *, duration_s: float) -> Iterator[tuple[
         start_s = end_s
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """A time as WebVTT writes it, such as "01:02:03.500"."""
     minutes, second = divmod(round(seconds * 1000), 60_000)
     hours, minute = divmod(minutes, 60)
     return f"{hours:02}:{minute:02}:{second // 1000:02}.{second % 1000:03}"

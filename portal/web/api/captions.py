@@ -16,7 +16,6 @@ from quart_schema import (
 from portal.database.models import Caption, CaptionSource, Video
 from portal.errors import CaptionsChanged, CaptionsNotFound, NotCaptions
 from portal.processing.captions import folder_name
-from portal.transcoding.packaging.webvtt import Cue
 from portal.transcoding.planning.tracks import attribute_text
 from portal.videos import captions
 from portal.videos.captions import CaptionChange
@@ -206,8 +205,8 @@ async def _sent(asked: TrackQuery) -> CaptionChange:
     if request.mimetype not in CONTENT_TYPES:
         raise NotCaptions
     body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
-    cues: tuple[Cue, ...] = await captions.read_file(body)
-    return CaptionChange(cues=cues, label=asked.label, is_default=asked.is_default)
+    said = await captions.read_file(body)
+    return CaptionChange(said=said, label=asked.label, is_default=asked.is_default)
 
 
 async def _add(video: Video, language: str, sent: CaptionChange) -> Response:

@@ -10,7 +10,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from portal.database.models import Caption, Video
 from portal.errors import CaptionsExist, FieldError, InvalidRequest, TooManyCaptions
-from portal.processing.captions import folder_name
+from portal.processing.captions import CaptionText, folder_name
 from portal.videos import captions
 from portal.videos.captions import CaptionChange
 from portal.web.auth import Policy, policy
@@ -66,8 +66,8 @@ async def add(found: Video) -> Caption | CaptionsForm:
     data = await asyncio.to_thread(file.read) if file else b""
     try:
         language = _language(named)
-        cues = await captions.read_file(data) if data else ()
-        change = CaptionChange(cues=cues, is_default="isDefault" in sent)
+        said = await captions.read_file(data) if data else CaptionText.of(())
+        change = CaptionChange(said=said, is_default="isDefault" in sent)
         return await captions.add(found.id, language, change, queue=web_context().queue)
     except InvalidRequest as exc:
         return CaptionsForm(named, {name or "file": words for name, words in exc.by_field.items()})
