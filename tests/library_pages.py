@@ -2,7 +2,7 @@
 
 import html
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -10,7 +10,9 @@ from uuid import uuid4
 from api_client import Client
 from page_rows import make_row
 
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Caption, Video, VideoStatus
+from portal.processing.captions import CaptionText
+from portal.transcoding.packaging.webvtt import Cue
 
 FAILED = {
     "status": VideoStatus.FAILED,
@@ -23,6 +25,16 @@ async def add_video(title: str, number: int = 0, **values: Any) -> Video:
     """A video with no file behind it; a higher number is newer."""
     # Any number of videos may be equally new; their jobs differ.
     return await make_row(number, title=title, transcode_job_id=uuid4().int >> 66, **values)
+
+
+async def say(video: Video, *texts: str, language: str = "en", every_s: float = 10.0) -> None:
+    """Captions in which this is said, one text after the other."""
+    cues = [
+        Cue(start_s=number * every_s, end_s=number * every_s + 5, text=text)
+        for number, text in enumerate(texts)
+    ]
+    said = asdict(CaptionText.of(cues))
+    await Caption.create(video=video, language=language, label=language, source="upload", **said)
 
 
 @dataclass(frozen=True, slots=True)

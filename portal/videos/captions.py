@@ -202,8 +202,8 @@ async def store(video_id: UUID, *, storage: Storage, queue: Queue) -> None:
         return
     try:
         async with asyncio.timeout(JOB_TIMEOUT_S):
-            stored = Q(written_version=F("version"))
-            for row in await Caption.filter(~stored, video_id=video_id):
+            stale = Q(written_version=None) | ~Q(written_version=F("version"))
+            for row in await Caption.filter(stale, video_id=video_id):
                 await _store(row, video, storage)
             await put_master(video, storage)
             await _remove_unused(video_id, storage)

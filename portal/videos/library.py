@@ -89,12 +89,14 @@ ORDER BY tags DESC, categories DESC, created_at DESC, id DESC LIMIT {limit}
 class LibraryPage:
     """Some videos in their order; how many match in all, up to one more than `COUNT_CAP`.
 
-    `previous` and `next` are None where there are no more videos.
+    `previous` and `next` are None where there are no more videos. `text` is what was searched for
+    instead of what was typed.
     """
 
     videos: list[Video] = field(default_factory=list)
     is_first: bool = True
     total: int = 0
+    text: str = ""
     previous: Cursor | None = None
     next: Cursor | None = None
 

@@ -30,6 +30,7 @@ from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress, read_figures
 from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
+from portal.videos.vocabulary import Vocabulary
 from portal.web.event_streams import EventStreams
 from portal.web.playlists import Playlists
 
@@ -139,6 +140,7 @@ class WebContext:
     figures: CachedValue[dict[str, list[Row]]] = field(
         default_factory=partial(CachedValue, read_figures)
     )
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
     quota: Quota = NO_QUOTA
 

@@ -5,6 +5,8 @@ Views are given the same objects as others who ask at once, to look at.
 
 import asyncio
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -53,12 +55,23 @@ async def read_record(video_id: str) -> Row:
 async def find_videos(
     query: LibraryQuery, *, limit: int, after: Cursor | None = None, before: Cursor | None = None
 ) -> LibraryPage:
-    """A page of the library, as `list_videos`; `Overloaded` when searches take too long."""
+    """A page of the library, as `list_videos`; `Overloaded` when searches take too long.
+
+    Of words by which nothing is found, the nearest are searched for by which something is.
+    """
     # What searches for no words waits for no search.
     slot = web_context().searches if query.words else nullcontext()
+    find = partial(list_videos, limit=limit, after=after, before=before)
     try:
         async with asyncio.timeout(SEARCH_TIMEOUT_S if query.words else None), slot:
-            return await list_videos(query, limit=limit, after=after, before=before)
+            page = await find(query)
+            if page.total or not query.words:
+                return page
+            for text in await web_context().vocabulary.guesses(query.words):
+                guessed = await find(replace(query, text=text))
+                if guessed.total:
+                    return replace(guessed, text=text)
+            return page
     except TimeoutError:
         raise Overloaded from None
 

@@ -18,12 +18,14 @@ from portal.accounts.people import fetch_account_id
 from portal.accounts.permissions import Audience, Principal
 from portal.database.connection import Row
 from portal.database.models import Video, VideoStatus, Visibility
-from portal.database.search import MAX_QUERY_LENGTH
+from portal.database.search import MAX_QUERY_LENGTH, query_words
 from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
 from portal.videos import metadata, publishing
+from portal.videos.library import LibraryPage
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.playback_links import PlaybackToken, account_token_expiry
 from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url
+from portal.videos.spoken import find_said
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
 from portal.web.auth import Policy, account_id, policy, principal
@@ -132,6 +134,20 @@ class VideoWithPassthrough(RetrievedVideo):
     passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
 
 
+class SpokenMatch(json_bodies.Shape):
+    """Where the words that were searched for are said, nearest to each other."""
+
+    language: str = Field(description="Of the captions; BCP 47.")
+    seconds: int = Field(description="When, from the start of the film.")
+    text: str
+
+
+class VideoWithMatches(VideoWithPassthrough):
+    """A video's record with what was found in it besides, and with `passthrough`."""
+
+    matches: list[SpokenMatch]
+
+
 class VideosQuery(json_bodies.Shape, extra="forbid"):
     """Which videos are asked for, in which order; what is left out is any."""
 
@@ -150,7 +166,9 @@ class VideosQuery(json_bodies.Shape, extra="forbid"):
     sort: Sort | None = Field(
         None, description="Without it the newest come first, or what matches `q` best."
     )
-    include: Literal["passthrough"] | None = Field(None, description="What records have besides.")
+    include: Literal["passthrough", "matches"] | None = Field(
+        None, description="What records have besides; `matches`: where `q` is said."
+    )
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
     cursor: json_bodies.Text = Field("", description="`nextCursor` of the page before.")
 
@@ -158,8 +176,11 @@ class VideosQuery(json_bodies.Shape, extra="forbid"):
 class VideoList(json_bodies.Shape):
     """A page of videos."""
 
-    videos: list[VideoWithPassthrough | RetrievedVideo]
+    videos: list[VideoWithMatches | VideoWithPassthrough | RetrievedVideo]
     next_cursor: str | None = Field(description="Where the next page begins; null after the last.")
+    searched_for: str | None = Field(
+        description="The nearest words that somebody wrote, if nothing has those of `q`."
+    )
 
 
 @blueprint.get("/categories")
@@ -266,19 +287,35 @@ async def list_videos() -> Response:
         fault = "This is no place in this list. Send `nextCursor` with an otherwise equal query."
         raise InvalidRequest([FieldError("/cursor", fault)])
     page = await find_videos(query, limit=asked.limit, after=after)
-    records = [record_of(video) for video in page.videos]
-    shape = VideoWithPassthrough if asked.include else RetrievedVideo
-    told: list[VideoWithPassthrough | RetrievedVideo] = [
-        shape(**it, playback_url=await playback_url(it)) for it in records
-    ]
     cursor = str(page.next) if page.next else None
-    shown = VideoList(videos=told, next_cursor=cursor)
+    shown = VideoList(
+        videos=await _listed(page, asked), next_cursor=cursor, searched_for=page.text or None
+    )
     response = await conditional_response(shown.model_dump_json())
     if cursor:
         given: dict[str, Any] = {**request.args.to_dict(flat=False), "cursor": cursor}
         address = f"{request.path}?{urlencode(given, doseq=True)}"
         response.headers["Link"] = f'<{address}>; rel="next"'
     return response
+
+
+async def _listed(
+    page: LibraryPage, asked: VideosQuery
+) -> list[VideoWithMatches | VideoWithPassthrough | RetrievedVideo]:
+    rows = [record_of(video) for video in page.videos]
+    records = [{**it, "playback_url": await playback_url(it)} for it in rows]
+    if asked.include != "matches":
+        shape = VideoWithPassthrough if asked.include else RetrievedVideo
+        return [shape(**it) for it in records]
+    said = await find_said(query_words(page.text or asked.q), [it.id for it in page.videos])
+    matches = {
+        str(video_id): SpokenMatch(language=it.language, seconds=it.at_s, text=it.text)
+        for video_id, it in said.items()
+    }
+    return [
+        VideoWithMatches(**it, matches=[matches[it["id"]]] if it["id"] in matches else [])
+        for it in records
+    ]
 
 
 async def _library_query(asked: VideosQuery, who: Principal) -> LibraryQuery:

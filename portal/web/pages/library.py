@@ -18,6 +18,7 @@ from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
+from portal.videos.spoken import find_said
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
@@ -62,7 +63,8 @@ COLUMNS = {
 class Listing:
     """A page of videos as an address asks for it, as cards or in a table, and other addresses.
 
-    `whose` is what the address of a table says of that.
+    `whose` is what the address of a table says of that. The query has the text that was searched
+    for instead of the one that was `typed`.
     """
 
     endpoint: str
@@ -70,6 +72,7 @@ class Listing:
     page: LibraryPage
     sorts: Mapping[Sort, str]
     whose: str = ""
+    typed: str = ""
     after: Cursor | None = None
     before: Cursor | None = None
 
@@ -89,7 +92,8 @@ class Listing:
     @property
     def filter_words(self) -> str:
         """For which text."""
-        return f"for “{shown(self.query.text)}”" if self.query.text else ""
+        words = f"for “{shown(self.query.text)}”" if self.query.text else ""
+        return f"{words}. Nothing has “{shown(self.typed)}”." if self.typed else words
 
     @property
     def default_sort(self) -> Sort:
@@ -134,6 +138,7 @@ async def index() -> str:
         listing=listing,
         categories=await web_context().categories.names(),
         toast=toast_of(request.args),
+        said=await find_said(listing.query.words, [it.id for it in listing.page.videos]),
         **await _cards(listing.page.videos),
     )
 
@@ -211,10 +216,11 @@ async def _asked_listing(
     page = await find_videos(query, limit=limit, after=after, before=before)
     return Listing(
         endpoint=endpoint,
-        query=query,
+        query=replace(query, text=page.text) if page.text else query,
         page=page,
         sorts=sorts,
         whose=whose,
+        typed=query.text if page.text else "",
         after=after,
         before=before,
     )

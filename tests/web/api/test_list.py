@@ -31,7 +31,11 @@ async def test_list_holds_retrieval_records_and_is_answered_304_while_it_is_the_
     created = await published(client)
     response = await client.get("/api/videos")
     body = await answered(response)
-    assert body == {"videos": [{**created, "playbackUrl": ""}], "nextCursor": None}
+    assert body == {
+        "videos": [{**created, "playbackUrl": ""}],
+        "nextCursor": None,
+        "searchedFor": None,
+    }
     assert "Link" not in response.headers
     seen = {"If-None-Match": response.headers["ETag"]}
     assert (await client.get("/api/videos", headers=seen)).status_code == 304
