@@ -119,19 +119,22 @@ async def list_videos(
     """A page of the library: its first, the one after a place, or the one before a place."""
     if query.finds_nothing:
         return LibraryPage()
-    if query.words:
+    total = written = await _count(query, query.tiers[-1].whole)
+    if query.words and written <= COUNT_CAP:
+        # After more than those nobody would come to it.
         query = replace(query, is_said=tuple(await videos_that_say(query.words)))
-    total = await _count(query, query.tiers[-1].whole)
+        if query.is_said:
+            total = await _count(query, query.tiers[-1].whole)
     if total == 0:
         return LibraryPage()
     order = ORDERS[query.sort]
     if before is not None:
-        found = await _find(query, order.reverse(), before, total=total, limit=limit + 1)
+        found = await _find(query, order.reverse(), before, written=written, limit=limit + 1)
         if len(found) > limit:
             return await _page(found[limit - 1 :: -1], total, is_first=False, has_next=True)
         # Fewer than a page are left before it: the first page.
         after = None
-    found = await _find(query, order, after, total=total, limit=limit + 1)
+    found = await _find(query, order, after, written=written, limit=limit + 1)
     more = len(found) > limit
     return await _page(found[:limit], total, is_first=after is None, has_next=more)
 
@@ -181,9 +184,9 @@ async def _page(found: list[Cursor], total: int, *, is_first: bool, has_next: bo
 
 
 async def _find(
-    query: LibraryQuery, order: Order, start: Cursor | None, *, total: int, limit: int
+    query: LibraryQuery, order: Order, start: Cursor | None, *, written: int, limit: int
 ) -> list[Cursor]:
-    if total <= COUNT_CAP:
+    if written <= COUNT_CAP:
         return await _fetch(query, order, start, tier=None, limit=limit)
     found: list[Cursor] = []
     for tier in reversed(query.tiers) if order.backwards else query.tiers:

@@ -1,4 +1,4 @@
-"""Time of the library's pages with 100,000 videos, for each kind of query.
+"""Time of the library's pages with 100,000 videos and their captions, for each kind of query.
 
 Seeds a database of its own with made-up videos whose words are as unevenly frequent as real ones,
 then asks a portal for pages, one after the other, over HTTP: what is printed is a whole page as a
@@ -28,8 +28,12 @@ import psycopg
 from benchmark_portal import measured_portal, options_of
 
 from portal.database.search import search_columns
+from portal.processing.captions import CaptionText
+from portal.transcoding.packaging.webvtt import Cue
 
 AIM_P99_MS = 50
+# What is said, and words that nobody wrote.
+AIM_SPOKEN_P99_MS = 80
 DEEP_PAGES = 40
 START = datetime(2020, 1, 1, tzinfo=UTC)
 _words = re.compile(r"\w+").findall
@@ -38,6 +42,9 @@ FREQUENT = _words("the video holiday beach summer concert interview review city 
 UNSPACED = ("東京旅行", "京都散策", "料理教室", "音楽会", "ภาษาไทย")
 SYLLABLES = _words("ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo za bra cle dri flo")
 VOCABULARY = 30_000
+# Words beyond those are only said. Each track belongs to many videos.
+SPOKEN_VOCABULARY = 60_000
+TRACKS, CUES, WORDS_OF_CUE = 2_000, 60, 8
 
 
 async def main() -> None:
@@ -52,7 +59,8 @@ async def main() -> None:
 
 
 async def _measure(session: aiohttp.ClientSession, requests: int) -> None:
-    print(f"{'':36} {'p50':>8} {'p99':>8} {'max':>8}   (ms; aim: p99 under {AIM_P99_MS})")
+    aims = f"p99 under {AIM_P99_MS}; of what is said or misspelt {AIM_SPOKEN_P99_MS}"
+    print(f"{'':36} {'p50':>8} {'p99':>8} {'max':>8}   (ms; aim: {aims})")
     for name, queries in _kinds().items():
         addresses = [f"/?{urlencode(query)}" for query in queries]
         if name.startswith("deep"):
@@ -61,7 +69,8 @@ async def _measure(session: aiohttp.ClientSession, requests: int) -> None:
             await _timed(session, address)  # what the first of a kind costs is not typical
         times = [await _timed(session, it) for it in islice(cycle(addresses), requests)]
         cuts = statistics.quantiles(times, n=100)
-        missed = "  MISSED" if cuts[98] > AIM_P99_MS else ""
+        aim_ms = AIM_SPOKEN_P99_MS if name in SPOKEN else AIM_P99_MS
+        missed = "  MISSED" if cuts[98] > aim_ms else ""
         print(f"{name:36} {cuts[49]:8.1f} {cuts[98]:8.1f} {max(times):8.1f}{missed}", flush=True)
 
 
@@ -80,7 +89,13 @@ def _kinds() -> dict[str, list[dict[str, str]]]:
         "tag": [{"tag": _word(number)} for number in (1, 10, 100, 1000)],
         "words, category, status": [{"q": "the", "category": "12", "status": "ready"}],
         "words, tag, category": [narrow],
+        "said": [{"q": _word(rank)} for rank in range(VOCABULARY, SPOKEN_VOCABULARY, 1500)],
+        "two words said": [{"q": f"{_word(it)} {_word(40 + it)}"} for it in range(100, 140)],
+        "misspelt": [{"q": f"{it[:3]}x{it[4:]}"} for it in rare],
     }
+
+
+SPOKEN = ("said", "two words said", "misspelt")
 
 
 async def _deep(session: aiohttp.ClientSession, address: str) -> str:
@@ -108,6 +123,9 @@ async def _seed(database_url: str, count: int) -> None:
     started_at = perf_counter()
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         cursor = connection.cursor()
+        # The words are known.
+        for table in ("videos", "captions"):
+            await cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER learn_words")
         same = {"file_name": "a.mp4", "content_type": "video/mp4", "created_at": START}
         uploads = ({"key": _key(number), **same} for number in range(count))
         for table, rows in (("uploads", uploads), ("videos", _videos(count))):
@@ -115,15 +133,47 @@ async def _seed(database_url: str, count: int) -> None:
             async with cursor.copy(f"COPY {table} ({', '.join(first)}) FROM STDIN") as copy:
                 for row in chain([first], rows):
                     await copy.write_row(list(row.values()))
+        await _seed_captions(cursor)
         await connection.commit()
         await connection.set_autocommit(True)
-        await connection.execute("VACUUM ANALYZE videos")
+        await connection.execute("VACUUM ANALYZE videos, captions, library_words")
         sizes = await connection.execute(
             "SELECT pg_table_size('videos') / 1e6, pg_indexes_size('videos') / 1e6"
         )
         table_mb, indexes_mb = await sizes.fetchone() or (0, 0)
     took_s = perf_counter() - started_at
     print(f"{took_s:.0f} s; table {table_mb:.0f} MB, indexes {indexes_mb:.0f} MB", file=sys.stderr)
+
+
+async def _seed_captions(cursor: psycopg.AsyncCursor) -> None:
+    """Captions of every ready video, and every word learned."""
+    await cursor.execute("CREATE TEMPORARY TABLE tracks (number int, text text, search tsvector)")
+    async with cursor.copy("COPY tracks FROM STDIN") as copy:
+        for number, said in enumerate(_tracks()):
+            await copy.write_row([number, said.text, said.search])
+    await cursor.execute(
+        "INSERT INTO captions (video_id, language, label, is_default, source, text, search,"
+        " cue_count, version, written_version, changed_at)"
+        f" SELECT id, 'en', 'English', true, 'upload', text, tracks.search, {CUES}, 1, 1, now()"
+        f" FROM videos JOIN tracks ON number = transcode_job_id % {TRACKS} WHERE status = 'ready'"
+    )
+    async with cursor.copy("COPY library_words (word) FROM STDIN") as copy:
+        for rank in range(SPOKEN_VOCABULARY):
+            await copy.write_row([_word(rank)])
+
+
+def _tracks() -> Iterator[CaptionText]:
+    chance = random.Random(8)  # noqa: S311 - the same captions every time
+    vocabulary = [_word(number) for number in range(SPOKEN_VOCABULARY)]
+    weights = list(accumulate(1 / (rank + 3) for rank in range(SPOKEN_VOCABULARY)))
+    for _ in range(TRACKS):
+        texts = [
+            " ".join(chance.choices(vocabulary, cum_weights=weights, k=WORDS_OF_CUE))
+            for _ in range(CUES)
+        ]
+        yield CaptionText.of(
+            [Cue(start_s=4.0 * at, end_s=4.0 * at + 3, text=text) for at, text in enumerate(texts)]
+        )
 
 
 def _videos(count: int) -> Iterator[dict[str, object]]:
