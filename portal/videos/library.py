@@ -286,7 +286,7 @@ def _matches(match: Match) -> sql.Composable:
     if not match.is_said:
         return found
     ids, tag = list(match.is_said), _finds(match.tag)
-    condition = "({said} AND NOT {found})" if match.only_said else "({found} OR {said})"
+    condition = "({said} AND NOT {found})" if match.only_said else "({said} OR {found})"
     said = sql_with("(id = ANY ({ids}) AND {tag})", ids=ids, tag=tag)
     return sql_with(condition, found=found, said=said)
 

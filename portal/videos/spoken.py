@@ -13,7 +13,7 @@ from portal.database.search import spoken_query
 from portal.transcoding.packaging.webvtt import Cue, clock
 
 # What many say a lot is not worth a longer list. The materialized part stops when enough are found.
-MOST_VIDEOS = 1_000
+MOST_VIDEOS = 500
 VIDEOS = """
 WITH said AS MATERIALIZED (SELECT video_id FROM captions WHERE search @@ {search}::tsquery)
 SELECT video_id FROM said LIMIT {limit}
