@@ -200,6 +200,10 @@ class CaptionsChanged(PortalError, status=412, code="captions_changed"):
     """Someone else has changed these captions. What is recorded is in `present`."""
 
 
+class ChaptersChanged(PortalError, status=412, code="chapters_changed"):
+    """Someone else has changed these chapters. What is recorded is in `present`."""
+
+
 class VersionRequired(
     PortalError, status=428, code="precondition_required", title="If-Match required"
 ):

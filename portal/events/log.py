@@ -27,6 +27,7 @@ class EventType(StrEnum):
     READY = "video.ready"
     RENDITION_ADDED = "video.rendition_added"
     CAPTIONS_CHANGED = "video.captions_changed"
+    CHAPTERS_CHANGED = "video.chapters_changed"
     COMPLETED = "video.completed"
     FAILED = "video.failed"
     DELETED = "video.deleted"
@@ -59,6 +60,7 @@ class AuditAction(StrEnum):
     VIDEO_EDITED = "video.edited"
     POSTER_REPLACED = "video.poster_replaced"
     CAPTIONS_CHANGED = "video.captions_changed"
+    CHAPTERS_CHANGED = "video.chapters_changed"
     VIDEO_RETRIED = "video.retried"
     VIDEO_DELETED = "video.deleted"
     VIDEO_RESTORED = "video.restored"
@@ -77,6 +79,7 @@ TYPES = {
     AuditAction.ACCESS_CHANGED: EventType.UPDATED,
     AuditAction.VIDEO_RESTORED: EventType.UPDATED,
     AuditAction.CAPTIONS_CHANGED: EventType.CAPTIONS_CHANGED,
+    AuditAction.CHAPTERS_CHANGED: EventType.CHAPTERS_CHANGED,
     AuditAction.VIDEO_DELETED: EventType.DELETED,
 }
 

@@ -6,6 +6,7 @@ never the other way round. Once a video plays, each later pass makes what is nex
 a rendition for slow lines, and the rest.
 """
 
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -16,7 +17,7 @@ from uuid import UUID
 from tortoise.expressions import Q
 from tortoise.queryset import QuerySet
 
-from portal.database.connection import NOW, lock_video, transaction
+from portal.database.connection import NOW, execute, lock_video, transaction
 from portal.database.models import (
     Attempt,
     Rendition,
@@ -38,6 +39,11 @@ from portal.transcoding.probing.facts import Probe
 
 # How often a rendition, or the storyboard, of a ready video is tried.
 MAX_TRIES = 3
+# Those of the file, for `videos.chapters`.
+KEEP_CHAPTERS = """
+INSERT INTO chapters (video_id, of_file) VALUES (%s, %s)
+ON CONFLICT (video_id) DO UPDATE SET of_file = excluded.of_file
+"""
 # Columns of a rendition that is planned.
 PLANNED_OF_VIDEO = ("name", "width", "height", "copied")
 PLANNED_OF_TRACKS = ("name", "language", "label", "is_default")
@@ -119,6 +125,8 @@ async def publish(
         )
         if not changed:
             raise LeaseLost
+        if source.chapters:
+            await execute(KEEP_CHAPTERS, video.id, json.dumps(source.chapters))
         await note_outcome(EventType.READY, video.id)
 
 

@@ -86,12 +86,17 @@ def language_of(text: str) -> str:
     return tag
 
 
-async def read_file(data: bytes) -> CaptionText:
-    """What a file says that someone sent. Raises `InvalidRequest`."""
+async def read_cues(data: bytes) -> list[Cue]:
+    """The cues of a file that someone sent. Raises `InvalidRequest`."""
     try:
-        return await asyncio.to_thread(lambda: CaptionText.of(read_captions(data)))
+        return await asyncio.to_thread(read_captions, data)
     except CaptionsUnreadable as exc:
         raise InvalidRequest([FieldError("", str(exc))]) from exc
+
+
+async def read_file(data: bytes) -> CaptionText:
+    """What a file says that someone sent; raises as `read_cues`."""
+    return await asyncio.to_thread(CaptionText.of, await read_cues(data))
 
 
 async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Queue) -> Caption:

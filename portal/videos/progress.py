@@ -5,7 +5,7 @@ whose lease ran out is not under way.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -23,6 +23,7 @@ from portal.database.models import VideoStatus
 from portal.queue.enqueue import QUEUES
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
+from portal.videos.chapters import Chapters, chapters_of
 
 # The job that works on a video: the one that makes it playable, or the one that completes it.
 JOB_OF_VIDEO = (
@@ -62,6 +63,8 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
           SELECT language, label, is_default, source, id || '-' || version AS version
           FROM captions WHERE video_id = video.id AND text IS NOT NULL
         ) track) AS captions,
+       (SELECT row_to_json(chapters) FROM chapters WHERE video_id = video.id) AS chapters,
+       video.description, video.duration_s,
        -- Of each sound there is something, and of a picture.
        video.status = 'processing' AND (
          SELECT coalesce(bool_or(first IS NOT NULL) FILTER (WHERE kind = 'video'), false)
@@ -209,6 +212,7 @@ class Progress:
     notes: tuple[Note, ...] = ()
     renditions: tuple[RenditionProgress, ...] = ()
     captions: tuple[CaptionTrack, ...] = ()
+    chapters: Chapters = field(default_factory=Chapters)
     has_poster: bool = False
     has_storyboard: bool = False
     has_preview: bool = False
@@ -249,6 +253,9 @@ def _progress(video: Row) -> Progress:
         notes=tuple(Note(code) for code in video["notes"]),
         renditions=tuple(_rendition(row, making=video["number"]) for row in rows),
         captions=tuple(CaptionTrack(**row) for row in video["captions"] or ()),
+        chapters=chapters_of(
+            video["chapters"], description=video["description"], duration_s=video["duration_s"]
+        ),
         has_poster=video["has_poster"] and video["published_attempt"] is not None,
         has_storyboard=video["has_storyboard"] and video["published_attempt"] is not None,
         has_preview=video["has_preview"],

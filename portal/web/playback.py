@@ -29,6 +29,7 @@ from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos import captions, preview
+from portal.videos.chapters import read_chapters
 from portal.videos.playback_links import PlaybackLink
 from portal.videos.posters import poster_key
 from portal.videos.reading import audience_of, stream_below
@@ -160,6 +161,15 @@ async def captions_file(video_id: UUID, language: str) -> Response:
     row = await captions.read_captions_of(found.id, language)
     # Whatever the version that the address names: the newest is what is wanted.
     return await _open_to_all(row.text or "", VTT_TYPE, 0)
+
+
+@blueprint.get("/videos/<uuid:video_id>/chapters.vtt")
+@policy(Policy.PLAY)
+async def chapters_file(video_id: UUID) -> Response:
+    """Chapters as they are now, for the time bar of a player."""
+    found = await read_video(str(video_id))
+    text = (await read_chapters(found.id)).webvtt(found.duration_s)
+    return await _open_to_all(text, VTT_TYPE, 0)
 
 
 async def _output(key: str, *, is_private: bool) -> WerkzeugResponse | Response:

@@ -48,7 +48,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await suits_everyone(page, "workshop with captions")
     await page.get_by_role("link", name="Edit English").click()
 
-    first = page.get_by_label("Cue 1 text")
+    first = page.get_by_label("cue 1: text")
     await expect(first).to_have_value("Good mroning.")
     await first.fill("Good morning.")
     await expect(page.locator(STATE)).to_have_text("2 cues · not saved yet")
@@ -91,14 +91,14 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     assert await texts_of(page) == ["Guten Morgen,", "guten Abend."]
     assert (await times_of(page))[1][1] == "0:03.250"
     await page.keyboard.press("Alt+ArrowDown")
-    await expect(page.get_by_label("Cue 2 text")).to_be_focused()
+    await expect(page.get_by_label("cue 2: text")).to_be_focused()
     await page.keyboard.press("Alt+ArrowUp")
     await page.keyboard.press("Control+j")
     assert await texts_of(page) == ["Guten Morgen,\nguten Abend."]
     await page.keyboard.press("Control+z")
     assert await texts_of(page) == ["Guten Morgen,", "guten Abend."]
 
-    await page.get_by_label("Cue 1 begins at").fill("0:09")
+    await page.get_by_label("cue 1: begins at").fill("0:09")
     await page.keyboard.press("Tab")
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_text("It ends before it begins.")).to_be_visible()
@@ -111,7 +111,7 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await page.get_by_label("Replace by").fill("Schönen")
     await page.get_by_role("button", name="Replace all").click()
     assert await texts_of(page) == ["Schönen Morgen,", "Schönen Abend."]
-    await page.get_by_label("Cue 2 text").focus()
+    await page.get_by_label("cue 2: text").focus()
     await page.keyboard.press("Control+Shift+Backspace")
     await page.keyboard.press("Control+s")
     await expect(page.locator(STATE)).to_have_text("1 cue · saved")
@@ -127,21 +127,49 @@ async def test_what_two_editors_change_is_merged_or_told(page: Page, video: str)
     other = await page.context.new_page()
     for each in (page, other):
         await each.goto(f"/videos/{video}/captions/en/edit")
-        await expect(each.get_by_label("Cue 2 text")).to_have_value("Noon & night.")
-    await other.get_by_label("Cue 1 text").fill("Theirs.")
+        await expect(each.get_by_label("cue 2: text")).to_have_value("Noon & night.")
+    await other.get_by_label("cue 1: text").fill("Theirs.")
     await other.keyboard.press("Control+s")
     await expect(other.locator(STATE)).to_have_text("2 cues · saved")
-    await page.get_by_label("Cue 2 text").fill("Mine.")
+    await page.get_by_label("cue 2: text").fill("Mine.")
     await page.keyboard.press("Control+s")
     await expect(page.locator(STATE)).to_have_text("2 cues · saved")
     assert await texts_of(page) == ["Theirs.", "Mine."]
 
-    await other.get_by_label("Cue 2 text").fill("Also theirs.")
+    await other.get_by_label("cue 2: text").fill("Also theirs.")
     await other.keyboard.press("Control+s")
     await expect(other.get_by_text("0:02.000 “Mine.”")).to_be_visible()
     assert await texts_of(other) == ["Theirs.", "Also theirs."]
     await other.keyboard.press("Control+s")
     await expect(other.locator(STATE)).to_have_text("2 cues · saved")
+
+
+async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video: str) -> None:
+    await page.goto(f"/videos/{video}/edit")
+    await page.get_by_role("link", name="Edit chapters").click()
+    await expect(page.get_by_text("No chapters yet.")).to_be_visible()
+    for at_s, title in ((0, "Dawn"), (1, "Noon & after")):
+        await read(page, f"video.currentTime = {at_s}")
+        await wait_for(page, "!video.seeking")
+        await page.get_by_role("button", name="Add").press("Enter")
+        await page.keyboard.type(title)
+    await suits_everyone(page, "chapter editor")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator(STATE)).to_have_text("2 chapters · saved")
+    said = {"data": SRT, "headers": {"Content-Type": "application/x-subrip"}}
+    await page.request.post(f"/api/videos/{video}/captions?language=en", **said)
+    await page.goto(f"/videos/{video}")
+    chapters = page.get_by_role("navigation", name="Chapters").get_by_role("link")
+    await expect(chapters).to_have_text(["0:00 Dawn", "0:01 Noon & after"])
+    await wait_for(page, "video.readyState >= 2")
+    bar = "document.querySelector('media-time-range')"
+    await wait_for(page, f"{bar}.mediaChaptersCues?.[0]?.text === 'Dawn'", timeout_s=20)
+    await page.get_by_text("Transcript", exact=True).click()
+    rows = page.locator("[data-transcript-list] > li")
+    await expect(rows).to_contain_text(["Dawn", "Good mroning", "Noon & after", "Noon & night"])
+    await suits_everyone(page, "chapters")
+    await chapters.last.press("Enter")
+    await wait_for(page, "video.currentTime >= 1")
 
 
 async def texts_of(page: Page) -> list[str]:

@@ -51,7 +51,7 @@ FITTING = (
     (r"\w+ .+/(delete|deletion)|DELETE /api/videos/[^/]+", Policy.DELETE),
     (r"(PATCH|DELETE) .+/captions/.+|PATCH .+", Policy.EDIT),
     (r"GET /(hls|embed)/.+|GET .+/(poster.jpg|storyboard.vtt)", Policy.PLAY),
-    (r"GET /videos/[^/]+/captions/(tracks|<language>.vtt)", Policy.PLAY),
+    (r"GET /videos/[^/]+/(captions/(tracks|<language>.vtt)|chapters.vtt)", Policy.PLAY),
     (r"GET .+/(edit|facts|poster|access|panel)|(POST|PUT) .*/videos/.+", Policy.EDIT),
     (r"\w+ .+/(playback-)?links(/.+)?", Policy.EDIT),
     (r"GET .+", Policy.WATCH),
@@ -244,7 +244,7 @@ async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) 
         # What a script fetches, and what changes something, is told so.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 15
+    assert led == 16
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 

@@ -218,6 +218,9 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     adding = owner.post(captions, form={"language": "English"})
     await expect(adding, 303, "video.captions_changed", **said)
     await expect(owner.post(captions, form={"language": "English"}), 303)
+    chapters = {"chapters": [{"title": "Dawn", "startSeconds": 0}]}
+    saving = owner.ask("PUT", f"/api/videos/{ready.id}/chapters", json=chapters)
+    await expect(saving, 200, "video.chapters_changed")
     await owner.post(f"/videos/{ready.id}/delete")
     undo = {"action": "undo", "id": str(ready.id)}
     undoing = owner.post("/videos/selected", form=undo)

@@ -1,4 +1,7 @@
-"""Captions that people may change; those of uploaded files so far are copied by a job each."""
+"""Captions that people may change; those of uploaded files so far are copied by a job each.
+
+And chapters, and the words that searches may mean.
+"""
 
 from tortoise import migrations
 from tortoise.migrations import operations as ops
@@ -21,7 +24,12 @@ CREATE TABLE captions (
   UNIQUE (video_id, language)
 );
 CREATE INDEX captions_search ON captions USING gin (search);
-ALTER TABLE videos ADD captions_job_id bigint
+ALTER TABLE videos ADD captions_job_id bigint;
+CREATE TABLE chapters (
+  video_id uuid PRIMARY KEY REFERENCES videos (id) ON DELETE CASCADE,
+  saved jsonb,
+  of_file jsonb
+)
 """
 # What searches may mean, see `videos.vocabulary`. Lexemes of videos begin with the letter of their
 # field. Words are written in their order, so that transactions wait for each other at most.

@@ -143,6 +143,11 @@ def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
     return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
 
 
+def escaped(text: str) -> str:
+    """A text of one line as that of a cue."""
+    return escape(" ".join(text.split()))
+
+
 def webvtt(cues: Iterable[Cue], *, header: str = _HEADER) -> str:
     """Write a file."""
     blocks = [f"{header}\n"]

@@ -31,6 +31,7 @@ _PADDED = 1.25
 _SIZE_COMPLAINT = "Picture size"
 _MAX_AUDIO_TRACKS = 8
 _MAX_SUBTITLE_TRACKS = 32
+_MAX_CHAPTERS, _MAX_CHAPTER_TITLE = 500, 200
 _MAX_TITLE_CHARS = 80
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _UNDETERMINED = "und"
@@ -113,6 +114,7 @@ def _examine(
         "video": video,
         "audio": _audio(container),
         "subtitles": _subtitles(container),
+        "chapters": _chapters(container),
     }
 
 
@@ -216,6 +218,18 @@ def _audio(container: InputContainer) -> list[dict[str, Any]]:
         if stream.codec_context is not None and stream.channels > 0 and stream.sample_rate > 0
     ]
     return playable[:_MAX_AUDIO_TRACKS]
+
+
+def _chapters(container: InputContainer) -> list[dict[str, Any]]:
+    """The titled ones, from the film's start on."""
+    found: list[dict[str, Any]] = []
+    for chapter in container.chapters()[:_MAX_CHAPTERS]:
+        start_s = float(max(0, chapter["start"]) * (chapter["time_base"] or 0))
+        title = " ".join(chapter["metadata"].get("title", "").replace("\0", "").split())
+        is_next = start_s > found[-1]["start_s"] if found else start_s == 0
+        if title and is_next:
+            found.append({"start_s": start_s, "title": title[:_MAX_CHAPTER_TITLE]})
+    return found
 
 
 def _subtitles(container: InputContainer) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """What a probe found out about a source, and how the child's answer is read. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -104,6 +105,8 @@ class Probe:
     video: VideoTrack
     audio: tuple[AudioTrack, ...]
     subtitles: tuple[Track, ...]
+    # Each a `start_s` and a `title`; the first begins at 0.
+    chapters: Sequence[dict[str, Any]] = ()
 
 
 def interpret(answer: dict[str, Any]) -> Probe:
@@ -117,6 +120,8 @@ def interpret(answer: dict[str, Any]) -> Probe:
         video=video,
         audio=tuple(AudioTrack(**track) for track in answer["audio"]),
         subtitles=tuple(Track(**track) for track in answer["subtitles"]),
+        # Answers of earlier versions have none.
+        chapters=answer.get("chapters", ()),
     )
 
 

@@ -73,6 +73,7 @@ STREAMED = ("stream_events", "stream_video_events")
 TAGGED = (
     *("get_video", "patch_video", "get_metadata", "put_metadata", "get_access", "put_access"),
     *("list_videos", "list_captions", "get_captions", "put_captions", "patch_captions"),
+    *("get_chapters", "put_chapters"),
 )
 HEADERS_OF = {
     **dict.fromkeys(product(LOCATED, (200, 201, 202)), "Location"),
@@ -140,8 +141,9 @@ class Provider(OpenAPIProvider):
         if wanted in ACTIONS:
             operation["security"] = [{}, {"token": [ACTIONS[wanted].scope.value]}, {"session": []}]
         _complete_request(operation, method)
-        if name == "get_captions":
-            answers[200]["content"] = {captions.WEBVTT: {"schema": dict(CAPTION_FILE)}}
+        if name in ("get_captions", "get_chapters"):
+            kept = answers[200]["content"] if name == "get_chapters" else {}
+            answers[200]["content"] = {**kept, captions.WEBVTT: {"schema": dict(CAPTION_FILE)}}
         for status in _usual_problems(operation):
             shape = ValidationProblem if status == 422 else Problem
             answer, parts = self.build_response_object(shape, None)
@@ -174,6 +176,8 @@ def _complete_request(operation: dict[str, Any], method: str) -> None:
     if operation["operationId"] in CAPTIONS:
         kinds = {kind: {"schema": dict(CAPTION_FILE)} for kind in captions.CONTENT_TYPES}
         operation["requestBody"] = {"content": kinds}
+    if operation["operationId"] == "put_chapters":
+        operation["requestBody"]["content"][captions.WEBVTT] = {"schema": dict(CAPTION_FILE)}
     if operation["operationId"] == "patch_video":
         content = operation["requestBody"]["content"]
         content[MERGE_PATCH] = dict(content[JSON])

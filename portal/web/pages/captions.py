@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from langcodes import find
-from quart import Blueprint, render_template, request
+from quart import Blueprint, render_template, request, url_for
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from portal.database.models import Caption, Video
 from portal.errors import CaptionsExist, FieldError, InvalidRequest, TooManyCaptions
-from portal.processing.captions import CaptionText, folder_name
+from portal.processing.captions import CaptionText
 from portal.videos import captions
 from portal.videos.captions import CaptionChange
 from portal.web.auth import Policy, policy
@@ -41,16 +41,31 @@ class CaptionsForm:
 @policy(Policy.EDIT)
 async def editor(video_id: str, language: str) -> str:
     """The page where captions are edited beside the player."""
-    expect_player(request.scope)
     found = await read_video(video_id)
     row = await captions.read_captions_of(found.id, language)
+    api = url_for("api_captions.get_captions", id=found.id, language=row.language)
+    return await _editor(found, api, label=row.label, language=row.language)
+
+
+@blueprint.get("/videos/<video_id>/chapters/edit")
+@policy(Policy.EDIT)
+async def chapters_editor(video_id: str) -> str:
+    """The page where chapters are edited, as captions are."""
+    found = await read_video(video_id)
+    return await _editor(found, url_for("api_captions.get_chapters", id=found.id))
+
+
+async def _editor(found: Video, api: str, *, label: str = "", language: str = "") -> str:
+    """The page that edits what is at this address of the API; without a label chapters."""
+    expect_player(request.scope)
     return await render_template(
         "videos/captions.html",
         video=found,
         transcoding=await read_progress(found.id),
         may_edit=True,
-        track=row,
-        version=folder_name(row),
+        api=api,
+        label=label,
+        language=language,
     )
 
 

@@ -25,7 +25,7 @@ FILE_TIMEOUT_S = 100
 # By the addresses that take files, the most bytes of one.
 TAKES_FILES = {
     re.compile(r"/videos/[^/]+/poster/picture(?:/panel)?"): MAX_PICTURE_BYTES,
-    re.compile(r"(?:/api)?/videos/[^/]+/captions(?:/.*)?"): MAX_FILE_BYTES,
+    re.compile(r"(?:/api)?/videos/[^/]+/(?:captions(?:/.*)?|chapters)"): MAX_FILE_BYTES,
 }
 # Quick, and in need of nothing that may be overloaded.
 ALWAYS_ANSWERED = ("/healthz", "/metrics", "/static/")

@@ -143,6 +143,14 @@ export function replaceText(cues, wanted, replacement) {
   return { cues: found, count };
 }
 
+/** Each up to the next one, as chapters are. @param {Cues} cues @returns {Cue[]} */
+export function inARow(cues) {
+  return cues.map((cue, at) => {
+    const end_ms = cues[at + 1]?.start_ms ?? cue.start_ms + NEW_MS;
+    return { ...cue, end_ms };
+  });
+}
+
 /** @param {Cue} cue @returns {string} what is wrong with it; empty if nothing is */
 export function faultOf({ start_ms, end_ms, text }) {
   if (end_ms <= start_ms) return "It ends before it begins.";

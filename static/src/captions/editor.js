@@ -15,6 +15,7 @@ import {
   cueText,
   faultOf,
   History,
+  inARow,
   indexAt,
   join,
   merge,
@@ -49,10 +50,10 @@ const KEYS = new Map([
 
 /** @type {import("../lifecycle.js").Start} */
 export async function startEditor(root, signal) {
-  const { api = "", version = "" } = root.dataset;
-  const answer = await fetch(api, { signal }).catch(() => null);
+  const { api = "" } = root.dataset;
+  const answer = await fetch(api, { signal, headers: { Accept: VTT } }).catch(() => null);
   if (!answer?.ok) return setText(root, "[data-editor-state]", NO_ANSWER);
-  const etag = answer.headers.get("ETag") ?? `"${version}"`;
+  const etag = answer.headers.get("ETag") ?? "";
   new Editor(root, parseWebVtt(await answer.text()), etag, signal).start();
 }
 
@@ -69,6 +70,8 @@ class Editor {
   constructor(root, cues, etag, signal) {
     this.root = root;
     this.signal = signal;
+    /** Without a language they are chapters, which end where the next begins. */
+    this.words = root.dataset.language ? ["cue", "cues"] : ["chapter", "chapters"];
     this.history = new History(cues);
     /** @type {Cues} what is saved */
     this.saved = cues;
@@ -85,6 +88,11 @@ class Editor {
 
   get cues() {
     return this.history.cues;
+  }
+
+  /** As they are saved. @returns {Cues} */
+  get #whole() {
+    return this.root.dataset.language ? this.cues : inARow(this.cues);
   }
 
   get #isDirty() {
@@ -140,13 +148,12 @@ class Editor {
     const [video, { signal }] = [player(), this];
     const again = () => this.#followPlayer();
     if (!video) return document.body.addEventListener("video-final", again, { once: true, signal });
-    for (const track of video.textTracks) if (isCaptions(track)) track.mode = "disabled";
-    this.#track = video.addTextTrack(
-      "captions",
-      this.root.dataset.label,
-      this.root.dataset.language,
-    );
-    this.#track.mode = "showing";
+    const { label, language } = this.root.dataset;
+    if (language) {
+      for (const track of video.textTracks) if (isCaptions(track)) track.mode = "disabled";
+      this.#track = video.addTextTrack("captions", label, language);
+      this.#track.mode = "showing";
+    }
     let shown = -1;
     const follow = () => {
       const now = indexAt(this.cues, video.currentTime * 1000);
@@ -173,7 +180,7 @@ class Editor {
     for (const [name, is] of Object.entries({ ...isPossible, save: this.#isDirty })) {
       element(root, `[data-does=${name}]`).ariaDisabled = is && !this.#isBusy ? null : "true";
     }
-    const count = `${cues.length.toLocaleString()} ${cues.length === 1 ? "cue" : "cues"}`;
+    const count = `${cues.length.toLocaleString()} ${this.words[cues.length === 1 ? 0 : 1]}`;
     setText(root, "[data-editor-state]", `${count} · ${this.#isDirty ? "not saved yet" : "saved"}`);
     this.#drawOnPicture();
   }
@@ -205,16 +212,17 @@ class Editor {
     if (!cue) return;
     row.dataset.index = String(index);
     setText(row, "[data-seek-cue]", String(index + 1));
-    element(row, "[data-seek-cue]").setAttribute("aria-label", `Play cue ${index + 1}`);
-    const fault = faultOf(cue);
-    for (const [name, value, label] of [
+    const name = `${this.words[0]} ${index + 1}`;
+    element(row, "[data-seek-cue]").setAttribute("aria-label", `Play ${name}`);
+    const fault = faultOf(this.#whole[index] ?? cue);
+    for (const [part, value, label] of [
       ["start_ms", clockOf(cue.start_ms), "begins at"],
       ["end_ms", clockOf(cue.end_ms), "ends at"],
       ["text", cue.text, "text"],
     ]) {
-      const field = fieldOf(row, name ?? "");
-      field.setAttribute("aria-label", `Cue ${index + 1} ${label}`);
-      const isAtFault = fault && (name === "text") === !cue.text.trim();
+      const field = fieldOf(row, part ?? "");
+      field.setAttribute("aria-label", `${name}: ${label}`);
+      const isAtFault = fault && (part === "text") === !cue.text.trim();
       if (isAtFault) field.setAttribute("aria-invalid", "true");
       else field.removeAttribute("aria-invalid");
       if (field.value !== value && field !== document.activeElement) field.value = value ?? "";
@@ -333,7 +341,7 @@ class Editor {
     if (!by_s || !Number.isFinite(by_s))
       return this.#say("Give the seconds to shift by, like -0.5.");
     this.#apply(shift(this.cues, Math.round(by_s * 1000)));
-    this.#say(`All cues are ${Math.abs(by_s)} s ${by_s < 0 ? "earlier" : "later"}.`, false);
+    this.#say(`All are ${Math.abs(by_s)} s ${by_s < 0 ? "earlier" : "later"}.`, false);
   }
 
   #replace() {
@@ -341,7 +349,7 @@ class Editor {
     if (!wanted) return this.#say("Write what to find.");
     const { cues, count } = replaceText(this.cues, wanted, fieldOf(this.root, "replacement").value);
     if (count) this.#apply(cues);
-    this.#say(count ? `Replaced ${count} times.` : `“${wanted}” is in no cue.`, !count);
+    this.#say(count ? `Replaced ${count} times.` : `“${wanted}” is nowhere.`, !count);
   }
 
   /** @param {string} words @param {boolean} [isBad] */
@@ -353,11 +361,11 @@ class Editor {
 
   async #save() {
     if (this.#isBusy || !this.#isDirty) return;
-    const wrong = this.cues.findIndex((cue) => faultOf(cue));
-    const cue = this.cues[wrong];
+    const wrong = this.#whole.findIndex((cue) => faultOf(cue));
+    const cue = this.#whole[wrong];
     if (cue) {
       this.#goTo(wrong);
-      return this.#say(`Cue ${wrong + 1}: ${faultOf(cue)}`);
+      return this.#say(`No. ${wrong + 1}: ${faultOf(cue)}`);
     }
     this.#isBusy = true;
     this.#say("");
@@ -376,7 +384,7 @@ class Editor {
     const { cues } = this;
     const { api = "" } = this.root.dataset;
     try {
-      const body = toWebVtt(cues);
+      const body = toWebVtt(this.#whole);
       const { etag } = await request("PUT", api, { body, contentType: VTT, ifMatch: this.etag });
       this.etag = etag;
       this.saved = cues;

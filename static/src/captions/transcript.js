@@ -86,9 +86,22 @@ class Transcript {
     this.#cues = parseWebVtt(await answer.text());
     this.#rows = this.#cues.map((cue, index) => rowOf(cue, index, wanted));
     this.list.replaceChildren(...this.#rows);
+    for (const link of document.querySelectorAll("[data-chapters] [data-seek]")) {
+      if (link instanceof HTMLElement) this.#insertChapter(link);
+    }
     this.#shown = -1;
     this.#find();
     this.#follow();
+  }
+
+  /** @param {HTMLElement} link to the chapter, in the list of them */
+  #insertChapter(link) {
+    const start_ms = Number(link.dataset.seek) * 1000;
+    const heading = document.createElement("li");
+    heading.className = "transcript__chapter";
+    heading.textContent = link.lastElementChild?.textContent ?? "";
+    const next = this.#rows[this.#cues.findIndex((cue) => cue.start_ms >= start_ms)];
+    this.list.insertBefore(heading, next ?? null);
   }
 
   #find() {
