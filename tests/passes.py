@@ -12,7 +12,7 @@ from api_client import Client, metadata, presign
 from running_portal import run_ffmpeg
 
 from portal.database.models import Rendition, Video
-from portal.database.run_model import MadeSegment
+from portal.database.work_models import MadeSegment
 from portal.processing import attempts, passes, renditions
 from portal.processing.attempts import OpenAttempt
 from portal.processing.encoding import Tools

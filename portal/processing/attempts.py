@@ -35,7 +35,7 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
-from portal.database.run_model import MadeSegment, PassRun
+from portal.database.work_models import MadeSegment, PassRun
 from portal.events.log import EventType, note_outcome
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode

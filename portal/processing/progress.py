@@ -19,7 +19,7 @@ import psycopg
 
 from portal.concurrency import task_group
 from portal.database.connection import lock_video, transaction
-from portal.database.run_model import MadeSegment as Row
+from portal.database.work_models import MadeSegment as Row
 from portal.processing import attempts, runs
 from portal.processing.runs import FACTS, HeldRun
 from portal.transcoding.encoding.continuation import MadeSegment

@@ -15,8 +15,8 @@ from uuid import UUID
 from tortoise.expressions import F, Q, RawSQL
 
 from portal.database.connection import IS_LIVE, fetch_rows, lock_video, transaction
-from portal.database.run_model import MadeSegment as SegmentRow
-from portal.database.run_model import PassRun
+from portal.database.work_models import MadeSegment as SegmentRow
+from portal.database.work_models import PassRun
 from portal.processing import attempts
 from portal.processing.attempts import LEASE_END, LEASE_S, LeaseLost, OpenAttempt
 from portal.queue.app import Queue

@@ -23,8 +23,8 @@ from portal.accounts.people import fetch_principals
 from portal.accounts.permissions import Action, Audience
 from portal.config import Config
 from portal.database.connection import server_time, transaction
-from portal.database.import_model import Import
 from portal.database.models import Upload, Visibility
+from portal.database.work_models import Import
 from portal.events.log import Actor, act_as
 from portal.events.outgoing import address_fault, open_session
 from portal.queue.app import Queue

@@ -29,7 +29,7 @@ from portal.database.search import tag_query
 from portal.text import split_tags
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Match, Order, Tier
 from portal.videos.reading import fetch_videos
-from portal.videos.spoken import videos_that_say
+from portal.videos.words import videos_that_say
 
 COUNT_CAP = 1_000
 # So many videos are looked at along an order before the index is asked for all matches.

@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 from portal import errors
 from portal.accounts.permissions import Audience
 from portal.database.connection import fetch_rows, lock_present, transaction
-from portal.database.import_model import Import
 from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
+from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, sources
 from portal.queue.app import Queue

@@ -30,7 +30,7 @@ from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress, read_figures
 from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
-from portal.videos.vocabulary import Vocabulary
+from portal.videos.words import Vocabulary
 from portal.web.event_streams import EventStreams
 from portal.web.playlists import Playlists
 

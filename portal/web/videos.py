@@ -12,8 +12,8 @@ from uuid import UUID
 
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
-from portal.database.import_model import Import
 from portal.database.models import Video
+from portal.database.work_models import Import
 from portal.errors import Overloaded, VideoNotFound
 from portal.videos import imports, reading
 from portal.videos.library import LibraryPage, list_videos

@@ -9,7 +9,7 @@ from command_line import document, portal
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.database.run_model import PassRun
+from portal.database.work_models import PassRun
 from portal.web.composition import WebContext
 
 

@@ -9,7 +9,7 @@ from passes import ended_after, first_attempt, make_source, pass_of, published_f
 from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
-from portal.database.run_model import MadeSegment
+from portal.database.work_models import MadeSegment
 from portal.processing import attempts
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix

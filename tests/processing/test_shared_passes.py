@@ -9,7 +9,7 @@ from api_client import Client, rows, run_sql
 from passes import EARLY, ended_after, first_attempt, pass_of, published_file, tools_for
 
 from portal.database.models import Outcome, Video, VideoStatus
-from portal.database.run_model import MadeSegment, PassRun
+from portal.database.work_models import MadeSegment, PassRun
 from portal.processing import attempts, helping, runs
 from portal.processing.attempts import Failure
 from portal.processing.progress import Heartbeat

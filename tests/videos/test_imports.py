@@ -20,8 +20,8 @@ from signed_in import make_account, program, token_of
 from webhook_receiver import SETTINGS
 
 from portal.database.account_models import Role
-from portal.database.import_model import Import
 from portal.database.models import Upload, Video
+from portal.database.work_models import Import
 from portal.retry import Backoff
 from portal.videos import imports
 from portal.web.composition import WebContext

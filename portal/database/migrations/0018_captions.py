@@ -31,7 +31,7 @@ CREATE TABLE chapters (
   of_file jsonb
 )
 """
-# What searches may mean, see `videos.vocabulary`. Lexemes of videos begin with the letter of their
+# What searches may mean, see `videos.words`. Lexemes of videos begin with the letter of their
 # field. Words are written in their order, so that transactions wait for each other at most.
 WORDS = r"""
 CREATE TABLE library_words (

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from quart import Blueprint, Response
 from quart_schema import document_response, tag_blueprint
 
-from portal.database.import_model import Import
+from portal.database.work_models import Import
 from portal.errors import VideoNotFound
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind

@@ -25,7 +25,7 @@ from portal.videos.library import LibraryPage
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.playback_links import PlaybackToken, account_token_expiry
 from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url
-from portal.videos.spoken import find_said
+from portal.videos.words import find_said
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
 from portal.web.auth import Policy, account_id, policy, principal

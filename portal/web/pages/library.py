@@ -18,7 +18,7 @@ from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
-from portal.videos.spoken import find_said
+from portal.videos.words import find_said
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
