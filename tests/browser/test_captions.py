@@ -63,14 +63,14 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await expect(viewer.locator(CAPTIONS)).to_have_text("Good morning.")
     await viewer.get_by_text("Transcript", exact=True).click()
     transcript = viewer.get_by_role("region", name="Transcript")
-    cues = transcript.get_by_role("button")
+    cues = transcript.get_by_role("link")
     await expect(cues).to_have_text(["0:00 Good morning.", "0:02 Noon & night."])
     await expect(cues.first).to_have_attribute("aria-current", "true")
     await viewer.get_by_label("Search in the transcript").fill("NIGHT")
     await expect(transcript.get_by_role("status")).to_have_text("1 place")
     await suits_everyone(viewer, "transcript")
     await read(viewer, "video.pause()")
-    await transcript.get_by_role("button", name="Noon & night.").press("Enter")
+    await transcript.get_by_role("link", name="Noon & night.").press("Enter")
     await wait_for(viewer, "video.currentTime >= 2")
 
 
@@ -98,7 +98,7 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await page.keyboard.press("Control+z")
     assert await texts_of(page) == ["Guten Morgen,", "guten Abend."]
 
-    await page.get_by_label("cue 1: begins at").fill("0:09")
+    await page.get_by_label("cue 1: starts at").fill("0:09")
     await page.keyboard.press("Tab")
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_text("It ends before it begins.")).to_be_visible()

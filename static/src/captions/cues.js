@@ -2,6 +2,7 @@
  * Captions as they are edited: lists of cues in their order, which are never changed in place, read
  * from and written as WebVTT, and merged with what someone else has saved meanwhile.
  */
+import { parseStartTime_s } from "../format.js";
 
 /**
  * Times in whole milliseconds; `settings` is the cue's place, as WebVTT writes it.
@@ -14,29 +15,40 @@
 const NEW_MS = 2000;
 const SHORTEST_MS = 100;
 const HISTORY_LIMIT = 500;
-const BLOCK =
-  /^(\d+):(\d\d):(\d\d)\.(\d{3}) --> (\d+):(\d\d):(\d\d)\.(\d{3}) ?([^\n]*)\n([\s\S]*?)\n*$/;
+const BLOCK = /^\n*(\S+) --> (\S+) ?([^\n]*)\n([\s\S]*?)\n*$/;
 
 /** @param {string} text as the portal writes it @returns {Cue[]} */
 export function parseWebVtt(text) {
   return text.split("\n\n").flatMap((block) => {
-    const found = BLOCK.exec(block.trimStart());
-    if (!found) return [];
-    const [start_ms = 0, end_ms = 0] = [1, 5].map((at) => milliseconds(found.slice(at, at + 4)));
-    return [{ start_ms, end_ms, text: shownText(found[10] ?? ""), settings: found[9] ?? "" }];
+    const [, start, end, settings = "", body] = BLOCK.exec(block) ?? [];
+    if (!start || !end || body === undefined) return [];
+    const [start_ms, end_ms] = [parseTime_ms(start) ?? 0, parseTime_ms(end) ?? 0];
+    // What could be taken for a tag stays written as it is.
+    const shown = body.replace(/&lt;(?![a-z/\d])/gi, "<").replaceAll("&gt;", ">");
+    return [{ start_ms, end_ms, text: shown.replaceAll("&amp;", "&"), settings }];
   });
 }
 
-/** @param {string[]} parts */
-function milliseconds(parts) {
-  const [h = 0, min = 0, s = 0, ms = 0] = parts.map(Number);
-  return ((h * 60 + min) * 60 + s) * 1000 + ms;
+/** @param {string} text such as "1:02.500" @returns {number | null} */
+export function parseTime_ms(text) {
+  const seconds = parseStartTime_s(text);
+  return seconds === null ? null : Math.round(seconds * 1000);
 }
 
-/** What could be taken for a tag stays written as it is. @param {string} text */
-function shownText(text) {
-  const plain = text.replace(/&lt;(?![a-z/\d])/gi, "<").replaceAll("&gt;", ">");
-  return plain.replaceAll("&amp;", "&");
+/** @param {Cues} cues */
+export function toWebVtt(cues) {
+  const blocks = cues.map(({ start_ms, end_ms, text, settings }) => {
+    const lines = text.split("\n").map((line) => line.trim());
+    const body = lines.filter(Boolean).join("\n").replaceAll("-->", "--&gt;");
+    return `${`${clock(start_ms)} --> ${clock(end_ms)} ${settings}`.trim()}\n${body}\n`;
+  });
+  return ["WEBVTT\n", ...blocks].join("\n");
+}
+
+/** @param {number} time_ms @returns {string} such as "00:01:02.500" */
+export function clock(time_ms) {
+  const hours = String(Math.floor(time_ms / 3_600_000)).padStart(2, "0");
+  return hours + new Date(time_ms).toISOString().slice(13, 23);
 }
 
 /** The text as browsers read that of a cue. @param {Cue} cue */
@@ -49,25 +61,6 @@ export function plainText(cue) {
   return new VTTCue(0, 1, cueText(cue)).getCueAsHTML().textContent ?? "";
 }
 
-/** @param {Cues} cues */
-export function toWebVtt(cues) {
-  const blocks = cues.map(({ start_ms, end_ms, text, settings }) => {
-    const lines = text.split("\n").map((line) => line.trim());
-    const body = lines.filter(Boolean).join("\n").replaceAll("-->", "--&gt;");
-    const times = `${clock(start_ms)} --> ${clock(end_ms)} ${settings}`.trimEnd();
-    return `${times}\n${body}\n`;
-  });
-  return ["WEBVTT\n", ...blocks].join("\n");
-}
-
-/** @param {number} time_ms @returns {string} such as "00:01:02.500" */
-export function clock(time_ms) {
-  const parts = [3_600_000, 60_000, 1000].map((unit, at) =>
-    String(Math.floor(time_ms / unit) % (at ? 60 : 1e9)).padStart(2, "0"),
-  );
-  return `${parts.join(":")}.${String(time_ms % 1000).padStart(3, "0")}`;
-}
-
 /** @param {Cues} cues @returns {Cue[]} */
 function inOrder(cues) {
   return [...cues].sort((a, b) => a.start_ms - b.start_ms || a.end_ms - b.end_ms);
@@ -75,79 +68,58 @@ function inOrder(cues) {
 
 /** @param {Cues} cues @param {number} at @param {Partial<Cue>} changes @returns {Cue[]} */
 export function change(cues, at, changes) {
-  const found = cues.map((cue, index) => (index === at ? { ...cue, ...changes } : cue));
-  return "start_ms" in changes || "end_ms" in changes ? inOrder(found) : found;
+  return inOrder(cues.map((cue, index) => (index === at ? { ...cue, ...changes } : cue)));
 }
 
-/** A new cue at a time, up to the next one. @param {Cues} cues @param {number} at_ms */
-export function add(cues, at_ms) {
-  const next = cues.find(({ start_ms }) => start_ms > at_ms);
-  const room_ms = Math.max((next?.start_ms ?? Number.POSITIVE_INFINITY) - at_ms, SHORTEST_MS);
-  const end_ms = at_ms + Math.min(NEW_MS, room_ms);
-  const cue = { start_ms: at_ms, end_ms, text: "", settings: "" };
+/** A new cue at a time, up to the next one. @param {Cues} cues @param {number} start_ms */
+export function add(cues, start_ms) {
+  const next_ms = cues.find((cue) => cue.start_ms > start_ms)?.start_ms ?? Infinity;
+  const end_ms = start_ms + Math.min(NEW_MS, Math.max(next_ms - start_ms, SHORTEST_MS));
+  const cue = { start_ms, end_ms, text: "", settings: "" };
   return { cues: inOrder([...cues, cue]), cue };
 }
 
-/** In two where the text is cut; the time in proportion. @param {Cues} cues @param {number} at @param {number} caret */
+/** In two at a place in the text. @param {Cues} cues @param {number} at @param {number} caret */
 export function split(cues, at, caret) {
   const cue = cues[at];
-  if (!cue) return cues;
-  const share = cue.text ? caret / cue.text.length : 0.5;
-  const middle_ms = Math.round(cue.start_ms + share * (cue.end_ms - cue.start_ms));
-  const cut_ms = Math.min(
-    Math.max(middle_ms, cue.start_ms + SHORTEST_MS),
-    cue.end_ms - SHORTEST_MS,
-  );
-  if (cut_ms <= cue.start_ms) return cues;
-  const first = { ...cue, end_ms: cut_ms, text: cue.text.slice(0, caret).trim() };
-  const second = { ...cue, start_ms: cut_ms, text: cue.text.slice(caret).trim() };
-  return [...cues.slice(0, at), first, second, ...cues.slice(at + 1)];
+  if (!cue || cue.end_ms - cue.start_ms < 2 * SHORTEST_MS) return cues;
+  const { start_ms, end_ms, text } = cue;
+  // The time in proportion.
+  const middle_ms = Math.round(start_ms + (caret / (text.length || 1)) * (end_ms - start_ms));
+  const cut_ms = Math.min(Math.max(middle_ms, start_ms + SHORTEST_MS), end_ms - SHORTEST_MS);
+  const first = { ...cue, end_ms: cut_ms, text: text.slice(0, caret).trim() };
+  return cues.toSpliced(at, 1, first, { ...cue, start_ms: cut_ms, text: text.slice(caret).trim() });
 }
 
 /** Makes one of a cue and the next. @param {Cues} cues @param {number} at */
 export function join(cues, at) {
   const [cue, next] = cues.slice(at, at + 2);
   if (!cue || !next) return cues;
-  const end_ms = Math.max(cue.end_ms, next.end_ms);
   const text = [cue.text, next.text].filter(Boolean).join("\n");
-  return [...cues.slice(0, at), { ...cue, end_ms, text }, ...cues.slice(at + 2)];
-}
-
-/** @param {Cues} cues @param {number} at */
-export function remove(cues, at) {
-  return cues.filter((_, index) => index !== at);
+  return cues.toSpliced(at, 2, { ...cue, end_ms: Math.max(cue.end_ms, next.end_ms), text });
 }
 
 /** Nothing begins before the film does. @param {Cues} cues @param {number} by_ms */
 export function shift(cues, by_ms) {
-  const first_ms = cues[0]?.start_ms ?? 0;
-  const moved_ms = Math.max(by_ms, -first_ms);
-  return cues.map((cue) => ({
-    ...cue,
-    start_ms: cue.start_ms + moved_ms,
-    end_ms: cue.end_ms + moved_ms,
-  }));
+  const moved_ms = Math.max(by_ms, -(cues[0]?.start_ms ?? 0));
+  return cues.map((cue) => {
+    return { ...cue, start_ms: cue.start_ms + moved_ms, end_ms: cue.end_ms + moved_ms };
+  });
 }
 
 /** Whatever its case. @param {Cues} cues @param {string} wanted @param {string} replacement */
 export function replaceText(cues, wanted, replacement) {
   const pattern = new RegExp(wanted.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
-  let count = 0;
-  const found = cues.map((cue) => {
-    const text = cue.text.replace(pattern, () => {
-      count += 1;
-      return replacement;
-    });
+  return cues.map((cue) => {
+    const text = cue.text.replace(pattern, () => replacement);
     return text === cue.text ? cue : { ...cue, text };
   });
-  return { cues: found, count };
 }
 
 /** Each up to the next one, as chapters are. @param {Cues} cues @returns {Cue[]} */
 export function inARow(cues) {
   return cues.map((cue, at) => {
-    const end_ms = cues[at + 1]?.start_ms ?? cue.start_ms + NEW_MS;
-    return { ...cue, end_ms };
+    return { ...cue, end_ms: cues[at + 1]?.start_ms ?? cue.start_ms + NEW_MS };
   });
 }
 
@@ -159,24 +131,8 @@ export function faultOf({ start_ms, end_ms, text }) {
 
 /** The cue that is shown at a time; -1 for none. @param {Cues} cues @param {number} at_ms */
 export function indexAt(cues, at_ms) {
-  let [low, high] = [0, cues.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((cues[middle]?.start_ms ?? 0) <= at_ms) low = middle + 1;
-    else high = middle;
-  }
-  const cue = cues[low - 1];
-  return cue && at_ms < cue.end_ms ? low - 1 : -1;
-}
-
-/** @param {Cue} cue */
-function keyOf({ start_ms, end_ms, text, settings }) {
-  return JSON.stringify([start_ms, end_ms, text, settings]);
-}
-
-/** @param {Cue} one @param {Cue} other */
-function overlap(one, other) {
-  return one.start_ms < other.end_ms && other.start_ms < one.end_ms;
+  const index = cues.findLastIndex(({ start_ms }) => start_ms <= at_ms);
+  return at_ms < (cues[index]?.end_ms ?? 0) ? index : -1;
 }
 
 /**
@@ -184,18 +140,22 @@ function overlap(one, other) {
  * @param {Cues} base @param {Cues} mine @param {Cues} theirs @returns {{ cues: Cue[], lost: Cue[] }}
  */
 export function merge(base, mine, theirs) {
-  const [before, own, others] = [base, mine, theirs].map((cues) => new Set(cues.map(keyOf)));
-  const has = (/** @type {Set<string> | undefined} */ keys, /** @type {Cue} */ cue) =>
-    keys?.has(keyOf(cue)) ?? false;
-  const changedByBoth = base.filter((cue) => !has(own, cue) && !has(others, cue));
-  const added = mine.filter((cue) => !has(before, cue) && !has(others, cue));
-  const isLost = (/** @type {Cue} */ cue) =>
-    !has(before, cue) &&
-    !has(own, cue) &&
-    changedByBoth.some((it) => overlap(it, cue)) &&
-    added.some((it) => overlap(it, cue));
-  const kept = theirs.filter((cue) => (has(own, cue) || !has(before, cue)) && !isLost(cue));
-  return { cues: inOrder([...kept, ...added]), lost: theirs.filter(isLost) };
+  /** @param {Cues} cues @returns {(cue: Cue) => boolean} */
+  const among = (cues) => {
+    const keys = new Set(cues.map((cue) => JSON.stringify(cue)));
+    return (cue) => keys.has(JSON.stringify(cue));
+  };
+  const overlap = (/** @type {Cue} */ one) => (/** @type {Cue} */ other) =>
+    one.start_ms < other.end_ms && other.start_ms < one.end_ms;
+  const [inBase, inMine, inTheirs] = [among(base), among(mine), among(theirs)];
+  const changedByBoth = base.filter((cue) => !inMine(cue) && !inTheirs(cue));
+  const added = mine.filter((cue) => !inBase(cue) && !inTheirs(cue));
+  const lost = theirs.filter(
+    (cue) =>
+      !inBase(cue) && !inMine(cue) && [changedByBoth, added].every((it) => it.some(overlap(cue))),
+  );
+  const kept = theirs.filter((cue) => (inMine(cue) || !inBase(cue)) && !lost.includes(cue));
+  return { cues: inOrder([...kept, ...added]), lost };
 }
 
 /** The states of a list of cues, for undoing. What is typed into one field is one step. */
@@ -218,22 +178,21 @@ export class History {
   /** @param {Cues} cues @param {string} [key] of the field that is typed into */
   change(cues, key = "") {
     const isSameField = key !== "" && key === this.#lastKey;
-    this.#states.splice(this.#at + (isSameField ? 0 : 1), Number.POSITIVE_INFINITY, cues);
+    this.#states.splice(this.#at + (isSameField ? 0 : 1), Infinity, cues);
     if (this.#states.length > HISTORY_LIMIT) this.#states.shift();
     this.#at = this.#states.length - 1;
     this.#lastKey = key;
   }
 
-  /** @param {-1 | 1} way @returns {boolean} whether there was such a step */
-  step(way) {
-    this.#lastKey = "";
-    if (!this.#states[this.#at + way]) return false;
-    this.#at += way;
-    return true;
-  }
-
-  /** @param {-1 | 1} way */
+  /** @param {number} way 1 or -1 @returns {boolean} whether there is such a step */
   canStep(way) {
     return this.#states[this.#at + way] !== undefined;
+  }
+
+  /** @param {number} way 1 or -1 */
+  step(way) {
+    if (!this.canStep(way)) return;
+    this.#at += way;
+    this.#lastKey = "";
   }
 }

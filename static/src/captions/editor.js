@@ -1,31 +1,14 @@
 /**
- * The page where captions are edited: a list of cues that follows the player, which shows them as
- * they are changed. They are saved as one; who saves after someone else is told, and what only one
- * has changed is merged.
+ * The page where captions are edited, and chapters in the same way: a list of cues that follows the
+ * player, which shows them as they are changed. They are saved as one; what someone else has saved
+ * meanwhile is merged, or told where both have changed the same.
  */
 import { player } from "../detail/watch.js";
 import { announce, element, setText } from "../dom.js";
-import { formatClock, parseStartTime_s } from "../format.js";
+import { formatClock } from "../format.js";
 import { isCaptions } from "../player/captions.js";
 import { NoAnswer, needsSignIn, Refused, request, SIGNED_OUT } from "../requests.js";
-import {
-  add,
-  change,
-  clock,
-  cueText,
-  faultOf,
-  History,
-  inARow,
-  indexAt,
-  join,
-  merge,
-  parseWebVtt,
-  remove,
-  replaceText,
-  shift,
-  split,
-  toWebVtt,
-} from "./cues.js";
+import * as edit from "./cues.js";
 import { VirtualList } from "./virtual-list.js";
 
 /** @typedef {import("./cues.js").Cue} Cue */
@@ -33,35 +16,22 @@ import { VirtualList } from "./virtual-list.js";
 
 const VTT = "text/vtt";
 const NO_ANSWER = "The portal can’t be reached. Nothing is lost here: try again.";
-// With Ctrl or ⌘; what a button says does the same.
-const KEYS = new Map([
-  ["s", "save"],
-  ["z", "undo"],
-  ["Z", "redo"],
-  ["y", "redo"],
-  ["Enter", "add"],
-  ["k", "split"],
-  ["j", "join"],
-  ["Backspace", "remove"],
-  ["[", "start"],
-  ["]", "end"],
-  [" ", "play"],
-]);
+const ROW = "[data-index]";
 
 /** @type {import("../lifecycle.js").Start} */
 export async function startEditor(root, signal) {
   const { api = "" } = root.dataset;
   const answer = await fetch(api, { signal, headers: { Accept: VTT } }).catch(() => null);
   if (!answer?.ok) return setText(root, "[data-editor-state]", NO_ANSWER);
-  const etag = answer.headers.get("ETag") ?? "";
-  new Editor(root, parseWebVtt(await answer.text()), etag, signal).start();
+  const cues = edit.parseWebVtt(await answer.text());
+  new Editor(root, cues, answer.headers.get("ETag") ?? "", signal).start();
 }
 
 class Editor {
   /** Index of the cue that is worked on. */
   #current = 0;
   #isBusy = false;
-  /** @type {Map<Cue, VTTCue>} what the player shows */
+  /** What the player shows. @type {Map<Cue, VTTCue>} */
   #drawn = new Map();
   /** @type {TextTrack | null} */
   #track = null;
@@ -69,21 +39,17 @@ class Editor {
   /** @param {HTMLElement} root @param {Cue[]} cues @param {string} etag @param {AbortSignal} signal */
   constructor(root, cues, etag, signal) {
     this.root = root;
+    this.etag = etag;
     this.signal = signal;
-    /** Without a language they are chapters, which end where the next begins. */
-    this.words = root.dataset.language ? ["cue", "cues"] : ["chapter", "chapters"];
-    this.history = new History(cues);
+    this.history = new edit.History(cues);
     /** @type {Cues} what is saved */
     this.saved = cues;
-    this.etag = etag;
-    this.template = /** @type {HTMLTemplateElement} */ (root.querySelector("template"));
-    const rows = { create: () => this.#createRow(), fill: this.#fillRow.bind(this) };
-    this.list = new VirtualList(
-      element(root, "[data-cues]"),
-      element(root, "[data-cue-list]"),
-      rows,
-      signal,
-    );
+    this.isChapters = !root.dataset.language;
+    this.box = element(root, "[data-cues]");
+    const template = /** @type {HTMLTemplateElement} */ (root.querySelector("template"));
+    const create = () => element(/** @type {any} */ (template.content.cloneNode(true)), "li");
+    const rows = { create, fill: this.#fillRow.bind(this) };
+    this.list = new VirtualList(this.box, element(root, "[data-cue-list]"), rows, signal);
   }
 
   get cues() {
@@ -92,53 +58,43 @@ class Editor {
 
   /** As they are saved. @returns {Cues} */
   get #whole() {
-    return this.root.dataset.language ? this.cues : inARow(this.cues);
+    return this.isChapters ? edit.inARow(this.cues) : this.cues;
   }
 
-  get #isDirty() {
-    return this.cues !== this.saved;
+  get #now_ms() {
+    return Math.round((player()?.currentTime ?? 0) * 1000);
   }
 
   start() {
     const { root, signal } = this;
+    const at = () => this.#current;
     /** @type {Record<string, () => unknown>} */
     const actions = {
       save: () => this.#save(),
       undo: () => this.#step(-1),
       redo: () => this.#step(1),
       add: () => this.#add(),
-      split: () => this.#apply(split(this.cues, this.#current, this.#caret())),
-      join: () => this.#apply(join(this.cues, this.#current)),
-      remove: () => this.#apply(remove(this.cues, this.#current)),
-      start: () => this.#setTime("start_ms"),
-      end: () => this.#setTime("end_ms"),
-      play: () => this.#play(),
-      shift: () => this.#shift(),
+      split: () => this.#apply(edit.split(this.cues, at(), this.#caret())),
+      join: () => this.#apply(edit.join(this.cues, at())),
+      remove: () => this.#apply(this.cues.filter((_, index) => index !== at())),
+      start: () => this.#change(at(), { start_ms: this.#now_ms }),
+      end: () => this.#change(at(), { end_ms: this.#now_ms }),
+      play: () => element(document, "media-play-button").click(),
+      shift: () => this.#apply(edit.shift(this.cues, Number(fieldOf(root, "shift").value) * 1000)),
       replace: () => this.#replace(),
     };
-    const clicked = (/** @type {Event} */ event) => {
-      const button = event.target instanceof Element && event.target.closest("[data-does]");
+    const clicked = (/** @type {Event} */ { target }) => {
+      if (!(target instanceof Element)) return;
+      const button = target.closest("[data-does]");
       if (button instanceof HTMLElement) actions[button.dataset.does ?? ""]?.();
-      const number = event.target instanceof Element && event.target.closest("[data-seek-cue]");
-      if (number) this.#playFrom(indexOf(number));
-    };
-    const pressed = (/** @type {KeyboardEvent} */ event) => {
-      if (event.altKey && ["ArrowUp", "ArrowDown"].includes(event.key)) {
-        event.preventDefault();
-        return this.#goTo(this.#current + (event.key === "ArrowUp" ? -1 : 1));
-      }
-      if (!event.ctrlKey && !event.metaKey) return;
-      const name = KEYS.get(event.key);
-      if (!name || (name === "remove" && !event.shiftKey)) return;
-      event.preventDefault();
-      actions[name]?.();
+      if (target.closest("[data-seek-cue]")) this.#playFrom(indexOf(target));
     };
     root.addEventListener("click", clicked, { signal });
-    root.addEventListener("keydown", pressed, { signal });
+    root.addEventListener("keydown", (event) => this.#pressed(event), { signal });
     root.addEventListener("input", (event) => this.#typed(event), { signal });
     root.addEventListener("change", (event) => this.#timed(event), { signal });
     root.addEventListener("focusin", (event) => this.#focused(event), { signal });
-    const ask = (/** @type {Event} */ event) => this.#isDirty && event.preventDefault();
+    const ask = (/** @type {Event} */ event) => this.cues !== this.saved && event.preventDefault();
     window.addEventListener("beforeunload", ask, { signal });
     this.#followPlayer();
     this.#show();
@@ -148,127 +104,122 @@ class Editor {
     const [video, { signal }] = [player(), this];
     const again = () => this.#followPlayer();
     if (!video) return document.body.addEventListener("video-final", again, { once: true, signal });
-    const { label, language } = this.root.dataset;
-    if (language) {
+    if (!this.isChapters) {
       for (const track of video.textTracks) if (isCaptions(track)) track.mode = "disabled";
-      this.#track = video.addTextTrack("captions", label, language);
+      this.#track = video.addTextTrack("captions", "", this.root.dataset.language);
       this.#track.mode = "showing";
+      this.#drawOnPicture();
     }
     let shown = -1;
     const follow = () => {
-      const now = indexAt(this.cues, video.currentTime * 1000);
-      if (now === shown) return;
+      const now = edit.indexAt(this.#whole, video.currentTime * 1000);
+      if (now === shown || now < 0) return;
       this.list.rowAt(shown)?.classList.remove("cue--now");
       shown = now;
-      const isIdle = !element(this.root, "[data-cues]").contains(document.activeElement);
-      if (now < 0) return;
-      const row = isIdle ? this.list.reveal(now) : this.list.rowAt(now);
-      row?.classList.add("cue--now");
+      const isIdle = !this.box.contains(document.activeElement);
       if (isIdle) this.#current = now;
+      (isIdle ? this.list.reveal(now) : this.list.rowAt(now))?.classList.add("cue--now");
     };
     video.addEventListener("timeupdate", follow, { signal });
-    this.#drawOnPicture();
   }
 
   /** Draws what has changed: the list, the captions on the picture, and what can be done. */
   #show() {
-    const { cues, root } = this;
+    const [{ cues, root, history }, isDirty] = [this, this.cues !== this.saved];
     this.#current = Math.max(Math.min(this.#current, cues.length - 1), 0);
     this.list.show(cues.length);
     element(root, "[data-no-cues]").hidden = cues.length > 0;
-    const isPossible = { undo: this.history.canStep(-1), redo: this.history.canStep(1) };
-    for (const [name, is] of Object.entries({ ...isPossible, save: this.#isDirty })) {
+    const possible = { undo: history.canStep(-1), redo: history.canStep(1), save: isDirty };
+    for (const [name, is] of Object.entries(possible)) {
       element(root, `[data-does=${name}]`).ariaDisabled = is && !this.#isBusy ? null : "true";
     }
-    const count = `${cues.length.toLocaleString()} ${this.words[cues.length === 1 ? 0 : 1]}`;
-    setText(root, "[data-editor-state]", `${count} · ${this.#isDirty ? "not saved yet" : "saved"}`);
+    const things = (this.isChapters ? "chapter" : "cue") + (cues.length === 1 ? "" : "s");
+    const state = `${cues.length.toLocaleString()} ${things} · ${isDirty ? "not saved yet" : "saved"}`;
+    setText(root, "[data-editor-state]", state);
     this.#drawOnPicture();
   }
 
   #drawOnPicture() {
-    if (!this.#track) return;
     const wanted = new Set(this.cues);
     for (const [cue, drawn] of this.#drawn) {
       if (wanted.has(cue)) continue;
-      this.#track.removeCue(drawn);
+      this.#track?.removeCue(drawn);
       this.#drawn.delete(cue);
     }
-    for (const cue of wanted) {
+    for (const cue of this.#track ? wanted : []) {
       if (this.#drawn.has(cue) || cue.end_ms <= cue.start_ms) continue;
-      const drawn = new VTTCue(cue.start_ms / 1000, cue.end_ms / 1000, cueText(cue));
+      const drawn = new VTTCue(cue.start_ms / 1000, cue.end_ms / 1000, edit.cueText(cue));
       this.#drawn.set(cue, drawn);
-      this.#track.addCue(drawn);
+      this.#track?.addCue(drawn);
     }
-  }
-
-  #createRow() {
-    const row = this.template.content.firstElementChild?.cloneNode(true);
-    return /** @type {HTMLElement} */ (row);
   }
 
   /** @param {HTMLElement} row @param {number} index */
   #fillRow(row, index) {
-    const cue = this.cues[index];
+    const cue = this.#whole[index];
     if (!cue) return;
     row.dataset.index = String(index);
+    const name = `${this.isChapters ? "chapter" : "cue"} ${index + 1}`;
     setText(row, "[data-seek-cue]", String(index + 1));
-    const name = `${this.words[0]} ${index + 1}`;
-    element(row, "[data-seek-cue]").setAttribute("aria-label", `Play ${name}`);
-    const fault = faultOf(this.#whole[index] ?? cue);
-    for (const [part, value, label] of [
-      ["start_ms", clockOf(cue.start_ms), "begins at"],
-      ["end_ms", clockOf(cue.end_ms), "ends at"],
-      ["text", cue.text, "text"],
-    ]) {
-      const field = fieldOf(row, part ?? "");
-      field.setAttribute("aria-label", `${name}: ${label}`);
-      const isAtFault = fault && (part === "text") === !cue.text.trim();
-      if (isAtFault) field.setAttribute("aria-invalid", "true");
-      else field.removeAttribute("aria-invalid");
-      if (field.value !== value && field !== document.activeElement) field.value = value ?? "";
+    element(row, "[data-seek-cue]").ariaLabel = `Play ${name}`;
+    row.title = edit.faultOf(cue);
+    const values = { start_ms: clockOf(cue.start_ms), end_ms: clockOf(cue.end_ms), text: cue.text };
+    for (const [part, value] of Object.entries(values)) {
+      const field = fieldOf(row, part);
+      field.ariaLabel = `${name}: ${part === "text" ? "text" : `${part.slice(0, -3)}s at`}`;
+      field.ariaInvalid = row.title && (part === "text") === !cue.text.trim() ? "true" : null;
+      if (field.value !== value && field !== document.activeElement) field.value = value;
     }
-    row.title = fault;
     row.classList.toggle("cue--current", index === this.#current);
+  }
+
+  /** @param {KeyboardEvent} event */
+  #pressed(event) {
+    const { key, altKey, ctrlKey, metaKey, shiftKey } = event;
+    if (altKey && (key === "ArrowUp" || key === "ArrowDown")) {
+      event.preventDefault();
+      this.#goTo(this.#current + (key === "ArrowUp" ? -1 : 1));
+    } else if (ctrlKey || metaKey) {
+      const name = (shiftKey ? "Shift+" : "") + (key === " " ? "Space" : key.toLowerCase());
+      const button = this.root.querySelector(`[data-key="${CSS.escape(name)}"]`);
+      if (!(button instanceof HTMLElement)) return;
+      event.preventDefault();
+      button.click();
+    }
   }
 
   /** @param {Event} event */
   #typed({ target }) {
     if (!(target instanceof HTMLTextAreaElement)) return;
-    const index = indexOf(target);
-    this.history.change(change(this.cues, index, { text: target.value }), `text ${index}`);
+    const [index, text] = [indexOf(target), target.value];
+    const changed = this.cues.map((cue, at) => (at === index ? { ...cue, text } : cue));
+    this.history.change(changed, `text ${index}`);
     this.#show();
   }
 
   /** @param {Event} event */
   #timed({ target }) {
-    if (!(target instanceof HTMLInputElement) || !target.dataset.cue) return;
-    const index = indexOf(target);
-    const seconds = parseStartTime_s(target.value);
-    const cue = this.cues[index];
-    if (!cue) return;
-    if (seconds === null) {
-      target.value = clockOf(target.dataset.cue === "start_ms" ? cue.start_ms : cue.end_ms);
-      return this.#say("Write a time like 1:02.500.");
-    }
-    this.#change(index, { [target.dataset.cue]: Math.round(seconds * 1000) });
-  }
-
-  /** @param {number} index @param {Partial<Cue>} changes */
-  #change(index, changes) {
-    const changed = change(this.cues, index, changes);
-    const moved = changed.findIndex((cue) => !this.cues.includes(cue));
-    this.history.change(changed);
-    this.#current = moved < 0 ? index : moved;
-    this.#show();
+    if (!(target instanceof HTMLInputElement) || !target.closest(ROW)) return;
+    const time_ms = edit.parseTime_ms(target.value);
+    if (time_ms === null) this.#say("Write a time like 1:02.500.");
+    else this.#change(indexOf(target), { [target.dataset.cue ?? ""]: time_ms });
   }
 
   /** @param {Event} event */
   #focused({ target }) {
-    const row = target instanceof Element && target.closest("[data-index]");
-    if (!(row instanceof HTMLElement)) return;
+    const row = target instanceof Element && target.closest(ROW);
+    if (!row) return;
     this.list.rowAt(this.#current)?.classList.remove("cue--current");
-    this.#current = Number(row.dataset.index);
+    this.#current = indexOf(row);
     row.classList.add("cue--current");
+  }
+
+  /** @param {number} index @param {Partial<Cue>} changes */
+  #change(index, changes) {
+    const [before, changed] = [new Set(this.cues), edit.change(this.cues, index, changes)];
+    this.#current = changed.findIndex((cue) => !before.has(cue));
+    this.history.change(changed);
+    this.#show();
   }
 
   /** @param {number} index */
@@ -279,53 +230,40 @@ class Editor {
     if (row) fieldOf(row, "text").focus();
   }
 
-  /** @param {Cues} cues */
+  /** The focus, which would keep its old text, goes where it was. @param {Cues} cues */
   #apply(cues) {
-    if (cues !== this.cues && this.cues.length) {
-      const hadFocus = element(this.root, "[data-cues]").contains(document.activeElement);
-      // What has the focus keeps its text otherwise.
-      if (hadFocus && document.activeElement instanceof HTMLElement) document.activeElement.blur();
-      this.history.change(cues);
-      this.#show();
-      if (hadFocus) this.#goTo(this.#current);
-    }
+    const hadFocus = this.#leaveField();
+    this.history.change(cues);
+    this.#show();
+    if (hadFocus) this.#goTo(this.#current);
   }
 
-  /** @param {-1 | 1} way */
+  /** @param {number} way */
   #step(way) {
-    if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-    if (this.history.step(way)) this.#show();
+    this.#leaveField();
+    this.history.step(way);
+    this.#show();
+  }
+
+  #leaveField() {
+    const { activeElement } = document;
+    if (!(activeElement instanceof HTMLElement) || !this.box.contains(activeElement)) return false;
+    activeElement.blur();
+    return true;
   }
 
   #add() {
-    const at_ms = Math.round((player()?.currentTime ?? 0) * 1000);
-    const added = add(this.cues, at_ms);
-    this.history.change(added.cues);
-    this.#current = added.cues.indexOf(added.cue);
-    this.#show();
-    this.#goTo(this.#current);
+    const { cues, cue } = edit.add(this.cues, this.#now_ms);
+    this.#apply(cues);
+    this.#goTo(cues.indexOf(cue));
   }
 
+  /** Where the text is split: at the caret, else in its middle. */
   #caret() {
     const row = this.list.rowAt(this.#current);
-    const text = row && fieldOf(row, "text");
-    const length = this.cues[this.#current]?.text.length ?? 0;
-    const caret = text?.selectionStart ?? 0;
+    const { length } = this.cues[this.#current]?.text ?? "";
+    const caret = (row && fieldOf(row, "text").selectionStart) ?? 0;
     return caret > 0 && caret < length ? caret : Math.floor(length / 2);
-  }
-
-  /** @param {"start_ms" | "end_ms"} name */
-  #setTime(name) {
-    if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();
-    if (!this.cues[this.#current]) return;
-    this.#change(this.#current, { [name]: Math.round((player()?.currentTime ?? 0) * 1000) });
-  }
-
-  #play() {
-    const video = player();
-    if (!video) return;
-    if (video.paused) video.play().catch(() => {});
-    else video.pause();
   }
 
   /** @param {number} index */
@@ -336,57 +274,41 @@ class Editor {
     video.play().catch(() => {});
   }
 
-  #shift() {
-    const by_s = Number(fieldOf(this.root, "shift").value);
-    if (!by_s || !Number.isFinite(by_s))
-      return this.#say("Give the seconds to shift by, like -0.5.");
-    this.#apply(shift(this.cues, Math.round(by_s * 1000)));
-    this.#say(`All are ${Math.abs(by_s)} s ${by_s < 0 ? "earlier" : "later"}.`, false);
-  }
-
   #replace() {
-    const wanted = fieldOf(this.root, "find").value;
-    if (!wanted) return this.#say("Write what to find.");
-    const { cues, count } = replaceText(this.cues, wanted, fieldOf(this.root, "replacement").value);
+    const [wanted, by] = ["find", "replacement"].map((name) => fieldOf(this.root, name).value);
+    const cues = wanted ? edit.replaceText(this.cues, wanted, by ?? "") : this.cues;
+    const count = cues.filter((cue, at) => cue !== this.cues[at]).length;
     if (count) this.#apply(cues);
-    this.#say(count ? `Replaced ${count} times.` : `“${wanted}” is nowhere.`, !count);
+    this.#say(count ? `Replaced in ${count}.` : `“${wanted}” is nowhere.`);
   }
 
-  /** @param {string} words @param {boolean} [isBad] */
-  #say(words, isBad = true) {
+  /** @param {string} words */
+  #say(words) {
     setText(this.root, "[data-editor-trouble]", words);
-    element(this.root, "[data-editor-trouble]").classList.toggle("field__error", isBad);
     if (words) announce(words);
   }
 
   async #save() {
-    if (this.#isBusy || !this.#isDirty) return;
-    const wrong = this.#whole.findIndex((cue) => faultOf(cue));
-    const cue = this.#whole[wrong];
-    if (cue) {
+    if (this.#isBusy || this.cues === this.saved) return;
+    const wrong = this.#whole.findIndex((cue) => edit.faultOf(cue));
+    const [cue] = this.#whole.slice(wrong);
+    if (wrong >= 0 && cue) {
       this.#goTo(wrong);
-      return this.#say(`No. ${wrong + 1}: ${faultOf(cue)}`);
+      return this.#say(`No. ${wrong + 1}: ${edit.faultOf(cue)}`);
     }
     this.#isBusy = true;
     this.#say("");
     this.#show();
-    try {
-      await this.#send();
-    } catch (error) {
-      this.#say(troubleOf(error));
-    } finally {
-      this.#isBusy = false;
-      this.#show();
-    }
+    await this.#send().catch((error) => this.#say(troubleOf(error)));
+    this.#isBusy = false;
+    this.#show();
   }
 
   async #send() {
-    const { cues } = this;
-    const { api = "" } = this.root.dataset;
+    const [{ cues }, { api = "" }] = [this, this.root.dataset];
+    const sent = { body: edit.toWebVtt(this.#whole), contentType: VTT, ifMatch: this.etag };
     try {
-      const body = toWebVtt(this.#whole);
-      const { etag } = await request("PUT", api, { body, contentType: VTT, ifMatch: this.etag });
-      this.etag = etag;
+      this.etag = (await request("PUT", api, sent)).etag;
       this.saved = cues;
       announce("Saved.");
       document.body.dispatchEvent(new Event("captions-changed"));
@@ -398,22 +320,22 @@ class Editor {
 
   /** @param {{ text: string, version: string }} present what someone else has saved */
   async #mergeWith({ text, version }) {
-    const theirs = parseWebVtt(text);
-    const { cues, lost } = merge(this.saved, this.cues, theirs);
+    const theirs = edit.parseWebVtt(text);
+    const { cues, lost } = edit.merge(this.saved, this.cues, theirs);
     this.etag = `"${version}"`;
     this.saved = theirs;
     this.history.change(cues);
     if (!lost.length) return this.#send();
     const told = lost.map((cue) => `${clockOf(cue.start_ms)} “${cue.text.replace("\n", " ")}”`);
     this.#say(
-      `Someone else has changed cues that you have changed, too: ${told.join(", ")}. Yours are here now. Save again to keep them.`,
+      `Someone else has changed what you have changed, too: ${told.join(", ")}. Yours is here now. Save again to keep it.`,
     );
   }
 }
 
 /** @param {number} time_ms @returns {string} such as "1:02.500" */
 function clockOf(time_ms) {
-  return formatClock(Math.floor(time_ms / 1000)) + clock(time_ms).slice(-4);
+  return formatClock(Math.floor(time_ms / 1000)) + edit.clock(time_ms).slice(-4);
 }
 
 /** @param {ParentNode} root @param {string} name @returns {HTMLInputElement} a field or a text area */
@@ -421,9 +343,9 @@ function fieldOf(root, name) {
   return /** @type {HTMLInputElement} */ (element(root, `[data-cue=${name}]`));
 }
 
-/** @param {Element} field */
-function indexOf(field) {
-  const row = field.closest("[data-index]");
+/** @param {Element} part of a row */
+function indexOf(part) {
+  const row = part.closest(ROW);
   return row instanceof HTMLElement ? Number(row.dataset.index) : -1;
 }
 
@@ -432,5 +354,5 @@ function troubleOf(error) {
   if (needsSignIn(error)) return SIGNED_OUT;
   if (error instanceof NoAnswer) return NO_ANSWER;
   if (!(error instanceof Refused)) throw error;
-  return error.faults[0]?.message ?? error.detail ?? NO_ANSWER;
+  return error.faults[0]?.message ?? error.detail;
 }

@@ -1,13 +1,11 @@
 /**
- * The transcript beside a player: what its captions say in one language, as a list that follows it,
- * leads to each time, and can be searched. Nothing is fetched until it is opened.
+ * The transcript beside a player: what its captions say in the language that is chosen there, as a
+ * list that follows it, leads to each time, and can be searched. Nothing is fetched until it is opened.
  */
 import { player } from "../detail/watch.js";
 import { element, setText } from "../dom.js";
 import { formatClock } from "../format.js";
 import { indexAt, parseWebVtt, plainText } from "./cues.js";
-
-const TRACKS = "track[kind=captions]";
 
 /** @param {HTMLElement} root @param {AbortSignal} signal */
 export function startTranscript(root, signal) {
@@ -31,60 +29,39 @@ class Transcript {
     this.video = video;
     this.signal = signal;
     this.panel = /** @type {HTMLDetailsElement} */ (element(root, "details"));
-    this.languages = /** @type {HTMLSelectElement} */ (element(root, "select"));
     this.search = /** @type {HTMLInputElement} */ (element(root, "input"));
+    this.template = /** @type {HTMLTemplateElement} */ (root.querySelector("template"));
     this.list = element(root, "[data-transcript-list]");
   }
 
   start() {
     const { video, signal } = this;
-    const changed = new MutationObserver(() => this.#listLanguages());
-    changed.observe(video, { childList: true });
-    signal.addEventListener("abort", () => changed.disconnect());
-    this.panel.addEventListener("toggle", () => this.#load(), { signal });
-    this.languages.addEventListener("change", () => this.#load(), { signal });
+    const load = () => this.#load();
+    for (const name of ["addtrack", "removetrack", "change"]) {
+      video.textTracks.addEventListener(name, load, { signal });
+    }
+    this.panel.addEventListener("toggle", load, { signal });
     this.search.addEventListener("input", () => this.#find(), { signal });
-    this.list.addEventListener("click", (event) => this.#seek(event), { signal });
     video.addEventListener("timeupdate", () => this.#follow(), { signal });
-    this.#listLanguages();
-  }
-
-  #listLanguages() {
-    const tracks = [...this.video.querySelectorAll(TRACKS)].filter(
-      (it) => it instanceof HTMLTrackElement,
-    );
-    const { value } = this.languages;
-    const shown = tracks.find(({ track }) => track.mode === "showing")?.srclang;
-    this.languages.replaceChildren(
-      ...tracks.map(({ label, srclang }) => new Option(label, srclang)),
-    );
-    const chosen = [value, shown].find((it) => tracks.some(({ srclang }) => srclang === it));
-    if (chosen) this.languages.value = chosen;
-    this.languages.hidden = tracks.length < 2;
-    this.root.hidden = tracks.length === 0;
-    this.#load();
+    load();
   }
 
   async #load() {
-    const wanted = this.languages.value;
-    const track = [...this.video.querySelectorAll(TRACKS)].find(
-      (it) => it instanceof HTMLTrackElement && it.srclang === wanted,
-    );
-    if (!this.panel.open || !(track instanceof HTMLTrackElement) || track.src === this.#address)
-      return;
-    this.#address = track.src;
-    const answer = await fetch(track.src, { signal: this.signal }).catch(() => null);
-    if (this.#address !== track.src) return;
+    /** @type {NodeListOf<HTMLTrackElement>} */
+    const tracks = this.video.querySelectorAll("track[kind=captions]");
+    const wanted = [...tracks].find(({ track }) => track.mode === "showing") ?? tracks[0];
+    this.root.hidden = !wanted;
+    if (!wanted || !this.panel.open || wanted.src === this.#address) return;
+    const { src, srclang } = wanted;
+    this.#address = src;
+    const answer = await fetch(src, { signal: this.signal }).catch(() => null);
+    if (this.#address !== src) return;
     if (!answer?.ok) {
       this.#address = "";
-      return setText(
-        this.root,
-        "[data-transcript-words]",
-        "It can’t be fetched. Close and open it.",
-      );
+      return setText(this.root, "[data-transcript-words]", "It can’t be fetched. Open it again.");
     }
     this.#cues = parseWebVtt(await answer.text());
-    this.#rows = this.#cues.map((cue, index) => rowOf(cue, index, wanted));
+    this.#rows = this.#cues.map((cue) => this.#rowOf(cue.start_ms, plainText(cue), srclang));
     this.list.replaceChildren(...this.#rows);
     for (const link of document.querySelectorAll("[data-chapters] [data-seek]")) {
       if (link instanceof HTMLElement) this.#insertChapter(link);
@@ -92,6 +69,19 @@ class Transcript {
     this.#shown = -1;
     this.#find();
     this.#follow();
+  }
+
+  /** @param {number} start_ms @param {string} words @param {string} language */
+  #rowOf(start_ms, words, language) {
+    const row = element(/** @type {any} */ (this.template.content.cloneNode(true)), "li");
+    const [link, time, text] = ["a", "span", "span + span"].map((name) => element(row, name));
+    if (!(link instanceof HTMLAnchorElement) || !time || !text) throw new Error("no link");
+    const start_s = Math.floor(start_ms / 1000);
+    link.href = `?t=${start_s}`;
+    link.dataset.seek = String(start_ms / 1000);
+    time.textContent = formatClock(start_s);
+    Object.assign(text, { lang: language, textContent: words });
+    return row;
   }
 
   /** @param {HTMLElement} link to the chapter, in the list of them */
@@ -106,57 +96,23 @@ class Transcript {
 
   #find() {
     const wanted = folded(this.search.value.trim());
-    let count = 0;
-    for (const row of this.#rows) {
-      row.hidden = Boolean(wanted) && !folded(row.textContent ?? "").includes(wanted);
-      if (!row.hidden) count += 1;
-    }
-    const found = count === 1 ? "1 place" : `${count.toLocaleString()} places`;
-    setText(this.root, "[data-transcript-words]", wanted ? found : "");
-  }
-
-  /** @param {Event} event */
-  #seek({ target }) {
-    const button = target instanceof Element && target.closest("button");
-    const cue = button && this.#cues[Number(button.dataset.index)];
-    if (!cue) return;
-    this.video.currentTime = cue.start_ms / 1000;
-    this.video.play().catch(() => {});
+    for (const row of this.#rows) row.hidden = !folded(row.textContent ?? "").includes(wanted);
+    const count = this.#rows.filter(({ hidden }) => !hidden).length;
+    const found = `${count.toLocaleString()} ${count === 1 ? "place" : "places"}`;
+    setText(this.root, "[data-transcript-words]", wanted && found);
   }
 
   /** Whoever reads elsewhere in it is left there. */
   #follow() {
-    if (!this.panel.open) return;
     const now = indexAt(this.#cues, this.video.currentTime * 1000);
-    if (now === this.#shown || now < 0) return;
+    const row = this.#rows[now];
+    if (!this.panel.open || now === this.#shown || !row) return;
     this.#rows[this.#shown]?.firstElementChild?.removeAttribute("aria-current");
     this.#shown = now;
-    const row = this.#rows[now];
-    row?.firstElementChild?.setAttribute("aria-current", "true");
-    if (!row || row.hidden || this.list.matches(":hover, :focus-within")) return;
-    const { offsetTop, offsetHeight } = row;
-    this.list.scrollTop = offsetTop - (this.list.clientHeight - offsetHeight) / 2;
+    row.firstElementChild?.setAttribute("aria-current", "true");
+    if (row.hidden || this.list.matches(":hover, :focus-within")) return;
+    this.list.scrollTop = row.offsetTop - (this.list.clientHeight - row.offsetHeight) / 2;
   }
-}
-
-/** @param {import("./cues.js").Cue} cue @param {number} index @param {string} language */
-function rowOf(cue, index, language) {
-  const [row, button, time, text] = ["li", "button", "span", "span"].map((it) =>
-    document.createElement(it),
-  );
-  if (!row || !(button instanceof HTMLButtonElement) || !time || !text) throw new Error("no row");
-  Object.assign(button, { type: "button", className: "transcript__cue" });
-  button.dataset.index = String(index);
-  Object.assign(time, { className: "transcript__time", textContent: clockOf(cue.start_ms) });
-  Object.assign(text, { lang: language, dir: "auto", textContent: plainText(cue) });
-  button.append(time, " ", text);
-  row.append(button);
-  return row;
-}
-
-/** @param {number} time_ms */
-function clockOf(time_ms) {
-  return formatClock(Math.floor(time_ms / 1000));
 }
 
 /** Without case and accents. @param {string} text */

@@ -1,6 +1,6 @@
 /**
- * A long list of which only the rows in sight are in the page. All rows are as high as the first. The
- * row that has the focus stays where it is, out of sight, too.
+ * A long list of which only the rows in sight are in the page, all as high as the first. The row that
+ * has the focus stays, out of sight, too.
  */
 
 // Rows above and below what is seen, so that scrolling finds them there.
@@ -23,7 +23,7 @@ export class VirtualList {
     this.list = list;
     this.rows = rows;
     box.addEventListener("scroll", () => this.#draw(), { signal, passive: true });
-    const sized = new ResizeObserver(() => this.#measure());
+    const sized = new ResizeObserver(() => this.show(this.#count));
     sized.observe(box);
     signal.addEventListener("abort", () => sized.disconnect());
   }
@@ -31,66 +31,55 @@ export class VirtualList {
   /** Draws so many rows anew. @param {number} count */
   show(count) {
     this.#count = count;
-    if (!this.#height) this.#measure();
-    else this.#draw(true);
+    if (count) this.#height = (this.#rows.values().next().value ?? this.#add(0)).offsetHeight;
+    this.#draw();
+    for (const [index, row] of this.#rows) this.#fill(row, index);
   }
 
-  /** @param {number} index @returns {HTMLElement | undefined} the row, once it is in sight */
-  reveal(index) {
-    const top = index * this.#height;
-    const { scrollTop, clientHeight } = this.box;
-    if (top < scrollTop || top + this.#height > scrollTop + clientHeight) {
-      this.box.scrollTop = top - (clientHeight - this.#height) / 2;
-      this.#draw();
-    }
-    return this.#rows.get(index);
-  }
-
-  /** @param {number} index @returns {HTMLElement | undefined} */
+  /** @param {number} index @returns {HTMLElement | undefined} the row, if it is in sight */
   rowAt(index) {
     return this.#rows.get(index);
   }
 
-  #measure() {
-    if (!this.#count) return this.#draw(true);
-    const probe = this.#rows.values().next().value ?? this.#row(0);
-    this.#height = probe.getBoundingClientRect().height;
-    this.#draw(true);
+  /** @param {number} index @returns {HTMLElement | undefined} the row, which is in sight then */
+  reveal(index) {
+    const [top, { scrollTop, clientHeight }] = [index * this.#height, this.box];
+    if (top < scrollTop || top + this.#height > scrollTop + clientHeight) {
+      this.box.scrollTop = top - (clientHeight - this.#height) / 2;
+      this.#draw();
+    }
+    return this.rowAt(index);
   }
 
-  #draw(isNew = false) {
+  #draw() {
     this.list.style.height = `${this.#count * this.#height}px`;
-    const { scrollTop, clientHeight } = this.box;
-    const first = Math.max(Math.floor(scrollTop / (this.#height || 1)) - SPARE, 0);
-    const last = Math.min(
-      first + Math.ceil(clientHeight / (this.#height || 1)) + 2 * SPARE,
-      this.#count,
-    );
+    const seen = [this.box.scrollTop, this.box.scrollTop + this.box.clientHeight];
+    const [from = 0, to = 0] = seen.map((edge) => Math.floor(edge / (this.#height || 1)));
+    const [first, last] = [Math.max(from - SPARE, 0), Math.min(to + SPARE, this.#count)];
     for (const [index, row] of this.#rows) {
-      const isSeen = index >= first && index < last;
-      if (isSeen || (index < this.#count && row.contains(document.activeElement))) continue;
+      const isUsed = index < this.#count && row.contains(document.activeElement);
+      if (isUsed || (index >= first && index < last)) continue;
       row.remove();
       this.#rows.delete(index);
     }
-    for (let index = first; index < last; index += 1) {
-      const row = this.#rows.get(index);
-      if (!row) this.#row(index);
-    }
-    for (const [index, row] of this.#rows) {
-      row.style.transform = `translateY(${index * this.#height}px)`;
-      if (isNew) this.rows.fill(row, index);
-    }
+    for (let index = first; index < last; index += 1) if (!this.#rows.has(index)) this.#add(index);
   }
 
-  /** @param {number} index */
-  #row(index) {
+  /** In its place among the others, for the keyboard. @param {number} index */
+  #add(index) {
     const row = this.rows.create();
-    row.setAttribute("aria-setsize", String(this.#count));
-    row.setAttribute("aria-posinset", String(index + 1));
+    const next = Math.min(...[...this.#rows.keys()].filter((it) => it > index));
+    this.list.insertBefore(row, this.#rows.get(next) ?? null);
     this.#rows.set(index, row);
-    const after = [...this.#rows.keys()].filter((it) => it > index).sort((a, b) => a - b)[0];
-    this.list.insertBefore(row, after === undefined ? null : (this.#rows.get(after) ?? null));
-    this.rows.fill(row, index);
+    this.#fill(row, index);
     return row;
+  }
+
+  /** @param {HTMLElement} row @param {number} index */
+  #fill(row, index) {
+    row.style.transform = `translateY(${index * this.#height}px)`;
+    row.ariaSetSize = String(this.#count);
+    row.ariaPosInSet = String(index + 1);
+    this.rows.fill(row, index);
   }
 }

@@ -3,7 +3,6 @@
  * plays, so that captions that are saved meanwhile appear without a reload. hls.js leaves those of
  * the playlist, which are the same, to other players.
  */
-import { isCaptions } from "./captions.js";
 import { isNative } from "./native-stream.js";
 import { settings } from "./saved-state.js";
 
@@ -25,7 +24,7 @@ export function offerCaptions(video, signal) {
   const lookNowAndThen = () => performance.now() - looked_ms > LOOK_EVERY_MS && look();
   video.addEventListener("timeupdate", lookNowAndThen, { signal });
   document.body.addEventListener("captions-changed", look, { signal });
-  showChosen(video);
+  show(video);
 }
 
 /** @param {ParentNode} root @returns {HTMLTrackElement[]} */
@@ -33,34 +32,27 @@ function tracksIn(root) {
   return [...root.querySelectorAll(TRACKS)].filter((it) => it instanceof HTMLTrackElement);
 }
 
-/** The language that was chosen last, in any video; else what its editor wants shown. @param {HTMLVideoElement} video */
-function showChosen(video) {
-  const { captions } = settings();
-  const tracks = tracksIn(video);
-  const chosen =
-    captions === undefined
-      ? tracks.find(({ dataset }) => "shown" in dataset)
-      : tracks.find(({ srclang }) => srclang === captions);
-  if (chosen) chosen.track.mode = "showing";
+/**
+ * Shows the language that was chosen last, in any video; else what its editor wants shown.
+ * @param {HTMLVideoElement} video @param {string} [chosen]
+ */
+function show(video, chosen = settings().captions) {
+  const found = tracksIn(video).find(({ srclang, dataset }) =>
+    chosen === undefined ? "shown" in dataset : srclang === chosen,
+  );
+  if (found) found.track.mode = "showing";
 }
 
-/** What is the same stays as it is, also on the picture. @param {HTMLVideoElement} video @param {string} html */
+/** @param {HTMLVideoElement} video @param {string} html */
 function replace(video, html) {
   const page = document.createElement("template");
   page.innerHTML = html;
-  const wanted = tracksIn(page.content);
-  const present = tracksIn(video);
-  const hadAny = [...video.textTracks].some(isCaptions);
-  for (const old of present) {
-    if (wanted.some((it) => it.src === old.src && it.label === old.label)) continue;
-    const next = wanted.find(({ srclang }) => srclang === old.srclang);
-    const { mode } = old.track;
-    old.remove();
-    if (!next) continue;
-    video.append(next);
-    next.track.mode = mode;
-  }
-  const known = new Set(tracksIn(video).map(({ src }) => src));
-  for (const track of wanted) if (!known.has(track.src)) video.append(track);
-  if (!hadAny) showChosen(video);
+  const [wanted, present] = [tracksIn(page.content), tracksIn(video)];
+  const addresses = (/** @type {HTMLTrackElement[]} */ tracks) =>
+    tracks.map(({ src }) => src).join();
+  if (addresses(wanted) === addresses(present)) return;
+  const shown = present.find(({ track }) => track.mode === "showing")?.srclang ?? "";
+  for (const track of present) track.remove();
+  video.append(...wanted);
+  show(video, present.length ? shown : undefined);
 }
