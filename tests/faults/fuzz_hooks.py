@@ -11,6 +11,7 @@ import schemathesis
 from schemathesis import Case, HookContext, Response
 
 FILE = b"the raw bytes of a video"
+schemathesis.serializer.alias(["text/vtt", "application/x-subrip"], "text/plain")
 
 
 @schemathesis.hook

@@ -296,7 +296,7 @@ async def _sent_chapters() -> list[Chapter]:
     """The chapters of the current request's body."""
     if request.mimetype == WEBVTT:
         body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
-        cues = await captions.read_cues(body) if b"-->" in body else []
+        cues = [] if body.strip() == b"WEBVTT" else await captions.read_cues(body)
         return [Chapter(cue.start_s, " ".join(cue.plain_text.split())) for cue in cues]
     sent = json_bodies.validated(ChapterList, await json_bodies.read_json())
     return [Chapter(it.start_seconds, it.title) for it in sent.chapters]
