@@ -1,5 +1,6 @@
 """Captions from the file an editor sends to what a viewer sees: by pointer, and by keyboard."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,44 @@ async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video:
     await suits_everyone(page, "chapters")
     await chapters.last.press("Enter")
     await wait_for(page, "video.currentTime >= 1")
+
+
+@pytest.mark.slow
+async def test_ten_thousand_cues_are_edited_without_a_pause(page: Page, video: str) -> None:
+    times = [f"{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}" for at in range(10_000)]
+    cues = (f"{it}.000 --> {it}.900\nWhat is said at {it}.\n" for it in times)
+    answer = await page.request.put(
+        f"/api/videos/{video}/captions/en",
+        data="WEBVTT\n\n" + "\n".join(cues),
+        headers={"Content-Type": "text/vtt"},
+    )
+    assert answer.status == 201
+    await page.goto(f"/videos/{video}/captions/en/edit")
+    await expect(page.locator(STATE)).to_have_text("10,000 cues · saved")
+    assert await page.locator("[data-index]").count() < 60
+    await page.locator("[data-cues]").evaluate("box => { box.scrollTop = box.scrollHeight / 2; }")
+    text = page.get_by_label("cue 5001: text")
+    await text.focus()
+    took_ms = await text.evaluate(
+        """async (field) => {
+            const times = [];
+            for (const letter of "Several words.") {
+                const begun = performance.now();
+                field.value += letter;
+                field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+                await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+                times.push(performance.now() - begun);
+            }
+            return times.sort((a, b) => a - b);
+        }"""
+    )
+    sys.stdout.write(
+        f"a key takes {took_ms[len(took_ms) // 2]:.0f} ms, {took_ms[-1]:.0f} at most\n"
+    )
+    await page.keyboard.press("Control+s")
+    await expect(page.locator(STATE)).to_have_text("10,000 cues · saved")
+    await page.keyboard.press("Control+z")
+    await expect(page.locator(STATE)).to_have_text("10,000 cues · not saved yet")
 
 
 async def texts_of(page: Page) -> list[str]:
