@@ -42,6 +42,10 @@ from portal.videos.reading import locked_video
 logger = logging.getLogger(__name__)
 
 MAX_TRACKS = 100
+MAX_FILE_BYTES = 4 * 1024**2
+# A film of ten hours with a cue each second has as many.
+MAX_CUES = 36_000
+TOO_MUCH = f"Send at most {MAX_CUES:,} cues, in a file of at most {MAX_FILE_BYTES // 1024**2} MiB."
 MAX_LANGUAGE_LENGTH = 60
 MAX_LABEL_LENGTH = 100
 # Of everything a job does: after twice the time `maintenance.recovery` runs it again.
@@ -88,6 +92,9 @@ def language_of(text: str) -> str:
 
 async def read_cues(data: bytes) -> list[Cue]:
     """The cues of a file that someone sent. Raises `InvalidRequest`."""
+    # As UTF-16, too.
+    if len(data) > MAX_FILE_BYTES or data.replace(b"\0", b"").count(b"-->") > MAX_CUES:
+        raise InvalidRequest([FieldError("", TOO_MUCH)])
     try:
         return await asyncio.to_thread(read_captions, data)
     except CaptionsUnreadable as exc:
@@ -229,7 +236,7 @@ async def _store(row: Caption, video: Video, storage: Storage) -> None:
         kind = CONTENT_TYPES[name[name.rindex(".") :]]
         await storage.put(folder + name, data, content_type=kind)
 
-    cues = _cues((row.text or "").encode())
+    cues = await asyncio.to_thread(_cues, (row.text or "").encode())
     await put_captions(cues, put, duration_s=video.duration_s or 0.0)
     same = Caption.filter(id=row.id, version=row.version)
     await same.update(written_version=row.version)
@@ -243,7 +250,8 @@ async def _read_from_file(row: Caption, storage: Storage) -> bool:
     try:
         files = await open_rendition(rendition, storage)
         # A cue on a boundary is in both segments.
-        found = [_cues(await files.read(segment.uri)) for segment in files.playlist.segments]
+        read = [await files.read(segment.uri) for segment in files.playlist.segments]
+        found = await asyncio.to_thread(lambda: list(map(_cues, read)))
         cues = list(dict.fromkeys(chain.from_iterable(found)))
     except (ObjectMissing, PlaylistError) as exc:
         told = {"action": "captions_unreadable", "video_id": str(row.video_id)}

@@ -122,7 +122,8 @@ async def list_videos(
     total = written = await _count(query, query.tiers[-1].whole)
     if query.words and written <= COUNT_CAP:
         # After more than those nobody would come to it.
-        query = replace(query, is_said=tuple(await videos_that_say(query.words)))
+        seen = sql.SQL(" AND ").join([sql.SQL(IS_PRESENT), listed_for(query.seen_by)])
+        query = replace(query, is_said=tuple(await videos_that_say(query.words, seen=seen)))
         if query.is_said:
             total = await _count(query, query.tiers[-1].whole)
     if total == 0:

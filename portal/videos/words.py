@@ -8,12 +8,13 @@ they find something.
 """
 
 import asyncio
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from uuid import UUID
 
+from psycopg import sql
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
@@ -25,7 +26,7 @@ from portal.transcoding.packaging.webvtt import Cue, clock
 MOST_VIDEOS = 500
 VIDEOS = """
 WITH said AS MATERIALIZED (SELECT video_id FROM captions WHERE search @@ {search}::tsquery)
-SELECT video_id FROM said LIMIT {limit}
+SELECT id FROM said JOIN videos ON id = video_id WHERE {seen} LIMIT {limit}
 """
 # Of each track the seconds in which each of the words is said, from 1.
 SECONDS = """
@@ -60,10 +61,14 @@ class Said:
     text: str
 
 
-async def videos_that_say(words: list[str]) -> list[UUID]:
-    """The videos in which all these words of a query are said, `MOST_VIDEOS` at most."""
-    rows = await run_query(sql_with(VIDEOS, search=spoken_query(words), limit=MOST_VIDEOS))
-    return sorted({row["video_id"] for row in rows})
+async def videos_that_say(words: list[str], *, seen: sql.Composable) -> list[UUID]:
+    """The videos in which all these words of a query are said, `MOST_VIDEOS` at most.
+
+    Limited to those that meet the condition `seen`.
+    """
+    given = {"search": spoken_query(words), "seen": seen, "limit": MOST_VIDEOS}
+    rows = await run_query(sql_with(VIDEOS, **given))
+    return sorted({row["id"] for row in rows})
 
 
 async def find_said(words: list[str], video_ids: Collection[UUID]) -> dict[UUID, Said]:
@@ -123,13 +128,13 @@ class Vocabulary:
     async def guesses(self, words: list[str]) -> list[str]:
         """Texts to search for instead of these words of a query; the nearest first."""
         async with self._learning:
-            for row in await fetch_rows(NEW_WORDS, self._last_id):
-                self._last_id = max(self._last_id, row["id"])
-                insort(self._words, row["word"])
+            if news := await fetch_rows(NEW_WORDS, self._last_id):
+                self._last_id = news[-1]["id"]
+                self._words = sorted([*self._words, *(row["word"] for row in news)])
         stems = [word.removesuffix("*") for word in words]
         near = await asyncio.to_thread(lambda: [self._nearest(stem) for stem in stems])
         texts = (" ".join(choice) for choice in product(*near))
-        return [text for text in texts if text != " ".join(stems)][:MOST_GUESSES]
+        return list(islice((text for text in texts if text != " ".join(stems)), MOST_GUESSES))
 
     def _nearest(self, stem: str) -> list[str]:
         at = bisect_left(self._words, stem)

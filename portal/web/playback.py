@@ -160,7 +160,7 @@ async def captions_file(video_id: UUID, language: str) -> Response:
     found = await read_video(str(video_id))
     row = await captions.read_captions_of(found.id, language)
     # Whatever the version that the address names: the newest is what is wanted.
-    return await _open_to_all(row.text or "", VTT_TYPE, 0)
+    return await conditional_response(row.text or "", content_type=VTT_TYPE)
 
 
 @blueprint.get("/videos/<uuid:video_id>/chapters.vtt")
@@ -169,7 +169,7 @@ async def chapters_file(video_id: UUID) -> Response:
     """Chapters as they are now, for the time bar of a player."""
     found = await read_video(str(video_id))
     text = (await read_chapters(found.id)).webvtt(found.duration_s)
-    return await _open_to_all(text, VTT_TYPE, 0)
+    return await conditional_response(text, content_type=VTT_TYPE)
 
 
 async def _output(key: str, *, is_private: bool) -> WerkzeugResponse | Response:

@@ -133,6 +133,9 @@ async def test_what_cannot_be_taken_is_refused_with_the_remedy(client: Client) -
     await problem(await send(client, "POST", asked, SRT, kind="text/plain"), 415, "not_captions")
     huge = await send(client, "POST", asked, b"x" * 50_000_000)
     assert huge.status_code == 413
+    for many in ("00:00.000 --> 00:01.000\nx\n\n" * 36_001, "x" * 4_200_000):
+        told = await faults(await send(client, "POST", asked, f"WEBVTT\n\n{many}"))
+        assert told[""] == "Send at most 36,000 cues, in a file of at most 4 MiB."
     assert not await Caption.exists()
 
     await add(client, video)
@@ -257,7 +260,7 @@ async def test_whatever_is_sent_is_kept_as_sound_captions_or_refused(
     sent = "1\n00:00:01,000 --> 00:00:02,000\nx" + text
     answer = await send(client, "PUT", f"{video.id}/captions/en", sent)
     if answer.status_code == 422:
-        assert (await faults(answer))[""].startswith(("Line ", "There are "))
+        assert (await faults(answer))[""].startswith("Line ")
         return
     assert answer.status_code in (200, 201)
     [row] = await Caption.filter(video_id=video.id)

@@ -115,7 +115,7 @@ async def test_chapters_of_a_file_are_kept(
 async def test_pages_list_them(client: Client) -> None:
     video = await make_row(**READY, description=TIMES)
     page = await (await client.get(f"/videos/{video.id}")).get_data(as_text=True)
-    assert page.count('class="transcript__cue"') == 3
+    assert page.count("data-seek=") == 3 + 4, "in the description, too"
     assert f'src="/videos/{video.id}/chapters.vtt?v=' in page
     workshop = await (await client.get(f"/videos/{video.id}/edit")).get_data(as_text=True)
     assert "3 chapters, by the times of the description." in " ".join(workshop.split())

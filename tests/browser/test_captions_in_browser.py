@@ -4,9 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from chromium import Publish, play_past, suits_everyone
+from chromium import OpenPage, Publish, play_past, suits_everyone
+from front_end import install_tools
 from player_page import read, wait_for
 from playwright.async_api import Page, expect
+from running_portal import until
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (412|422)")
@@ -139,7 +141,7 @@ async def test_what_two_editors_change_is_merged_or_told(page: Page, video: str)
 
     await other.get_by_label("cue 2: text").fill("Also theirs.")
     await other.keyboard.press("Control+s")
-    await expect(other.get_by_text("0:02.000 “Mine.”")).to_be_visible()
+    await expect(other.locator("[data-editor-trouble]")).to_contain_text("0:02.000 “Mine.”")
     assert await texts_of(other) == ["Theirs.", "Also theirs."]
     await other.keyboard.press("Control+s")
     await expect(other.locator(STATE)).to_have_text("2 cues · saved")
@@ -171,6 +173,50 @@ async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video:
     await suits_everyone(page, "chapters")
     await chapters.last.press("Enter")
     await wait_for(page, "video.currentTime >= 1")
+
+
+CUES_BY_HLS = """async (address) => {
+    const video = document.createElement("video");
+    const hls = new Hls({ enableWorker: false });
+    const has = (name) => new Promise((resolve) => hls.once(name, (_, data) => resolve(data)));
+    hls.attachMedia(video);
+    hls.loadSource(address);
+    await has(Hls.Events.MANIFEST_PARSED);
+    const [{ name, lang }] = hls.subtitleTracks;
+    hls.subtitleDisplay = true;
+    hls.subtitleTrack = 0;
+    await has(Hls.Events.SUBTITLE_FRAG_PROCESSED);
+    const cues = [...video.textTracks].flatMap((track) => [...(track.cues ?? [])]);
+    return [name, lang, cues.map(({ startTime, endTime, text }) => [startTime, endTime, text])];
+}"""
+
+
+@pytest.mark.slow
+async def test_other_players_find_captions_to_the_millisecond(
+    open_page: OpenPage, publish: Publish, short_video: Path
+) -> None:
+    """By hls.js as anyone uses it, in the master playlist."""
+    page = await open_page(bypass_csp=True)
+    video = await publish(short_video, "Elsewhere", until="ready")
+    kind = {"Content-Type": "application/x-subrip"}
+    sent = SRT.replace("00:00:00,200", "00:00:00,217").replace("00:00:01,500", "00:00:01,503")
+    path = f"/api/videos/{video}/captions?language=pt-BR"
+    assert (await page.request.post(path, data=sent, headers=kind)).status == 201
+    record = await (await page.request.get(f"/api/videos/{video}")).json()
+    master = record["playbackUrl"]
+
+    async def is_named() -> bool:
+        return "TYPE=SUBTITLES" in await (await page.request.get(master)).text()
+
+    await until(is_named, timeout_s=30)
+    await page.goto("/")
+    hls = install_tools() / "hls.js" / "dist" / "hls.min.js"
+    await page.add_script_tag(content=hls.read_text(encoding="utf-8"))
+    name, language, cues = await page.evaluate(CUES_BY_HLS, master)
+    assert (name, language) == ("Portuguese (Brazil)", "pt-BR")
+    assert [text for *_, text in cues] == ["Good mroning.", "Noon &amp; night."]
+    times = [time for start, end, _ in cues for time in (start, end)]
+    assert times == pytest.approx([0.217, 1.503, 2.0, 5.0], abs=0.001)
 
 
 @pytest.mark.slow
