@@ -232,8 +232,7 @@ class Attempt(Model):
 
     Numbers ascend. A worker renews the lease while it works; an attempt whose lease expired may be
     taken over (see `maintenance.recovery`). The error is for the operator; editors are shown the
-    video's failure.
-    Of a swept attempt storage holds nothing but what is in use.
+    video's failure. Of a swept attempt storage holds nothing but what is in use.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -317,8 +316,8 @@ class CaptionSource(StrEnum):
 class Caption(Model):
     """The captions of a video in one language, as WebVTT.
 
-    `version` counts how often they were saved; segments of `written_version` are in storage. Those
-    of the uploaded file are copied from its `rendition`; their text is None until it is read.
+    `version` counts saves; segments of `written_version` are in storage. Those of the uploaded file
+    are copied from its `rendition`; their text is None until it is read.
     """
 
     id = fields.BigIntField(primary_key=True)

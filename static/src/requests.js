@@ -21,10 +21,8 @@ export class Refused extends Error {
    * @param {{ code?: string, detail?: string, faults?: FieldFault[], retryAfter_s?: number,
    *   freeAt?: string, present?: any }} [problem]
    */
-  constructor(
-    status,
-    { code = "", detail = "", faults = [], retryAfter_s = 0, freeAt, present } = {},
-  ) {
+  constructor(status, problem = {}) {
+    const { code = "", detail = "", faults = [], retryAfter_s = 0, freeAt, present } = problem;
     super(detail || `status ${status}`);
     this.status = status;
     this.code = code;
@@ -108,15 +106,8 @@ export async function request(method, url, options = {}) {
  * @type {(method: string, url: string, options: Options) => Promise<{ json: any, etag: string }>}
  */
 async function send(method, url, options) {
-  const {
-    body,
-    contentType,
-    ifMatch,
-    signal,
-    timeout_ms = TIMEOUT_MS,
-    keepalive = false,
-  } = options;
-  const late = AbortSignal.timeout(timeout_ms);
+  const { body, contentType, ifMatch, signal, keepalive = false } = options;
+  const late = AbortSignal.timeout(options.timeout_ms ?? TIMEOUT_MS);
   /** @type {Record<string, string>} */
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = contentType ?? "application/json";
@@ -142,8 +133,7 @@ async function send(method, url, options) {
 /** @param {Response} response @returns {Promise<Refused>} */
 async function refusal(response) {
   // A proxy in front may answer in HTML; then the status alone has to do.
-  const told = await response.json().catch(() => ({}));
-  const { code, detail, errors: faults, freeAt, present } = told;
+  const { errors: faults, ...told } = await response.json().catch(() => ({}));
   const retryAfter_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10) || 0;
-  return new Refused(response.status, { code, detail, faults, retryAfter_s, freeAt, present });
+  return new Refused(response.status, { ...told, faults, retryAfter_s });
 }

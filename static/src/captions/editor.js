@@ -87,7 +87,6 @@ class Editor {
       if (!(target instanceof Element)) return;
       const button = target.closest("[data-does]");
       if (button instanceof HTMLElement) actions[button.dataset.does ?? ""]?.();
-      if (target.closest("[data-seek-cue]")) this.#playFrom(indexOf(target));
     };
     root.addEventListener("click", clicked, { signal });
     root.addEventListener("keydown", (event) => this.#pressed(event), { signal });
@@ -160,8 +159,9 @@ class Editor {
     if (!cue) return;
     row.dataset.index = String(index);
     const name = `${this.isChapters ? "chapter" : "cue"} ${index + 1}`;
-    setText(row, "[data-seek-cue]", String(index + 1));
-    element(row, "[data-seek-cue]").ariaLabel = `Play ${name}`;
+    const link = element(row, "a");
+    Object.assign(link, { textContent: String(index + 1), ariaLabel: `Play ${name}` });
+    link.dataset.seek = String(cue.start_ms / 1000);
     row.title = edit.faultOf(cue);
     const values = { start_ms: clockOf(cue.start_ms), end_ms: clockOf(cue.end_ms), text: cue.text };
     for (const [part, value] of Object.entries(values)) {
@@ -264,14 +264,6 @@ class Editor {
     const { length } = this.cues[this.#current]?.text ?? "";
     const caret = (row && fieldOf(row, "text").selectionStart) ?? 0;
     return caret > 0 && caret < length ? caret : Math.floor(length / 2);
-  }
-
-  /** @param {number} index */
-  #playFrom(index) {
-    const [video, cue] = [player(), this.cues[index]];
-    if (!video || !cue) return;
-    video.currentTime = cue.start_ms / 1000;
-    video.play().catch(() => {});
   }
 
   #replace() {
