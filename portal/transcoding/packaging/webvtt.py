@@ -63,15 +63,18 @@ def read_captions(data: bytes) -> list[Cue]:
     is_webvtt = lines[0].startswith("WEBVTT")
     starts = [number for number, line in enumerate(lines) if _ARROW in line]
     if not starts:
-        kind = "no cues in this WebVTT file" if is_webvtt else "neither WebVTT nor SubRip"
-        raise CaptionsUnreadable(f"Line 1: this is {kind}. Send one with times and text.")
+        kind = "has no cues" if is_webvtt else "is neither WebVTT nor SubRip"
+        raise CaptionsUnreadable(f"Line 1: this file {kind}. Send one with times and text.")
     # In SubRip, a number stands above the times of each cue.
     ends = [at - (not is_webvtt and lines[at - 1].strip().isdecimal()) for at in starts[1:]]
     found = (
         _cue(lines[start:end], where=f"Line {start + 1}, cue {number}", is_webvtt=is_webvtt)
         for number, (start, end) in enumerate(zip(starts, [*ends, len(lines)], strict=True), 1)
     )
-    return sorted((cue for cue in found if cue.text), key=lambda cue: (cue.start_s, cue.end_s))
+    cues = sorted((cue for cue in found if cue.text), key=lambda cue: (cue.start_s, cue.end_s))
+    if not cues:
+        raise CaptionsUnreadable(f"Line {starts[0] + 1}, cue 1: no cue has any text. Write some.")
+    return cues
 
 
 def _decoded(data: bytes) -> str:
