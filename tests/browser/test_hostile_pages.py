@@ -4,6 +4,7 @@ A text that became markup would be seen by what it does: a dialog, a violation o
 security policy, an error, a request to another host, or a page that is no longer itself.
 """
 
+import json
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -48,6 +49,14 @@ RENDITION = """
         average_bandwidth_bps, size_bytes, tries, copied, is_default)
     VALUES (%s, 'audio', 1, 'audio', %s, 'complete', 1, 128000, 1000, 0, false, true)
 """
+# Captions that say it, as no file could: the portal refuses or cleans that. And chapters.
+CAPTIONS = """
+    INSERT INTO captions (video_id, language, label, is_default, source, text, search, cue_count,
+        version, changed_at)
+    VALUES (%s, 'en', %s, true, 'file', %s, 'harbour:1', 1, 1, now())
+"""
+CHAPTERS = "INSERT INTO chapters (video_id, saved) VALUES (%s, %s::jsonb)"
+SAID = "".join(f"00:00:{at:02}.000 --> 00:01:00.000\n{it}\n\n" for at, it in enumerate(MARKUP))
 # What a text could have become, and how far the page is wider than its window.
 LOOK = """() => ({
     origin: location.origin,
@@ -69,9 +78,11 @@ def addresses(base_url: str, videos: list[str], waiting: list[str]) -> list[str]
     ends = ("", "/edit", "/delete", "/related", "/status", "/facts", "/share", "/remaining")
     for video_id in videos:
         paths += [f"/videos/{video_id}{end}" for end in (*ends, "/poster")]
+        paths += [f"/videos/{video_id}/{it}" for it in ("captions/tracks", "chapters/edit")]
         paths += [f"/embed/{video_id}", f"/embed/{video_id}/stage", f"/api/videos/{video_id}"]
         paths.append(f"/oembed?url={base_url}/videos/{video_id}")
         paths.append(f"/library/progress?id={video_id}")
+    paths += [f"/videos/{videos[0]}/captions/en/edit", "/?q=harbour"]
     for text in (quote(it, safe="") for it in TITLES):
         paths += [f"/?q={text}&tag={text}&status={text}", f"/{text}"]
     return paths
@@ -108,6 +119,9 @@ async def test_no_text_becomes_more_than_text(
     await rows.run(READY, ready)
     await rows.run(FAILED, "".join(MARKUP), failed)
     await rows.run(RENDITION, ready, "".join(MARKUP))
+    await rows.run(CAPTIONS, ready, "".join(MARKUP), f"WEBVTT\n\n{SAID}")
+    chapters = [{"start_s": float(at), "title": it} for at, it in enumerate(MARKUP)]
+    await rows.run(CHAPTERS, ready, json.dumps(chapters))
     page = await open_page()
     storage = portal.environ["S3_ENDPOINT_URL"]
     seen = watch(page, {urlsplit(address).netloc for address in (base_url, storage)})
@@ -119,6 +133,12 @@ async def test_no_text_becomes_more_than_text(
             # The browser shows JSON in a page of its own.
             assert found["injected"] == 0, path
         assert found["excess"] <= 0, path
+    await page.goto(f"{base_url}/videos/{ready}")
+    await page.get_by_text("Transcript", exact=True).click()
+    await expect(page.locator("[data-transcript-list] a")).to_have_count(len(MARKUP))
+    assert (await page.evaluate(LOOK))["injected"] == 0
+    await page.goto(f"{base_url}/videos/{ready}/captions/en/edit")
+    await expect(page.get_by_label("cue 1: text")).to_have_value(MARKUP[0])
     for title, video_id in zip(TITLES, waiting, strict=True):
         await page.goto(f"{base_url}/videos/{video_id}")
         words = " ".join(shown(title).split())
