@@ -21,6 +21,8 @@ from portal.processing.progress import Heartbeat
 from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
 
+# A number that no segment has.
+SOUND = -1
 # What a long 720p source gets first, and what later.
 EARLY, LATER = ["360p"], ["240p", "480p", "720p"]
 
@@ -84,17 +86,21 @@ async def first_attempt(video: Video) -> OpenAttempt:
 async def ended_after(
     attempt: OpenAttempt, resources: WebContext, work_dir: Path, *, segments: int
 ) -> None:
-    """Carry a pass out, and cancel it when so many more segments of it are noted in a row."""
+    """Carry a pass out, and cancel it when so many more segments of it are noted in a row.
+
+    And of a first pass some of the sound.
+    """
     pictures = MadeSegment.filter(video_id=attempt.video_id).exclude(rendition__startswith="audio")
     first = len({it.number for it in await pictures})
     at_pass, note = pass_of(attempt, resources, work_dir), Heartbeat.note_stored
     work = at_pass.make_missing() if attempt.wanted else at_pass.make_playable()
-    running, left = asyncio.create_task(work), set(range(first, first + segments))
+    running, left = asyncio.create_task(work), {*range(first, first + segments)}
+    if not attempt.wanted and not first:
+        left.add(SOUND)
 
     def note_and_end(beat: Heartbeat, rendition: str, number: int, made: Any) -> None:
         note(beat, rendition, number, made)
-        if rendition != "audio":
-            left.discard(number)
+        left.discard(SOUND if rendition == "audio" else number)
         if not left:
             running.cancel()
 

@@ -48,6 +48,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await form.get_by_label("File").set_input_files(file)
     await form.get_by_label("Show them by default").check()
     await form.get_by_role("button", name="Add captions").click()
+    await expect(page.get_by_role("link", name="Edit English")).to_be_visible()
     await suits_everyone(page, "workshop with captions")
     await page.get_by_role("link", name="Edit English").click()
 
