@@ -25,6 +25,12 @@ Noon & night.
 STATE = "[data-editor-state]"
 
 
+async def suits_by_day_and_night(page: Page, name: str) -> None:
+    for scheme in ("dark", "light"):
+        await page.emulate_media(color_scheme=scheme)
+        await suits_everyone(page, f"{name}-{scheme}")
+
+
 @pytest.fixture
 async def video(publish: Publish, short_video: Path) -> str:
     """The id of a ready video."""
@@ -49,7 +55,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await form.get_by_label("Show them by default").check()
     await form.get_by_role("button", name="Add captions").click()
     await expect(page.get_by_role("link", name="Edit English")).to_be_visible()
-    await suits_everyone(page, "workshop with captions")
+    await suits_by_day_and_night(page, "workshop with captions")
     await page.get_by_role("link", name="Edit English").click()
 
     first = page.get_by_label("cue 1: text")
@@ -59,7 +65,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await page.keyboard.press("Control+s")
     await expect(page.locator(STATE)).to_have_text("2 cues · saved")
     await expect(page.get_by_text("Saved.", exact=True).last).to_be_visible()
-    await suits_everyone(page, "caption editor")
+    await suits_by_day_and_night(page, "caption editor")
 
     # A page that was open before has them, too.
     await viewer.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
@@ -72,7 +78,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await expect(cues.first).to_have_attribute("aria-current", "true")
     await viewer.get_by_label("Search in the transcript").fill("NIGHT")
     await expect(transcript.get_by_role("status")).to_have_text("1 place")
-    await suits_everyone(viewer, "transcript")
+    await suits_by_day_and_night(viewer, "transcript")
     await read(viewer, "video.pause()")
     await transcript.get_by_role("link", name="Noon & night.").press("Enter")
     await wait_for(viewer, "video.currentTime >= 2")
@@ -157,7 +163,7 @@ async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video:
         await wait_for(page, "!video.seeking")
         await page.get_by_role("button", name="Add").press("Enter")
         await page.keyboard.type(title)
-    await suits_everyone(page, "chapter editor")
+    await suits_by_day_and_night(page, "chapter editor")
     await page.keyboard.press("Control+s")
     await expect(page.locator(STATE)).to_have_text("2 chapters · saved")
     said = {"data": SRT, "headers": {"Content-Type": "application/x-subrip"}}
@@ -171,7 +177,7 @@ async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video:
     await page.get_by_text("Transcript", exact=True).click()
     rows = page.locator("[data-transcript-list] > li")
     await expect(rows).to_contain_text(["Dawn", "Good mroning", "Noon & after", "Noon & night"])
-    await suits_everyone(page, "chapters")
+    await suits_by_day_and_night(page, "chapters")
     await chapters.last.press("Enter")
     await wait_for(page, "video.currentTime >= 1")
 

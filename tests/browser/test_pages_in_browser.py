@@ -72,6 +72,7 @@ def addresses(ready_video: str, failed_video: str, waiting_video: str) -> dict[s
         "waiting": waiting_video,
         "ready": f"/videos/{ready_video}",
         "edit": f"/videos/{ready_video}/edit",
+        "chapters": f"/videos/{ready_video}/chapters/edit",
         "failed": f"/videos/{failed_video}",
         "docs": "/api/docs",
         "missing": "/videos/none",
@@ -219,7 +220,7 @@ async def test_what_is_pressed_is_large_enough_for_a_thumb(
     video = await Rows(portal.environ["DATABASE_URL"]).add(1, "A video")
     for path in ("/set-up", "/sign-in"):
         await page.request.post(f"{portal.base_url}{path}", form=OWNER)
-    of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/delete")]
+    of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/chapters/edit", "/delete")]
     for path in ["/", "/videos", "/account", "/people", "/audit", "/webhooks", *of_the_video]:
         await page.goto(portal.base_url + path)
         assert await page.evaluate(SMALL_TARGETS) == [], path
