@@ -77,7 +77,8 @@ async def test_python_client_passes_mypy_and_drives_the_portal(
 ) -> None:
     source = ("--url", f"{closed.url}/api/openapi.json")
     generator = (sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning")
-    await run(*generator, *source, "--meta", "none", "--output-path", "portal_api", folder=folder)
+    options = ("--config", "config.yml", "--meta", "none", "--output-path", "portal_api")
+    await run(*generator, *source, *options, folder=folder)
     # Not what is the same for every document, which has its faults.
     checked = ("driver.py", "portal_api/api", "portal_api/models")
     mypy = (sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent")

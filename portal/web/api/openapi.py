@@ -100,7 +100,9 @@ WEBHOOKS = {
     "event": _webhook("A video changed.", {"$ref": "#/components/schemas/VideoEvent"}),
     "webhook.test": _webhook("Someone sends a test.", TestEvent.model_json_schema()),
 }
-CAPTION_FILE = {"title": "CaptionFile", "type": "string", "description": "WebVTT or SubRip."}
+CAPTION_TEXT = {"title": "CaptionText", "type": "string", "description": "WebVTT."}
+# As generators of clients know files.
+CAPTION_FILE = {"title": "CaptionFile", "type": "string", "format": "binary"}
 # Refused by the framework itself, under the names that HTTP has for them.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
 
@@ -143,7 +145,7 @@ class Provider(OpenAPIProvider):
         _complete_request(operation, method)
         if name in ("get_captions", "get_chapters"):
             kept = answers[200]["content"] if name == "get_chapters" else {}
-            answers[200]["content"] = {**kept, captions.WEBVTT: {"schema": dict(CAPTION_FILE)}}
+            answers[200]["content"] = {**kept, captions.WEBVTT: {"schema": dict(CAPTION_TEXT)}}
         for status in _usual_problems(operation):
             shape = ValidationProblem if status == 422 else Problem
             answer, parts = self.build_response_object(shape, None)
