@@ -88,7 +88,7 @@ async def ended_after(
 ) -> None:
     """Carry a pass out, and cancel it when so many more segments of it are noted in a row.
 
-    And of a first pass some of the sound.
+    And of a first pass the beginning of the sound.
     """
     pictures = MadeSegment.filter(video_id=attempt.video_id).exclude(rendition__startswith="audio")
     first = len({it.number for it in await pictures})
@@ -100,7 +100,10 @@ async def ended_after(
 
     def note_and_end(beat: Heartbeat, rendition: str, number: int, made: Any) -> None:
         note(beat, rendition, number, made)
-        left.discard(SOUND if rendition == "audio" else number)
+        if rendition != "audio":
+            left.discard(number)
+        elif number == 0:
+            left.discard(SOUND)
         if not left:
             running.cancel()
 

@@ -97,6 +97,8 @@ async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
     await editor.goto(video)
     await expect(editor.get_by_role("heading", level=1)).to_have_text("Ann's film")
     await expect(editor.get_by_role("link", name="Edit")).to_have_count(0)
+    # The portal goes with this test; scripts that are still fetched would complain.
+    await editor.wait_for_load_state("networkidle")
 
 
 @pytest.fixture
