@@ -104,7 +104,8 @@ async def ended_after(
             left.discard(number)
         elif number == 0:
             left.discard(SOUND)
-        if not left:
+        # Once: another would end what is written at the end.
+        if not left and not running.cancelling():
             running.cancel()
 
     with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
