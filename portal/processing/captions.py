@@ -103,7 +103,8 @@ async def entries(video: Video) -> list[Entry]:
 
 async def written_folders(video_id: UUID) -> list[str]:
     """The folders of captions in storage, below `hls/<id>/`."""
-    rows = await Caption.filter(video_id=video_id, written_version__isnull=False)
+    written = Caption.filter(video_id=video_id, written_version__isnull=False)
+    rows = await written.only("id", "written_version")
     return [f"{FOLDER}/{row.id}-{row.written_version}" for row in rows]
 
 

@@ -8,8 +8,9 @@ elsewhere find either version whole. The portal's own player is given the text i
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import chain
+from pathlib import Path
 from uuid import UUID
 
 from tortoise.expressions import F, Q
@@ -34,6 +35,7 @@ from portal.queue.enqueue import defer_captions
 from portal.storage.bucket import Storage, entries_of
 from portal.storage.calls import ObjectMissing
 from portal.transcoding.encoding.finishing import put_captions
+from portal.transcoding.encoding.segment_upload import CONTENT_TYPES
 from portal.transcoding.packaging.hls import PlaylistError
 from portal.transcoding.packaging.webvtt import CaptionsUnreadable, Cue, read_captions
 from portal.transcoding.planning.tracks import attribute_text, language_name, language_tag
@@ -52,7 +54,6 @@ MAX_LABEL_LENGTH = 100
 JOB_TIMEOUT_S = 60
 LISTED = ("id", "video_id", "language", "label", "is_default", "source", "cue_count", "version")
 UNKNOWN_LANGUAGE = "Give a language by its BCP 47 tag, like en, pt-BR or zh-Hant."
-CONTENT_TYPES = {".vtt": "text/vtt", ".m3u8": "application/vnd.apple.mpegurl"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +126,8 @@ async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Qu
         taken = {row.label for row in rows}
         name = attribute_text(language_name(language))
         label = change.label or (name if name not in taken else f"{name} ({language})")
-        row = Caption(
-            video_id=video_id,
-            language=language,
-            label=label,
-            source=CaptionSource.UPLOAD,
-            version=0,
-        )
-        return await _save(row, replace(change, label=label), video, rows, queue)
+        row = Caption(video_id=video_id, language=language, label=label, version=0)
+        return await _save(row, change, video, rows, queue)
 
 
 async def change(
@@ -233,8 +228,7 @@ async def _store(row: Caption, video: Video, storage: Storage) -> None:
     folder = f"{captions_root(video.id)}{folder_name(row)}/"
 
     async def put(name: str, data: bytes) -> None:
-        kind = CONTENT_TYPES[name[name.rindex(".") :]]
-        await storage.put(folder + name, data, content_type=kind)
+        await storage.put(folder + name, data, content_type=CONTENT_TYPES[Path(name).suffix])
 
     cues = await asyncio.to_thread(_cues, (row.text or "").encode())
     await put_captions(cues, put, duration_s=video.duration_s or 0.0)

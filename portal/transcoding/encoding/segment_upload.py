@@ -43,7 +43,7 @@ _RESUME_BACKLOG_FILES = 16
 # seconds.
 _MIDDLE_PER_S = 1 / 20
 
-_CONTENT_TYPES = {
+CONTENT_TYPES = {
     ".m3u8": "application/vnd.apple.mpegurl",
     ".m4s": "video/iso.segment",
     ".mp4": "video/mp4",
@@ -182,7 +182,7 @@ class SegmentUpload:
             size_bytes = len(data)
         else:
             size_bytes = (await asyncio.to_thread(data.stat)).st_size
-        await self.sink.put(name, data, _CONTENT_TYPES[Path(name).suffix])
+        await self.sink.put(name, data, CONTENT_TYPES[Path(name).suffix])
         self.sizes_bytes[name] = size_bytes
 
     async def put_init(self, rendition: str) -> bytes:

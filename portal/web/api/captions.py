@@ -183,10 +183,7 @@ async def get_captions(id: str, language: str) -> Response:
     """Read captions as WebVTT. The ETag names this version of them."""
     video = await read_video(id)
     row = await captions.read_captions_of(video.id, language)
-    answer = Response(row.text, content_type=f"{WEBVTT}; charset=utf-8")
-    answer.headers["Cache-Control"] = "no-cache"
-    answer.set_etag(folder_name(row))
-    return await answer.make_conditional(request)
+    return await _text(row.text or "", folder_name(row)).make_conditional(request)
 
 
 @blueprint.put(TRACK)
@@ -252,9 +249,7 @@ async def get_chapters(id: str) -> Response:
     video = await read_video(id)
     found = await chapters.read_chapters(video.id)
     if request.accept_mimetypes.best_match([json_bodies.JSON, WEBVTT]) == WEBVTT:
-        answer = Response(found.webvtt(video.duration_s), content_type=f"{WEBVTT}; charset=utf-8")
-        answer.set_etag(found.version)
-        answer.headers["Cache-Control"] = "no-cache"
+        answer = _text(found.webvtt(video.duration_s), found.version)
     else:
         answer = _chapters_answer(found, cache_control="no-cache")
     answer.headers["Vary"] = "Accept"
@@ -290,6 +285,14 @@ async def put_chapters(id: str) -> Response:
         exc.headers = {"ETag": f'"{present.version}"'}
         raise
     return _chapters_answer(saved)
+
+
+def _text(text: str, version: str) -> Response:
+    """WebVTT, with its version as its ETag."""
+    answer = Response(text, content_type=f"{WEBVTT}; charset=utf-8")
+    answer.headers["Cache-Control"] = "no-cache"
+    answer.set_etag(version)
+    return answer
 
 
 async def _sent_chapters() -> list[Chapter]:
