@@ -47,7 +47,7 @@ from portal.storage.calls import ObjectMissing, StorageRefused
 from portal.storage.objects import output_root
 from portal.uploads import service as uploads
 from portal.videos import playback_links
-from portal.webhooks.deliveries import forget_old
+from portal.webhooks.endpoints import forget_old
 
 logger = logging.getLogger(__name__)
 

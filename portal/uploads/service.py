@@ -21,9 +21,16 @@ from portal import errors
 from portal.database.connection import execute, fetch_rows, transaction
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
-from portal.storage.objects import ObjectInfo, StoredPart, upload_id
+from portal.storage.objects import (
+    ObjectInfo,
+    StoredPart,
+    missing_parts,
+    part_count,
+    size_of_part,
+    upload_id,
+    whole_parts,
+)
 from portal.telemetry import metrics
-from portal.uploads.parts import missing_parts, part_count, size_of_part, whole_parts
 from portal.uploads.quotas import NO_QUOTA, Quota, require_start
 
 logger = logging.getLogger(__name__)

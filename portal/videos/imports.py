@@ -32,10 +32,15 @@ from portal.queue.enqueue import defer_import
 from portal.retry import Backoff
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, StorageCondition
-from portal.storage.objects import upload_id
+from portal.storage.objects import (
+    MAX_FILE_BYTES,
+    MAX_UNKNOWN_BYTES,
+    part_size_bytes,
+    size_of_part,
+    upload_id,
+)
 from portal.text import error_words
 from portal.uploads import service as uploads
-from portal.uploads.parts import MAX_FILE_BYTES, MAX_UNKNOWN_BYTES, part_size_bytes, size_of_part
 from portal.uploads.quotas import Quota
 from portal.videos import metadata, publishing
 

@@ -1,6 +1,7 @@
 """The addresses that are told of events: made, changed, disabled and removed; their secrets.
 
-Whoever administers the portal manages all of them. What one is sent depends on whose it is.
+And what they are sent, and have answered: listed, tested, sent again. Whoever administers the
+portal manages all of them. What one is sent depends on whose it is.
 """
 
 import secrets
@@ -13,15 +14,17 @@ from uuid import UUID, uuid4
 
 from tortoise.expressions import F
 
-from portal.database.connection import transaction
-from portal.database.event_models import DisabledReason, Webhook
-from portal.errors import TooManyWebhooks, WebhookNotFound
+from portal.database.connection import NOW, server_time, transaction
+from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
+from portal.errors import TooManyWebhooks, WebhookDisabled, WebhookNotFound
 from portal.events.log import AuditAction, note
 
 MAX_WEBHOOKS = 50
 SECRET_PREFIX = "whsec_"  # noqa: S105  # so that receivers and scanners know what it is
 SECRET_BYTES = 32
 OLD_SECRET_LIFE = timedelta(hours=24)
+TEST = "webhook.test"
+KEPT_FOR = timedelta(days=30)
 
 
 async def list_webhooks() -> list[Webhook]:
@@ -81,6 +84,47 @@ async def remove(webhook_id: UUID) -> None:
         webhook = await get(webhook_id)
         await webhook.delete()
         await _note(AuditAction.WEBHOOK_REMOVED, webhook)
+
+
+async def read_deliveries(
+    webhook_id: UUID, *, limit: int, before: int | None = None
+) -> tuple[list[WebhookDelivery], int | None]:
+    """The newest deliveries of a webhook, of those with smaller ids than `before` if it is given.
+
+    And the id before which older ones go on, if there are any.
+    """
+    found = WebhookDelivery.filter(webhook_id=webhook_id).order_by("-id").limit(limit + 1)
+    page = await (found if before is None else found.filter(id__lt=before))
+    return page[:limit], page[limit - 1].id if len(page) > limit else None
+
+
+async def send_test(webhook_id: UUID) -> WebhookDelivery:
+    """Send an event of the type `TEST`. Raises `WebhookNotFound` or `WebhookDisabled`."""
+    await _require_enabled(webhook_id)
+    delivery = await WebhookDelivery.create(webhook_id=webhook_id, type=TEST)
+    return await WebhookDelivery.get(id=delivery.id)
+
+
+async def redeliver(webhook_id: UUID, delivery_id: int) -> WebhookDelivery:
+    """Send an event again now, and as often as a new one.
+
+    Raises `WebhookDisabled`, or `WebhookNotFound` if there is no such webhook or delivery.
+    """
+    await _require_enabled(webhook_id)
+    found = WebhookDelivery.filter(id=delivery_id, webhook_id=webhook_id)
+    if not await found.update(tries=0, next_at=NOW):
+        raise WebhookNotFound
+    return await found.get()
+
+
+async def forget_old() -> None:
+    """Delete what is older than `KEPT_FOR`."""
+    await WebhookDelivery.filter(created_at__lt=await server_time() - KEPT_FOR).delete()
+
+
+async def _require_enabled(webhook_id: UUID) -> None:
+    if not (await get(webhook_id)).enabled:
+        raise WebhookDisabled
 
 
 def _new_secret() -> str:

@@ -46,17 +46,17 @@ from yarl import URL
 from portal.config import Config
 from portal.storage.bucket import open_storage
 from portal.storage.calls import ObjectMissing
-from portal.storage.objects import StoredPart
-from portal.uploads import service as uploads
-from portal.uploads.parts import (
+from portal.storage.objects import (
     MAX_FILE_BYTES,
     MAX_PARTS,
+    StoredPart,
     missing_parts,
     part_count,
     part_size_bytes,
     size_of_part,
     whole_parts,
 )
+from portal.uploads import service as uploads
 from portal.web.composition import WebContext
 
 FILE = os.urandom(1 * MIB) * 35 + b"the end"

@@ -28,7 +28,7 @@ from portal.events.log import EventType, note_outcome
 from portal.videos import deletion
 from portal.web.composition import WebContext
 from portal.webhooks import sending
-from portal.webhooks.deliveries import TEST, forget_old
+from portal.webhooks.endpoints import TEST, forget_old
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 

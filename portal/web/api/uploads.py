@@ -7,9 +7,8 @@ from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
-from portal.storage.objects import upload_id
+from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes, upload_id
 from portal.uploads import service as uploads
-from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, require_own_upload
 from portal.web.composition import web_context

@@ -13,7 +13,7 @@ from portal.events.outgoing import MAX_ADDRESS_LENGTH, address_fault
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import web_context
-from portal.webhooks import deliveries, endpoints
+from portal.webhooks import endpoints
 
 blueprint = Blueprint("api_webhooks", __name__, url_prefix="/api/webhooks")
 tag_blueprint(blueprint, ["Webhooks"])
@@ -193,7 +193,7 @@ async def rotate_webhook_secret(id: UUID) -> Response:
 @document_response(json_bodies.Problem, 409)
 async def test_webhook(id: UUID) -> Response:
     """Send an event of the type `webhook.test`, without data."""
-    return _queued(await deliveries.send_test(id))
+    return _queued(await endpoints.send_test(id))
 
 
 @blueprint.get("/<uuid:id>/deliveries")
@@ -204,7 +204,9 @@ async def list_deliveries(id: UUID) -> Response:
     """List what a webhook was sent in the last 30 days, the newest first."""
     webhook = await endpoints.get(id)
     asked = json_bodies.validated_query(DeliveriesQuery)
-    page, older = await deliveries.read_page(webhook.id, limit=asked.limit, before=asked.cursor)
+    page, older = await endpoints.read_deliveries(
+        webhook.id, limit=asked.limit, before=asked.cursor
+    )
     return json_bodies.json_response(DeliveryList(deliveries=page, next_cursor=older))
 
 
@@ -214,7 +216,7 @@ async def list_deliveries(id: UUID) -> Response:
 @document_response(json_bodies.Problem, 409)
 async def redeliver(id: UUID, delivery_id: int) -> Response:
     """Send an event again now, with the same id."""
-    return _queued(await deliveries.redeliver(id, delivery_id))
+    return _queued(await endpoints.redeliver(id, delivery_id))
 
 
 def _with_secret(webhook: Webhook, status: int) -> Response:

@@ -14,14 +14,14 @@ from portal.web.api.json_bodies import validated
 from portal.web.api.webhooks import WebhookRequest
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context
-from portal.webhooks import deliveries, endpoints
+from portal.webhooks import endpoints
 from portal.webhooks.sending import read_payload
 
 blueprint = Blueprint("webhooks", __name__, url_prefix="/webhooks")
 
 PAGE_SIZE = 20
 ACTIONS: dict[str, Callable[[UUID], Awaitable[object]]] = {
-    "test": deliveries.send_test,
+    "test": endpoints.send_test,
     "enable": endpoints.enable,
     "disable": endpoints.disable,
     "remove": endpoints.remove,
@@ -96,7 +96,7 @@ async def act(webhook_id: UUID, action: str) -> ResponseReturnValue:
 @policy(Policy.WEBHOOKS)
 async def redeliver(webhook_id: UUID, delivery_id: int) -> ResponseReturnValue:
     """Send an event again."""
-    await deliveries.redeliver(webhook_id, delivery_id)
+    await endpoints.redeliver(webhook_id, delivery_id)
     return redirect(url_for("webhooks.page", webhook_id=webhook_id, done="test"), 303)
 
 
@@ -108,7 +108,7 @@ async def _index(**wrong: object) -> str:
 async def _page(webhook: Webhook, **more: object) -> str:
     """The page, with a new `secret`; or older deliveries, those before the one in the address."""
     before = request.args.get("before", type=int)
-    found, older = await deliveries.read_page(webhook.id, limit=PAGE_SIZE, before=before)
+    found, older = await endpoints.read_deliveries(webhook.id, limit=PAGE_SIZE, before=before)
     seen_by, config = await principal(), web_context().config
     payloads = [await read_payload(it, seen_by=seen_by, config=config) for it in found]
     texts = [it and json.dumps(it, ensure_ascii=False, indent=2) for it in payloads]
