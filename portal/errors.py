@@ -61,6 +61,14 @@ class CaptionsNotFound(NotFound, code="captions_not_found"):
     """This video has no captions in this language. See GET /api/videos/{id}/captions."""
 
 
+class TranscriptionNotFound(NotFound, code="transcription_not_found"):
+    """Nothing is being written down of this video. Its captions are at .../captions."""
+
+
+class NoTranscription(NotFound, code="transcription_not_installed"):
+    """This portal has no speech to text. Its operator can install portal[captions] and a model."""
+
+
 class WebhookNotFound(NotFound, code="webhook_not_found"):
     """There is no webhook with this id, or it has no such delivery any more."""
 
@@ -165,7 +173,11 @@ class NothingToRetry(Conflict, code="nothing_to_retry"):
 
 
 class NotPlayable(Conflict, code="not_playable"):
-    """This video can't be played yet, so there is no frame to take from it."""
+    """This video can't be played yet. Wait until it is ready."""
+
+
+class NoSound(Conflict, code="no_sound"):
+    """This video has no sound, so there is nothing to write down."""
 
 
 class TooManyPlaybackLinks(Conflict, code="too_many_playback_links"):

@@ -191,6 +191,8 @@ class Config:
     metrics: bool = _switch(lambda before: bool(before["metrics_token"]))
     log_level: str = _choice("INFO", "DEBUG", "INFO", "WARNING", "ERROR")
     log_format: str = _choice("json", "json", "text")
+    # A folder with a Whisper model, for speech to text.
+    captions_model: Path | None = _setting(None, values.read_model)  # noqa: RUF009  # makes a field
     work_dir: Path = _setting(Path("work"), Path)  # noqa: RUF009  # makes a field
     # In which `portal up` names its processes that keep failing.
     failing_processes_file: Path | None = _setting(None, Path)  # noqa: RUF009  # makes a field
@@ -249,6 +251,11 @@ def _missing(found: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[s
         for name in OIDC_NEEDED:
             if not found[name.lower()] and not environ.get(name, "").strip():
                 yield f"{name} is not set: single sign-on wants {', '.join(OIDC_NEEDED)}."
+    if found["captions_model"] and not find_spec("faster_whisper"):
+        yield (
+            "CAPTIONS_MODEL asks for speech to text: install what that needs with "
+            "`pip install 'portal[captions]'`, or don't set it."
+        )
     # Any other public address means a proxy in front, through which others can ask.
     is_local = {found["host"], urlsplit(found["public_url"]).hostname} <= values.LOOPBACK
     if found["metrics"] and not environ.get("METRICS_TOKEN", "").strip() and not is_local:

@@ -24,6 +24,7 @@ NO_SITE = "none"
 # As `database.models` has them, which is above this.
 ROLES = ("owner", "admin", "editor", "viewer")
 IMAGES = (".svg", ".png", ".webp")
+MODEL_FILES = ("model.bin", "tokenizer.json")
 # A logo is on every page.
 MAX_LOGO_BYTES = 100_000
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -107,6 +108,14 @@ def read_logo(text: str) -> Path:
         raise ValueError(f"={text!r}: give the path of a file that is {', '.join(IMAGES)}.")
     if path.stat().st_size > MAX_LOGO_BYTES:
         raise ValueError(f"={text!r}: give a file of at most {MAX_LOGO_BYTES:,} bytes.")
+    return path.resolve()
+
+
+def read_model(text: str) -> Path:
+    """The path of a folder with a model. Without its tokenizer the library would download one."""
+    path = Path(text)
+    if not all((path / name).is_file() for name in MODEL_FILES):
+        raise ValueError(f"={text!r}: give a folder that has {' and '.join(MODEL_FILES)}.")
     return path.resolve()
 
 

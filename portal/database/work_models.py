@@ -1,4 +1,4 @@
-"""The tables of what workers have under way: parts of passes, and files that are fetched."""
+"""The tables of what workers have under way: passes, files that are fetched, speech to text."""
 
 from datetime import datetime
 from typing import Any
@@ -104,3 +104,28 @@ class Import(Model):
 
     class Meta:
         table = "imports"
+
+
+class Transcription(Model):
+    """Captions that a machine is asked to write, or could not.
+
+    `text` is WebVTT of what is said up to `until_s`, in `language`: the one that was asked for, or
+    that it found. Whoever writes sets `active_at` with each beat, and leaves off once the row is of
+    another job. It goes when the captions come; one with an error stays until it is asked again.
+    """
+
+    video: fields.OneToOneRelation[Video] = fields.OneToOneField(
+        "portal.Video", related_name="transcription", primary_key=True
+    )
+    language: str | None = fields.CharField(max_length=60, null=True)  # type: ignore[assignment]
+    job_id = fields.BigIntField()
+    tries = fields.IntField(default=0)
+    text = fields.TextField(default="")
+    until_s = fields.FloatField(default=0.0)
+    active_at: datetime | None = fields.DatetimeField(null=True)
+    error_code: str | None = fields.CharField(max_length=60, null=True)  # type: ignore[assignment]
+
+    video_id: UUID
+
+    class Meta:
+        table = "transcriptions"

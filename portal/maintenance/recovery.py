@@ -2,12 +2,12 @@
 
 Jobs are idempotent: each re-reads the state, and skips what is done. So there are two rules. A job
 that is stalled runs again, whatever became of its work. What was promised by a row (an unfinished
-video, a removal, a poster) and has no job any more gets a new one.
+video, a removal, a poster, captions) and has no job any more gets a new one.
 
 A job is stalled when its worker has shown no sign of life for `DEAD_AFTER_S`. Another worker begins
 it within a minute: the attempt's lease is shorter. Work of a living worker can be lost, too: the
 answer that gave it the job did not arrive, or it could not record the end. Such a job has no live
-attempt, run or import that goes on, and runs for longer than a job without one may.
+attempt, run, import or transcription that goes on, and runs for longer than a job without one may.
 
 A video that was deleted and not brought back in time is work of this kind as well: its row says so,
 and no job has to be kept for it.
@@ -16,6 +16,7 @@ and no job has to be kept for it.
 import asyncio
 import logging
 import math
+from collections.abc import Mapping
 
 import psycopg
 
@@ -31,6 +32,7 @@ from portal.database.connection import (
     transaction,
 )
 from portal.database.models import Deletion, PosterRequest, Video, VideoStatus
+from portal.database.work_models import Transcription
 from portal.queue import enqueue
 from portal.queue.app import Queue, QueueUnavailable
 from portal.queue.rows import DEAD_AFTER_S
@@ -42,6 +44,8 @@ logger = logging.getLogger(__name__)
 RECOVERY_INTERVAL_S = 10
 # Twice the limit of posters, removals and webhooks; whatever takes longer runs under an attempt.
 UNLEASED_JOB_S = 120
+# Of beats of transcriptions.
+SPEECH_BEAT_S = 60
 # For a part of an import; a server that takes longer sends less than 18 kB a second.
 IMPORT_PART_S = 900
 
@@ -62,9 +66,17 @@ OR job.status = 'doing' AND (
     ) AND NOT EXISTS (
       SELECT FROM imports WHERE id = (job.args->>'import_id')::uuid
         AND active_at > now() - make_interval(secs => {IMPORT_PART_S})
+    ) AND NOT EXISTS (
+      SELECT FROM transcriptions WHERE job_id = job.id
+        AND active_at > now() - make_interval(secs => {SPEECH_BEAT_S})
     )
 )
 """  # noqa: S608 - put together from constants
+PROMISES: Mapping[str, type[Deletion | PosterRequest | Transcription]] = {
+    "removal": Deletion,
+    "poster": PosterRequest,
+    "transcription": Transcription,
+}
 WITHOUT_JOB = f"""
 WITH promised AS (
   SELECT 'video' AS kind, id AS video_id, NULL::int AS number, {JOB_OF_VIDEO} AS job_id
@@ -72,6 +84,8 @@ WITH promised AS (
   UNION ALL
   SELECT 'captions', id, NULL, captions_job_id
   FROM videos WHERE status = 'ready' AND captions_job_id IS NOT NULL
+  UNION ALL
+  SELECT 'transcription', video_id, NULL, job_id FROM transcriptions WHERE error_code IS NULL
   UNION ALL
   SELECT 'removal', video_id, NULL, job_id FROM deletions
   UNION ALL
@@ -143,12 +157,13 @@ async def _replace(row: Row, queue: Queue) -> None:
         elif video.status is VideoStatus.READY and video.complete_job_id == lost:
             await found.update(complete_job_id=await enqueue.defer_completion(video, queue))
         return
-    promises = Deletion if row["kind"] == "removal" else PosterRequest
-    promise = promises.filter(video_id=video_id, job_id=lost)
+    promise = PROMISES[row["kind"]].filter(video_id=video_id, job_id=lost)
     if not await promise.select_for_update().exists():
         return
-    if promises is Deletion:
+    if row["kind"] == "removal":
         job_id = await enqueue.defer_removal(video_id, queue)
-    else:
+    elif row["kind"] == "poster":
         job_id = await enqueue.defer_poster(video_id, row["number"], queue)
+    else:
+        job_id = await enqueue.defer_transcription(video_id, queue)
     await promise.update(job_id=job_id)

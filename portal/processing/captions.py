@@ -64,7 +64,7 @@ async def adopt(video: Video, made: PassOutput, queue: Queue) -> int | None:
         said = await asyncio.to_thread(CaptionText.of, made.captions[track.name])
         row = Caption(
             video_id=video.id,
-            language=next(it for it in _names(track.language) if it not in taken),
+            language=next(it for it in names(track.language) if it not in taken),
             label=track.label,
             is_default=track.is_default,
             source=CaptionSource.FILE,
@@ -76,8 +76,8 @@ async def adopt(video: Video, made: PassOutput, queue: Queue) -> int | None:
     return await defer_captions(video.id, queue) if taken else None
 
 
-def _names(language: str | None) -> Iterator[str]:
-    """What captions in this language may be called; a file may have several tracks in one."""
+def names(language: str | None) -> Iterator[str]:
+    """What captions in this language may be called; several tracks may be in one."""
     tag, number = language or UNDETERMINED, 1
     yield tag
     while True:

@@ -53,7 +53,16 @@ SIDE_QUEUE = "chores"
 WEBHOOK_QUEUE = "webhooks"
 # They wait for other servers.
 IMPORT_QUEUE = "imports"
-QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE, WEBHOOK_QUEUE, IMPORT_QUEUE)
+# Of workers that have a model; they stand still while there are passes to make.
+SPEECH_QUEUE = "speech"
+QUEUES = (
+    PREPARE_QUEUE,
+    TRANSCODE_QUEUE,
+    SIDE_QUEUE,
+    WEBHOOK_QUEUE,
+    IMPORT_QUEUE,
+    SPEECH_QUEUE,
+)
 # Someone is looking on.
 POSTER_PRIORITY = 10
 
@@ -156,6 +165,12 @@ async def defer_captions(video_id: UUID, queue: Queue) -> int:
     return await _defer(
         "portal:captions", SIDE_QUEUE, video_id, queue, lock=lock, priority=POSTER_PRIORITY
     )
+
+
+async def defer_transcription(video_id: UUID, queue: Queue) -> int:
+    """Queue the job that writes down what is said in a video; returns the job's id."""
+    lock = f"speech:{video_id}"
+    return await _defer("portal:transcribe", SPEECH_QUEUE, video_id, queue, lock=lock)
 
 
 async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:

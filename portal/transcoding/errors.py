@@ -40,6 +40,8 @@ class FailCode(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     OUTPUT_TOO_LARGE = "output_too_large"
     OUTPUT_INCOMPLETE = "output_incomplete"
+    TRANSCRIPTION_FAILED = "transcription_failed"
+    LANGUAGE_UNKNOWN = "language_unknown"
 
 
 _REJECTIONS = {

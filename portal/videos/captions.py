@@ -58,9 +58,10 @@ UNKNOWN_LANGUAGE = "Give a language by its BCP 47 tag, like en, pt-BR or zh-Hant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionChange:
-    """What is to be changed of captions; None leaves it as it is."""
+    """What is to be changed of captions, by people or a machine; None leaves it as it is."""
 
     said: CaptionText | None = None
+    source: CaptionSource = CaptionSource.UPLOAD
     label: str | None = None
     is_default: bool | None = None
 
@@ -167,7 +168,7 @@ async def _save(
         fault = "Captions in another language have this label. Choose another one."
         raise InvalidRequest([FieldError("/label", fault)])
     if change.said is not None:
-        row.update_from_dict({**asdict(change.said), "source": CaptionSource.UPLOAD})
+        row.update_from_dict({**asdict(change.said), "source": change.source})
     if change.is_default is not None:
         row.is_default = change.is_default
     if row.is_default:

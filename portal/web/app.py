@@ -21,7 +21,7 @@ from portal.errors import Unavailable
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
-from portal.web.api import access, idempotency, openapi, transcodes, uploads, videos
+from portal.web.api import access, chapters, idempotency, openapi, transcodes, uploads, videos
 from portal.web.api import captions as api_captions
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
@@ -66,8 +66,8 @@ LIBRARY, LIST, SIGN_ON = (
 )
 # In the order in which the API's description lists them.
 API = (
-    *(videos, transcodes, openapi, api_editing, uploads, access, api_captions, api_events),
-    *(api_imports, api_webhooks),
+    *(videos, transcodes, openapi, api_editing, uploads, access, api_captions, chapters),
+    *(api_events, api_imports, api_webhooks),
 )
 PAGES = (
     *(account, audit, bulk_actions, captions, editing, embedding, library, people, posters),

@@ -39,7 +39,7 @@ from portal.telemetry.logs import configure_logging
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
 from portal.transcoding.probing.probe import SourceLimits
-from portal.videos import captions, imports, posters
+from portal.videos import captions, imports, posters, transcription
 from portal.webhooks import sending
 
 logger = logging.getLogger(__name__)
@@ -166,6 +166,21 @@ async def store_captions(context: JobContext, video_id: str, cause: Cause = None
         await captions.store(UUID(video_id), storage=tools.storage, queue=tools.queue)
 
 
+@tasks.task(name="transcribe", queue=enqueue.SPEECH_QUEUE, pass_context=True, retry=Retries())
+async def write_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
+    """Write down what is said in a video, while there are no passes to make."""
+    config, encoding = context.additional_context["config"], context.additional_context["encoding"]
+    with _work_on(context, video_id, cause) as tools:
+        await transcription.make_captions(
+            UUID(video_id),
+            model=config.captions_model,
+            storage=tools.storage,
+            queue=tools.queue,
+            work_dir=tools.work_dir,
+            is_busy=lambda: bool(encoding),
+        )
+
+
 @tasks.task(name="send_webhook", queue=enqueue.WEBHOOK_QUEUE, pass_context=True, retry=Retries())
 async def send_webhook(context: JobContext, webhook_id: str, lane: int) -> None:
     """Send a webhook what is due in one of its lanes."""
@@ -245,6 +260,8 @@ async def _run(config: Config, storage: Storage) -> None:
                 enqueue.WEBHOOK_QUEUE: WEBHOOK_CONCURRENCY,
                 enqueue.IMPORT_QUEUE: IMPORT_CONCURRENCY,
             }
+            if config.captions_model:
+                slots[enqueue.SPEECH_QUEUE] = 1
             running = [
                 *(
                     group.create_task(_serve(it, config, tools, slots[it], encoding))

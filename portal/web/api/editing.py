@@ -158,8 +158,7 @@ async def patch_video(id: str) -> Response:
     except MetadataChanged as exc:
         video = await read_video(id)
         present = json_bodies.recorded_shape(EditedVideo, video)
-        exc.extensions = {"present": present.model_dump(mode="json")}
-        exc.headers = {"ETag": f'"{video.metadata_version}"'}
+        json_bodies.tell_present(exc, present, version=str(video.metadata_version))
         raise
     return _recorded(EditedVideo, video)
 

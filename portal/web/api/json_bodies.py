@@ -23,7 +23,14 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 from quart import Response, request
 
-from portal.errors import FieldError, InvalidRequest, MalformedBody, NotJson, VersionRequired
+from portal.errors import (
+    FieldError,
+    InvalidRequest,
+    MalformedBody,
+    NotJson,
+    PortalError,
+    VersionRequired,
+)
 from portal.text import rfc3339
 from portal.videos.metadata import text_fault
 
@@ -237,6 +244,12 @@ def version_read(newest: str) -> str | None:
     if tags.star_tag:
         return None
     return newest if tags.contains(newest) else OUTDATED
+
+
+def tell_present(refusal: PortalError, present: Shape, *, version: str) -> None:
+    """Have the answer to a refused change tell what is recorded, and its version."""
+    refusal.extensions = {"present": present.model_dump(mode="json")}
+    refusal.headers = {"ETag": f'"{version}"'}
 
 
 def json_response(

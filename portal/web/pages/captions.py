@@ -9,9 +9,9 @@ from quart import Blueprint, render_template, request, url_for
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from portal.database.models import Caption, Video
-from portal.errors import CaptionsExist, FieldError, InvalidRequest, TooManyCaptions
+from portal.errors import CaptionsExist, Conflict, FieldError, InvalidRequest, TooManyCaptions
 from portal.processing.captions import CaptionText
-from portal.videos import captions
+from portal.videos import captions, transcription
 from portal.videos.captions import CaptionChange
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
@@ -31,9 +31,10 @@ LANGUAGES = (
 
 @dataclass(frozen=True, slots=True)
 class CaptionsForm:
-    """What was sent for new captions, and what is wrong with it, by field."""
+    """What was sent for new captions, by people or a machine, and what is wrong with it."""
 
     language: str = ""
+    spoken: str = ""
     faults: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -52,7 +53,7 @@ async def editor(video_id: str, language: str) -> str:
 async def chapters_editor(video_id: str) -> str:
     """The page where chapters are edited, as captions are."""
     found = await read_video(video_id)
-    return await _editor(found, url_for("api_captions.get_chapters", id=found.id))
+    return await _editor(found, url_for("api_chapters.get_chapters", id=found.id))
 
 
 async def _editor(found: Video, api: str, *, label: str = "", language: str = "") -> str:
@@ -85,12 +86,38 @@ async def add(found: Video) -> Caption | CaptionsForm:
         change = CaptionChange(said=said, is_default="isDefault" in sent)
         return await captions.add(found.id, language, change, queue=web_context().queue)
     except InvalidRequest as exc:
-        return CaptionsForm(named, {name or "file": words for name, words in exc.by_field.items()})
+        return CaptionsForm(
+            named, faults={name or "file": words for name, words in exc.by_field.items()}
+        )
     except CaptionsExist:
         words = "There are captions in this language. Edit those, or delete them first."
-        return CaptionsForm(named, {"language": words})
+        return CaptionsForm(named, faults={"language": words})
     except TooManyCaptions as exc:
-        return CaptionsForm(named, {"language": exc.detail})
+        return CaptionsForm(named, faults={"language": exc.detail})
+
+
+async def panel(found: Video, sent: CaptionsForm | None = None) -> dict[str, object]:
+    """What the workshop's panel of captions shows, with what was sent to it."""
+    can_transcribe = web_context().config.captions_model is not None
+    return {
+        "captions_sent": sent or CaptionsForm(),
+        "languages": LANGUAGES,
+        "can_transcribe": can_transcribe,
+        "transcription": await transcription.read_progress(found) if can_transcribe else None,
+    }
+
+
+async def transcribe(found: Video) -> CaptionsForm | None:
+    """Have a machine write captions, as the form asks; the form with its faults, if it has any."""
+    spoken = (await request.form).get("spoken", "").strip()
+    try:
+        language = _language(spoken) if spoken else None
+        await transcription.request(found.id, language, queue=web_context().queue)
+    except InvalidRequest as exc:
+        return CaptionsForm(spoken=spoken, faults={"spoken": exc.by_field["language"]})
+    except Conflict as exc:
+        return CaptionsForm(spoken=spoken, faults={"spoken": exc.detail})
+    return None
 
 
 async def toggle_default(found: Video, language: str) -> None:

@@ -12,9 +12,9 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.database.models import PosterRequest, Video, VideoStatus
-from portal.errors import CaptionsNotFound, TooManyPlaybackLinks
+from portal.errors import CaptionsNotFound, TooManyPlaybackLinks, TranscriptionNotFound
 from portal.text import whole_number
-from portal.videos import playback_links
+from portal.videos import playback_links, transcription
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
@@ -100,10 +100,42 @@ async def add_captions(video_id: str) -> ResponseReturnValue:
     found = await read_video(video_id)
     added = await captions.add(found)
     if isinstance(added, captions.CaptionsForm):
-        return await _page(found, captions_sent=added), 422
+        return await _page(found, **await captions.panel(found, added)), 422
     if not added.cue_count:
         editor = url_for("captions.editor", video_id=found.id, language=added.language)
         return redirect(editor, 303)
+    return _redirect(found.id, "captions-panel")
+
+
+@blueprint.get("/videos/<video_id>/captions")
+@policy(Policy.EDIT)
+@fragment()
+async def captions_panel(video_id: str) -> str:
+    """The fragment with the captions; it asks for itself while a machine writes some."""
+    found = await read_video(video_id)
+    transcoding, panel = await read_progress(found.id), await captions.panel(found)
+    return await render_template(
+        "videos/_captions.html", video=found, transcoding=transcoding, **panel
+    )
+
+
+@blueprint.post("/videos/<video_id>/captions/transcription")
+@policy(Policy.EDIT)
+async def transcribe(video_id: str) -> ResponseReturnValue:
+    """Have a machine write captions, or say at the form why not."""
+    found = await read_video(video_id)
+    if sent := await captions.transcribe(found):
+        return await _page(found, **await captions.panel(found, sent)), 422
+    return _redirect(found.id, "captions-panel")
+
+
+@blueprint.post("/videos/<video_id>/captions/transcription/cancel")
+@policy(Policy.EDIT)
+async def cancel_transcription(video_id: str) -> ResponseReturnValue:
+    """Give up captions that a machine writes. Those that are done are no fault."""
+    found = await read_video(video_id)
+    with suppress(TranscriptionNotFound):
+        await transcription.cancel(found.id, queue=web_context().queue)
     return _redirect(found.id, "captions-panel")
 
 
@@ -162,7 +194,7 @@ async def _page(found: Video, **changed: object) -> str:
         "details": editing.recorded_form(found, kept=kept, is_saved=saved == "details"),
         "access": await visibility.recorded_form(found, kept=kept, is_saved=saved == "access"),
         "poster": await posters.poster_view(found, watched=posters.watched_poster()),
-        "captions_sent": captions.CaptionsForm(),
+        **await captions.panel(found),
         "link_fault": "",
         **changed,
     }
@@ -177,7 +209,6 @@ async def _page(found: Video, **changed: object) -> str:
         has_links=links is not None,
         links=[(it, await link_addresses(it)) for it in shown_links],
         more_links=len(links or []) - len(shown_links),
-        languages=captions.LANGUAGES,
         lives=LIVES.items(),
         opened_link=sent.get("link", ""),
         **given,

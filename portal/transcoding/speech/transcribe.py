@@ -1,0 +1,163 @@
+"""Write down what is said in a rendition as cues: the parent's side.
+
+The confined ffmpeg makes samples of the sound, which may be the source's own; the child that has
+the model reads nothing else.
+"""
+
+import asyncio
+import json
+import math
+import sys
+from asyncio import StreamReader
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import cast
+
+from portal.processes.child import Limits, Stalled, Watch, ask, attend, read_tail, spawn, stop
+from portal.transcoding.encoding import command, ffmpeg
+from portal.transcoding.encoding.pictures import RenditionFiles
+from portal.transcoding.encoding.segment_upload import pass_folder
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.packaging.hls import INIT_NAME
+from portal.transcoding.packaging.webvtt import Cue, escaped
+from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE
+
+_CHILD = ("-I", "-B", "-m", "portal.transcoding.speech")
+_SOUND, _SAMPLES = "sound.mp4", "samples.pcm"
+# The largest models take a minute for half one, on two weak cores, and some to be read.
+_STALL_S = 900.0
+_STDERR_TAIL_BYTES = 4000
+# What is read without haste: two lines, for seven seconds at most. A pause ends a cue, and so does
+# a sentence that fills a line.
+_LINE_CHARS, _LINES = 42, 2
+_MAX_CUE_S, _PAUSE_S, _MIN_CUE_S = 7.0, 0.8, 0.1
+_SENTENCE_ENDS = tuple(".?!…\u3002\uff1f\uff01")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word, with the space before it; times in seconds of the film."""
+
+    start_s: float
+    end_s: float
+    text: str
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What is written so far: all up to `until_s`. No language while nobody has spoken."""
+
+    cues: list[Cue]
+    until_s: float = 0.0
+    language: str | None = None
+
+
+async def transcribe(
+    sound: RenditionFiles,
+    transcript: Transcript,
+    *,
+    model: Path,
+    work_dir: Path,
+    paused: asyncio.Event,
+) -> None:
+    """Go on with a transcript to the end of an audio rendition.
+
+    Its language, if it has one, is the one that is expected. While `paused` is set nothing is
+    heard. Raises TranscodeFailed, DiskFull, or what the rendition's reader raised.
+    """
+    with pass_folder(work_dir) as folder:
+        samples = await _read_samples(sound, folder)
+        if not samples.stat().st_size:
+            return
+        request = {
+            "samples": str(samples),
+            "model": str(model),
+            "language": transcript.language,
+            "start_s": transcript.until_s,
+        }
+        process = await spawn((sys.executable, *_CHILD), limits=Limits(), stdin=True)
+        watch = Watch(math.inf, _STALL_S)
+        try:
+            await ask(process, request)
+            _, errors = await attend(
+                process,
+                watch,
+                _follow(cast("StreamReader", process.stdout), transcript, watch),
+                read_tail(process.stderr, _STDERR_TAIL_BYTES),
+                paused=paused,
+            )
+        except Stalled:
+            raise TranscodeFailed(FailCode.STALLED) from None
+        finally:
+            await stop(process, signals=())
+    if process.returncode == UNKNOWN_LANGUAGE:
+        raise TranscodeFailed(FailCode.LANGUAGE_UNKNOWN)
+    if process.returncode:
+        detail = f"it ended with {process.returncode}: {errors.decode(errors='replace')}"
+        raise TranscodeFailed(FailCode.TRANSCRIPTION_FAILED, detail=detail)
+
+
+async def _read_samples(sound: RenditionFiles, folder: Path) -> Path:
+    """The sound as the model takes it, from the film's beginning: mono, 16 bits a sample."""
+    source = folder / _SOUND
+    for uri in (INIT_NAME, *(segment.uri for segment in sound.playlist.segments)):
+        await asyncio.to_thread(_append, source, await sound.read(uri))
+    arguments = (
+        *(*command.general_options(), *command.own_file(_SOUND), "-map", "0:a:0", *command.BARE),
+        *("-af", "aresample=async=1:first_pts=0", "-ac", "1", "-ar", str(SAMPLE_RATE_HZ)),
+        *("-f", "s16le", _SAMPLES),
+    )
+    await ffmpeg.run(arguments, timeout_s=ffmpeg.run_limit_s(sound.playlist.duration_s), cwd=folder)
+    await asyncio.to_thread(source.unlink)
+    return folder / _SAMPLES
+
+
+def _append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+async def _follow(stream: StreamReader, transcript: Transcript, watch: Watch) -> None:
+    while line := await stream.readline():
+        told = json.loads(line)
+        watch.saw(told["until_s"])
+        transcript.until_s, transcript.language = told["until_s"], told["language"]
+        transcript.cues += cues_of([Word(*it) for it in told["words"]])
+
+
+def cues_of(words: Sequence[Word]) -> Iterator[Cue]:
+    """What is said at a stretch, in cues that can be read."""
+    group: list[Word] = []
+    for word in words:
+        if group and not _belongs(word, group):
+            yield _cue(group)
+            group = []
+        group.append(word)
+    if group:
+        yield _cue(group)
+
+
+def _belongs(word: Word, group: Sequence[Word]) -> bool:
+    """Whether a word is shown with those before it."""
+    text = _text(group)
+    return (
+        len(wrap(text + word.text, _LINE_CHARS)) <= _LINES
+        and word.end_s - group[0].start_s <= _MAX_CUE_S
+        and word.start_s - group[-1].end_s < _PAUSE_S
+        and not (len(text) >= _LINE_CHARS and text.endswith(_SENTENCE_ENDS))
+    )
+
+
+def _cue(group: Sequence[Word]) -> Cue:
+    start_s = group[0].start_s
+    return Cue(
+        start_s=start_s,
+        end_s=max(group[-1].end_s, start_s + _MIN_CUE_S),
+        text="\n".join(escaped(line) for line in wrap(_text(group), _LINE_CHARS)),
+    )
+
+
+def _text(group: Sequence[Word]) -> str:
+    return "".join(word.text for word in group).strip()

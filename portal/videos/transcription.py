@@ -1,0 +1,229 @@
+"""Speech to text: captions that a machine writes when someone asks for them.
+
+A request is a row, and a job in a queue of its own, which workers with a model work off one by one.
+A child process hears the sound; it stands still while its worker makes passes. What it has written
+is recorded with each beat, and another worker goes on after that. What comes of it is saved as
+people save captions, but never over what one of them has saved.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+from tortoise.expressions import F
+
+from portal.concurrency import task_group
+from portal.database.connection import NOW, lock_present, retry_outage, transaction
+from portal.database.models import (
+    Caption,
+    CaptionSource,
+    Rendition,
+    RenditionState,
+    Video,
+    VideoStatus,
+)
+from portal.database.work_models import Transcription
+from portal.errors import NoSound, NotPlayable, TooManyCaptions, TranscriptionNotFound, Unavailable
+from portal.processing.captions import UNDETERMINED, CaptionText, names
+from portal.processing.outputs import open_rendition
+from portal.queue.app import Queue
+from portal.queue.enqueue import cancel_job, defer_transcription
+from portal.storage.bucket import Storage
+from portal.storage.calls import ObjectMissing
+from portal.transcoding.errors import DiskFull, TranscodeFailed
+from portal.transcoding.packaging.hls import PlaylistError
+from portal.transcoding.packaging.master import Kind
+from portal.transcoding.packaging.webvtt import read_captions, webvtt
+from portal.transcoding.planning.tracks import language_tag
+from portal.transcoding.speech.transcribe import Transcript, transcribe
+from portal.videos import captions
+from portal.videos.captions import CaptionChange
+from portal.videos.reading import locked_video
+
+logger = logging.getLogger(__name__)
+
+BEAT_S = 2
+MAX_TRIES = 3
+WORKER_LOST, NO_SPEECH = "worker_lost", "no_speech"
+
+
+class TranscriptionState(StrEnum):
+    """How it stands."""
+
+    WAITING = "waiting"
+    WORKING = "working"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptionProgress:
+    """How far captions are that a machine writes; `language` is None until it is known."""
+
+    state: TranscriptionState
+    percent: float
+    language: str | None
+    error_code: str | None
+
+
+class _Unwanted(Exception):
+    """Nobody wants it any more, or another job does it."""
+
+
+async def request(video_id: UUID, language: str | None, *, queue: Queue) -> None:
+    """Ask for captions of what is said; of what is under way already nothing changes.
+
+    Raises `VideoNotFound`, `NotPlayable` or `NoSound`.
+    """
+    async with transaction():
+        video = await locked_video(video_id)
+        if video.status is not VideoStatus.READY:
+            raise NotPlayable
+        if await _sound(video_id) is None:
+            raise NoSound
+        if await Transcription.exists(video_id=video_id, error_code=None):
+            return
+        await Transcription.filter(video_id=video_id).delete()
+        job_id = await defer_transcription(video_id, queue)
+        await Transcription.create(video_id=video_id, language=language, job_id=job_id)
+
+
+async def cancel(video_id: UUID, *, queue: Queue) -> None:
+    """Give up what was asked for, or forget that it failed. Raises `TranscriptionNotFound`."""
+    async with transaction():
+        await locked_video(video_id)
+        row = await Transcription.get_or_none(video_id=video_id)
+        if row is None:
+            raise TranscriptionNotFound
+        await row.delete()
+        await cancel_job(row.job_id, queue)
+
+
+async def read_progress(video: Video) -> TranscriptionProgress | None:
+    """How far it is; None when nothing was asked for, and once the captions are there."""
+    row = await Transcription.get_or_none(video_id=video.id)
+    if row is None:
+        return None
+    state = TranscriptionState.WORKING if row.active_at else TranscriptionState.WAITING
+    return TranscriptionProgress(
+        state=TranscriptionState.FAILED if row.error_code else state,
+        percent=min(100.0, 100 * row.until_s / (video.duration_s or 1)),
+        language=row.language,
+        error_code=row.error_code,
+    )
+
+
+async def make_captions(
+    video_id: UUID,
+    *,
+    model: Path,
+    storage: Storage,
+    queue: Queue,
+    work_dir: Path,
+    is_busy: Callable[[], bool],
+) -> None:
+    """Carry out a request. May run any number of times; one that was given up does nothing.
+
+    While the worker `is_busy`, nothing is heard.
+    """
+    row, sound = await _begin(video_id), await _sound(video_id)
+    if row is None or sound is None:
+        return
+    told = {"action": "transcription_begun", "from_s": row.until_s}
+    logger.info("Transcription begun", extra=told)
+    transcript = Transcript(
+        read_captions(row.text.encode()) if row.text else [], row.until_s, row.language
+    )
+    paused = asyncio.Event()
+    try:
+        async with task_group() as tasks:
+            beating = tasks.create_task(_beat_forever(row, transcript, paused, is_busy))
+            files = await open_rendition(sound, storage)
+            await transcribe(files, transcript, model=model, work_dir=work_dir, paused=paused)
+            beating.cancel()
+        await retry_outage(lambda: _finish(row, transcript, queue))
+    except _Unwanted:
+        logger.info("Transcription is not wanted", extra={"action": "transcription_unwanted"})
+    except (TranscodeFailed, ObjectMissing, PlaylistError, TooManyCaptions) as exc:
+        detail = getattr(exc, "detail", exc)
+        logger.warning("No captions: %s", detail, extra={"action": "transcription_failed"})
+        await _record(row, error_code=getattr(exc, "code", "rendition_unreadable"))
+    except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError):
+        await _record(row, **_written(transcript), tries=F("tries") - 1)
+        raise
+
+
+async def _sound(video_id: UUID) -> Rendition | None:
+    made = Rendition.filter(video_id=video_id, kind=Kind.AUDIO, state=RenditionState.COMPLETE)
+    return await made.order_by("-is_default", "position").first()
+
+
+async def _begin(video_id: UUID) -> Transcription | None:
+    """The request, unless it failed."""
+    async with transaction():
+        video = await lock_present(video_id)
+        row = await Transcription.get_or_none(video_id=video_id, error_code=None)
+        if video is None or row is None:
+            return None
+        row.tries += 1
+        row.error_code = WORKER_LOST if row.tries > MAX_TRIES else None
+        await row.save()
+    return None if row.error_code else row
+
+
+async def _beat_forever(
+    row: Transcription, transcript: Transcript, paused: asyncio.Event, is_busy: Callable[[], bool]
+) -> None:
+    """Record what is written while it goes on, and pause. Raises `_Unwanted`."""
+    recorded_s = row.until_s
+    while True:
+        if is_busy():
+            paused.set()
+        else:
+            paused.clear()
+        news = _written(transcript) if transcript.until_s != recorded_s else {}
+        recorded_s = transcript.until_s
+        if not await _record(row, **news, active_at=NOW):
+            raise _Unwanted
+        await asyncio.sleep(BEAT_S)
+
+
+def _written(transcript: Transcript) -> dict[str, object]:
+    return {
+        "text": webvtt(transcript.cues) if transcript.cues else "",
+        "until_s": transcript.until_s,
+        "language": transcript.language,
+    }
+
+
+async def _record(row: Transcription, **columns: object) -> int:
+    """Change the row, unless it is another job's or gone."""
+    return await Transcription.filter(video_id=row.video_id, job_id=row.job_id).update(**columns)
+
+
+async def _finish(row: Transcription, transcript: Transcript, queue: Queue) -> None:
+    """Save what was written. Raises `_Unwanted`, or as `captions.add` does."""
+    if not transcript.cues:
+        await _record(row, error_code=NO_SPEECH)
+        return
+    said = await asyncio.to_thread(CaptionText.of, transcript.cues)
+    change = CaptionChange(said=said, source=CaptionSource.MACHINE)
+    async with transaction():
+        if await lock_present(row.video_id) is None:
+            raise _Unwanted
+        if not await Transcription.filter(video_id=row.video_id, job_id=row.job_id).delete():
+            raise _Unwanted
+        for language in names(language_tag(transcript.language) or UNDETERMINED):
+            kept = await Caption.get_or_none(video_id=row.video_id, language=language)
+            if kept is None:
+                await captions.add(row.video_id, language, change, queue=queue)
+            elif kept.source is CaptionSource.MACHINE:
+                await captions.change(row.video_id, language, change, version=None, queue=queue)
+            else:
+                continue
+            break
+    logger.info("Captions are made", extra={"action": "transcription_done"})

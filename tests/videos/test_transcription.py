@@ -1,0 +1,220 @@
+"""Captions that a machine writes: heard by the libraries that hear for real, and never forced."""
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from api_client import Client, answered, app_client, faults, problem
+from page_rows import READY, make_rendition, make_row
+from page_texts import page, words_of
+from passes import ready_video
+from speech_model import SAID, make_model, make_spoken_video
+
+from portal.config import Config
+from portal.database.connection import execute
+from portal.database.models import Caption, CaptionSource, Video
+from portal.database.work_models import Transcription
+from portal.maintenance.recovery import recover
+from portal.transcoding.packaging.master import Kind
+from portal.transcoding.packaging.webvtt import read_captions
+from portal.transcoding.speech.transcribe import Word, cues_of
+from portal.videos import transcription
+from portal.web.composition import WebContext
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("speech") / "model")
+
+
+@pytest.fixture(scope="session")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Someone speaks from the third second on, and, after a silence, from the eleventh."""
+    return make_spoken_video(tmp_path_factory.mktemp("speech") / "spoken.mp4", 2, 5, 4, 5, 1)
+
+
+@pytest.fixture
+def environ(environ: dict[str, str], model: Path) -> dict[str, str]:
+    return {**environ, "CAPTIONS_MODEL": str(model)}
+
+
+@pytest.fixture
+async def video(client: Client, resources: WebContext, spoken: Path, tmp_path: Path) -> Video:
+    return await ready_video(client, resources, spoken, tmp_path)
+
+
+async def write(video: Video, resources: WebContext, model: Path, work_dir: Path) -> None:
+    """Carry out the request as a worker without passes does."""
+    await transcription.make_captions(
+        video.id,
+        model=model,
+        storage=resources.storage,
+        queue=resources.queue,
+        work_dir=work_dir,
+        is_busy=lambda: False,
+    )
+
+
+async def test_what_is_said_becomes_captions_that_a_person_takes_over(
+    client: Client, resources: WebContext, video: Video, model: Path, tmp_path: Path
+) -> None:
+    address = f"/api/videos/{video.id}/captions/transcription"
+    await problem(await client.get(address), 404, "transcription_not_found")
+    asked = await answered(await client.post(address), 202)
+    assert asked == {"state": "waiting", "percent": 0, "language": None, "errorCode": None}
+    workshop = words_of(await page(client, f"/videos/{video.id}/edit"))
+    assert "Waiting for a worker to write captions" in workshop
+    await write(video, resources, model, tmp_path)
+
+    captions = f"/api/videos/{video.id}/captions"
+    [track] = (await answered(await client.get(captions)))["captions"]
+    assert track.items() >= {"language": "en", "label": "English", "source": "machine"}.items()
+    [cue] = read_captions(await (await client.get(f"{captions}/en")).get_data(as_text=False))
+    assert cue.text == SAID
+    assert 1.5 < cue.start_s < 2.5 < cue.end_s < 7
+    assert "made by a machine" in words_of(await page(client, f"/videos/{video.id}/edit"))
+    assert 'label="English (by a machine)"' in await page(client, f"/videos/{video.id}")
+    await problem(await client.get(address), 404, "transcription_not_found")
+
+    # Once more writes over what nobody has read over, but not over what a person has saved.
+    for language, saved in (("en", False), ("en-x-2", True)):
+        if saved:
+            head = {"Content-Type": "text/vtt"}
+            text = "WEBVTT\n\n00:01.000 --> 00:02.000\nAhoy.\n"
+            await answered(await client.put(f"{captions}/en", data=text, headers=head))
+        await answered(await client.post(f"{address}?language=en"), 202)
+        await write(video, resources, model, tmp_path)
+        made = await Caption.get(video_id=video.id, source=CaptionSource.MACHINE)
+        assert made.language == language
+    assert "Ahoy." in ((await Caption.get(video_id=video.id, language="en")).text or "")
+
+
+async def test_another_worker_goes_on_where_one_ended(
+    client: Client, resources: WebContext, video: Video, model: Path, tmp_path: Path
+) -> None:
+    await client.post(f"/api/videos/{video.id}/captions/transcription")
+    text = "WEBVTT\n\n00:02.000 --> 00:05.000\nFrom before.\n"
+    known = {"text": text, "until_s": 9.0, "language": "en", "tries": 1}
+    await Transcription.filter(video_id=video.id).update(**known)
+    await write(video, resources, model, tmp_path)
+    made = await Caption.get(video_id=video.id)
+    before, after = read_captions((made.text or "").encode())
+    assert (before.text, after.text) == ("From before.", SAID)
+    assert 10.5 < after.start_s < 11.5
+
+
+async def test_long_films_are_heard_in_windows(
+    client: Client, resources: WebContext, model: Path, tmp_path: Path
+) -> None:
+    """Nothing is heard twice, or missed, where one window ends within a sentence."""
+    film = make_spoken_video(tmp_path / "film.mp4", 1, 297, 1, 6)
+    video = await ready_video(client, resources, film, tmp_path)
+    await client.post(f"/api/videos/{video.id}/captions/transcription")
+    await write(video, resources, model, tmp_path)
+    cues = read_captions(((await Caption.get(video_id=video.id)).text or "").encode())
+    assert cues[-1].end_s > 300
+    for earlier, later in pairwise(cues):
+        assert earlier.end_s <= later.start_s
+        assert later.start_s - earlier.end_s < 30
+
+
+async def test_it_stands_still_for_passes_and_can_be_given_up(
+    client: Client, resources: WebContext, video: Video, model: Path, tmp_path: Path
+) -> None:
+    address = f"/api/videos/{video.id}/captions/transcription"
+    await client.post(address)
+    looked = asyncio.Event()
+
+    def is_busy() -> bool:
+        looked.set()
+        return True
+
+    used = {"storage": resources.storage, "queue": resources.queue, "work_dir": tmp_path}
+    work = transcription.make_captions(video.id, model=model, is_busy=is_busy, **used)
+    working = asyncio.create_task(work)
+    await looked.wait()
+    await asyncio.sleep(3)
+    assert (await answered(await client.get(address)))["state"] == "working"
+    assert (await Transcription.get(video_id=video.id)).until_s == 0
+    assert (await client.delete(address)).status_code == 204
+    await asyncio.wait_for(working, 10)
+    assert not await Caption.exists()
+    await problem(await client.delete(address), 404, "transcription_not_found")
+
+
+async def test_what_fails_says_why(
+    client: Client, resources: WebContext, video: Video, model: Path, tmp_path: Path
+) -> None:
+    address = f"/api/videos/{video.id}/captions/transcription"
+    assert "/language" in await faults(await client.post(f"{address}?language=xx"))
+    await answered(await client.post(f"{address}?language=tlh"), 202)
+    await write(video, resources, model, tmp_path)
+    told = await answered(await client.get(address))
+    assert (told["state"], told["errorCode"]) == ("failed", "language_unknown")
+    assert "does not know this language" in words_of(await page(client, f"/videos/{video.id}/edit"))
+
+    await answered(await client.post(address), 202)
+    (tmp_path / "empty").mkdir()
+    await write(video, resources, tmp_path / "empty", tmp_path)
+    assert (await answered(await client.get(address)))["errorCode"] == "transcription_failed"
+    await answered(await client.post(address), 202)
+    await Transcription.filter(video_id=video.id).update(tries=transcription.MAX_TRIES)
+    await write(video, resources, model, tmp_path)
+    assert (await answered(await client.get(address)))["errorCode"] == "worker_lost"
+
+
+async def test_only_what_can_be_heard_is_written_down(client: Client) -> None:
+    silent = await make_row(**READY)
+    other = f"/api/videos/{silent.id}/captions/transcription"
+    await problem(await client.post(other), 409, "no_sound")
+    coming = await make_row(2)
+    other = f"/api/videos/{coming.id}/captions/transcription"
+    await problem(await client.post(other), 409, "not_playable")
+
+
+async def test_a_lost_job_is_replaced_and_a_running_one_is_not(
+    client: Client, resources: WebContext, video: Video
+) -> None:
+    await client.post(f"/api/videos/{video.id}/captions/transcription")
+    row = await Transcription.get(video_id=video.id)
+    await execute("DELETE FROM procrastinate_jobs WHERE id = %s", row.job_id)
+    assert await recover(resources.queue) == 1
+    replaced = (await Transcription.get(video_id=video.id)).job_id
+    assert replaced != row.job_id
+    assert await recover(resources.queue) == 0
+
+
+async def test_without_a_model_nothing_of_it_shows(config: Config) -> None:
+    async with app_client(config, captions_model=None) as client:
+        video = await make_row(**READY)
+        await make_rendition(video, "1", kind=Kind.AUDIO)
+        assert "machine" not in words_of(await page(client, f"/videos/{video.id}/edit"))
+        for method in ("GET", "POST", "DELETE"):
+            asked = await client.open(
+                f"/api/videos/{video.id}/captions/transcription", method=method
+            )
+            told = await problem(asked, 404, "transcription_not_installed")
+            assert "portal[captions]" in told["detail"]
+
+
+def test_cues_are_what_can_be_read_at_once() -> None:
+    def said(*texts: str, start_s: float = 0.0, each_s: float = 0.3) -> list[Word]:
+        times = [start_s + each_s * number for number in range(len(texts))]
+        return [
+            Word(at_s, at_s + each_s, f" {text}") for at_s, text in zip(times, texts, strict=True)
+        ]
+
+    def texts(words: list[Word]) -> list[str]:
+        return [cue.text for cue in cues_of(words)]
+
+    assert texts([]) == []
+    assert texts(said("<b>", "&")) == ["&lt;b&gt; &amp;"]
+    # Two lines of 42 characters, seven seconds, a pause; a sentence that fills a line.
+    for cue in texts(said(*["harbour"] * 40)):
+        assert all(len(line) <= 42 for line in cue.split("\n"))
+        assert cue.count("\n") <= 1
+    assert [cue.end_s - cue.start_s for cue in cues_of(said(*"abcd", each_s=4.0))] == [4.0] * 4
+    assert texts(said("Ahoy") + said("there", start_s=2.0)) == ["Ahoy", "there"]
+    sentence = said(*["harbour"] * 5, "harbour.", "And", "then?")
+    assert texts(sentence)[1:] == ["And then?"]
