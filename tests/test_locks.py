@@ -12,8 +12,12 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 CI = ROOT / ".ci"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-EXTRAS = {"requirements.txt": (), "requirements-otel.txt": ("otel",)}
-EXTRAS["requirements-test.txt"] = ("test", "otel")
+EXTRAS = {
+    "requirements.txt": (),
+    "requirements-captions.txt": ("captions",),
+    "requirements-otel.txt": ("otel",),
+}
+EXTRAS["requirements-test.txt"] = ("test", "captions", "otel")
 PINNED = re.compile(r"([\w.-]+)(?:\[[\w,.-]+\])?==(\S+)(?: ; (.+?))? \\")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
 

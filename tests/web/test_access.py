@@ -244,7 +244,7 @@ async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) 
         # What a script fetches, and what changes something, is told so.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 16
+    assert led == 17
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 

@@ -222,7 +222,7 @@ async def delete_captions(id: str, language: str) -> Response:
 
 
 @blueprint.get(TRANSCRIPTION)
-@policy(Policy.EDIT)
+@policy(Policy.WATCH)
 @document_response(TranscriptionRecord)
 async def get_transcription(id: str) -> Response:
     """See how far captions are that a machine writes; 404 once they are there."""

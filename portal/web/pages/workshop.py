@@ -107,7 +107,7 @@ async def add_captions(video_id: str) -> ResponseReturnValue:
     return _redirect(found.id, "captions-panel")
 
 
-@blueprint.get("/videos/<video_id>/captions")
+@blueprint.get("/videos/<video_id>/captions/panel")
 @policy(Policy.EDIT)
 @fragment()
 async def captions_panel(video_id: str) -> str:
