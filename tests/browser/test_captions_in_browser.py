@@ -4,11 +4,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, Publish, play_past, suits_everyone
+from chromium import OpenPage, Publish, play_past, publish_file, suits_everyone
 from front_end import install_tools
 from player_page import read, wait_for
 from playwright.async_api import Page, expect
-from running_portal import until
+from running_portal import final_status, fresh_portal, until
+from speech_model import SAID, make_model, make_spoken_video
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (412|422)")
@@ -82,6 +83,41 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await read(viewer, "video.pause()")
     await transcript.get_by_role("link", name="Noon & night.").press("Enter")
     await wait_for(viewer, "video.currentTime >= 2")
+
+
+async def test_a_machine_writes_captions_while_one_looks_on(
+    page: Page, services: dict[str, str], tmp_path: Path
+) -> None:
+    settings = {"CAPTIONS_MODEL": str(make_model(tmp_path / "model")), "WORK_DIR": str(tmp_path)}
+    spoken = make_spoken_video(tmp_path / "spoken.mp4", 2, 5, 1)
+    async with fresh_portal(services, worker=True, **settings) as portal:
+        video_id = await publish_file(portal.base_url, spoken, "Spoken")
+        assert await final_status(portal.base_url, video_id) == "ready"
+        viewer = await page.context.new_page()
+        await viewer.goto(f"{portal.base_url}/videos/{video_id}")
+
+        await page.goto(f"{portal.base_url}/videos/{video_id}/edit")
+        panel = page.get_by_role("region", name="Captions and chapters")
+        await panel.get_by_text("Have a machine write captions").click()
+        form = panel.get_by_role("form", name="Captions by a machine")
+        await form.get_by_label("Language spoken").fill("gibberish")
+        await form.get_by_role("button", name="Write captions").click()
+        await expect(form.get_by_text("There is no such language.")).to_be_visible()
+        await suits_by_day_and_night(page, "captions by a machine")
+        await form.get_by_label("Language spoken").fill("")
+        await form.get_by_role("button", name="Write captions").click()
+        await expect(panel.get_by_role("progressbar")).to_be_visible()
+        # What one does meanwhile stays.
+        await panel.get_by_label("Language", exact=True).fill("Greek")
+        await expect(panel.get_by_text("made by a machine")).to_be_visible()
+        await expect(panel.get_by_label("Language", exact=True)).to_have_value("Greek")
+        await suits_by_day_and_night(page, "captions of a machine")
+        await panel.get_by_role("link", name="Edit English").click()
+        await expect(page.get_by_label("cue 1: text")).to_have_value(SAID)
+
+        await viewer.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
+        await viewer.get_by_text("Transcript", exact=True).click()
+        await expect(viewer.get_by_role("link", name=SAID)).to_be_visible()
 
 
 async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from command_line import portal as command
 from command_line import run_program
 from running_portal import LivePortal, fresh_database, run_portal
+from speech_model import make_model
 
 from portal.database.account_models import Scope
 
@@ -41,9 +42,10 @@ GENERATED = re.compile(r"^ +([\d,]+) generated", re.MULTILINE)
 @pytest.fixture
 async def fuzzed(services: dict[str, str], tmp_path: Path) -> AsyncIterator[LivePortal]:
     """A running web process with a database of its own; no worker, so that videos wait."""
+    settings = {**FUZZ_SETTINGS, "CAPTIONS_MODEL": str(make_model(tmp_path / "model"))}
     async with (
         fresh_database(services) as environ,
-        run_portal({**environ, **FUZZ_SETTINGS}, worker=False, log_dir=tmp_path) as portal,
+        run_portal({**environ, **settings}, worker=False, log_dir=tmp_path) as portal,
     ):
         yield portal
     lines = (tmp_path / "web.log").read_text(errors="replace").splitlines()
