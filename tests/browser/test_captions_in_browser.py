@@ -111,7 +111,6 @@ async def test_a_machine_writes_captions_while_one_looks_on(
         await panel.get_by_label("Language", exact=True).fill("Greek")
         await expect(panel.get_by_text("made by a machine")).to_be_visible()
         await expect(panel.get_by_label("Language", exact=True)).to_have_value("Greek")
-        await suits_by_day_and_night(page, "captions of a machine")
         await panel.get_by_role("link", name="Edit English").click()
         await expect(page.get_by_label("cue 1: text")).to_have_value(SAID)
 
