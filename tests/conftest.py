@@ -23,6 +23,7 @@ from running_portal import (
     run_portal,
 )
 from signed_in import CREDENTIALS, as_new, make_account, one_app
+from speech import Speech, install_speech
 
 from portal.bundled.data_folder import database_account
 from portal.config import Config
@@ -173,6 +174,13 @@ async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
 def short_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seconds of 320x180 with sound."""
     return make_video(tmp_path_factory.mktemp("media") / "short.mp4")
+
+
+@pytest.fixture(scope="session")
+def speech(pytestconfig: pytest.Config) -> Speech:
+    """A model that hears, and a voice; kept for the next time."""
+    assert pytestconfig.cache is not None
+    return install_speech(pytestconfig.cache.mkdir("speech"))
 
 
 @pytest.fixture(scope="session")

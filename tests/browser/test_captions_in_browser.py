@@ -9,7 +9,7 @@ from front_end import install_tools
 from player_page import read, wait_for
 from playwright.async_api import Page, expect
 from running_portal import final_status, fresh_portal, until
-from speech_model import SAID, make_model, make_spoken_video
+from speech import Speech
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (412|422)")
@@ -86,10 +86,11 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
 
 
 async def test_a_machine_writes_captions_while_one_looks_on(
-    page: Page, services: dict[str, str], tmp_path: Path
+    page: Page, services: dict[str, str], speech: Speech, tmp_path: Path
 ) -> None:
-    settings = {"CAPTIONS_MODEL": str(make_model(tmp_path / "model")), "WORK_DIR": str(tmp_path)}
-    spoken = make_spoken_video(tmp_path / "spoken.mp4", 2, 5, 1)
+    settings = {"CAPTIONS_MODEL": str(speech.model), "WORK_DIR": str(tmp_path)}
+    said = "Welcome to the harbor."
+    spoken = speech.video(tmp_path / "spoken.mp4", {1: said}, seconds=5)
     async with fresh_portal(services, worker=True, **settings) as portal:
         video_id = await publish_file(portal.base_url, spoken, "Spoken")
         assert await final_status(portal.base_url, video_id) == "ready"
@@ -112,11 +113,11 @@ async def test_a_machine_writes_captions_while_one_looks_on(
         await expect(panel.get_by_text("made by a machine")).to_be_visible()
         await expect(panel.get_by_label("Language", exact=True)).to_have_value("Greek")
         await panel.get_by_role("link", name="Edit English").click()
-        await expect(page.get_by_label("cue 1: text")).to_have_value(SAID)
+        await expect(page.get_by_label("cue 1: text")).to_have_value(said)
 
         await viewer.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
         await viewer.get_by_text("Transcript", exact=True).click()
-        await expect(viewer.get_by_role("link", name=SAID)).to_be_visible()
+        await expect(viewer.get_by_role("link", name=said)).to_be_visible()
 
 
 async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from command_line import portal as command
 from command_line import run_program
 from running_portal import LivePortal, fresh_database, run_portal
-from speech_model import make_model
+from speech import Speech
 
 from portal.database.account_models import Scope
 
@@ -40,9 +40,11 @@ GENERATED = re.compile(r"^ +([\d,]+) generated", re.MULTILINE)
 
 
 @pytest.fixture
-async def fuzzed(services: dict[str, str], tmp_path: Path) -> AsyncIterator[LivePortal]:
+async def fuzzed(
+    services: dict[str, str], speech: Speech, tmp_path: Path
+) -> AsyncIterator[LivePortal]:
     """A running web process with a database of its own; no worker, so that videos wait."""
-    settings = {**FUZZ_SETTINGS, "CAPTIONS_MODEL": str(make_model(tmp_path / "model"))}
+    settings = {**FUZZ_SETTINGS, "CAPTIONS_MODEL": str(speech.model)}
     async with (
         fresh_database(services) as environ,
         run_portal({**environ, **settings}, worker=False, log_dir=tmp_path) as portal,

