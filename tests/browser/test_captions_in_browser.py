@@ -1,5 +1,6 @@
 """Captions from the file an editor sends to what a viewer sees: by pointer, and by keyboard."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from front_end import install_tools
 from player_page import read, wait_for
 from playwright.async_api import Page, expect
 from running_portal import final_status, fresh_portal, until
-from speech import Speech
+from speech import SENTENCE, Speech
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (412|422)")
@@ -85,12 +86,13 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await wait_for(viewer, "video.currentTime >= 2")
 
 
+@pytest.mark.slow
 async def test_a_machine_writes_captions_while_one_looks_on(
     page: Page, services: dict[str, str], speech: Speech, tmp_path: Path
 ) -> None:
     settings = {"CAPTIONS_MODEL": str(speech.model), "WORK_DIR": str(tmp_path)}
-    said = "Welcome to the harbor."
-    spoken = speech.video(tmp_path / "spoken.mp4", {1: said}, seconds=5)
+    spoken = speech.video(tmp_path / "spoken.mp4", {1: SENTENCE}, seconds=6)
+    said = re.compile("good morning everyone", re.IGNORECASE)
     async with fresh_portal(services, worker=True, **settings) as portal:
         video_id = await publish_file(portal.base_url, spoken, "Spoken")
         assert await final_status(portal.base_url, video_id) == "ready"

@@ -8,7 +8,7 @@ from api_client import Client, answered, app_client, faults, problem
 from page_rows import READY, make_rendition, make_row
 from page_texts import page, words_of
 from passes import ready_video
-from speech import Speech
+from speech import SENTENCE, Speech
 
 from portal.config import Config
 from portal.database.connection import execute
@@ -20,8 +20,6 @@ from portal.transcoding.packaging.webvtt import read_captions
 from portal.transcoding.speech.transcribe import Word, cues_of
 from portal.videos import transcription
 from portal.web.composition import WebContext
-
-SENTENCE = "Good morning everyone. Welcome to the harbor."
 
 
 @pytest.fixture(scope="session")
