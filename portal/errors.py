@@ -40,6 +40,10 @@ class PortalError(Exception):
         self.extensions = extensions or self.extensions
         super().__init__(self.detail)
 
+    def tell_present(self, present: Mapping[str, object], *, version: str) -> None:
+        """Have the answer to a refused change tell what is recorded, and its version."""
+        self.extensions, self.headers = {"present": present}, {"ETag": f'"{version}"'}
+
 
 class NotFound(PortalError, status=404, code="not_found"):
     """There is nothing at this address."""

@@ -129,3 +129,15 @@ class Transcription(Model):
 
     class Meta:
         table = "transcriptions"
+
+    @property
+    def state(self) -> str:
+        """How it stands: waiting, working or failed."""
+        if self.error_code:
+            return "failed"
+        return "working" if self.active_at else "waiting"
+
+    @property
+    def percent(self) -> float:
+        """How much of its video is heard; that was fetched with it."""
+        return min(100.0, 100 * self.until_s / (self.video.duration_s or 1))

@@ -16,7 +16,8 @@ and no job has to be kept for it.
 import asyncio
 import logging
 import math
-from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import psycopg
 
@@ -72,11 +73,6 @@ OR job.status = 'doing' AND (
     )
 )
 """  # noqa: S608 - put together from constants
-PROMISES: Mapping[str, type[Deletion | PosterRequest | Transcription]] = {
-    "removal": Deletion,
-    "poster": PosterRequest,
-    "transcription": Transcription,
-}
 WITHOUT_JOB = f"""
 WITH promised AS (
   SELECT 'video' AS kind, id AS video_id, NULL::int AS number, {JOB_OF_VIDEO} AS job_id
@@ -142,11 +138,6 @@ async def recover(queue: Queue) -> int:
 async def _replace(row: Row, queue: Queue) -> None:
     """Queue another job for what was promised, unless someone else did so meanwhile."""
     video_id, lost = row["video_id"], row["job_id"]
-    if row["kind"] == "captions":
-        promised = Video.filter(id=video_id, captions_job_id=lost)
-        if await promised.select_for_update().exists():
-            await promised.update(captions_job_id=await enqueue.defer_captions(video_id, queue))
-        return
     if row["kind"] == "video":
         video, found = await lock_video(video_id), Video.filter(id=video_id)
         if video is None:
@@ -157,13 +148,17 @@ async def _replace(row: Row, queue: Queue) -> None:
         elif video.status is VideoStatus.READY and video.complete_job_id == lost:
             await found.update(complete_job_id=await enqueue.defer_completion(video, queue))
         return
-    promise = PROMISES[row["kind"]].filter(video_id=video_id, job_id=lost)
-    if not await promise.select_for_update().exists():
-        return
-    if row["kind"] == "removal":
-        job_id = await enqueue.defer_removal(video_id, queue)
-    elif row["kind"] == "poster":
-        job_id = await enqueue.defer_poster(video_id, row["number"], queue)
-    else:
-        job_id = await enqueue.defer_transcription(video_id, queue)
-    await promise.update(job_id=job_id)
+    mine = {"video_id": video_id}
+    promises: dict[str, tuple[Any, str, Any]] = {
+        "captions": (Video.filter(id=video_id), "captions_job_id", enqueue.defer_captions),
+        "removal": (Deletion.filter(**mine), "job_id", enqueue.defer_removal),
+        "transcription": (Transcription.filter(**mine), "job_id", enqueue.defer_transcription),
+        "poster": (
+            *(PosterRequest.filter(**mine), "job_id"),
+            partial(enqueue.defer_poster, number=row["number"]),
+        ),
+    }
+    promised, column, defer = promises[row["kind"]]
+    promise = promised.filter(**{column: lost})
+    if await promise.select_for_update().exists():
+        await promise.update(**{column: await defer(video_id, queue=queue)})

@@ -8,9 +8,7 @@ people save captions, but never over what one of them has saved.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -18,17 +16,23 @@ import psycopg
 from tortoise.expressions import F
 
 from portal.concurrency import task_group
-from portal.database.connection import NOW, lock_present, retry_outage, transaction
+from portal.database.connection import NOW, retry_outage, transaction
 from portal.database.models import (
     Caption,
     CaptionSource,
     Rendition,
     RenditionState,
-    Video,
     VideoStatus,
 )
 from portal.database.work_models import Transcription
-from portal.errors import NoSound, NotPlayable, TooManyCaptions, TranscriptionNotFound, Unavailable
+from portal.errors import (
+    NoSound,
+    NotPlayable,
+    TooManyCaptions,
+    TranscriptionNotFound,
+    Unavailable,
+    VideoNotFound,
+)
 from portal.processing.captions import UNDETERMINED, CaptionText, names
 from portal.processing.outputs import open_rendition
 from portal.queue.app import Queue
@@ -47,27 +51,9 @@ from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)
 
-BEAT_S = 2
+BEAT_S = 3
 MAX_TRIES = 3
 WORKER_LOST, NO_SPEECH = "worker_lost", "no_speech"
-
-
-class TranscriptionState(StrEnum):
-    """How it stands."""
-
-    WAITING = "waiting"
-    WORKING = "working"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptionProgress:
-    """How far captions are that a machine writes; `language` is None until it is known."""
-
-    state: TranscriptionState
-    percent: float
-    language: str | None
-    error_code: str | None
 
 
 class _Unwanted(Exception):
@@ -103,18 +89,9 @@ async def cancel(video_id: UUID, *, queue: Queue) -> None:
         await cancel_job(row.job_id, queue)
 
 
-async def read_progress(video: Video) -> TranscriptionProgress | None:
-    """How far it is; None when nothing was asked for, and once the captions are there."""
-    row = await Transcription.get_or_none(video_id=video.id)
-    if row is None:
-        return None
-    state = TranscriptionState.WORKING if row.active_at else TranscriptionState.WAITING
-    return TranscriptionProgress(
-        state=TranscriptionState.FAILED if row.error_code else state,
-        percent=min(100.0, 100 * row.until_s / (video.duration_s or 1)),
-        language=row.language,
-        error_code=row.error_code,
-    )
+async def read(video_id: UUID) -> Transcription | None:
+    """How it stands; None when nothing was asked for, and once the captions are there."""
+    return await Transcription.get_or_none(video_id=video_id).select_related("video")
 
 
 async def make_captions(
@@ -124,29 +101,28 @@ async def make_captions(
     storage: Storage,
     queue: Queue,
     work_dir: Path,
-    is_busy: Callable[[], bool],
+    paused: asyncio.Event,
 ) -> None:
     """Carry out a request. May run any number of times; one that was given up does nothing.
 
-    While the worker `is_busy`, nothing is heard.
+    While `paused` is set nothing is heard.
     """
     row, sound = await _begin(video_id), await _sound(video_id)
     if row is None or sound is None:
         return
     told = {"action": "transcription_begun", "from_s": row.until_s}
     logger.info("Transcription begun", extra=told)
-    transcript = Transcript(
-        read_captions(row.text.encode()) if row.text else [], row.until_s, row.language
-    )
-    paused = asyncio.Event()
+    cues = read_captions(row.text.encode()) if row.text else []
+    transcript = Transcript(cues, row.until_s, row.language)
     try:
         async with task_group() as tasks:
-            beating = tasks.create_task(_beat_forever(row, transcript, paused, is_busy))
+            beating = tasks.create_task(_beat_forever(row, transcript))
             files = await open_rendition(sound, storage)
             await transcribe(files, transcript, model=model, work_dir=work_dir, paused=paused)
             beating.cancel()
         await retry_outage(lambda: _finish(row, transcript, queue))
-    except _Unwanted:
+        logger.info("Transcription is done", extra={"action": "transcription_done"})
+    except (_Unwanted, VideoNotFound):
         logger.info("Transcription is not wanted", extra={"action": "transcription_unwanted"})
     except (TranscodeFailed, ObjectMissing, PlaylistError, TooManyCaptions) as exc:
         detail = getattr(exc, "detail", exc)
@@ -163,31 +139,20 @@ async def _sound(video_id: UUID) -> Rendition | None:
 
 
 async def _begin(video_id: UUID) -> Transcription | None:
-    """The request, unless it failed."""
-    async with transaction():
-        video = await lock_present(video_id)
-        row = await Transcription.get_or_none(video_id=video_id, error_code=None)
-        if video is None or row is None:
-            return None
-        row.tries += 1
-        row.error_code = WORKER_LOST if row.tries > MAX_TRIES else None
-        await row.save()
-    return None if row.error_code else row
+    """The request, unless it failed, with another try counted."""
+    asked = Transcription.filter(video_id=video_id, error_code=None)
+    await asked.update(tries=F("tries") + 1)
+    row = await asked.get_or_none()
+    if row is None or row.tries <= MAX_TRIES:
+        return row
+    await _record(row, error_code=WORKER_LOST)
+    return None
 
 
-async def _beat_forever(
-    row: Transcription, transcript: Transcript, paused: asyncio.Event, is_busy: Callable[[], bool]
-) -> None:
-    """Record what is written while it goes on, and pause. Raises `_Unwanted`."""
-    recorded_s = row.until_s
+async def _beat_forever(row: Transcription, transcript: Transcript) -> None:
+    """Record what is written while it goes on. Raises `_Unwanted`."""
     while True:
-        if is_busy():
-            paused.set()
-        else:
-            paused.clear()
-        news = _written(transcript) if transcript.until_s != recorded_s else {}
-        recorded_s = transcript.until_s
-        if not await _record(row, **news, active_at=NOW):
+        if not await _record(row, **_written(transcript), active_at=NOW):
             raise _Unwanted
         await asyncio.sleep(BEAT_S)
 
@@ -213,17 +178,12 @@ async def _finish(row: Transcription, transcript: Transcript, queue: Queue) -> N
     said = await asyncio.to_thread(CaptionText.of, transcript.cues)
     change = CaptionChange(said=said, source=CaptionSource.MACHINE)
     async with transaction():
-        if await lock_present(row.video_id) is None:
-            raise _Unwanted
+        await locked_video(row.video_id)
         if not await Transcription.filter(video_id=row.video_id, job_id=row.job_id).delete():
             raise _Unwanted
         for language in names(language_tag(transcript.language) or UNDETERMINED):
             kept = await Caption.get_or_none(video_id=row.video_id, language=language)
-            if kept is None:
-                await captions.add(row.video_id, language, change, queue=queue)
-            elif kept.source is CaptionSource.MACHINE:
-                await captions.change(row.video_id, language, change, version=None, queue=queue)
-            else:
-                continue
-            break
-    logger.info("Captions are made", extra={"action": "transcription_done"})
+            if kept is None or kept.source is CaptionSource.MACHINE:
+                break
+        save = partial(captions.change, version=None) if kept else captions.add
+        await save(row.video_id, language, change, queue=queue)

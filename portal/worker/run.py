@@ -169,7 +169,7 @@ async def store_captions(context: JobContext, video_id: str, cause: Cause = None
 @tasks.task(name="transcribe", queue=enqueue.SPEECH_QUEUE, pass_context=True, retry=Retries())
 async def write_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Write down what is said in a video, while there are no passes to make."""
-    config, encoding = context.additional_context["config"], context.additional_context["encoding"]
+    config, busy = context.additional_context["config"], context.additional_context["busy"]
     with _work_on(context, video_id, cause) as tools:
         await transcription.make_captions(
             UUID(video_id),
@@ -177,7 +177,7 @@ async def write_captions(context: JobContext, video_id: str, cause: Cause = None
             storage=tools.storage,
             queue=tools.queue,
             work_dir=tools.work_dir,
-            is_busy=lambda: bool(encoding),
+            paused=busy,
         )
 
 
@@ -218,14 +218,18 @@ def _work_on(context: JobContext, video_id: str, cause: Cause) -> Iterator[Tools
     tools: Tools = context.additional_context["tools"]
     job = context.job
     encoding: set[int | None] = context.additional_context["encoding"]
+    busy: asyncio.Event = context.additional_context["busy"]
     with tracing.traced_job(job.task_name, cause, video_id=video_id, job_id=job.id or 0):
         tools.work_dir.mkdir(parents=True, exist_ok=True)
         if job.queue == enqueue.TRANSCODE_QUEUE:
             encoding.add(job.id)
+            busy.set()
         try:
             yield tools
         finally:
             encoding.discard(job.id)
+            if not encoding:
+                busy.clear()
 
 
 async def work(config: Config) -> None:
@@ -250,6 +254,7 @@ async def _run(config: Config, storage: Storage) -> None:
     queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(config.work_dir)
     ending, encoding = asyncio.Event(), set[int | None]()
+    shared = {"config": config, "tools": tools, "encoding": encoding, "busy": asyncio.Event()}
     with on_stop(ending.set):
         async with queue.open_async(), asyncio.TaskGroup() as group:
             logger.info("Worker begins", extra={"action": "worker_begins", "worker": tools.worker})
@@ -263,10 +268,7 @@ async def _run(config: Config, storage: Storage) -> None:
             if config.captions_model:
                 slots[enqueue.SPEECH_QUEUE] = 1
             running = [
-                *(
-                    group.create_task(_serve(it, config, tools, slots[it], encoding))
-                    for it in slots
-                ),
+                *(group.create_task(_serve(it, tools, slots[it], shared)) for it in slots),
                 group.create_task(recover_forever(queue, ending)),
                 group.create_task(_help_forever(config, tools, encoding, ending)),
                 group.create_task(ending.wait()),
@@ -337,18 +339,18 @@ async def _help_forever(
 
 
 async def _serve(
-    queue_name: str, config: Config, tools: Tools, concurrency: int, encoding: set[int | None]
+    queue_name: str, tools: Tools, concurrency: int, shared: dict[str, object]
 ) -> None:
     """Work off one queue; each has slots of its own, so that only encodes wait for encodes.
 
-    Jobs of encodes are in `encoding` while they run.
+    Jobs of encodes are in `encoding` of what all share while they run, and `busy` is set.
     """
     await tools.queue.run_worker_async(
         queues=[queue_name],
         name=tools.worker,
         concurrency=concurrency,
         fetch_job_polling_interval=FETCH_INTERVAL_S,
-        additional_context={"config": config, "tools": tools, "encoding": encoding},
+        additional_context=shared,
         shutdown_graceful_timeout=0,
         delete_jobs="never",
         install_signal_handlers=False,

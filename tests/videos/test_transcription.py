@@ -52,7 +52,7 @@ async def write(video: Video, resources: WebContext, model: Path, work_dir: Path
         storage=resources.storage,
         queue=resources.queue,
         work_dir=work_dir,
-        is_busy=lambda: False,
+        paused=asyncio.Event(),
     )
 
 
@@ -129,16 +129,11 @@ async def test_it_stands_still_for_passes_and_can_be_given_up(
 ) -> None:
     address = f"/api/videos/{video.id}/captions/transcription"
     await client.post(address)
-    looked = asyncio.Event()
-
-    def is_busy() -> bool:
-        looked.set()
-        return True
-
+    paused = asyncio.Event()
+    paused.set()
     used = {"storage": resources.storage, "queue": resources.queue, "work_dir": tmp_path}
-    work = transcription.make_captions(video.id, model=model, is_busy=is_busy, **used)
+    work = transcription.make_captions(video.id, model=model, paused=paused, **used)
     working = asyncio.create_task(work)
-    await looked.wait()
     await asyncio.sleep(3)
     assert (await answered(await client.get(address)))["state"] == "working"
     assert (await Transcription.get(video_id=video.id)).until_s == 0

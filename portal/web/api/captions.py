@@ -1,7 +1,7 @@
 """The JSON API of captions, the text of each as WebVTT, and of speech to text."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool
 from quart import Blueprint, Response, request, url_for
@@ -25,7 +25,6 @@ from portal.processing.captions import folder_name
 from portal.transcoding.planning.tracks import attribute_text
 from portal.videos import captions, transcription
 from portal.videos.captions import CaptionChange
-from portal.videos.transcription import TranscriptionState
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
@@ -110,7 +109,7 @@ class TranscriptionQuery(json_bodies.Shape, extra="forbid"):
 class TranscriptionRecord(json_bodies.Shape, from_attributes=True):
     """How far captions are that a machine writes."""
 
-    state: TranscriptionState
+    state: Literal["waiting", "working", "failed"]
     percent: float = Field(ge=0, le=100)
     language: str | None
     error_code: str | None = Field(description="Why it failed: `no_speech` where nobody speaks.")
@@ -264,7 +263,7 @@ async def _transcribed(id: str) -> Video:
 
 
 async def _transcription(video: Video, status: int = HTTPStatus.OK) -> Response:
-    found = await transcription.read_progress(video)
+    found = await transcription.read(video.id)
     if found is None:
         raise TranscriptionNotFound
     return json_bodies.json_response(TranscriptionRecord.model_validate(found), status)
@@ -310,16 +309,14 @@ async def _change(video: Video, language: str, sent: CaptionChange) -> Response:
 
 async def _version_read(video: Video, language: str) -> str | None:
     """The version that If-Match names; None for any."""
-    if "If-Match" not in request.headers:
-        return None
     row = await captions.read_captions_of(video.id, language)
-    return json_bodies.version_read(folder_name(row))
+    return json_bodies.version_read(folder_name(row), is_needed=False)
 
 
 async def _tell_present(exc: CaptionsChanged, video: Video, language: str) -> None:
     row = await captions.read_captions_of(video.id, language)
     present = PresentCaptions(**_columns(row), text=row.text or "")
-    json_bodies.tell_present(exc, present, version=folder_name(row))
+    exc.tell_present(present.model_dump(mode="json"), version=folder_name(row))
 
 
 def _answer(row: Caption, status: int = HTTPStatus.OK) -> Response:

@@ -82,9 +82,8 @@ async def put_chapters(id: str) -> Response:
     sent is recorded already.
     """
     video = await read_video(id)
-    version = None
-    if "If-Match" in request.headers:
-        version = json_bodies.version_read((await chapters.read_chapters(video.id)).version)
+    read = await chapters.read_chapters(video.id)
+    version = json_bodies.version_read(read.version, is_needed=False)
     wanted = await _sent_chapters()
     if fault := chapters.chapters_fault(wanted):
         raise InvalidRequest([FieldError("/chapters", fault)])
@@ -94,7 +93,7 @@ async def put_chapters(id: str) -> Response:
         present = await chapters.read_chapters(video.id)
         text = present.webvtt(video.duration_s)
         told = PresentChapters(**_chapter_columns(present), text=text, version=present.version)
-        json_bodies.tell_present(exc, told, version=present.version)
+        exc.tell_present(told.model_dump(mode="json"), version=present.version)
         raise
     return _chapters_answer(saved)
 

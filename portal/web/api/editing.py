@@ -147,9 +147,7 @@ async def patch_video(id: str) -> Response:
     A video that is no longer private is no longer limited to accounts either.
     """
     video = await read_video(id)
-    version = None
-    if "If-Match" in request.headers:
-        version = json_bodies.version_read(str(video.metadata_version))
+    version = json_bodies.version_read(str(video.metadata_version), is_needed=False)
     categories = await web_context().categories.names()
     body = await json_bodies.read_json(mimetypes=(json_bodies.JSON, MERGE_PATCH))
     sent = json_bodies.validated(VideoPatch, body, context=categories)
@@ -158,7 +156,7 @@ async def patch_video(id: str) -> Response:
     except MetadataChanged as exc:
         video = await read_video(id)
         present = json_bodies.recorded_shape(EditedVideo, video)
-        json_bodies.tell_present(exc, present, version=str(video.metadata_version))
+        exc.tell_present(present.model_dump(mode="json"), version=str(video.metadata_version))
         raise
     return _recorded(EditedVideo, video)
 

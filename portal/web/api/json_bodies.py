@@ -23,14 +23,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 from quart import Response, request
 
-from portal.errors import (
-    FieldError,
-    InvalidRequest,
-    MalformedBody,
-    NotJson,
-    PortalError,
-    VersionRequired,
-)
+from portal.errors import FieldError, InvalidRequest, MalformedBody, NotJson, VersionRequired
 from portal.text import rfc3339
 from portal.videos.metadata import text_fault
 
@@ -232,24 +225,19 @@ def _message(fault: ErrorDetails) -> str:
     return words.format(**fault.get("ctx", {})) if words else fault["msg"]
 
 
-def version_read(newest: str) -> str | None:
+def version_read(newest: str, *, is_needed: bool = True) -> str | None:
     """The version that If-Match names (RFC 9110, 13.1.1): the newest, `OUTDATED`, or None for any.
 
     Another version than the newest is no conflict yet: perhaps only an answer was lost, and what is
-    sent, once it is known to be right, is what is recorded. Raises `VersionRequired`.
+    sent, once it is known to be right, is what is recorded. Raises `VersionRequired` if one
+    `is_needed`.
     """
-    if "If-Match" not in request.headers:
+    if is_needed and "If-Match" not in request.headers:
         raise VersionRequired
     tags = request.if_match
-    if tags.star_tag:
+    if tags.star_tag or "If-Match" not in request.headers:
         return None
     return newest if tags.contains(newest) else OUTDATED
-
-
-def tell_present(refusal: PortalError, present: Shape, *, version: str) -> None:
-    """Have the answer to a refused change tell what is recorded, and its version."""
-    refusal.extensions = {"present": present.model_dump(mode="json")}
-    refusal.headers = {"ETag": f'"{version}"'}
 
 
 def json_response(

@@ -2,19 +2,30 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from langcodes import find
-from quart import Blueprint, render_template, request, url_for
+from quart import Blueprint, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from portal.database.models import Caption, Video
-from portal.errors import CaptionsExist, Conflict, FieldError, InvalidRequest, TooManyCaptions
+from portal.errors import (
+    CaptionsExist,
+    CaptionsNotFound,
+    Conflict,
+    FieldError,
+    InvalidRequest,
+    TooManyCaptions,
+    TranscriptionNotFound,
+)
 from portal.processing.captions import CaptionText
 from portal.videos import captions, transcription
 from portal.videos.captions import CaptionChange
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
+from portal.web.errors import fragment
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
 
@@ -54,6 +65,53 @@ async def chapters_editor(video_id: str) -> str:
     """The page where chapters are edited, as captions are."""
     found = await read_video(video_id)
     return await _editor(found, url_for("api_chapters.get_chapters", id=found.id))
+
+
+@blueprint.get("/videos/<video_id>/captions/panel")
+@policy(Policy.EDIT)
+@fragment()
+async def captions_panel(video_id: str) -> str:
+    """The fragment with the captions; it asks for itself while a machine writes some."""
+    found = await read_video(video_id)
+    shown = {"video": found, "transcoding": await read_progress(found.id), **await panel(found)}
+    return await render_template("videos/_captions.html", **shown)
+
+
+@blueprint.post("/videos/<video_id>/captions/<language>/shown")
+@policy(Policy.EDIT)
+async def show_captions(video_id: str, language: str) -> ResponseReturnValue:
+    """Show captions by default, or no longer."""
+    found, queue = await read_video(video_id), web_context().queue
+    with suppress(CaptionsNotFound):
+        row = await captions.read_captions_of(found.id, language)
+        wanted = CaptionChange(is_default=not row.is_default)
+        await captions.change(found.id, row.language, wanted, version=None, queue=queue)
+    return _workshop(found)
+
+
+@blueprint.post("/videos/<video_id>/captions/<language>/remove")
+@policy(Policy.EDIT)
+async def remove_captions(video_id: str, language: str) -> ResponseReturnValue:
+    """Delete captions, whatever their version. Those that are gone already are no fault."""
+    found = await read_video(video_id)
+    with suppress(CaptionsNotFound):
+        await captions.remove(found.id, language, version=None, queue=web_context().queue)
+    return _workshop(found)
+
+
+@blueprint.post("/videos/<video_id>/captions/transcription/cancel")
+@policy(Policy.EDIT)
+async def cancel_transcription(video_id: str) -> ResponseReturnValue:
+    """Give up captions that a machine writes. Those that are done are no fault."""
+    found = await read_video(video_id)
+    with suppress(TranscriptionNotFound):
+        await transcription.cancel(found.id, queue=web_context().queue)
+    return _workshop(found)
+
+
+def _workshop(found: Video) -> ResponseReturnValue:
+    address = url_for("workshop.workshop", video_id=found.id, _anchor="captions-panel")
+    return redirect(address, 303)
 
 
 async def _editor(found: Video, api: str, *, label: str = "", language: str = "") -> str:
@@ -103,7 +161,7 @@ async def panel(found: Video, sent: CaptionsForm | None = None) -> dict[str, obj
         "captions_sent": sent or CaptionsForm(),
         "languages": LANGUAGES,
         "can_transcribe": can_transcribe,
-        "transcription": await transcription.read_progress(found) if can_transcribe else None,
+        "transcription": await transcription.read(found.id) if can_transcribe else None,
     }
 
 
@@ -118,19 +176,6 @@ async def transcribe(found: Video) -> CaptionsForm | None:
     except Conflict as exc:
         return CaptionsForm(spoken=spoken, faults={"spoken": exc.detail})
     return None
-
-
-async def toggle_default(found: Video, language: str) -> None:
-    """Show captions by default, or no longer. Raises `CaptionsNotFound`."""
-    row = await captions.read_captions_of(found.id, language)
-    change = CaptionChange(is_default=not row.is_default)
-    queue = web_context().queue
-    await captions.change(found.id, row.language, change, version=None, queue=queue)
-
-
-async def remove(found: Video, language: str) -> None:
-    """Delete captions, whatever their version. Raises `CaptionsNotFound`."""
-    await captions.remove(found.id, language, version=None, queue=web_context().queue)
 
 
 def _language(named: str) -> str:

@@ -4,7 +4,6 @@ With scripts these fetch fragments of their own (`editing`, `visibility`, `poste
 forms are sent to addresses here, which lead to this page or answer with it.
 """
 
-from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +11,9 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.database.models import PosterRequest, Video, VideoStatus
-from portal.errors import CaptionsNotFound, TooManyPlaybackLinks, TranscriptionNotFound
+from portal.errors import TooManyPlaybackLinks
 from portal.text import whole_number
-from portal.videos import playback_links, transcription
+from portal.videos import playback_links
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
@@ -107,18 +106,6 @@ async def add_captions(video_id: str) -> ResponseReturnValue:
     return _redirect(found.id, "captions-panel")
 
 
-@blueprint.get("/videos/<video_id>/captions/panel")
-@policy(Policy.EDIT)
-@fragment()
-async def captions_panel(video_id: str) -> str:
-    """The fragment with the captions; it asks for itself while a machine writes some."""
-    found = await read_video(video_id)
-    transcoding, panel = await read_progress(found.id), await captions.panel(found)
-    return await render_template(
-        "videos/_captions.html", video=found, transcoding=transcoding, **panel
-    )
-
-
 @blueprint.post("/videos/<video_id>/captions/transcription")
 @policy(Policy.EDIT)
 async def transcribe(video_id: str) -> ResponseReturnValue:
@@ -126,36 +113,6 @@ async def transcribe(video_id: str) -> ResponseReturnValue:
     found = await read_video(video_id)
     if sent := await captions.transcribe(found):
         return await _page(found, **await captions.panel(found, sent)), 422
-    return _redirect(found.id, "captions-panel")
-
-
-@blueprint.post("/videos/<video_id>/captions/transcription/cancel")
-@policy(Policy.EDIT)
-async def cancel_transcription(video_id: str) -> ResponseReturnValue:
-    """Give up captions that a machine writes. Those that are done are no fault."""
-    found = await read_video(video_id)
-    with suppress(TranscriptionNotFound):
-        await transcription.cancel(found.id, queue=web_context().queue)
-    return _redirect(found.id, "captions-panel")
-
-
-@blueprint.post("/videos/<video_id>/captions/<language>/shown")
-@policy(Policy.EDIT)
-async def show_captions(video_id: str, language: str) -> ResponseReturnValue:
-    """Show captions by default, or no longer."""
-    found = await read_video(video_id)
-    with suppress(CaptionsNotFound):
-        await captions.toggle_default(found, language)
-    return _redirect(found.id, "captions-panel")
-
-
-@blueprint.post("/videos/<video_id>/captions/<language>/remove")
-@policy(Policy.EDIT)
-async def remove_captions(video_id: str, language: str) -> ResponseReturnValue:
-    """Delete captions. Those that are gone already are no fault."""
-    found = await read_video(video_id)
-    with suppress(CaptionsNotFound):
-        await captions.remove(found, language)
     return _redirect(found.id, "captions-panel")
 
 
