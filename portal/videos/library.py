@@ -122,8 +122,8 @@ async def list_videos(
     total = written = await _count(query, query.tiers[-1].whole)
     if query.words and written <= COUNT_CAP:
         # After more than those nobody would come to it.
-        seen = sql.SQL(" AND ").join([sql.SQL(IS_PRESENT), listed_for(query.seen_by)])
-        query = replace(query, is_said=tuple(await videos_that_say(query.words, seen=seen)))
+        say = await videos_that_say(query.words, among=_filters(query))
+        query = replace(query, is_said=tuple(say))
         if query.is_said:
             total = await _count(query, query.tiers[-1].whole)
     if total == 0:
@@ -251,7 +251,14 @@ async def _fetch(
 
 def _where(query: LibraryQuery, match: Match) -> sql.Composable:
     """The condition for what matches, and the filters."""
-    conditions = [sql.SQL(IS_PRESENT), _matches(match), listed_for(query.seen_by)]
+    return sql_with("{match} AND {filters}", match=_matches(match), filters=_filters(query))
+
+
+def _filters(query: LibraryQuery) -> sql.Composable:
+    """The condition for what is asked for, whatever it says."""
+    conditions = [sql.SQL(IS_PRESENT), listed_for(query.seen_by)]
+    if query.tag:
+        conditions.append(_finds(tag_query(query.tag)))
     if query.category_id is not None:
         conditions.append(sql_with("category_ids @> ARRAY[{id}]::smallint[]", id=query.category_id))
     if query.status is not None:
@@ -286,10 +293,9 @@ def _matches(match: Match) -> sql.Composable:
     found = _finds(match.search)
     if not match.is_said:
         return found
-    ids, tag = list(match.is_said), _finds(match.tag)
-    condition = "({said} AND NOT {found})" if match.only_said else "({said} OR {found})"
-    said = sql_with("(id = ANY ({ids}) AND {tag})", ids=ids, tag=tag)
-    return sql_with(condition, found=found, said=said)
+    how = "AND NOT" if match.only_said else "OR"
+    condition = f"(id = ANY ({{ids}}) {how} {{found}})"
+    return sql_with(condition, ids=list(match.is_said), found=found)
 
 
 def _finds(search: str) -> sql.Composable:

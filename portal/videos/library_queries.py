@@ -18,7 +18,7 @@ from uuid import UUID
 
 from portal.accounts.permissions import ANYONE, Principal
 from portal.database.models import VideoStatus, Visibility
-from portal.database.search import WORD_FIELDS, query_words, tag_query, words_query
+from portal.database.search import WORD_FIELDS, query_words, words_query
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -106,13 +106,11 @@ ORDERS = {
 class Match:
     """A condition for videos: to match a tsquery, which is empty for any document.
 
-    Or to be one in which something `is_said`, and to match the tsquery `tag`; `only_said` leaves
-    those out that match the first one.
+    Or to be one in which something `is_said`; `only_said` leaves those out that match the tsquery.
     """
 
     search: str
     is_said: tuple[UUID, ...] = ()
-    tag: str = ""
     only_said: bool = False
 
 
@@ -165,21 +163,20 @@ class LibraryQuery:
     @cached_property
     def tiers(self) -> tuple[Tier, ...]:
         """From what matches best; a single one unless the best match is wanted first."""
-        tag = tag_query(self.tag) if self.tag else ""
         if self.sort is Sort.RELEVANCE and self.words:
-            return tuple(self._ranked(tag))
-        whole = Match(_all_of(tag, words_query(self.words)), self.is_said, tag)
+            return tuple(self._ranked())
+        whole = Match(words_query(self.words), self.is_said)
         return (Tier(0, whole, whole),)
 
-    def _ranked(self, tag: str) -> Iterator[Tier]:
+    def _ranked(self) -> Iterator[Tier]:
         above = ""
         for number in range(len(WORD_FIELDS)):
             words = words_query(self.words, fields=WORD_FIELDS[: number + 1])
-            own = _all_of(tag, words, f"!({above})" if above else "")
-            yield Tier(number, Match(own), Match(_all_of(tag, words)))
+            own = f"{words} & !({above})" if above else words
+            yield Tier(number, Match(own), Match(words))
             above = words
         if self.is_said:
-            whole = Match(_all_of(tag, above), self.is_said, tag)
+            whole = Match(above, self.is_said)
             yield Tier(len(WORD_FIELDS), replace(whole, only_said=True), whole)
 
 
@@ -208,7 +205,3 @@ class Cursor:
             return None
         # What is said is not known yet, and may be in a tier of its own.
         return place if place.tier in range(len(query.tiers) + 1) else None
-
-
-def _all_of(*queries: str) -> str:
-    return " & ".join(query for query in queries if query)

@@ -26,7 +26,7 @@ from portal.transcoding.packaging.webvtt import Cue, clock
 MOST_VIDEOS = 500
 VIDEOS = """
 WITH said AS MATERIALIZED (SELECT video_id FROM captions WHERE search @@ {search}::tsquery)
-SELECT id FROM said JOIN videos ON id = video_id WHERE {seen} LIMIT {limit}
+SELECT id FROM said JOIN videos ON id = video_id WHERE {among} LIMIT {limit}
 """
 # Of each track the seconds in which each of the words is said, from 1.
 SECONDS = """
@@ -61,12 +61,12 @@ class Said:
     text: str
 
 
-async def videos_that_say(words: list[str], *, seen: sql.Composable) -> list[UUID]:
+async def videos_that_say(words: list[str], *, among: sql.Composable) -> list[UUID]:
     """The videos in which all these words of a query are said, `MOST_VIDEOS` at most.
 
-    Limited to those that meet the condition `seen`.
+    Of those that meet the condition `among`.
     """
-    given = {"search": spoken_query(words), "seen": seen, "limit": MOST_VIDEOS}
+    given = {"search": spoken_query(words), "among": among, "limit": MOST_VIDEOS}
     rows = await run_query(sql_with(VIDEOS, **given))
     return sorted({row["id"] for row in rows})
 

@@ -9,6 +9,7 @@ from page_rows import READY
 from signed_in import make_account
 
 from portal.database.models import Visibility
+from portal.videos import words
 
 pytestmark = pytest.mark.shared_app
 
@@ -44,6 +45,15 @@ async def test_library_finds_what_is_said_with_the_time(client: Client) -> None:
     assert (record["matches"][0]["language"], record["matches"][0]["seconds"]) == ("fr", 0)
     assert await titles(client, q="harbour", tag="none") == []
     assert "matches" not in (await listed(client, "boats"))["videos"][0]
+
+
+async def test_filters_count_before_the_longest_list_of_what_is_said(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "MOST_VIDEOS", 1)
+    for number, tags in enumerate(("boats", "boats", "cranes"), start=1):
+        await say(await add_video(f"Walk {number}", number, tags=tags, **READY), *SPEECH)
+    assert await titles(client, q="harbour", tag="cranes") == ["Walk 3"]
 
 
 async def test_a_word_that_nobody_wrote_finds_the_nearest(client: Client) -> None:
