@@ -13,16 +13,16 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 from faster_whisper import WhisperModel
-from faster_whisper.transcribe import Segment
+from faster_whisper.transcribe import Word
 
 from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE
 
 _WINDOW_S = 300
-# What goes on so close to its end is cut off.
+# What goes on so close to its end is cut off: what is said since the last pause of this length.
 _CUT_S = 1.0
 
 
@@ -51,22 +51,23 @@ def main() -> None:
         is_last = at + len(window) == len(samples)
         start_s, next_s = at / SAMPLE_RATE_HZ, (at + len(window)) / SAMPLE_RATE_HZ
         for segment in segments:
-            if not is_last and segment.end > _WINDOW_S - _CUT_S:
-                next_s = start_s + segment.start
-                break
-            _tell(start_s + segment.end, language, _words(segment, start_s))
-        _tell(next_s, language, [])
+            words = segment.words or []
+            if words and not is_last and words[-1].end > _WINDOW_S - _CUT_S:
+                # It may have begun long before: silence within it was left out.
+                pauses = (it.start - before.end > _CUT_S for before, it in pairwise(words))
+                first = max(
+                    (place for place, is_long in enumerate(pauses, 1) if is_long), default=0
+                )
+                words, next_s = words[:first], start_s + words[first].start
+            if words:
+                _tell(start_s + words[-1].end, language, words, start_s)
+        _tell(next_s, language, (), 0.0)
         at = round(next_s * SAMPLE_RATE_HZ)
 
 
-def _words(segment: Segment, start_s: float) -> list[tuple[float, float, str]]:
-    return [
-        (start_s + float(it.start), start_s + float(it.end), it.word) for it in segment.words or ()
-    ]
-
-
-def _tell(until_s: float, language: str | None, words: Iterable[Any]) -> None:
-    line = {"until_s": float(until_s), "language": language, "words": list(words)}
+def _tell(until_s: float, language: str | None, words: Iterable[Word], start_s: float) -> None:
+    said = [(float(start_s + it.start), float(start_s + it.end), it.word) for it in words]
+    line = {"until_s": float(until_s), "language": language, "words": said}
     print(json.dumps(line), flush=True)  # noqa: T201  # the answer
 
 
