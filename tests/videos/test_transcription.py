@@ -120,7 +120,8 @@ async def test_long_films_are_heard_in_windows(
     await client.post(f"/api/videos/{video.id}/captions/transcription")
     await write(video, resources, model, tmp_path)
     first, last = read_captions(((await Caption.get(video_id=video.id)).text or "").encode())
-    assert (first.text, last.text) == ("The boats", "come back before noon")
+    assert first.text.strip(".") == "The boats"
+    assert "back before noon" in last.text
     assert 0.5 < first.start_s < first.end_s < 3
     assert 298 < last.start_s < 300 < last.end_s < 302
 

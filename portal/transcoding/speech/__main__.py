@@ -54,10 +54,8 @@ def main() -> None:
             words = segment.words or []
             if words and not is_last and words[-1].end > _WINDOW_S - _CUT_S:
                 # It may have begun long before: silence within it was left out.
-                pauses = (it.start - before.end > _CUT_S for before, it in pairwise(words))
-                first = max(
-                    (place for place, is_long in enumerate(pauses, 1) if is_long), default=0
-                )
+                pauses_s = [it.start - before.end for before, it in pairwise(words)]
+                first = max((n for n, it in enumerate(pauses_s, 1) if it > _CUT_S), default=0)
                 words, next_s = words[:first], start_s + words[first].start
             if words:
                 _tell(start_s + words[-1].end, language, words, start_s)
