@@ -22,11 +22,12 @@ from portal.database.connection import Row, fetch_rows, run_query, sql_with
 from portal.database.search import spoken_query
 from portal.transcoding.packaging.webvtt import Cue, clock
 
-# What many say a lot is not worth a longer list. The materialized part stops when enough are found.
+# What many say a lot is not worth a longer list.
 MOST_VIDEOS = 500
 VIDEOS = """
-WITH said AS MATERIALIZED (SELECT video_id FROM captions WHERE search @@ {search}::tsquery)
-SELECT id FROM said JOIN videos ON id = video_id WHERE {among} LIMIT {limit}
+SELECT id FROM videos WHERE {among} AND EXISTS (
+  SELECT FROM captions WHERE video_id = videos.id AND search @@ {search}::tsquery
+) LIMIT {limit}
 """
 # Of each track the seconds in which each of the words is said, from 1.
 SECONDS = """
@@ -66,9 +67,9 @@ async def videos_that_say(words: list[str], *, among: sql.Composable) -> list[UU
 
     Of those that meet the condition `among`.
     """
-    given = {"search": spoken_query(words), "among": among, "limit": MOST_VIDEOS}
-    rows = await run_query(sql_with(VIDEOS, **given))
-    return sorted({row["id"] for row in rows})
+    search = spoken_query(words)
+    rows = await run_query(sql_with(VIDEOS, search=search, among=among, limit=MOST_VIDEOS))
+    return sorted(row["id"] for row in rows)
 
 
 async def find_said(words: list[str], video_ids: Collection[UUID]) -> dict[UUID, Said]:
