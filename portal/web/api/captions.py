@@ -309,8 +309,10 @@ async def _change(video: Video, language: str, sent: CaptionChange) -> Response:
 
 async def _version_read(video: Video, language: str) -> str | None:
     """The version that If-Match names; None for any."""
+    if "If-Match" not in request.headers:
+        return None
     row = await captions.read_captions_of(video.id, language)
-    return json_bodies.version_read(folder_name(row), is_needed=False)
+    return json_bodies.version_read(folder_name(row))
 
 
 async def _tell_present(exc: CaptionsChanged, video: Video, language: str) -> None:
