@@ -8,8 +8,13 @@ import firefox_bridge
 import pytest
 from chromium import TIMEOUT_MS, TRANSCODE_TIMEOUT_MS, find_or_install, play_past
 from playwright.async_api import Page, async_playwright, expect
-from running_portal import LivePortal
+from running_portal import LivePortal, call
 from upload_page import fill_in, open_video, press_publish, start_upload
+
+CAPTIONS = {
+    "data": "WEBVTT\n\n00:00.000 --> 00:01.900\nGood morning.\n",
+    "headers": {"Content-Type": "text/vtt"},
+}
 
 
 # So Firefox calls a request whose page is left meanwhile, a poll for example.
@@ -44,4 +49,13 @@ async def test_video_is_uploaded_published_and_played(
         # By Media Source Extensions, not as a file.
         assert (await video.evaluate("video => video.currentSrc")).startswith("blob:")
         assert await video.evaluate("video => video.videoWidth") == 320
+
+        # Captions that are sent while it plays.
+        track = f"{page.url.partition('/videos/')[2]}/captions/en"
+        await call("PUT", f"{live_portal.base_url}/api/videos/{track}", status=201, **CAPTIONS)
+        await page.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
+        await page.get_by_text("Transcript", exact=True).click()
+        cue = page.get_by_role("link", name="Good morning.")
+        await cue.click()
+        await expect(cue).to_have_attribute("aria-current", "true")
         await browser.close()
