@@ -83,6 +83,7 @@ def create_app(config: Config | None = None) -> Quart:
     app = Quart("portal", static_folder=None, template_folder=str(assets.templates_dir()))
     # An address has one spelling; werkzeug's redirect would name the host that the client sent.
     app.url_map.merge_slashes = False
+    app.url_map.converters["language"] = api_captions.LanguageConverter
     app.request_class = limits.LimitedRequest
     app.config["MAX_CONTENT_LENGTH"] = limits.MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = limits.BODY_TIMEOUT_S

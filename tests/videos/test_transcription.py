@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from api_client import Client, answered, app_client, faults, problem
@@ -167,6 +168,9 @@ async def test_what_fails_says_why(
 
 
 async def test_only_what_can_be_heard_is_written_down(client: Client) -> None:
+    allowed = await client.options(f"/api/videos/{uuid4()}/captions/transcription")
+    methods = {"GET", "HEAD", "OPTIONS", "POST", "DELETE"}
+    assert set(allowed.headers["Allow"].split(", ")) == methods
     silent = await make_row(**READY)
     other = f"/api/videos/{silent.id}/captions/transcription"
     await problem(await client.post(other), 409, "no_sound")

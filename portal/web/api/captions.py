@@ -12,6 +12,7 @@ from quart_schema import (
     document_response,
     tag_blueprint,
 )
+from werkzeug.routing import BaseConverter
 
 from portal.database.models import Caption, CaptionSource, Video
 from portal.errors import (
@@ -33,11 +34,17 @@ from portal.web.videos import read_video
 blueprint = Blueprint("api_captions", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Captions"])
 
-CAPTIONS = "/videos/<id>/captions"
-TRACK = f"{CAPTIONS}/<language>"
+CAPTIONS = "/videos/<string:id>/captions"
+TRACK = f"{CAPTIONS}/<language:language>"
 TRANSCRIPTION = f"{CAPTIONS}/transcription"
 WEBVTT = "text/vtt"
 CONTENT_TYPES = (WEBVTT, "application/x-subrip")
+
+
+class LanguageConverter(BaseConverter):
+    """In an address, a language; there are no captions in `transcription`."""
+
+    regex = r"(?!transcription\Z).+"
 
 
 def _label_fault(label: str) -> str | None:
