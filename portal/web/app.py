@@ -21,7 +21,7 @@ from portal.errors import Unavailable
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
-from portal.web.api import access, chapters, idempotency, openapi, transcodes, uploads, videos
+from portal.web.api import access, idempotency, openapi, transcodes, uploads, videos
 from portal.web.api import captions as api_captions
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
@@ -30,7 +30,6 @@ from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
     account,
-    audit,
     bulk_actions,
     captions,
     editing,
@@ -66,11 +65,11 @@ LIBRARY, LIST, SIGN_ON = (
 )
 # In the order in which the API's description lists them.
 API = (
-    *(videos, transcodes, openapi, api_editing, uploads, access, api_captions, chapters),
-    *(api_events, api_imports, api_webhooks),
+    *(videos, transcodes, openapi, api_editing, uploads, access, api_captions, api_events),
+    *(api_imports, api_webhooks),
 )
 PAGES = (
-    *(account, audit, bulk_actions, captions, editing, embedding, library, people, posters),
+    *(account, bulk_actions, captions, editing, embedding, library, people, posters),
     *(signing_in, upload, video, visibility, webhooks, workshop),
 )
 FILES_AND_STATE = (assets, monitoring, playback)

@@ -1,7 +1,7 @@
-"""The JSON API of captions, the text of each as WebVTT, and of speech to text."""
+"""The JSON API of captions, the text of each as WebVTT, and of chapters."""
 
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
 from quart import Blueprint, Response, request, url_for
@@ -18,14 +18,16 @@ from portal.database.models import Caption, CaptionSource, Video
 from portal.errors import (
     CaptionsChanged,
     CaptionsNotFound,
+    ChaptersChanged,
+    FieldError,
+    InvalidRequest,
     NotCaptions,
-    NoTranscription,
-    TranscriptionNotFound,
 )
 from portal.processing.captions import folder_name
 from portal.transcoding.planning.tracks import attribute_text
-from portal.videos import captions, transcription
+from portal.videos import captions, chapters
 from portal.videos.captions import CaptionChange
+from portal.videos.chapters import Chapter, Chapters, ChapterSource
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
@@ -36,7 +38,6 @@ tag_blueprint(blueprint, ["Captions"])
 
 CAPTIONS = "/videos/<string:id>/captions"
 TRACK = f"{CAPTIONS}/<language:language>"
-TRANSCRIPTION = f"{CAPTIONS}/transcription"
 WEBVTT = "text/vtt"
 CONTENT_TYPES = (WEBVTT, "application/x-subrip")
 
@@ -107,19 +108,40 @@ class NewTrackQuery(TrackQuery):
     language: json_bodies.Text = Field(description="BCP 47, such as en or pt-BR.")
 
 
-class TranscriptionQuery(json_bodies.Shape, extra="forbid"):
-    """What is spoken."""
+class ChapterRecord(json_bodies.Shape):
+    """A part of a video, up to the next one."""
 
-    language: json_bodies.Text | None = Field(None, description="BCP 47; else it is found out.")
+    start_seconds: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
+    title: Annotated[json_bodies.Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)]
 
 
-class TranscriptionRecord(json_bodies.Shape, from_attributes=True):
-    """How far captions are that a machine writes."""
+class ChapterList(json_bodies.Shape):
+    """All chapters of a video, from its beginning."""
 
-    state: Literal["waiting", "working", "failed"]
-    percent: float = Field(ge=0, le=100)
-    language: str | None
-    error_code: str | None = Field(description="Why it failed: `no_speech` where nobody speaks.")
+    chapters: list[ChapterRecord] = Field(
+        max_length=chapters.MAX_CHAPTERS,
+        description="The first begins at 0. Without any, those of the description (three times or "
+        "more, from 0:00) count, or of the file.",
+    )
+
+
+class RecordedChapters(ChapterList):
+    """The same, and where they come from."""
+
+    source: ChapterSource
+
+
+class PresentChapters(RecordedChapters):
+    """The same as WebVTT, too."""
+
+    text: str
+    version: str
+
+
+class ChaptersConflict(json_bodies.Problem):
+    """Problem details with what is recorded; its version is the answer's ETag."""
+
+    present: PresentChapters
 
 
 class CaptionsPatch(json_bodies.Shape, extra="forbid"):
@@ -168,7 +190,7 @@ async def get_captions(id: str, language: str) -> Response:
     """Read captions as WebVTT. The ETag names this version of them."""
     video = await read_video(id)
     row = await captions.read_captions_of(video.id, language)
-    return await webvtt_answer(row.text or "", folder_name(row)).make_conditional(request)
+    return await _text(row.text or "", folder_name(row)).make_conditional(request)
 
 
 @blueprint.put(TRACK)
@@ -227,61 +249,76 @@ async def delete_captions(id: str, language: str) -> Response:
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
-@blueprint.get(TRANSCRIPTION)
+@blueprint.get("/videos/<id>/chapters")
 @policy(Policy.WATCH)
-@document_response(TranscriptionRecord)
-async def get_transcription(id: str) -> Response:
-    """See how far captions are that a machine writes; 404 once they are there."""
-    return await _transcription(await _transcribed(id))
-
-
-@blueprint.post(TRANSCRIPTION)
-@policy(Policy.EDIT)
-@document_querystring(TranscriptionQuery)
-@document_response(TranscriptionRecord, 202)
-@document_response(json_bodies.Problem, 409)
-async def transcribe(id: str) -> Response:
-    """Have a machine write captions of what is said, where speech to text is installed.
-
-    They are of the source `machine` until a person saves them; captions that a person has saved are
-    left as they are. No body is needed.
-    """
-    video = await _transcribed(id)
-    asked = json_bodies.validated_query(TranscriptionQuery).language
-    language = None if asked is None else captions.language_of(asked)
-    await transcription.request(video.id, language, queue=web_context().queue)
-    return await _transcription(video, HTTPStatus.ACCEPTED)
-
-
-@blueprint.delete(TRANSCRIPTION)
-@policy(Policy.EDIT)
-async def cancel_transcription(id: str) -> Response:
-    """Give up captions that a machine writes."""
-    video = await _transcribed(id)
-    await transcription.cancel(video.id, queue=web_context().queue)
-    return Response(status=HTTPStatus.NO_CONTENT)
-
-
-async def _transcribed(id: str) -> Video:
+@document_response(RecordedChapters)
+async def get_chapters(id: str) -> Response:
+    """Read the chapters of a video; as WebVTT if that is what Accept names."""
     video = await read_video(id)
-    if web_context().config.captions_model is None:
-        raise NoTranscription
-    return video
+    found = await chapters.read_chapters(video.id)
+    if request.accept_mimetypes.best_match([json_bodies.JSON, WEBVTT]) == WEBVTT:
+        answer = _text(found.webvtt(video.duration_s), found.version)
+    else:
+        answer = _chapters_answer(found, cache_control="no-cache")
+    answer.headers["Vary"] = "Accept"
+    return await answer.make_conditional(request)
 
 
-async def _transcription(video: Video, status: int = HTTPStatus.OK) -> Response:
-    found = await transcription.read(video.id)
-    if found is None:
-        raise TranscriptionNotFound
-    return json_bodies.json_response(TranscriptionRecord.model_validate(found), status)
+@blueprint.put("/videos/<id>/chapters")
+@policy(Policy.EDIT)
+@document_headers(json_bodies.PatchHeaders)
+@document_request(ChapterList)
+@document_response(RecordedChapters)
+@document_response(ChaptersConflict, 412)
+async def put_chapters(id: str) -> Response:
+    """Save the chapters of a video, as JSON or as WebVTT.
+
+    With their ETag in If-Match, nothing is written when there are others by now, unless what is
+    sent is recorded already.
+    """
+    video = await read_video(id)
+    read = await chapters.read_chapters(video.id)
+    version = json_bodies.version_read(read.version, is_needed=False)
+    wanted = await _sent_chapters()
+    if fault := chapters.chapters_fault(wanted):
+        raise InvalidRequest([FieldError("/chapters", fault)])
+    try:
+        saved = await chapters.save_chapters(video.id, wanted, version=version)
+    except ChaptersChanged as exc:
+        present = await chapters.read_chapters(video.id)
+        text = present.webvtt(video.duration_s)
+        told = PresentChapters(**_chapter_columns(present), text=text, version=present.version)
+        exc.tell_present(told.model_dump(mode="json"), version=present.version)
+        raise
+    return _chapters_answer(saved)
 
 
-def webvtt_answer(text: str, version: str) -> Response:
+def _text(text: str, version: str) -> Response:
     """WebVTT, with its version as its ETag."""
     answer = Response(text, content_type=f"{WEBVTT}; charset=utf-8")
     answer.headers["Cache-Control"] = "no-cache"
     answer.set_etag(version)
     return answer
+
+
+async def _sent_chapters() -> list[Chapter]:
+    """The chapters of the current request's body."""
+    if request.mimetype == WEBVTT:
+        body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
+        cues = [] if body.strip() == b"WEBVTT" else await captions.read_cues(body)
+        return [Chapter(cue.start_s, " ".join(cue.plain_text.split())) for cue in cues]
+    sent = json_bodies.validated(ChapterList, await json_bodies.read_json())
+    return [Chapter(it.start_seconds, it.title) for it in sent.chapters]
+
+
+def _chapters_answer(found: Chapters, *, cache_control: str = "") -> Response:
+    record = RecordedChapters(**_chapter_columns(found))
+    return json_bodies.json_response(record, cache_control=cache_control, etag=found.version)
+
+
+def _chapter_columns(found: Chapters) -> dict[str, Any]:
+    records = [ChapterRecord(start_seconds=it.start_s, title=it.title) for it in found.chapters]
+    return {"chapters": records, "source": found.source}
 
 
 async def _sent(asked: TrackQuery) -> CaptionChange:

@@ -1,30 +1,42 @@
-"""How a video's transcoding stands, and another try of what failed.
+"""How workers get on with a video: its transcoding, another try of what failed, speech to text.
 
 Members that are not known yet are null; none is ever left out.
 """
 
 from dataclasses import asdict
-from typing import Annotated
+from http import HTTPStatus
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 from quart import Blueprint, Response
-from quart_schema import document_response, tag_blueprint
+from quart_schema import document_querystring, document_response, tag_blueprint
 
+from portal.database.models import Video
 from portal.database.work_models import Import
-from portal.errors import VideoNotFound
+from portal.errors import NoTranscription, TranscriptionNotFound, VideoNotFound
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
-from portal.videos import publishing
+from portal.videos import captions, publishing, transcription
 from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
 from portal.videos.reading import preview_url
-from portal.web.api.json_bodies import Problem, Shape, Size, Uri, json_response
+from portal.web.api.json_bodies import (
+    Problem,
+    Shape,
+    Size,
+    Text,
+    Uri,
+    json_response,
+    validated_query,
+)
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.videos import read_import, read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
+
+TRANSCRIPTION = "/videos/<id>/captions/transcription"
 
 
 def _rounded(digits: int | None) -> BeforeValidator:
@@ -100,6 +112,21 @@ class TranscodeRecord(Shape):
     storyboard_url: Uri | None = Field(description="WebVTT with the pictures for a seek bar.")
 
 
+class TranscriptionQuery(Shape, extra="forbid"):
+    """What is spoken."""
+
+    language: Text | None = Field(None, description="BCP 47; else it is found out.")
+
+
+class TranscriptionRecord(Shape, from_attributes=True):
+    """How far captions are that a machine writes."""
+
+    state: Literal["waiting", "working", "failed"]
+    percent: Percent
+    language: str | None
+    error_code: str | None = Field(description="Why it failed: `no_speech` where nobody speaks.")
+
+
 @blueprint.get("/videos/<id>/transcode")
 @policy(Policy.WATCH)
 @document_response(TranscodeRecord)
@@ -134,6 +161,41 @@ async def retry_transcode(id: str) -> Response:
     return _answer(video.id, await read_progress(video.id), 202)
 
 
+@blueprint.get(TRANSCRIPTION)
+@policy(Policy.WATCH)
+@document_response(TranscriptionRecord)
+async def get_transcription_answer(id: str) -> Response:
+    """See how far captions are that a machine writes; 404 once they are there."""
+    return await _transcription_answer(await _transcribed(id))
+
+
+@blueprint.post(TRANSCRIPTION)
+@policy(Policy.EDIT)
+@document_querystring(TranscriptionQuery)
+@document_response(TranscriptionRecord, 202)
+@document_response(Problem, 409)
+async def transcribe(id: str) -> Response:
+    """Have a machine write captions of what is said, where speech to text is installed.
+
+    They are of the source `machine` until a person saves them; captions that a person has saved are
+    left as they are. No body is needed.
+    """
+    video = await _transcribed(id)
+    asked = validated_query(TranscriptionQuery).language
+    language = None if asked is None else captions.language_of(asked)
+    await transcription.request(video.id, language, queue=web_context().queue)
+    return await _transcription_answer(video, HTTPStatus.ACCEPTED)
+
+
+@blueprint.delete(TRANSCRIPTION)
+@policy(Policy.EDIT)
+async def cancel_transcription_answer(id: str) -> Response:
+    """Give up captions that a machine writes."""
+    video = await _transcribed(id)
+    await transcription.cancel(video.id, queue=web_context().queue)
+    return Response(status=HTTPStatus.NO_CONTENT)
+
+
 def _importing(found: Import) -> Progress:
     stage = TranscodeStage.IMPORTING if found.error_code is None else TranscodeStage.FAILED
     percent = 100 * found.received_bytes / found.whole_bytes if found.whole_bytes else 0
@@ -163,3 +225,17 @@ def _answer(
         storyboard_url=f"{video_url}/storyboard.vtt" if found.has_storyboard else None,
     )
     return json_response(record, status, cache_control=cache_control)
+
+
+async def _transcribed(id: str) -> Video:
+    video = await read_video(id)
+    if web_context().config.captions_model is None:
+        raise NoTranscription
+    return video
+
+
+async def _transcription_answer(video: Video, status: int = HTTPStatus.OK) -> Response:
+    found = await transcription.read(video.id)
+    if found is None:
+        raise TranscriptionNotFound
+    return json_response(TranscriptionRecord.model_validate(found), status)

@@ -64,7 +64,7 @@ async def editor(video_id: str, language: str) -> str:
 async def chapters_editor(video_id: str) -> str:
     """The page where chapters are edited, as captions are."""
     found = await read_video(video_id)
-    return await _editor(found, url_for("api_chapters.get_chapters", id=found.id))
+    return await _editor(found, url_for("api_captions.get_chapters", id=found.id))
 
 
 @blueprint.get("/videos/<video_id>/captions/panel")

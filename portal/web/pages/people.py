@@ -1,15 +1,23 @@
-"""The people of a portal: their roles, invitations, and links to choose a password anew."""
+"""The people of a portal: their roles, invitations, and links to choose a password anew.
+
+And the audit log: a page to look something up in it, and all of it for programs. As in the library,
+a mistyped filter is ignored, and nothing is an error.
+"""
 
 from collections.abc import Awaitable
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from quart import Blueprint, redirect, render_template, request, url_for
+from quart import Blueprint, Response, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
-from portal.accounts import invitations, people
+from portal.accounts import audit, invitations, people
 from portal.accounts.permissions import Principal
-from portal.database.account_models import Role
+from portal.database.account_models import MAX_EMAIL_LENGTH, Role
 from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner, NotAllowed
+from portal.events.log import AuditAction
+from portal.text import whole_number
 from portal.uploads.quotas import usage_of
 from portal.web.auth import Policy, policy, require_person
 from portal.web.composition import web_context
@@ -26,6 +34,12 @@ DONE = {
     "enabled": "The account is enabled again.",
     "removed": "The account is removed. Its videos are yours now.",
 }
+# Lines of the audit log on a page.
+PAGE_SIZE = 50
+# What fits into the numbers of lines.
+MAX_DIGITS = 18
+# A year of a busy portal over a slow connection.
+EXPORT_TIMEOUT_S = 600
 
 
 @blueprint.get("/people")
@@ -101,6 +115,41 @@ async def remove(account_id: UUID) -> ResponseReturnValue:
     return await _after(people.remove(account_id, by=await require_person()), "removed")
 
 
+@blueprint.get("/audit")
+@policy(Policy.ADMINISTER)
+async def audit_log() -> str:
+    """The newest lines of what is asked for, or those before a line."""
+    query = _audit_query()
+    before = whole_number(request.args.get("before", ""), max_digits=MAX_DIGITS)
+    events, older = await audit.read_page(query, limit=PAGE_SIZE, before=before)
+    chosen = {"action": query.action, "person": query.person, "object": query.thing}
+    given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
+    return await render_template(
+        "accounts/audit.html",
+        events=events,
+        titles=await audit.titles_of(events),
+        read_time=datetime.fromisoformat,
+        actions=[("", "Everything"), *((it.value, it.value) for it in AuditAction)],
+        chosen=chosen,
+        is_filtered=bool(given),
+        is_newest=before is None,
+        newest_url=url_for("people.audit_log", **given),
+        older_url=url_for("people.audit_log", **given, before=older) if older else "",
+        export_url=url_for("people.export_audit", **given),
+    )
+
+
+@blueprint.get("/audit.jsonl")
+@policy(Policy.AUDIT)
+async def export_audit() -> Response:
+    """All lines of what is asked for, the oldest first, a JSON object each."""
+    lines = (f"{audit.json_line(it)}\n" async for it in audit.read_all(_audit_query()))
+    response = Response(lines, content_type="application/jsonl")
+    response.headers["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
+    response.timeout = EXPORT_TIMEOUT_S
+    return response
+
+
 async def _after(change: Awaitable[object], done: str) -> ResponseReturnValue:
     """Make a change, and show the page, which says that it was made, or why it could not be."""
     try:
@@ -143,3 +192,16 @@ async def _page(person: Principal, **more: object) -> str:
         done=DONE.get(request.args.get("done", ""), ""),
         **given,
     )
+
+
+def _audit_query() -> audit.AuditQuery:
+    action = request.args.get("action", "")
+    return audit.AuditQuery(
+        action=action if action in set(AuditAction) else "",
+        person=_typed("person"),
+        thing=_typed("object"),
+    )
+
+
+def _typed(name: str) -> str:
+    return request.args.get(name, "").replace("\0", "").strip()[:MAX_EMAIL_LENGTH]
