@@ -193,7 +193,7 @@ async def test_what_two_editors_change_is_merged_or_told(page: Page, video: str)
 
 
 async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video: str) -> None:
-    # Chromium keeps the first byte of a segment whose page is left while it comes, as if it were all.
+    # Chromium may keep the first byte alone of a segment whose page is left while it comes.
     await page.goto(f"/videos/{video}/edit", wait_until="networkidle")
     await page.get_by_role("link", name="Edit chapters").click()
     await page.wait_for_load_state("networkidle")
