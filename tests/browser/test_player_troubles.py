@@ -1,5 +1,6 @@
 """The player when things go wrong, when qualities come later, and with copied renditions."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,28 @@ async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None
     await page.goto(f"/videos/{film}")
     await play_past(page, 1)
     assert len(refused) == 2
+    await expect(page.locator("[data-player-trouble]")).to_be_hidden()
+
+
+@pytest.mark.parametrize("address", ["**/init.mp4*", SEGMENTS])
+async def test_part_of_a_segment_in_the_cache_is_fetched_again(
+    page: Page, film: str, address: str
+) -> None:
+    parts = itertools.cycle([b"\0", b"\0\0\x10\0mdat", b""])
+    requested = set()
+
+    async def answer_with_a_part_once(route: Route) -> None:
+        if route.request.url in requested:
+            await route.continue_()
+        else:
+            requested.add(route.request.url)
+            await route.fulfill(body=next(parts), headers={"Cache-Control": "max-age=31536000"})
+
+    await page.route(address, answer_with_a_part_once)
+    await page.goto(f"/videos/{film}")
+    await wait_for(page, "(video.playbackRate = 8)")
+    await play_past(page, 13)
+    assert len(requested) >= 2
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 

@@ -8,6 +8,7 @@
 import Hls from "hls.js";
 import { Backoff } from "../backoff.js";
 import { saveSettings, settings } from "./saved-state.js";
+import { fLoader } from "./segment-loader.js";
 import { asAudioTrack, asRendition, indexOfNearest } from "./track-lists.js";
 import { isGone, REFUSALS } from "./troubles.js";
 
@@ -147,6 +148,7 @@ export class HlsStream extends EventTarget {
     const hls = new Hls({
       // The content security policy allows no worker made from a blob.
       enableWorker: false,
+      fLoader,
       capLevelToPlayerSize: true,
       ...buffering(this.video.paused ? BUFFER_AT_REST_S : BUFFER_S),
       backBufferLength: BACK_BUFFER_S,
