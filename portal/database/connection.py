@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from psycopg import AsyncConnection, AsyncRawCursor, OperationalError, sql
+from psycopg import AsyncConnection, AsyncRawCursor, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from tortoise import Tortoise
@@ -17,6 +17,7 @@ from tortoise.transactions import in_transaction
 
 from portal.config import Config
 from portal.database.models import Video
+from portal.database.outages import is_outage
 from portal.retry import Backoff, retry
 
 Result = TypeVar("Result")
@@ -135,13 +136,14 @@ async def rows_by_key(
 async def retry_outage(
     work: Callable[[], Awaitable[Result]], *, timeout_s: float = OUTAGE_TIMEOUT_S
 ) -> Result:
-    """Do this, and again while the database is away, for that long at most.
+    """Do `work`, and repeat it during an outage of the database, for `timeout_s` at most.
 
-    For transactions that may be repeated: when the answer to the last commit was lost, it counts.
+    Only for transactions that may be repeated: the answer to a commit may have been lost. An error
+    that is no outage is raised at once.
     """
     return await retry(
         work,
-        on=(OperationalError,),
+        on=is_outage,
         backoff=BACKOFF,
         give_up_after_s=timeout_s,
         what="Database",

@@ -12,10 +12,9 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
-import psycopg
-
 from portal.concurrency import task_group
 from portal.database.connection import retry_outage
+from portal.database.outages import skipped_in_outage
 from portal.processing import runs
 from portal.processing.attempts import OpenAttempt
 from portal.processing.outputs import StorageSink
@@ -92,10 +91,9 @@ class Preemption:
         return is_close or self.stage is Stage.FINISHING
 
     async def _is_overtaken(self) -> bool:
-        try:
+        with skipped_in_outage():
             return await is_overtaken(self.job_id)
-        except psycopg.OperationalError:
-            return False
+        return False
 
 
 @dataclass(slots=True)

@@ -15,10 +15,9 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
-import psycopg
-
 from portal.database.connection import retry_outage, transaction
 from portal.database.models import Outcome
+from portal.database.outages import is_outage
 from portal.errors import DatabaseUnavailable, Unavailable
 from portal.processing import attempts, renditions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
@@ -147,22 +146,17 @@ class Pass:
                 "Pass is preempted", extra={"action": "preempted", "attempt": attempt.number}
             )
             raise
-        except (
-            asyncio.CancelledError,
-            Unavailable,
-            errors.DiskFull,
-            psycopg.OperationalError,
-        ) as exc:
-            outcome, failure = Outcome.HANDED_BACK, _reason(exc)
-            why = failure.detail if failure else "told to end"
-            logger.warning("Pass released: %s", why, extra={"action": "handed_back"})
-            raise
         except errors.TranscodeFailed as exc:
             logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
             failure = Failure(exc.code, exc.detail)
             raise
-        except Exception as exc:
-            failure = Failure("internal_error", type(exc).__name__)
+        except BaseException as exc:
+            if _is_no_fault_of_the_video(exc):
+                outcome, failure = Outcome.HANDED_BACK, _reason(exc)
+                why = failure.detail if failure else "told to end"
+                logger.warning("Pass released: %s", why, extra={"action": "handed_back"})
+            else:
+                failure = Failure("internal_error", type(exc).__name__)
             raise
         finally:
             if not await attempts.release(attempt, outcome, failure):
@@ -260,6 +254,11 @@ class Pass:
         )
 
 
+def _is_no_fault_of_the_video(exc: BaseException) -> bool:
+    """Whether an error would have ended a pass over any other video, too."""
+    return isinstance(exc, asyncio.CancelledError | errors.DiskFull) or is_outage(exc)
+
+
 def _reason(exc: BaseException) -> Failure | None:
     """Why a pass is to be repeated, for the operator; None when the worker was told to end."""
     cause = errors.without_signatures(error_words(exc.__cause__ or exc))
@@ -269,7 +268,7 @@ def _reason(exc: BaseException) -> Failure | None:
         return Failure("disk_full", str(exc))
     if isinstance(exc, Unavailable):
         return Failure(exc.code, cause)
-    if isinstance(exc, psycopg.OperationalError):
+    if is_outage(exc):
         return Failure(DatabaseUnavailable.code, cause)
     return None
 

@@ -19,6 +19,7 @@ import psycopg
 
 from portal.concurrency import task_group
 from portal.database.connection import lock_video, transaction
+from portal.database.outages import is_outage
 from portal.database.work_models import MadeSegment as Row
 from portal.processing import attempts, runs
 from portal.processing.runs import FACTS, HeldRun
@@ -84,9 +85,11 @@ class Heartbeat:
                 continue
             try:
                 await self.beat()
-            except psycopg.OperationalError:
-                # However long the database is away: it says then whether another worker took
-                # over, and until then nothing can be published.
+            except psycopg.OperationalError as exc:
+                if not is_outage(exc):
+                    raise
+                # However long the outage lasts: the database says afterwards whether another
+                # worker took over, and until then nothing can be published.
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
     async def beat(self) -> None:

@@ -10,6 +10,7 @@ from procrastinate.exceptions import ConnectorException
 from psycopg import OperationalError
 
 from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, RECONNECT_TIMEOUT_S
+from portal.database.outages import is_outage
 from portal.retry import retry
 
 Queue: TypeAlias = App
@@ -48,7 +49,7 @@ def _retried(method: Callable[..., Awaitable[Any]]) -> Any:
     @wraps(method)
     async def retried(self: "WorkerConnector", *positional: Any, **named: Any) -> Any:
         work = partial(method, self, *positional, **named)
-        return await retry(work, on=self.is_outage, backoff=BACKOFF, what="Database")
+        return await retry(work, on=self.is_worth_repeating, backoff=BACKOFF, what="Database")
 
     return retried
 
@@ -76,9 +77,8 @@ class WorkerConnector(PsycopgConnector):
     # Jobs whose news is missed are found by polling.
     listen_notify = _retried(PsycopgConnector.listen_notify)
 
-    def is_outage(self, exc: Exception) -> bool:
+    def is_worth_repeating(self, exc: Exception) -> bool:
+        """Whether a statement failed by an outage, and its worker is to go on."""
         return (
-            not self.is_ending
-            and isinstance(exc, ConnectorException)
-            and isinstance(exc.__cause__, OperationalError)
+            not self.is_ending and isinstance(exc, ConnectorException) and is_outage(exc.__cause__)
         )

@@ -1,8 +1,8 @@
 """Around each call to storage: a time limit, the circuit breaker, and botocore's errors translated.
 
 `ObjectMissing`, `MultipartMissing` and `PartsRefused` stand for the expected codes, `StorageDenied`
-for a refusal of the portal's credentials, `StorageUnavailable` for a server that can't be reached
-or is overloaded, and `StorageRefused` for any other error that S3 answers.
+for missing or refused credentials, `StorageUnavailable` for a server that can't be reached or is
+overloaded, and `StorageRefused` for any other error: repeating the request would not help.
 """
 
 import asyncio
@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Any
 
-from aiohttp import ClientPayloadError
+import aiohttp
+from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
@@ -62,6 +63,31 @@ CALL_TIMEOUT_S = 6.0
 # Of other calls: enough for a segment over a slow line. The client's own limits, with their
 # retries, add up to a minute, but there is none on how long a server may take to read a body.
 BACKGROUND_CALL_TIMEOUT_S = 180.0
+
+
+# No answer, or only a part of one.
+OUTAGES = (
+    HTTPClientError,
+    ConnectionError,
+    exceptions.CapacityNotAvailableError,
+    exceptions.ChecksumError,
+    exceptions.FlexibleChecksumError,
+    exceptions.IncompleteReadError,
+    exceptions.MetadataRetrievalError,
+    aiohttp.ClientConnectionError,
+    aiohttp.ClientPayloadError,
+    ResponseParserError,
+    TimeoutError,
+)
+# Credentials that are not there, or can't be fetched.
+WITHOUT_CREDENTIALS = (
+    exceptions.CredentialRetrievalError,
+    exceptions.NoAuthTokenError,
+    exceptions.NoCredentialsError,
+    exceptions.PartialCredentialsError,
+    exceptions.SSOError,
+    exceptions.TokenRetrievalError,
+)
 
 
 class BucketCalls:
@@ -121,14 +147,23 @@ def translated_errors(key: str) -> Iterator[None]:
         if status in DENIED_STATUSES and not is_slow:
             # Wrong credentials, or a clock that is wrong by more than signatures allow: no fault
             # of the object at hand, and the operator's to mend.
-            logger.error("Storage denies access: %s", exc, extra={"action": "storage_denied"})
-            raise StorageDenied(code) from exc
+            raise _denied(exc, code) from exc
         if is_slow or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise StorageUnavailable from exc
         raise StorageRefused(key) from exc
-    except (BotoCoreError, TimeoutError, ClientPayloadError, ResponseParserError) as exc:
-        # No answer, or not all of it; or no credentials, and the operator reads so in the log.
+    except OUTAGES as exc:
         raise StorageUnavailable from exc
+    except WITHOUT_CREDENTIALS as exc:
+        raise _denied(exc, type(exc).__name__) from exc
+    except BotoCoreError as exc:
+        # The request itself is at fault, such as a key that S3 doesn't take.
+        raise StorageRefused(key) from exc
+
+
+def _denied(exc: Exception, code: str) -> StorageDenied:
+    """Log what the operator has to mend, and return the error for clients."""
+    logger.error("Storage denies access: %s", exc, extra={"action": "storage_denied"})
+    return StorageDenied(code)
 
 
 def code_of(exc: BaseException | None) -> str:

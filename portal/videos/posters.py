@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
 
-import psycopg
 from tortoise.expressions import F
 
 from portal.database.connection import NOW, execute, fetch_rows, lock_video, transaction
@@ -25,7 +24,8 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
-from portal.errors import NotPlayable, StorageUnavailable, Unavailable
+from portal.database.outages import is_outage
+from portal.errors import NotPlayable, StorageUnavailable
 from portal.events.log import AuditAction, note
 from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
@@ -116,8 +116,10 @@ async def make_poster(
     except TimeoutError as exc:
         await _release(video_id, number)
         raise StorageUnavailable from exc
-    except (asyncio.CancelledError, Unavailable, psycopg.OperationalError):
-        await _release(video_id, number)
+    except BaseException as exc:
+        # Neither the worker's end nor an outage counts as a try.
+        if isinstance(exc, asyncio.CancelledError) or is_outage(exc):
+            await _release(video_id, number)
         raise
 
 

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-import psycopg
 from tortoise.expressions import F
 
 from portal.concurrency import task_group
@@ -24,13 +23,13 @@ from portal.database.models import (
     RenditionState,
     VideoStatus,
 )
+from portal.database.outages import is_outage
 from portal.database.work_models import Transcription
 from portal.errors import (
     NoSound,
     NotPlayable,
     TooManyCaptions,
     TranscriptionNotFound,
-    Unavailable,
     VideoNotFound,
 )
 from portal.processing.captions import UNDETERMINED, CaptionText, names
@@ -128,8 +127,10 @@ async def make_captions(
         detail = getattr(exc, "detail", exc)
         logger.warning("No captions: %s", detail, extra={"action": "transcription_failed"})
         await _record(row, error_code=getattr(exc, "code", "rendition_unreadable"))
-    except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError):
-        await _record(row, **_written(transcript), tries=F("tries") - 1)
+    except BaseException as exc:
+        # Neither the worker's end nor an outage counts as a try.
+        if isinstance(exc, asyncio.CancelledError | DiskFull) or is_outage(exc):
+            await _record(row, **_written(transcript), tries=F("tries") - 1)
         raise
 
 

@@ -8,7 +8,6 @@ import logging
 import os
 import re
 from collections.abc import AsyncGenerator
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from quart import Quart, Response, request
 
 from portal.config import Config, is_tracing_wanted
 from portal.config.values import LOOPBACK
+from portal.database.outages import skipped_in_outage
 from portal.errors import Unavailable
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
@@ -209,7 +209,7 @@ async def _warn_if_open(context: WebContext) -> None:
     if context.config.host in LOOPBACK:
         return
     # Nothing is known while the database is away; pages tell it, too.
-    with suppress(*errors.DATABASE_ERRORS):
+    with skipped_in_outage():
         if not await context.accounts_exist():
             told = {"action": "start"}
             logger.warning(

@@ -13,12 +13,12 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 import psycopg
-import psycopg_pool
 from quart import Quart, Response, current_app, render_template, request, url_for
-from tortoise.exceptions import DBConnectionError, IntegrityError
+from tortoise.exceptions import IntegrityError
 from werkzeug.exceptions import HTTPException
 
 from portal import errors
+from portal.database.outages import is_outage
 from portal.telemetry.logs import current_fields
 from portal.web.server.context import state_of
 
@@ -29,7 +29,6 @@ View = TypeVar("View", bound=Callable[..., Any])
 PROBLEM_TYPE = "application/problem+json"
 GONE = "_gone_template"
 
-DATABASE_ERRORS = (psycopg.OperationalError, psycopg_pool.PoolTimeout, DBConnectionError)
 # That the account exists that a row names as its owner.
 OWNERS = frozenset({"uploads_owner_id_fkey", "videos_owner_id_fkey"})
 # For what the web framework itself refuses; the rest keeps its own description.
@@ -71,9 +70,12 @@ def install_error_handlers(app: Quart) -> None:
     async def unexpected(error: Exception) -> Response:
         if _is_owner_gone(error):
             return await _response(errors.NotSignedIn("Your account was removed."))
-        if isinstance(error, DATABASE_ERRORS):
+        if is_outage(error):
             logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
             return await _response(errors.DatabaseUnavailable())
+        if isinstance(error, psycopg.errors.QueryCanceled):
+            logger.warning("Statement took too long", extra={"action": "statement_timeout"})
+            return await _response(errors.Overloaded())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
         return await _response(errors.PortalError())
 

@@ -17,21 +17,18 @@ from psycopg import AsyncConnection
 from portal.accounts.permissions import Principal
 from portal.concurrency import task_group
 from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, Row
-from portal.errors import DatabaseUnavailable
+from portal.database.outages import is_outage
 from portal.events.log import EventType
 from portal.retry import retry
 from portal.videos import events
 from portal.videos.progress import fetch_under_way
 from portal.videos.reading import audience_of
-from portal.web.errors import DATABASE_ERRORS
 
 HEARTBEAT_S = 15.0
 PROGRESS_INTERVAL_S = 2.0
 # Events that may wait for a stream; with more of them it is behind.
 MAX_WAITING = 64
 ROWS_AT_ONCE = 100
-# Errors of a database that is away for a while.
-AWAY = (*DATABASE_ERRORS, DatabaseUnavailable)
 
 
 class StreamEvent:
@@ -148,7 +145,7 @@ class EventStreams:
     async def _run(self, terminated: EventWrapper | None) -> None:
         try:
             async with task_group() as tasks:
-                listening = retry(self._listen, on=AWAY, backoff=BACKOFF, what="Database")
+                listening = retry(self._listen, on=is_outage, backoff=BACKOFF, what="Database")
                 task = tasks.create_task(listening)
                 if terminated is not None:
                     await terminated.wait()

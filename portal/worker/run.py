@@ -16,14 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
-import psycopg
 from procrastinate import BaseRetryStrategy, Blueprint, JobContext, RetryDecision
 from procrastinate.jobs import Job
 from procrastinate.signals import on_stop
 
 from portal.config import Config
 from portal.database.connection import open_database, server_time
-from portal.errors import StorageUnavailable, Unavailable
+from portal.database.outages import is_outage, skipped_in_outage
+from portal.errors import StorageUnavailable
 from portal.maintenance import janitor
 from portal.maintenance.recovery import recover_forever
 from portal.processing import helping, passes, removal, runs
@@ -92,7 +92,7 @@ class Retries(BaseRetryStrategy):
                 return INTERRUPTION_PAUSE_S
             case StorageUnavailable() | DiskFull():
                 return OUTAGE_BACKOFF.pause_s(failures)
-            case Unavailable() | psycopg.OperationalError():
+            case _ if is_outage(exception):
                 return INTERRUPTION_PAUSE_S
         return self._failure_pause_s
 
@@ -332,8 +332,8 @@ async def _help_forever(
     while not ending.is_set():
         # Not all at once.
         await asyncio.sleep(random.uniform(0.5, 1.5) * FETCH_INTERVAL_S)  # noqa: S311
-        # Nobody misses the help that an outage prevents.
-        with suppress(psycopg.OperationalError):
+        # Sharing is optional: skip it while the database is away.
+        with skipped_in_outage():
             if len(encoding) < config.worker_concurrency:
                 await runs.split(queue=tools.queue)
 

@@ -1,7 +1,12 @@
 """What storage's errors mean to the portal."""
 
+import inspect
+
+import aiohttp
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore import exceptions
+from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError
+from botocore.parsers import ResponseParserError
 
 from portal.errors import StorageDenied, StorageUnavailable
 from portal.storage.calls import ObjectMissing, StorageRefused, translated_errors
@@ -34,3 +39,45 @@ def test_errors_are_told_apart(error: Exception, expected: type[Exception]) -> N
     assert type(caught.value) is expected
     if isinstance(caught.value, StorageDenied):
         assert caught.value.code == StorageUnavailable.code, "to clients it is one"
+
+
+# Every class of botocore whose errors pass by themselves; all others are a fault of the request.
+PASSING = {
+    *("HTTPClientError", "ConnectionError", "EndpointConnectionError", "SSLError"),
+    *("ConnectionClosedError", "ReadTimeoutError", "ConnectTimeoutError", "ProxyConnectionError"),
+    *("ResponseStreamingError", "ChecksumError", "FlexibleChecksumError", "IncompleteReadError"),
+    *("CapacityNotAvailableError", "MetadataRetrievalError"),
+}
+DENIED = {
+    *("NoCredentialsError", "NoAuthTokenError", "TokenRetrievalError", "PartialCredentialsError"),
+    *("CredentialRetrievalError", "SSOError", "SSOTokenLoadError", "UnauthorizedSSOTokenError"),
+}
+
+
+def test_only_errors_without_an_answer_are_outages() -> None:
+    classes = [
+        error
+        for _, error in inspect.getmembers(exceptions, inspect.isclass)
+        if issubclass(error, BotoCoreError)
+    ]
+    assert len(classes) > 80
+    for error_class in classes:
+        error = error_class.__new__(error_class)  # each wants other arguments
+        Exception.__init__(error, "broken")
+        with pytest.raises(Exception) as caught, translated_errors("hls/a"):  # noqa: PT011
+            raise error
+        name = error_class.__name__
+        is_denied, is_passing = name in DENIED, name in PASSING
+        expected = (
+            StorageDenied if is_denied else StorageUnavailable if is_passing else StorageRefused
+        )
+        assert type(caught.value) is expected, name
+
+
+@pytest.mark.parametrize(
+    "error",
+    [aiohttp.ClientPayloadError(), aiohttp.ServerDisconnectedError(), ResponseParserError()],
+)
+def test_broken_answers_are_outages(error: Exception) -> None:
+    with pytest.raises(StorageUnavailable), translated_errors("hls/a"):
+        raise error

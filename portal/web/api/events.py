@@ -20,6 +20,7 @@ from quart_schema import document_headers, document_querystring, document_respon
 
 from portal.database.connection import Row
 from portal.database.event_models import EVENT_ID_PREFIX
+from portal.database.outages import skipped_in_outage
 from portal.errors import NotAcceptable
 from portal.events.log import EventType
 from portal.videos import events
@@ -29,7 +30,7 @@ from portal.web.api.openapi import LAST_EVENT_ID
 from portal.web.api.videos import VideoWithPassthrough, playback_url, playback_url_for
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import WebContext, web_context
-from portal.web.event_streams import AWAY, Stream, StreamEvent
+from portal.web.event_streams import Stream, StreamEvent
 from portal.web.server.context import state_of, terminated_of
 from portal.web.videos import read_record
 
@@ -182,7 +183,7 @@ async def _send(first: bytes, stream: Stream, web: WebContext, receive: Any, sen
     leaving = asyncio.create_task(_end_when_left(stream, receive))
     try:
         # While the database is away a stream that is behind ends; its reader comes again.
-        with suppress(*AWAY, TimeoutError):
+        with skipped_in_outage(), suppress(TimeoutError):
             text = first
             while True:
                 async with asyncio.timeout(SEND_TIMEOUT_S):

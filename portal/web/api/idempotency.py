@@ -10,7 +10,6 @@ limits (429) are not kept. What is refused before the view, such as by the polic
 
 import asyncio
 import json
-import logging
 import re
 from hashlib import sha256
 from http import HTTPStatus
@@ -23,12 +22,10 @@ from hypercorn.typing import HTTPScope
 from quart import Response, g, request
 
 from portal.database.connection import execute, fetch_rows
+from portal.database.outages import skipped_in_outage
 from portal.errors import FieldError, IdempotencyKeyReused, InvalidRequest, RequestInProgress
 from portal.web.auth import account_id
-from portal.web.event_streams import AWAY
 from portal.web.server.context import App, header
-
-logger = logging.getLogger(__name__)
 
 HEADER = "Idempotency-Key"
 METHODS = frozenset({"POST", "PATCH"})
@@ -98,16 +95,14 @@ async def keep(response: Response) -> Response:
     row_id = g.pop(BEGUN, None)
     if row_id is None:
         return response
-    try:
+    # Should the answer not be kept, what it says is done all the same.
+    with skipped_in_outage():
         if response.status_code == HTTPStatus.TOO_MANY_REQUESTS or response.status_code >= 500:
             await execute(FORGET, *row_id)
         else:
             headers = json.dumps(list(response.headers))
             body = await response.get_data(as_text=False)
             await execute(KEEP, response.status_code, headers, body, *row_id)
-    except AWAY as exc:
-        # What it tells is done all the same.
-        logger.warning("Answer not kept: %s", exc, extra={"action": "answer_not_kept"})
     return response
 
 

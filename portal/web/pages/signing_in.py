@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,11 +19,12 @@ from portal.accounts.permissions import Action
 from portal.config import Config
 from portal.config.values import LOOPBACK
 from portal.database.account_models import Account, Role
+from portal.database.outages import skipped_in_outage
 from portal.text import host_name, shown
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION, SIGN_ON
-from portal.web.errors import DATABASE_ERRORS, PROBLEM_TYPE, problem_document
+from portal.web.errors import PROBLEM_TYPE, problem_document
 from portal.web.server.context import state_of
 
 if TYPE_CHECKING:
@@ -51,9 +53,10 @@ async def current_viewer() -> dict[str, Any] | None:
 
     None where that can't be found out, as in an error's.
     """
-    try:
+    found = None
+    with skipped_in_outage(), suppress(errors.TokenRefused):
         found = await principal()
-    except (errors.TokenRefused, errors.Unavailable, *DATABASE_ERRORS):
+    if found is None:
         return None
     return {
         "is_open": found.account_id is None and found.role is not None,

@@ -1,0 +1,85 @@
+"""Which errors of the database are outages, with errors that a real server raises."""
+
+import inspect
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from portal.config import Config
+from portal.database.connection import execute, open_database, retry_outage
+from portal.database.outages import is_outage, skipped_in_outage
+from portal.errors import DatabaseUnavailable, StorageUnavailable, VideoNotFound
+
+OUTAGES = {
+    *("ConnectionException", "ConnectionDoesNotExist", "ConnectionFailure", "ProtocolViolation"),
+    *("SqlclientUnableToEstablishSqlconnection", "TransactionResolutionUnknown"),
+    "SqlserverRejectedEstablishmentOfSqlconnection",
+    *("InsufficientResources", "DiskFull", "OutOfMemory", "TooManyConnections"),
+    *("ConfigurationLimitExceeded", "AdminShutdown", "CrashShutdown", "CannotConnectNow"),
+    *("DatabaseDropped", "IdleSessionTimeout"),
+    # Not outages, but the loser of a deadlock succeeds when it comes again.
+    *("SerializationFailure", "DeadlockDetected"),
+}
+RAISE = "DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{}'; END $$"
+
+
+async def test_each_state_that_a_server_can_raise(config: Config) -> None:
+    classes = {
+        error.sqlstate: error
+        for _, error in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(error, psycopg.Error) and error.sqlstate
+    }
+    assert len(classes) > 200
+    seen = set()
+    connection = await psycopg.AsyncConnection.connect(config.database_url, autocommit=True)
+    async with connection:
+        for state, error_class in classes.items():
+            with pytest.raises(psycopg.Error) as caught:
+                await connection.execute(RAISE.format(state))
+            assert type(caught.value) is error_class
+            if is_outage(caught.value):
+                seen.add(error_class.__name__)
+    assert seen == OUTAGES
+
+
+async def test_connection_that_is_refused_or_ended_is_an_outage(config: Config) -> None:
+    with pytest.raises(psycopg.OperationalError) as refused:
+        await psycopg.AsyncConnection.connect("postgresql://127.0.0.1:1/portal")
+    connection = await psycopg.AsyncConnection.connect(config.database_url)
+    with pytest.raises(psycopg.OperationalError) as ended:
+        await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    with pytest.raises(psycopg.OperationalError) as closed:
+        await connection.execute("SELECT 1")
+    async with AsyncConnectionPool(config.database_url, min_size=1, max_size=1, open=False) as pool:
+        async with pool.connection():
+            with pytest.raises(PoolTimeout) as busy:
+                await pool.getconn(timeout=0.01)
+    assert all(is_outage(caught.value) for caught in (refused, ended, closed, busy))
+
+
+async def test_statement_that_the_server_refuses_is_not_repeated(config: Config) -> None:
+    tries = 0
+
+    async def save() -> None:
+        nonlocal tries
+        tries += 1
+        words = " ".join(str(uuid4()) for _ in range(40_000))
+        await execute("SELECT to_tsvector('simple', %s)", words)
+
+    async with open_database(config):
+        with pytest.raises(errors.ProgramLimitExceeded) as caught:
+            await retry_outage(save)
+    assert (tries, is_outage(caught.value)) == (1, False)
+
+
+def test_parts_that_are_away_are_told_from_other_refusals() -> None:
+    assert is_outage(DatabaseUnavailable())
+    assert is_outage(StorageUnavailable())
+    assert not any(map(is_outage, (VideoNotFound(), ValueError(), TimeoutError(), None)))
+    with skipped_in_outage():
+        raise StorageUnavailable
+    with pytest.raises(ValueError, match="text"), skipped_in_outage():
+        raise ValueError("text")
