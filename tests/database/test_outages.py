@@ -53,10 +53,10 @@ async def test_connection_that_is_refused_or_ended_is_an_outage(config: Config) 
         await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     with pytest.raises(psycopg.OperationalError) as closed:
         await connection.execute("SELECT 1")
-    async with AsyncConnectionPool(config.database_url, min_size=1, max_size=1, open=False) as pool:
-        async with pool.connection():
-            with pytest.raises(PoolTimeout) as busy:
-                await pool.getconn(timeout=0.01)
+    one = AsyncConnectionPool(config.database_url, min_size=1, max_size=1, open=False)
+    async with one as pool, pool.connection():
+        with pytest.raises(PoolTimeout) as busy:
+            await pool.getconn(timeout=0.01)
     assert all(is_outage(caught.value) for caught in (refused, ended, closed, busy))
 
 
