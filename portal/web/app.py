@@ -21,7 +21,15 @@ from portal.errors import Unavailable
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
-from portal.web.api import access, idempotency, openapi, transcodes, uploads, videos
+from portal.web.api import (
+    access,
+    idempotency,
+    json_bodies,
+    openapi,
+    transcodes,
+    uploads,
+    videos,
+)
 from portal.web.api import captions as api_captions
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
@@ -144,6 +152,8 @@ def _install_checks(app: Quart, config: Config) -> None:
         concurrency.enter()
         await auth.enforce()
         await limit_rate()
+        if str(request.endpoint).startswith(openapi.API_BLUEPRINTS):
+            await json_bodies.refuse_undocumented()
         return await idempotency.begin()
 
     app.after_request(idempotency.keep)

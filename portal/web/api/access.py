@@ -35,7 +35,7 @@ EmbedOrigin = Annotated[
 ]
 
 
-class AccessRecord(json_bodies.Shape):
+class AccessRecord(json_bodies.ClosedShape):
     """Who may see a video, and which sites may show its player in a frame."""
 
     # What `signed_in_only_fault` says.
@@ -77,7 +77,7 @@ class AccessRecord(json_bodies.Shape):
         )
 
 
-class PlaybackLinkRequest(json_bodies.Shape):
+class PlaybackLinkRequest(json_bodies.ClosedShape):
     """Asks for a link by which a video can be watched for a while."""
 
     expires_in_seconds: json_bodies.WholeNumber = Field(

@@ -1,9 +1,9 @@
 """The JSON API of captions, the text of each as WebVTT, and of chapters."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, StrictBool
+from pydantic import Field, RootModel, StrictBool
 from quart import Blueprint, Response, request, url_for
 from quart_schema import (
     document_headers,
@@ -94,7 +94,7 @@ class CaptionsConflict(json_bodies.Problem):
     present: PresentCaptions
 
 
-class TrackQuery(json_bodies.Shape, extra="forbid"):
+class TrackQuery(json_bodies.ClosedShape):
     """What may be said of captions in the address."""
 
     label: Label | None = None
@@ -108,15 +108,17 @@ class NewTrackQuery(TrackQuery):
     language: json_bodies.Text = Field(description="BCP 47, such as en or pt-BR.")
 
 
-class ChapterRecord(json_bodies.Shape):
+class ChapterRecord(json_bodies.ClosedShape):
     """A part of a video, up to the next one."""
 
     start_seconds: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
     title: Annotated[json_bodies.Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)]
 
 
-class ChapterList(json_bodies.Shape):
+class ChapterList(json_bodies.ClosedShape):
     """All chapters of a video, from its beginning."""
+
+    elsewhere: ClassVar = {"source": "Leave it out: chapters that you send become `saved` ones."}
 
     chapters: list[ChapterRecord] = Field(
         max_length=chapters.MAX_CHAPTERS,
@@ -144,7 +146,11 @@ class ChaptersConflict(json_bodies.Problem):
     present: PresentChapters
 
 
-class CaptionsPatch(json_bodies.Shape, extra="forbid"):
+class CaptionFile(RootModel[str]):
+    """A file of captions, whose types are in `CONTENT_TYPES`."""
+
+
+class CaptionsPatch(json_bodies.ClosedShape):
     """What may be changed besides the text; what is left out stays."""
 
     label: Label | None = None
@@ -169,6 +175,7 @@ async def list_captions(id: str) -> Response:
 @blueprint.post(CAPTIONS)
 @policy(Policy.EDIT)
 @document_querystring(NewTrackQuery)
+@document_request(CaptionFile)
 @document_response(CaptionRecord, 201)
 @document_response(json_bodies.Problem, 409)
 async def add_captions(id: str) -> Response:
@@ -197,6 +204,7 @@ async def get_captions(id: str, language: str) -> Response:
 @policy(Policy.EDIT)
 @document_headers(json_bodies.PatchHeaders)
 @document_querystring(TrackQuery)
+@document_request(CaptionFile)
 @document_response(CaptionRecord)
 @document_response(CaptionRecord, 201)
 @document_response(CaptionsConflict, 412)

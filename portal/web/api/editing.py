@@ -1,7 +1,7 @@
 """The JSON API for editors: a video's metadata, and its deletion."""
 
 from dataclasses import asdict, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -69,7 +69,7 @@ Passthrough = Annotated[
 ]
 
 
-class VideoMetadata(json_bodies.Shape):
+class VideoMetadata(json_bodies.ClosedShape):
     """What editors say of a video, and may change. Text is kept as submitted."""
 
     title: Title
@@ -86,6 +86,8 @@ class VideoMetadata(json_bodies.Shape):
 class MetadataRecord(VideoMetadata):
     """The same with what an integrator keeps with the video; left out of a change, that stays."""
 
+    elsewhere: ClassVar = {"visibility": "Change it with PATCH /api/videos/{id}."}
+
     passthrough: Passthrough = Field(default_factory=str)
 
 
@@ -95,7 +97,7 @@ class EditedVideo(MetadataRecord):
     visibility: Visibility
 
 
-class VideoPatch(json_bodies.Shape, extra="forbid"):
+class VideoPatch(json_bodies.ClosedShape):
     """A JSON merge patch: what it doesn't name stays, and a text that is null is emptied."""
 
     title: Title = Field(default_factory=str)

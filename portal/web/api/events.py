@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import Field, RootModel
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_querystring, document_response, tag_blueprint
 
@@ -52,7 +52,7 @@ SEND_TIMEOUT_S = 15.0
 HEARTBEAT = b":\n\n"
 
 
-class EventsQuery(json_bodies.Shape, extra="forbid"):
+class EventsQuery(json_bodies.ClosedShape):
     """Which events are asked for."""
 
     after: str | None = Field(
@@ -81,7 +81,7 @@ class EventList(json_bodies.Shape):
     next_after: str = Field(description="What to send as `after` next.")
 
 
-class StreamHeaders(BaseModel):
+class StreamHeaders(json_bodies.ClosedShape):
     """Where a stream goes on."""
 
     last_event_id: str = Field(

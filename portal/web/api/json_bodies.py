@@ -2,9 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, NoReturn, TypeVar
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, NoReturn, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -21,13 +23,19 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
-from quart import Response, request
+from quart import Response, current_app, request
+from quart_schema.validation import (
+    QUART_SCHEMA_QUERYSTRING_ATTRIBUTE,
+    QUART_SCHEMA_REQUEST_ATTRIBUTE,
+)
 
 from portal.errors import FieldError, InvalidRequest, MalformedBody, NotJson, VersionRequired
 from portal.text import rfc3339
 from portal.videos.metadata import text_fault
+from portal.web.server.context import SAFE_METHODS
 
 Model = TypeVar("Model", bound=BaseModel)
+Sent = TypeVar("Sent", bound="ClosedShape")
 Value = TypeVar("Value")
 
 MAX_INTEGER_DIGITS = 30
@@ -47,7 +55,6 @@ MESSAGES = {
     "string_pattern_mismatch": "Give text that matches {pattern}.",
     **dict.fromkeys(("literal_error", "enum"), "Choose {expected}."),
     "bool_type": "Give true or false.",
-    "extra_forbidden": "Nothing has this name here; see /api/docs.",
 }
 JSON = "application/json"
 # No version has this name.
@@ -112,6 +119,20 @@ class Shape(BaseModel):
         serialize_by_alias=True,
         frozen=True,
     )
+
+
+class ClosedShape(Shape, extra="forbid"):
+    """Base of all shapes of requests: a member or parameter that it doesn't name is refused.
+
+    Otherwise a request with a misspelt `visibility` would publish a private video.
+    """
+
+    # Remedies by the names of members that belong into another place of the API.
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+
+
+class EmptyShape(ClosedShape):
+    """Body or query of a route that takes none."""
 
 
 class Fault(Shape):
@@ -184,21 +205,41 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-def validated(shape: type[Model], body: Any, *, context: object = None) -> Model:
-    """The body as this shape, or `InvalidRequest` with all its faults."""
-    try:
-        return shape.model_validate(body, context=context, by_alias=True, by_name=False)
-    except ValidationError as exc:
-        raise InvalidRequest(field_errors(exc)) from exc
+def validated(shape: type[Sent], body: Any, *, context: object = None) -> Sent:
+    """Return the body as this shape, or raise `InvalidRequest` with all its faults."""
+    return _validated(shape, body, kind="member", context=context)
 
 
-def validated_query(shape: type[Model]) -> Model:
-    """The parameters of the address as this shape, or `InvalidRequest`.
+def validated_query(shape: type[Sent]) -> Sent:
+    """Return the parameters of the address as this shape, or raise `InvalidRequest`.
 
-    One that is given twice is refused, as one that is misspelt: what it asks for would not be done.
+    A parameter that is given twice is refused like a misspelt one, unless it takes several values.
     """
     given = request.args.to_dict(flat=False)
-    return validated(shape, {name: it[0] if len(it) == 1 else it for name, it in given.items()})
+    query = {name: values[0] if len(values) == 1 else values for name, values in given.items()}
+    return _validated(shape, query, kind="parameter")
+
+
+def _validated(shape: type[Sent], value: Any, *, kind: str, context: object = None) -> Sent:
+    try:
+        return shape.model_validate(value, context=context, by_alias=True, by_name=False)
+    except ValidationError as exc:
+        raise InvalidRequest(field_errors(exc, shape, kind=kind)) from exc
+
+
+async def refuse_undocumented() -> None:
+    """Raise `InvalidRequest` if the request has a query or JSON members but its route takes none.
+
+    A route that documents a shape reads it itself.
+    """
+    view = current_app.view_functions[str(request.endpoint)]
+    if request.args and not hasattr(view, QUART_SCHEMA_QUERYSTRING_ATTRIBUTE):
+        validated_query(EmptyShape)
+    if request.method in SAFE_METHODS or hasattr(view, QUART_SCHEMA_REQUEST_ATTRIBUTE):
+        return
+    body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
+    if body and request.mimetype == JSON:
+        validated(EmptyShape, await read_json())
 
 
 def recorded_shape(shape: type[Model], value: object) -> Model:
@@ -208,9 +249,38 @@ def recorded_shape(shape: type[Model], value: object) -> Model:
     return shape.model_construct(**columns)
 
 
-def field_errors(error: ValidationError) -> list[FieldError]:
-    """All faults pydantic found, each with its JSON pointer and words that name the remedy."""
-    return [FieldError(_pointer(fault["loc"]), _message(fault)) for fault in error.errors()]
+def field_errors(
+    error: ValidationError, shape: type[ClosedShape], *, kind: str = "member"
+) -> list[FieldError]:
+    """Return all faults that pydantic found in a shape, each with its JSON pointer and the remedy.
+
+    `kind` is what the shape consists of: members of a body or parameters of an address.
+    """
+    errors = []
+    for fault in error.errors():
+        if fault["type"] == "extra_forbidden":
+            message = _unknown_name_message(str(fault["loc"][-1]), shape, kind)
+        else:
+            message = _message(fault)
+        errors.append(FieldError(_pointer(fault["loc"]), message))
+    return errors
+
+
+def _unknown_name_message(name: str, shape: type[ClosedShape], kind: str) -> str:
+    message = f"This {kind} is not known here."
+    known = _known_names(shape)
+    for nearest in get_close_matches(name, {*known, *shape.elsewhere}, n=1):
+        remedy = f"Did you mean `{nearest}`?" if nearest in known else shape.elsewhere[nearest]
+        return f"{message} {remedy}"
+    return message
+
+
+@lru_cache
+def _known_names(shape: type[ClosedShape]) -> frozenset[str]:
+    """Return the names of a shape's members, and of the shapes inside it."""
+    schema = shape.model_json_schema()
+    parts = (schema, *schema.get("$defs", {}).values())
+    return frozenset(name for part in parts for name in part.get("properties", {}))
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:

@@ -21,6 +21,7 @@ from portal.videos import captions, publishing, transcription
 from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
 from portal.videos.reading import preview_url
 from portal.web.api.json_bodies import (
+    ClosedShape,
     Problem,
     Shape,
     Size,
@@ -112,7 +113,7 @@ class TranscodeRecord(Shape):
     storyboard_url: Uri | None = Field(description="WebVTT with the pictures for a seek bar.")
 
 
-class TranscriptionQuery(Shape, extra="forbid"):
+class TranscriptionQuery(ClosedShape):
     """What is spoken."""
 
     language: Text | None = Field(None, description="BCP 47; else it is found out.")
@@ -180,8 +181,8 @@ async def transcribe(id: str) -> Response:
     They are of the source `machine` until a person saves them; captions that a person has saved are
     left as they are. No body is needed.
     """
-    video = await _transcribed(id)
     asked = validated_query(TranscriptionQuery).language
+    video = await _transcribed(id)
     language = None if asked is None else captions.language_of(asked)
     await transcription.request(video.id, language, queue=web_context().queue)
     return await _transcription_answer(video, HTTPStatus.ACCEPTED)

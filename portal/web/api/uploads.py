@@ -29,7 +29,7 @@ def _is_size(value: int, info: ValidationInfo) -> int:
     return value
 
 
-class StartUploadRequest(json_bodies.Shape):
+class StartUploadRequest(json_bodies.ClosedShape):
     """Starts an upload in parts."""
 
     key: Annotated[json_bodies.Text, Field(description="The key from POST /api/videos/presign.")]

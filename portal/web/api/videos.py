@@ -6,7 +6,7 @@ And the list of videos: filtered, searched and sorted as the library, by cursors
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -69,7 +69,7 @@ class CategoryList(json_bodies.Shape):
     categories: list[CategoryRecord]
 
 
-class PresignRequest(json_bodies.Shape):
+class PresignRequest(json_bodies.ClosedShape):
     """Asks for an address to upload one file to."""
 
     file_name: FileName
@@ -88,11 +88,16 @@ class PresignResponse(json_bodies.Shape):
 class CreateVideoRequest(VideoMetadata):
     """Says that the upload is complete, and describes the video. Text is kept as submitted."""
 
+    elsewhere: ClassVar = {
+        "visibility": "Give it in the address: POST /api/videos?visibility=private.",
+        "passthrough": "Set it with PATCH /api/videos/{id} once the video is created.",
+    }
+
     file_name: FileName
     key: Annotated[json_bodies.Text, Field(description="The key from POST /api/videos/presign.")]
 
 
-class NewVideoQuery(json_bodies.Shape, extra="forbid"):
+class NewVideoQuery(json_bodies.ClosedShape):
     """What may be said of a new video in the address."""
 
     visibility: Visibility | None = Field(None, description="Who may see it from the start.")
@@ -148,7 +153,7 @@ class VideoWithMatches(VideoWithPassthrough):
     matches: list[SpokenMatch]
 
 
-class VideosQuery(json_bodies.Shape, extra="forbid"):
+class VideosQuery(json_bodies.ClosedShape):
     """Which videos are asked for, in which order; what is left out is any."""
 
     q: json_bodies.Text = Field("", max_length=MAX_QUERY_LENGTH, description="Words to search for.")

@@ -33,14 +33,14 @@ Events = Annotated[
 ]
 
 
-class WebhookRequest(json_bodies.Shape):
+class WebhookRequest(json_bodies.ClosedShape):
     """Asks for events to be sent to a public https address."""
 
     url: Address
     events: Events
 
 
-class WebhookChange(json_bodies.Shape):
+class WebhookChange(json_bodies.ClosedShape):
     """What is to be changed of a webhook."""
 
     url: Address | None = None
@@ -86,7 +86,7 @@ class TestEvent(json_bodies.Shape):
     data: dict[str, str] = Field(max_length=0)
 
 
-class DeliveriesQuery(json_bodies.Shape, extra="forbid"):
+class DeliveriesQuery(json_bodies.ClosedShape):
     """Which deliveries are asked for."""
 
     limit: int = Field(50, ge=1, le=MAX_LIMIT)

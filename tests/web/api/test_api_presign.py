@@ -67,5 +67,5 @@ async def test_faulty_presign_names_every_fault_and_issues_no_key(
     )
     for body in bodies:
         found = await faults(await client.post("/api/videos/presign", json=body))
-        assert set(found) == {"/fileName", "/contentType"}
+        assert found.keys() >= {"/fileName", "/contentType"}
     assert await rows(resources.config.database_url, "SELECT key FROM uploads") == []

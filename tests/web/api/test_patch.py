@@ -85,6 +85,9 @@ async def test_passthrough_is_told_by_metadata_events_and_lists_that_ask_alone(
     assert told.pop("passthrough") == text
     # The older call leaves out what it doesn't know.
     headers = {"If-Match": response.headers["ETag"]}
+    refused = await client.put(f"{address}/metadata", json=told, headers=headers)
+    assert "PATCH" in (await faults(refused))["/visibility"]
+    del told["visibility"]
     put = await client.put(f"{address}/metadata", json={**told, "title": "New"}, headers=headers)
     assert (await answered(put))["passthrough"] == text
     assert (await answered(await client.get(f"{address}/metadata")))["passthrough"] == text

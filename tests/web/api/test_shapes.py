@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from api_client import Client, faults, problem
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from quart import Response
 
 from portal.web.api.access import AccessRecord
-from portal.web.api.json_bodies import field_errors
+from portal.web.api.json_bodies import ClosedShape, field_errors
 from portal.web.api.videos import CreateVideoRequest, PresignRequest
 
 pytestmark = pytest.mark.shared_app
@@ -29,12 +29,12 @@ SHORTEN = "Shorten this to at most"
 EMPTY = "This may not be empty."
 
 
-def refusals(shape: type[BaseModel], body: Any) -> dict[str, str]:
+def refusals(shape: type[ClosedShape], body: Any) -> dict[str, str]:
     """The message for each pointer at fault; nothing when the body is taken."""
     try:
         shape.model_validate(body, context=CATEGORIES, by_alias=True, by_name=False)
     except ValidationError as exc:
-        return {fault.pointer: fault.message for fault in field_errors(exc)}
+        return {fault.pointer: fault.message for fault in field_errors(exc, shape)}
     return {}
 
 
