@@ -28,6 +28,8 @@ class PortalError(Exception):
     headers: Mapping[str, str] = {}
     # Of the problem document, besides those that all have (RFC 9457 section 3.2).
     extensions: Mapping[str, object] = {}
+    # Whether the same request is always refused, because the fault is in its body or address.
+    is_final: bool = False
 
     def __init_subclass__(cls, *, status: int = 0, code: str = "", title: str = "") -> None:
         """What is not given is the base's; a code's title is the code in words."""
@@ -88,6 +90,8 @@ class NotAcceptable(PortalError, status=406, code="not_acceptable"):
 class MalformedBody(PortalError, status=400, code="malformed_json", title="Malformed JSON"):
     """The request body is not valid JSON. Send one JSON object, encoded as UTF-8."""
 
+    is_final = True
+
 
 class NotJson(PortalError, status=415, code="unsupported_media_type", title="Not JSON"):
     """Send the request body as JSON, with the header Content-Type: application/json."""
@@ -100,9 +104,10 @@ class NotCaptions(PortalError, status=415, code="not_captions", title="Not capti
 class InvalidRequest(PortalError, status=422, code="validation_failed"):
     """The request has faults; each is listed in `errors`."""
 
-    def __init__(self, errors: Sequence[FieldError]) -> None:
+    def __init__(self, errors: Sequence[FieldError], *, is_final: bool = False) -> None:
         super().__init__()
         self.errors = tuple(errors)
+        self.is_final = is_final
 
     @property
     def by_field(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 import psycopg
-from quart import Quart, Response, current_app, render_template, request, url_for
+from quart import Quart, Response, current_app, g, render_template, request, url_for
 from tortoise.exceptions import IntegrityError
 from werkzeug.exceptions import HTTPException
 
@@ -28,6 +28,8 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 PROBLEM_TYPE = "application/problem+json"
 GONE = "_gone_template"
+# Name of a request's own value: whether its refusal is final (`PortalError.is_final`).
+REFUSED_FINALLY = "refused_finally"
 
 # That the account exists that a row names as its owner.
 OWNERS = frozenset({"uploads_owner_id_fkey", "videos_owner_id_fkey"})
@@ -60,6 +62,7 @@ def install_error_handlers(app: Quart) -> None:
     async def portal_error(error: errors.PortalError) -> Response:
         if error.__cause__ is not None and error.status >= 500:
             logger.warning("%s", error.code, exc_info=error, extra={"action": error.code})
+        setattr(g, REFUSED_FINALLY, error.is_final)
         return await _response(error)
 
     @app.errorhandler(HTTPException)

@@ -4,8 +4,9 @@ As draft-ietf-httpapi-idempotency-key-header-07 has it.
 
 A key's row is made before the view begins, by a statement that one of all web processes wins, and
 given the answer after it. Of a process that was killed in between a row without an answer is left:
-a repetition takes it over once no request can still be at work. Failures of the portal (5xx) and
-limits (429) are not kept. What is refused before the view, such as by the policy, has no row.
+a repetition takes it over once no request can still be at work. A refusal is kept if
+the fault is in the body or the address: after any other, such as a missing upload or a limit, a
+repetition may succeed. What is refused before the view, such as by the policy, has no row.
 """
 
 import asyncio
@@ -25,6 +26,7 @@ from portal.database.connection import execute, fetch_rows
 from portal.database.outages import skipped_in_outage
 from portal.errors import FieldError, IdempotencyKeyReused, InvalidRequest, RequestInProgress
 from portal.web.auth import account_id
+from portal.web.errors import REFUSED_FINALLY
 from portal.web.server.context import App, header
 
 HEADER = "Idempotency-Key"
@@ -91,13 +93,14 @@ async def begin() -> Response | None:
 
 
 async def keep(response: Response) -> Response:
-    """Keep the answer to the current request, if it has a row; whether or not, the same answer."""
+    """Keep the response to the current request for repetitions, if it has a row; return it."""
     row_id = g.pop(BEGUN, None)
     if row_id is None:
         return response
     # Should the answer not be kept, what it says is done all the same.
     with skipped_in_outage():
-        if response.status_code == HTTPStatus.TOO_MANY_REQUESTS or response.status_code >= 500:
+        is_success = response.status_code < HTTPStatus.BAD_REQUEST
+        if not is_success and not g.get(REFUSED_FINALLY, False):
             await execute(FORGET, *row_id)
         else:
             headers = json.dumps(list(response.headers))

@@ -224,7 +224,7 @@ def _validated(shape: type[Sent], value: Any, *, kind: str, context: object = No
     try:
         return shape.model_validate(value, context=context, by_alias=True, by_name=False)
     except ValidationError as exc:
-        raise InvalidRequest(field_errors(exc, shape, kind=kind)) from exc
+        raise InvalidRequest(field_errors(exc, shape, kind=kind), is_final=True) from exc
 
 
 async def refuse_undocumented() -> None:

@@ -7,7 +7,20 @@ import aiohttp
 import psycopg
 import pytest
 from aged_videos import tidy
-from api_client import Client, answered, metadata, problem, rows, run_sql, until_found, uploaded
+from api_client import (
+    RAW_FILE,
+    Client,
+    answered,
+    faults,
+    metadata,
+    presign,
+    problem,
+    put,
+    rows,
+    run_sql,
+    until_found,
+    uploaded,
+)
 from page_rows import make_row
 from quart import Quart, Response
 from running_portal import LivePortal, run_portal
@@ -36,7 +49,7 @@ async def test_repetition_gets_the_first_answer_again(client: Client) -> None:
     first = await client.post("/api/videos", json=body, headers=KEY)
     await expect_repeated(first, await client.post("/api/videos", json=body, headers=KEY))
     address = first.headers["Location"]
-    # Refusals are answers, too.
+    # A refusal for a fault in the body is an answer, too.
     for title, status in (("New", 200), ("", 422)):
         edit, key = {"title": title}, {"Idempotency-Key": f"edit-{status}"}
         edited = await client.patch(address, json=edit, headers=key)
@@ -77,6 +90,32 @@ async def test_failure_of_the_portal_is_not_kept(client: Client, resources: WebC
     await run_sql(url, "ALTER TABLE lost RENAME TO uploads")
     assert failed.status_code == 500
     await answered(await client.post(PRESIGN, json=FILE, headers=KEY))
+
+
+async def test_refusal_that_may_pass_later_is_not_kept(
+    client: Client, resources: WebContext
+) -> None:
+    upload = await presign(client)
+    body, video = metadata(upload["key"]), await make_row()
+    early = await client.post("/api/videos", json=body, headers=KEY)
+    await problem(early, 409, "upload_not_found")
+    # Another upload repairs this fault of the file.
+    assert await put(upload["uploadUrl"], RAW_FILE, **{"Content-Encoding": "gzip"}) == 200
+    assert set(await faults(await client.post("/api/videos", json=body, headers=KEY))) == {"/key"}
+    assert await put(upload["uploadUrl"], RAW_FILE) == 200
+    await answered(await client.post("/api/videos", json=body, headers=KEY), 201)
+    # The video comes back, and its version counts again.
+    address, edit, key = f"/api/videos/{video.id}", {"title": "A"}, {"Idempotency-Key": "a"}
+    for change, code in (({"deleted_at": video.created_at}, 404), ({"metadata_version": 2}, 412)):
+        headers = {**key, "If-Match": '"1"'}
+        await Video.filter(id=video.id).update(**change)
+        assert (await client.patch(address, json=edit, headers=headers)).status_code == code
+        await Video.filter(id=video.id).update(deleted_at=None, metadata_version=1)
+    wrong_type = {**headers, "Content-Type": "text/plain"}
+    refused = await client.patch(address, data=b'{"title": "A"}', headers=wrong_type)
+    await problem(refused, 415, "unsupported_media_type")
+    await answered(await client.patch(address, json=edit, headers=headers))
+    assert len(await rows(resources.config.database_url, "SELECT FROM idempotency_keys")) == 2
 
 
 async def test_answer_is_kept_when_the_client_has_gone(
