@@ -29,6 +29,10 @@ class AddressRefused(OSError):
     """An address in a network that requests must not go to."""
 
 
+class RequestFailed(Exception):
+    """A request that failed for a reason that its text gives, for people."""
+
+
 def is_allowed(address: str, networks: Sequence[Network]) -> bool:
     """Whether requests may go to this address: a public one, or one in these networks."""
     found = ip_address(address)
@@ -88,6 +92,27 @@ async def read_start(response: aiohttp.ClientResponse, *, max_bytes: int) -> byt
     while len(body) < max_bytes and (more := await response.content.read(max_bytes - len(body))):
         body += more
     return body
+
+
+def failure_words(exc: Exception) -> str:
+    """Say why a request failed, without the addresses that its host name resolves to."""
+    match exc:
+        case aiohttp.ClientConnectorCertificateError():
+            reason = getattr(exc.certificate_error, "verify_message", "")
+            return f"The server's certificate is not valid: {reason}."
+        case aiohttp.ClientConnectorDNSError():
+            return "The server's name could not be found."
+        case TimeoutError():
+            return "The server did not answer in time."
+        case OSError(errno=errno.EACCES):
+            return "The server's name leads to a network that this portal sends no requests to."
+        case aiohttp.ClientConnectorError():
+            return "The server could not be reached."
+        case RequestFailed():
+            return str(exc)
+        case aiohttp.ClientResponseError() | ValueError():
+            return "The server's answer is not valid."
+    return "The server closed the connection too early."
 
 
 def _refusal(address: str) -> str:

@@ -47,8 +47,8 @@ RECOVERY_INTERVAL_S = 10
 UNLEASED_JOB_S = 120
 # Of beats of transcriptions.
 SPEECH_BEAT_S = 60
-# For a part of an import; a server that takes longer sends less than 18 kB a second.
-IMPORT_PART_S = 900
+# Longest pause between two beats of an import: three calls to storage, to start its upload again.
+IMPORT_BEAT_S = 600
 
 STALLED = f"""
 SELECT job.id, job.task_name AS task, job.queueing_lock, job.abort_requested
@@ -66,7 +66,7 @@ OR job.status = 'doing' AND (
       SELECT FROM pass_runs WHERE id = (job.args->>'run_id')::bigint AND {IS_LIVE}
     ) AND NOT EXISTS (
       SELECT FROM imports WHERE id = (job.args->>'import_id')::uuid
-        AND active_at > now() - make_interval(secs => {IMPORT_PART_S})
+        AND active_at > now() - make_interval(secs => {IMPORT_BEAT_S})
     ) AND NOT EXISTS (
       SELECT FROM transcriptions WHERE job_id = job.id
         AND active_at > now() - make_interval(secs => {SPEECH_BEAT_S})

@@ -63,6 +63,10 @@ QUEUES = (
     IMPORT_QUEUE,
     SPEECH_QUEUE,
 )
+# An import is due this long after it was asked for, for each unfinished import of its owner.
+ALLOWANCE_PER_IMPORT_S = 3600
+# Slow imports go behind all others.
+SLOW_IMPORT_OFFSET = 1_000_000_000
 # Someone is looking on.
 POSTER_PRIORITY = 10
 
@@ -80,6 +84,19 @@ def encode_priority(expected_s: float, *, since: datetime) -> int:
 def completion_priority(size_bytes: int, *, since: datetime) -> int:
     """The priority of completing a ladder: after every first pass."""
     return look_priority(size_bytes, since=since) - COMPLETION_OFFSET
+
+
+def import_priority(unfinished: int, *, since: datetime) -> int:
+    """Return the priority of an import whose owner has this many unfinished ones already.
+
+    An owner with many imports doesn't delay another owner's first.
+    """
+    return _priority(since, min(MAX_ALLOWANCE_S, ALLOWANCE_PER_IMPORT_S * unfinished))
+
+
+def slow_import_priority(priority: int) -> int:
+    """Return the priority of an import that was slow, behind all others; unchanged if it is."""
+    return priority if priority < -SLOW_IMPORT_OFFSET else priority - SLOW_IMPORT_OFFSET
 
 
 def _priority(since: datetime, allowance_s: float) -> int:
@@ -173,15 +190,18 @@ async def defer_transcription(video_id: UUID, queue: Queue) -> int:
     return await _defer("portal:transcribe", SPEECH_QUEUE, video_id, queue, lock=lock)
 
 
-async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:
+async def defer_import(
+    import_id: UUID, owner_id: UUID | None, queue: Queue, *, since: datetime, unfinished: int
+) -> int:
     """Queue the job that fetches a file; returns the job's id.
 
-    The locks let an account's take four slots at most.
+    The locks let an account's imports take four slots at most. See `import_priority`.
     """
     job = queue.configure_task(
         "portal:import",
         queue=IMPORT_QUEUE,
         lock=f"import:{owner_id}:{import_id.int & 3}",
+        priority=import_priority(unfinished, since=since),
         connection=transaction_connection(),
     )
     with database_errors():

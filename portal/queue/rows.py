@@ -79,6 +79,18 @@ SELECT (
     AND (running.priority, -running.id) < (mine.priority, -mine.id)
 ) AS is_overtaken
 """  # noqa: S608 - put together from constants
+# True if an import above a priority could begin as soon as a job ended.
+IMPORT_WAITS = """
+SELECT EXISTS (
+  SELECT FROM procrastinate_jobs waiting
+  WHERE waiting.queue_name = 'imports' AND waiting.status = 'todo' AND waiting.priority > %s
+    AND coalesce(waiting.scheduled_at <= now(), true)
+    AND NOT EXISTS (
+      SELECT FROM procrastinate_jobs holder
+      WHERE holder.lock = waiting.lock AND holder.status = 'doing' AND holder.id <> %s
+    )
+) AS waits
+"""
 QUEUED_AT = "SELECT min(at) AS at FROM procrastinate_events WHERE job_id = %s"
 # procrastinate's own deletes all at once, and sorts every event for it.
 PRUNE = """
@@ -116,6 +128,12 @@ async def is_overtaken(job_id: int) -> bool:
     """Whether a first pass that waits should have the slot of the pass that this job runs."""
     [row] = await fetch_rows(OVERTAKEN, job_id)
     return bool(row["is_overtaken"])
+
+
+async def import_waits(job_id: int, above_priority: int) -> bool:
+    """Return whether another import waits for the slot of this job's import."""
+    [row] = await fetch_rows(IMPORT_WAITS, above_priority, job_id)
+    return bool(row["waits"])
 
 
 async def prune_jobs(*, keep_days: int) -> int:

@@ -20,8 +20,14 @@ from portal.config import Config
 from portal.database.connection import NOW, Row, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.events.log import PORTAL, EventType, act_as
-from portal.events.outgoing import address_fault, open_session, read_start
-from portal.text import error_words, rfc3339, whole_number
+from portal.events.outgoing import (
+    RequestFailed,
+    address_fault,
+    failure_words,
+    open_session,
+    read_start,
+)
+from portal.text import rfc3339, whole_number
 from portal.videos.events import read_event
 from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url
 from portal.webhooks.endpoints import disable
@@ -150,7 +156,7 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
     try:
         # The settings may have changed since the address was taken.
         if fault := address_fault(webhook.url, config):
-            raise ValueError(fault)
+            raise RequestFailed(fault)
         async with (
             open_session(networks=config.outgoing_networks, timeout_s=TIMEOUT_S) as session,
             session.post(
@@ -163,11 +169,8 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
             told |= {"status": response.status, "answer": text, "retry_after": retry_after}
     except TimeoutError:
         told["error"] = f"There was no answer within {TIMEOUT_S} s."
-    except aiohttp.ClientConnectorCertificateError as exc:
-        why = getattr(exc.certificate_error, "verify_message", "")
-        told["error"] = f"The receiver's certificate is not valid: {why}."
-    except (aiohttp.ClientError, OSError, ValueError) as exc:
-        told["error"] = error_words(exc)
+    except (RequestFailed, aiohttp.ClientError, OSError, ValueError) as exc:
+        told["error"] = failure_words(exc)
     return {**told, "headers": lines, "duration_ms": round((monotonic() - begun) * 1000)}
 
 

@@ -13,6 +13,7 @@ import shutil
 import socket
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from portal.processing.encoding import Preempted, Tools
 from portal.processing.sources import SourceInterrupted
 from portal.queue import enqueue
 from portal.queue.app import WorkerConnector, queue_app
+from portal.queue.rows import import_waits
 from portal.retry import Backoff
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
@@ -40,6 +42,7 @@ from portal.text import error_words
 from portal.transcoding.errors import DiskFull
 from portal.transcoding.probing.probe import SourceLimits
 from portal.videos import captions, imports, posters, transcription
+from portal.videos.fetching import GivesWay
 from portal.webhooks import sending
 
 logger = logging.getLogger(__name__)
@@ -68,7 +71,9 @@ class Retries(BaseRetryStrategy):
         self._failure_pause_s = failure_pause_s
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
-        """When to try again; procrastinate asks for it."""
+        """Return when to try again, and with which priority; procrastinate asks for it."""
+        if isinstance(exception, GivesWay):
+            return RetryDecision(priority=enqueue.slow_import_priority(job.priority))
         pause_s = round(self._pause_s(exception, failures=job.attempts + 1))
         if pause_s > FAILURE_PAUSE_S:
             logger.warning(
@@ -194,8 +199,16 @@ async def import_file(context: JobContext, import_id: str, cause: Cause = None) 
     """Fetch a file and publish it."""
     config, tools = context.additional_context["config"], context.additional_context["tools"]
     job = context.job
-    with tracing.traced_job(job.task_name, cause, video_id=import_id, job_id=job.id or 0):
-        await imports.run(UUID(import_id), config=config, storage=tools.storage, queue=tools.queue)
+    job_id = job.id or 0
+    above_priority = enqueue.slow_import_priority(job.priority)
+    with tracing.traced_job(job.task_name, cause, video_id=import_id, job_id=job_id):
+        await imports.run(
+            UUID(import_id),
+            config=config,
+            storage=tools.storage,
+            queue=tools.queue,
+            is_overtaken=partial(import_waits, job_id, above_priority),
+        )
 
 
 @tasks.periodic(cron=janitor.CRON)

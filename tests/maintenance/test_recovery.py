@@ -82,7 +82,7 @@ async def test_job_runs_again_when_nobody_works_on_it(
     assert await recover(queue) == 0
 
 
-@pytest.mark.parametrize(("since_part", "expected"), [("14 min", 0), ("16 min", 1)])
+@pytest.mark.parametrize(("since_part", "expected"), [("9 min", 0), ("11 min", 1)])
 async def test_import_that_its_living_worker_lost_runs_again(
     client: Client, database_url: str, queue: App, since_part: str, expected: int
 ) -> None:

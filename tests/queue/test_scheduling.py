@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from random import Random
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from api_client import run_sql
@@ -15,16 +15,20 @@ from portal.database.connection import transaction
 from portal.database.models import Video
 from portal.queue.enqueue import (
     EPOCH,
+    IMPORT_QUEUE,
     PREPARE_QUEUE,
     TRANSCODE_QUEUE,
     completion_priority,
     defer_completion,
     defer_encode,
+    defer_import,
     defer_transcode,
     encode_priority,
+    import_priority,
     look_priority,
+    slow_import_priority,
 )
-from portal.queue.rows import is_overtaken
+from portal.queue.rows import import_waits, is_overtaken
 from portal.videos.progress import fetch_progress
 from portal.web.composition import WebContext
 
@@ -165,3 +169,42 @@ async def test_only_what_is_due_before_and_has_no_other_slot_overtakes(
 ) -> None:
     await run_sql(resources.config.database_url, jobs)
     assert await is_overtaken(1) is expected
+
+
+async def next_import(resources: WebContext) -> UUID | None:
+    """The import of the job that a worker gets now."""
+    manager = resources.queue.job_manager
+    worker_id = await manager.register_worker()
+    job = await manager.fetch_job(queues=[IMPORT_QUEUE], worker_id=worker_id)
+    return UUID(str(job.task_kwargs["import_id"])) if job else None
+
+
+async def test_owner_with_many_imports_does_not_delay_anothers_first(queue: WebContext) -> None:
+    busy, other = uuid4(), uuid4()
+    # The ids end in the number of the lock, of which an account has four.
+    imports = [UUID(int=number) for number in range(1, 6)]
+    async with transaction():
+        for unfinished, import_id in enumerate(imports[:4]):
+            await defer_import(import_id, busy, queue.queue, since=NOW, unfinished=unfinished)
+        later = NOW + timedelta(minutes=50)
+        await defer_import(imports[4], other, queue.queue, since=later, unfinished=0)
+    order = [await next_import(queue) for _ in range(5)]
+    assert order == [imports[0], imports[4], *imports[1:4]]
+
+
+async def test_slow_import_gives_way_to_one_that_could_begin(queue: WebContext) -> None:
+    owner, waiting_import = uuid4(), UUID(int=5)
+    async with transaction():
+        slow = await defer_import(UUID(int=1), owner, queue.queue, since=NOW, unfinished=0)
+    assert await next_import(queue) == UUID(int=1)
+    priority = import_priority(0, since=NOW)
+    above = slow_import_priority(priority)
+    assert not await import_waits(slow, above)
+    async with transaction():
+        # It has the same lock, which the slow one holds, and a lower priority.
+        await defer_import(waiting_import, owner, queue.queue, since=NOW, unfinished=1)
+    assert await import_waits(slow, above)
+    assert slow_import_priority(above) == above
+    # Behind all others it gives way to none that is as slow.
+    await run_sql(queue.config.database_url, f"UPDATE procrastinate_jobs SET priority = {above}")
+    assert not await import_waits(slow, above)

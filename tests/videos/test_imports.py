@@ -1,10 +1,13 @@
 """Files that the portal fetches from other servers: one video, or an error with a name."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_network
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -22,9 +25,12 @@ from webhook_receiver import SETTINGS
 from portal.database.account_models import Role
 from portal.database.models import Upload, Video
 from portal.database.work_models import Import
+from portal.queue.app import WorkerConnector, queue_app
+from portal.queue.enqueue import IMPORT_QUEUE
 from portal.retry import Backoff
-from portal.videos import imports
+from portal.videos import fetching, imports
 from portal.web.composition import WebContext
+from portal.worker.run import IMPORT_CONCURRENCY, tasks
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 
@@ -32,6 +38,7 @@ MIB = 1024**2
 # As an MP4 file begins; three parts, of which no two are the same.
 FILM = b"\0\0\0\x18ftypisom" + b"".join(bytes([it]) * MIB for it in range(40))
 BREAK = 20 * MIB
+LOCAL = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 DEAD = "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'"
 
 
@@ -46,6 +53,7 @@ class Origin:
     has_end: bool = True
     breaks: list[int] = field(default_factory=list)
     resumed: Any = None
+    chunk_pause_s: float = 0
     newer: bytes = b""
     location: str = ""
     status: int = 200
@@ -70,6 +78,11 @@ class Origin:
             request.transport.close()
         await response.prepare(request)
         until_byte = self.breaks.pop(0) if self.breaks else len(self.content)
+        if self.chunk_pause_s:
+            for chunk in range(begin, len(self.content) - MIB, MIB):
+                await response.write(self.content[chunk : chunk + MIB])
+                await asyncio.sleep(self.chunk_pause_s)
+                begin = chunk + MIB
         await response.write(self.content[begin:until_byte])
         if until_byte < len(self.content):
             if self.resumed:
@@ -96,7 +109,7 @@ async def serving(**values: Any) -> AsyncIterator[Origin]:
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "WAIT_S", 0.01)
-    monkeypatch.setattr(imports, "BACKOFF", Backoff(first_s=0.01, cap_s=0.01))
+    monkeypatch.setattr(fetching, "BACKOFF", Backoff(first_s=0.01, cap_s=0.01))
 
 
 def body_of(url: str, **more: Any) -> dict[str, Any]:
@@ -115,10 +128,17 @@ async def carry_out(resources: WebContext, video_id: str, **settings: Any) -> No
     """Do what the job does."""
     config = replace(resources.config, **settings)
     storage, queue = resources.storage, resources.queue
-    await imports.run(UUID(video_id), config=config, storage=storage, queue=queue)
+    await imports.run(
+        UUID(video_id), config=config, storage=storage, queue=queue, is_overtaken=never_overtaken
+    )
 
 
-async def fetching(resources: WebContext, video_id: str) -> asyncio.Task[None]:
+async def never_overtaken() -> bool:
+    """Answer for a fetch that no other import waits for."""
+    return False
+
+
+async def begin_fetch(resources: WebContext, video_id: str) -> asyncio.Task[None]:
     """The job, once a part is in storage."""
     running = asyncio.create_task(carry_out(resources, video_id))
     await until_found(resources.config.database_url, "SELECT FROM imports WHERE received_bytes > 0")
@@ -193,7 +213,7 @@ async def test_of_two_runs_the_later_one_makes_the_video(
 ) -> None:
     async with serving(breaks=[BREAK, BREAK], resumed=asyncio.Event(), headers=headers) as server:
         video_id = await begun(client, server.url)
-        first = await fetching(resources, video_id)
+        first = await begin_fetch(resources, video_id)
         later = asyncio.create_task(carry_out(resources, video_id))
         await until(lambda: len(server.asked) == 2, timeout_s=10)
         server.resumed.set()
@@ -208,7 +228,7 @@ async def test_import_that_is_deleted_ends_and_leaves_nothing(
     async with serving(breaks=[BREAK], resumed=asyncio.Event(), has_length=False) as server:
         video_id = await begun(client, server.url)
         address = f"/api/videos/{video_id}"
-        running = await fetching(resources, video_id)
+        running = await begin_fetch(resources, video_id)
         told = await answered(await client.get(f"{address}/transcode"))
         assert (told["stage"], told["percent"]) == ("importing", 0)
         assert await answered(await client.delete(address), 202) == {"id": video_id}
@@ -237,8 +257,8 @@ async def test_parts_that_storage_loses_are_fetched_again(
 @pytest.mark.parametrize(
     ("origin", "code", "words", "requests"),
     [
-        ({"content": b"<html>Sign in</html>"}, "import_not_video", "no MP4", 1),
-        ({"content": b""}, "import_not_video", "no MP4", 1),
+        ({"content": b"<html>Sign in</html>"}, "import_not_video", "an MP4", 1),
+        ({"content": b""}, "import_not_video", "an MP4", 1),
         ({"content": FILM + b"1"}, "import_too_large", "41,943,053 bytes", 1),
         ({"content": FILM + b"1", "has_length": False}, "import_too_large", "41,943,053", 1),
         ({"has_end": False}, "import_unreachable", "size", 1),
@@ -270,6 +290,91 @@ async def test_what_can_not_be_published_fails_with_a_name_and_leaves_nothing(
     assert await Import.exists()
     await tidy(resources, now=hence(hours=25))
     assert not await Import.exists()
+
+
+async def test_failure_does_not_tell_what_a_host_name_resolves_to(
+    client: Client, resources: WebContext
+) -> None:
+    async with serving() as server:
+        url = server.url.replace("127.0.0.1", "localhost")
+        for networks, words in (((), "leads to a network"), (LOCAL, "could not be reached")):
+            # Nothing listens on port 1.
+            address = re.sub(r":\d+/", ":1/", url) if networks else url
+            video_id = await begun(client, address)
+            await carry_out(resources, video_id, outgoing_networks=networks)
+            transcode = await answered(await client.get(f"/api/videos/{video_id}/transcode"))
+            message = transcode["failure"]["message"]
+            assert words in message
+            assert "127.0.0.1" not in message
+            assert "::1" not in message
+
+
+@asynccontextmanager
+async def import_worker(resources: WebContext) -> AsyncIterator[None]:
+    """A worker of the queue of imports, with as many slots as a real one."""
+    queue = queue_app(WorkerConnector(resources.config.database_url))
+    queue.add_tasks_from(tasks, namespace="portal")
+    tools = SimpleNamespace(storage=resources.storage, queue=queue)
+    async with queue.open_async(), asyncio.TaskGroup() as group:
+        work = queue.run_worker_async(
+            queues=[IMPORT_QUEUE],
+            concurrency=IMPORT_CONCURRENCY,
+            fetch_job_polling_interval=0.05,
+            additional_context={"config": resources.config, "tools": tools},
+            shutdown_graceful_timeout=0,
+            delete_jobs="never",
+            install_signal_handlers=False,
+        )
+        worker = group.create_task(work)
+        yield
+        worker.cancel()
+
+
+@pytest.fixture
+def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time limits of a slow server that suit a test."""
+    monkeypatch.setattr(fetching, "BEAT_S", 0.05)
+    monkeypatch.setattr(fetching, "GIVE_WAY_AFTER_S", 0.25)
+    monkeypatch.setattr(fetching, "PATIENCE_S", 1.0)
+
+
+@pytest.mark.usefixtures("short_patience")
+async def test_slow_imports_do_not_keep_a_good_one_waiting(
+    client: Client, resources: WebContext
+) -> None:
+    """All are of the same owner; the slow ones came first."""
+    url = resources.config.database_url
+    async with (
+        serving(breaks=[1] * 500, resumed=asyncio.Event()) as slow,
+        serving(content=FILM[:MIB]) as good,
+    ):
+        slow_ids = [await begun(client, slow.url) for _ in range(24)]
+        good_id = await begun(client, good.url)
+        async with import_worker(resources):
+            await until_found(url, "SELECT FROM videos", timeout_s=5)
+            assert (await Video.get()).id == UUID(good_id)
+            # An import that is cancelled ends, and so does its job.
+            for video_id in slow_ids[1:]:
+                await answered(await client.delete(f"/api/videos/{video_id}"), 202)
+            failed = "SELECT FROM imports HAVING count(error_code) = 1 AND count(*) = 1"
+            await until_found(url, failed, timeout_s=10)
+            ended = "SELECT FROM procrastinate_jobs WHERE task_name = 'portal:import' HAVING "
+            await until_found(url, f"{ended} bool_and(status = 'succeeded')", timeout_s=5)
+    transcode = await answered(await client.get(f"/api/videos/{slow_ids[0]}/transcode"))
+    assert transcode["failure"]["code"] == "import_too_slow"
+    assert "less than 32 kB a second" in transcode["failure"]["message"]
+
+
+async def test_steady_server_is_not_slow(
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file takes longer than its patience, which the bytes that arrive earn back."""
+    monkeypatch.setattr(fetching, "BEAT_S", 0.1)
+    monkeypatch.setattr(fetching, "PATIENCE_S", 0.75)
+    async with serving(chunk_pause_s=0.03) as server:
+        video_id = await begun(client, server.url)
+        await carry_out(resources, video_id)
+    assert await file_of(resources, video_id) == FILM
 
 
 async def test_bad_requests_name_what_is_at_fault(client: Client) -> None:

@@ -44,8 +44,8 @@ async def create_import() -> Response:
     """Have the portal fetch an MP4 or QuickTime file and publish it.
 
     GET /api/videos/{id}/transcode tells how far it is: `importing`, then as any video, or failed
-    with `import_unreachable`, `import_not_video` or `import_too_large`. The video is there once
-    the file is; DELETE its address to cancel. Five redirects are followed.
+    with `import_unreachable`, `import_too_slow`, `import_not_video` or `import_too_large`. The
+    video is there once the file is; DELETE its address to cancel. Five redirects are followed.
     """
     web = web_context()
     categories = await web.categories.names()
