@@ -101,6 +101,8 @@ class Note(StrEnum):
     FRAME_RATE_REDUCED = "frame_rate_reduced"
     NO_AUDIO = "no_audio"
     SURROUND_DOWNMIXED = "surround_downmixed"
+    SPATIAL_DOWNMIXED = "spatial_downmixed"
+    CHANNELS_LEFT_OUT = "channels_left_out"
     SUBTITLES_LEFT_OUT = "subtitles_left_out"
     COPY_UNDELIVERABLE = "copy_undeliverable"
 
@@ -120,6 +122,11 @@ _NOTES = {
     Note.FRAME_RATE_REDUCED: "The frame rate was reduced by leaving out whole frames.",
     Note.NO_AUDIO: "This file has no audio track.",
     Note.SURROUND_DOWNMIXED: "Surround sound was mixed down to stereo.",
+    Note.SPATIAL_DOWNMIXED: "Spatial sound was mixed down: left and right sound the same.",
+    Note.CHANNELS_LEFT_OUT: (
+        "Some sound channels were left out, because the file does not say where their speakers "
+        "are. If something can't be heard, export the sound in stereo."
+    ),
     Note.SUBTITLES_LEFT_OUT: "Subtitles of an unusual size were left out.",
     Note.COPY_UNDELIVERABLE: (
         "The video stream could not be used as it is, so every quality was encoded."

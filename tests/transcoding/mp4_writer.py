@@ -91,6 +91,39 @@ def movie(media: bytes, *tracks: bytes, duration_ms: int = FRAME_MS) -> bytes:
     return FILE_TYPE + box(b"mdat", media) + index(*tracks, duration_ms=duration_ms)
 
 
+# Bytes from the start of a box to the boxes within it.
+_INNER_BOXES_AT = {b"moov": 8, b"trak": 8, b"mdia": 8, b"minf": 8, b"stbl": 8, b"stsd": 16}
+
+
+def replace_box(content: bytes, kind: bytes, *replacements: bytes) -> bytes:
+    """Put other boxes in the place of a file's last one of a kind, and grow those around it.
+
+    The index has to lie behind the media, whose places it tells.
+    """
+    at = content.rindex(kind) - 4
+    old_bytes = int.from_bytes(content[at : at + 4])
+    new = b"".join(replacements)
+    changed = bytearray(content[:at] + new + content[at + old_bytes :])
+    box_at = 0
+    while True:
+        size_bytes = int.from_bytes(changed[box_at : box_at + 4])
+        if box_at + size_bytes <= at:
+            box_at += size_bytes
+            continue
+        grown_bytes = size_bytes + len(new) - old_bytes
+        changed[box_at : box_at + 4] = grown_bytes.to_bytes(4)
+        name = bytes(changed[box_at + 4 : box_at + 8])
+        if name not in _INNER_BOXES_AT:  # a sample entry
+            return bytes(changed)
+        box_at += _INNER_BOXES_AT[name]
+
+
+def channel_layout(tag: int, *labels: int) -> bytes:
+    """Name channels as QuickTime does: by a tag of a whole layout, or by a label for each."""
+    rows = b"".join(struct.pack(">II12x", label, 0) for label in labels)
+    return box(b"chan", struct.pack(">IIII", 0, tag, 0, len(labels)), rows)
+
+
 def zeros(size_bytes: int) -> bytes:
     """So many zero bytes in zlib's format; a block is compressed once and repeated."""
     blocks, rest = divmod(size_bytes, MIB)

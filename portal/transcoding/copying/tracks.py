@@ -179,7 +179,7 @@ class AudioCopy:
         self._samples_per_tick: Fraction = stream.time_base * self._rate_hz
         is_deliverable = (
             (stream.codec_context.name, stream.codec_context.profile) == ("aac", "LC")
-            and stream.channels in (1, 2)
+            and _channel_configuration(stream.codec_context.extradata) in (1, 2)
             and self._rate_hz in _SAMPLE_RATES_HZ
             and self._samples_per_tick <= _MAX_TICK_SAMPLES
         )
@@ -267,3 +267,12 @@ class AudioCopy:
         samples = self._waiting[:place]
         del self._waiting[:place]
         self._rendition.add(samples, until=end + self._priming, end_s=end / self._rate_hz)
+
+
+def _channel_configuration(audio_config: bytes | None) -> int:
+    """Return the channel configuration of AAC-LC: 1 is mono, 2 stereo (ISO/IEC 14496-3, 1.6.2.1).
+
+    It stands behind five bits of the object type and four of the sampling frequency. PyAV's own
+    count of channels corrupts the heap where their order is unusual.
+    """
+    return audio_config[1] >> 3 & 0xF if audio_config and len(audio_config) > 1 else 0

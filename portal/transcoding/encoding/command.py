@@ -41,6 +41,12 @@ _LATER_START = "+frag_discont"
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
 _SAMPLE_RATE_HZ = 48_000
+# A limiter softens channels that add up to more than full scale. It follows the filling of gaps:
+# only there does `latency` keep sound at its time.
+_LIMITER = "alimiter=level=0:latency=1"
+# The filter `pan` moves channels instead of mixing them if all gains are 1, and confuses those in
+# an unusual order.
+_NEARLY_WHOLE = 0.9999
 _FRAME_GROWTH = 4
 _MIN_MAX_PIXELS = 1920 * 1080
 _OWN_TIME_BASE = Fraction(1, 90_000)
@@ -212,14 +218,37 @@ def _keyframes(task: Encode) -> str:
 
 
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
+    filtering = (
+        # The encoder fails at samples that are no numbers; integers always are.
+        "aformat=sample_fmts=s32p",
+        *([_mix(rung)] if rung.gains else []),
+        # Silence for what is missing, at the start and in gaps: audio stays in sync.
+        f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0",
+        *([_LIMITER] if rung.gains else []),
+    )
     return (
         *("-map", f"0:{rung.index}", *BARE),
-        # Silence for what is missing, at the start and in gaps: audio stays in sync.
-        *("-af", f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"),
+        *("-af", ",".join(filtering)),
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(_SAMPLE_RATE_HZ)),
         *_hls(rung.name, segment_s=SEGMENT_S),
     )
+
+
+def _mix(rung: AudioRung) -> str:
+    """Return the filter that brings the channels of a track down to the rendition's."""
+    sides = [
+        "+".join(
+            f"{min(gains[side], _NEARLY_WHOLE)}*{name}"
+            for name, gains in rung.gains.items()
+            if gains[side]
+        )
+        for side in range(rung.channels)
+    ]
+    outputs = [f"c{side}={terms or '0*c0'}" for side, terms in enumerate(sides)]
+    layout = "mono" if rung.channels == 1 else "stereo"
+    # Integers would be clipped where channels add up to more than full scale.
+    return "|".join((f"aformat=sample_fmts=fltp,pan={layout}", *outputs))
 
 
 def _subtitle_output(rung: TrackRung) -> tuple[str, ...]:

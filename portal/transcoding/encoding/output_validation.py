@@ -12,6 +12,7 @@ from portal.transcoding import errors
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
+from portal.transcoding.planning.downmix import downmix
 from portal.transcoding.planning.ladder import frame_step
 from portal.transcoding.probing.facts import Probe
 
@@ -140,14 +141,21 @@ async def check_ffmpeg() -> None:
 def notes_for(
     probe: Probe, *, damaged_share: float, lacks_subtitles: bool = False
 ) -> tuple[errors.Note, ...]:
-    """Everything worth telling of a source of which this share could not be decoded."""
+    """Return what an editor should know of a source of which this share did not decode."""
+    mixes = [downmix(track) for track in probe.audio]
+    is_surround = [
+        track.channels > 2 and not mix.is_spatial
+        for track, mix in zip(probe.audio, mixes, strict=True)
+    ]
     applies = {
         errors.Note.PARTLY_DAMAGED: damaged_share > _NOTED_DAMAGE_SHARE,
         errors.Note.HDR_CONVERTED: probe.video.is_hdr,
         errors.Note.DEINTERLACED: probe.video.interlaced,
         errors.Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
         errors.Note.NO_AUDIO: not probe.audio,
-        errors.Note.SURROUND_DOWNMIXED: any(track.channels > 2 for track in probe.audio),
+        errors.Note.SURROUND_DOWNMIXED: any(is_surround),
+        errors.Note.SPATIAL_DOWNMIXED: any(mix.is_spatial for mix in mixes),
+        errors.Note.CHANNELS_LEFT_OUT: any(mix.leaves_out for mix in mixes),
         errors.Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
     }
     return tuple(note for note in errors.Note if applies.get(note))

@@ -4,13 +4,14 @@ Every audio track becomes a rendition, the default one first; text subtitles bec
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
+from portal.transcoding.planning.downmix import Gains, downmix
 from portal.transcoding.probing.facts import Probe, Track
 
 _MAX_LABEL_LENGTH = 100
@@ -36,11 +37,13 @@ class TrackRung:
 class AudioRung(TrackRung):
     """One audio rendition in AAC-LC; more channels become two.
 
-    `copied` means that it is the source's own track: whether that has gaps shows when it is read.
+    `gains` are as in `Downmix`. `copied` means that it is the source's own track: whether that has
+    gaps shows when it is read.
     """
 
     channels: int
     bitrate_bps: int
+    gains: Mapping[str, Gains] = field(default_factory=dict)
     copied: bool = False
 
 
@@ -52,6 +55,7 @@ def plan_audio(probe: Probe, *, may_copy: bool) -> tuple[AudioRung, ...]:
             name="audio" if number == 1 else f"audio-{number}",
             is_default=number == 1,
             channels=min(2, track.channels),
+            gains=downmix(track).gains,
             bitrate_bps=_MONO_BITRATE_BPS if track.channels == 1 else _STEREO_BITRATE_BPS,
             # What players everywhere take as it is.
             copied=may_copy

@@ -41,6 +41,8 @@ _DEFAULT_NAMES = re.compile(
     re.IGNORECASE,
 )
 _FULL_TURN = 360
+# A line of FFmpeg's description of a file: the number of a sound stream, and its channel layout.
+_SOUND_LINE = re.compile(r"^  Stream #0:(\d+).*?: Audio: .*?, \d+ Hz, ([^,\n]+)", re.MULTILINE)
 
 
 def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
@@ -207,17 +209,41 @@ def _is_mirrored(frame: av.VideoFrame) -> bool:
 
 def _audio(container: InputContainer) -> list[dict[str, Any]]:
     """The tracks that can be heard, the default first."""
-    playable = [
+    layouts = _channel_layouts(container)
+    tracks = [
         {
             **_track(stream),
             "profile": stream.codec_context.profile,
-            "channels": stream.channels,
+            "channels": _channel_count(layouts.get(stream.index, "")),
+            "layout": layouts.get(stream.index, ""),
             "sample_rate_hz": stream.sample_rate,
         }
         for stream in _default_first(container.streams.audio)
-        if stream.codec_context is not None and stream.channels > 0 and stream.sample_rate > 0
+        if stream.codec_context is not None and stream.sample_rate > 0
     ]
-    return playable[:_MAX_AUDIO_TRACKS]
+    return [track for track in tracks if track["channels"] > 0][:_MAX_AUDIO_TRACKS]
+
+
+def _channel_layouts(container: Any) -> dict[int, str]:
+    """Return FFmpeg's descriptions of channel layouts, by the index of the stream.
+
+    PyAV's `layout` and `channels` free the list of an unusual order a second time, which corrupts
+    the heap. FFmpeg's description of the file has the same text; PyAV's types lack that method.
+    """
+    av.logging.set_level(av.logging.INFO)
+    try:
+        description = container.dumps_format()
+    finally:
+        av.logging.set_level(av.logging.WARNING)
+    return {int(number): layout for number, layout in _SOUND_LINE.findall(description)}
+
+
+def _channel_count(layout: str) -> int:
+    """Return how many channels a described layout has; 0 for one that FFmpeg doesn't know."""
+    try:
+        return av.AudioLayout(layout).nb_channels
+    except ValueError:
+        return 0
 
 
 def _chapters(container: InputContainer) -> list[dict[str, Any]]:

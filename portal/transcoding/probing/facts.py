@@ -84,11 +84,16 @@ class Track:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AudioTrack(Track):
-    """A track that can be played. `profile` is what FFmpeg calls it, such as LC."""
+    """A track that can be played.
+
+    `profile` and `layout` are FFmpeg's names, such as LC and 5.1. A layout in an unusual order
+    lists its channels: "3 channels (FL+FC+FR)". It is empty in answers of earlier versions.
+    """
 
     profile: str | None
     channels: int
     sample_rate_hz: int
+    layout: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,8 +1,15 @@
 """Sound: every track is there with its own sound and language, in one or two channels."""
 
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
 import pytest
+from decoded_media import Heard
 from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card
-from published import Publish
+from mp4_writer import box, channel_layout, replace_box
+from published import Publish, Published
 from published_checks import check_published
 
 from portal.transcoding.errors import Note
@@ -88,3 +95,131 @@ async def test_other_tracks_do_not_stand_in_the_way(
     published = await publish(source)
     assert published.result.renditions[-1].width == 544
     assert len(published.result.audio) == 1
+
+
+TINY = ("-f", "lavfi", "-i", "testsrc2=s=64x48:r=10:d=1")
+TONE_AMPLITUDE = 0.2
+MPEG_5_1_C = 123 << 16 | 6
+# QuickTime's labels of channels.
+UNUSED, L, R, C, LFE, LS, RS = range(7)
+
+
+def tone_hz(channel: int) -> int:
+    return 400 + 200 * channel
+
+
+def with_tones(make_media: MakeMedia, name: str, channels: int) -> Path:
+    """Make a film with this many channels, each with another tone."""
+    tones = "|".join(f"{TONE_AMPLITUDE}*sin(2*PI*{tone_hz(n)}*t)" for n in range(channels))
+    layouts = {1: "mono", 2: "stereo", 4: "quad", 6: "5.1"}
+    sound = f"aevalsrc=exprs='{tones}':c={layouts[channels]}:s=48000:d=1"
+    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
+    return make_media(name, *TINY, *lavfi(sound), *codecs)
+
+
+def tone_levels(heard: Heard, hz: int) -> tuple[float, ...]:
+    """Return the amplitude of a tone in each channel, as a share of that in the source."""
+    levels = []
+    # These 0.2 s hold whole periods of all tones.
+    measured = slice(12_000, 21_600)
+    turns = [2 * math.pi * hz * number / 48_000 for number in range(9_600)]
+    for channel in heard.channels:
+        samples = channel[measured]
+        real = sum(value * math.cos(turn) for value, turn in zip(samples, turns, strict=True))
+        imaginary = sum(value * math.sin(turn) for value, turn in zip(samples, turns, strict=True))
+        levels.append(2 * math.hypot(real, imaginary) / len(turns) / TONE_AMPLITUDE)
+    return tuple(levels)
+
+
+async def publish_labelled(
+    source: Path, label: bytes, publish: Publish, tmp_path: Path
+) -> Published:
+    labelled = tmp_path / "labelled.mov"
+    labelled.write_bytes(replace_box(source.read_bytes(), b"chan", label))
+    return await publish(labelled)
+
+
+FILM_ORDER = {0: (1, 0), 1: (0.7, 0.7), 2: (0, 1), 3: (0.7, 0), 4: (0, 0.7), 5: (0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("label", "levels"),
+    [
+        (channel_layout(0, L, C, R, LS, RS, LFE), FILM_ORDER),
+        (channel_layout(MPEG_5_1_C), FILM_ORDER),
+        (channel_layout(0, R, L), {0: (0, 1), 1: (1, 0)}),
+        (channel_layout(0, LFE), {0: (1,)}),
+    ],
+    ids=["film order", "tag", "right before left", "one channel"],
+)
+async def test_channels_in_an_unusual_order_keep_their_sides(
+    label: bytes,
+    levels: Mapping[int, Sequence[float]],
+    make_media: MakeMedia,
+    publish: Publish,
+    tmp_path: Path,
+) -> None:
+    source = with_tones(make_media, "tones.mov", len(levels))
+    published = await publish_labelled(source, label, publish, tmp_path)
+    for channel, expected in levels.items():
+        heard = tone_levels(published.sounds["audio"], tone_hz(channel))
+        assert heard == pytest.approx(expected, abs=0.08), channel
+    notes = published.result.output.notes
+    assert (Note.SURROUND_DOWNMIXED in notes) == (len(levels) > 2)
+    assert Note.CHANNELS_LEFT_OUT not in notes
+
+
+async def test_of_channels_without_a_place_the_first_two_are_heard(
+    make_media: MakeMedia, publish: Publish, tmp_path: Path
+) -> None:
+    source = with_tones(make_media, "tones.mov", 4)
+    unused = channel_layout(0, *[UNUSED] * 4)
+    published = await publish_labelled(source, unused, publish, tmp_path)
+    for channel, expected in {0: (1, 0), 1: (0, 1), 2: (0, 0)}.items():
+        heard = tone_levels(published.sounds["audio"], tone_hz(channel))
+        assert heard == pytest.approx(expected, abs=0.08)
+    assert Note.CHANNELS_LEFT_OUT in published.result.output.notes
+
+
+async def test_of_ambisonic_sound_all_directions_are_heard_on_both_sides(
+    make_media: MakeMedia, publish: Publish, tmp_path: Path
+) -> None:
+    source = with_tones(make_media, "tones.mov", 4)
+    # Google's spatial audio box: order, ordering of channels, normalization, and their numbers.
+    first_order = box(b"SA3D", struct.pack(">BBIBBI4I", 0, 0, 1, 0, 0, 4, 0, 1, 2, 3))
+    published = await publish_labelled(source, first_order, publish, tmp_path)
+    heard = tone_levels(published.sounds["audio"], tone_hz(0))
+    assert heard == pytest.approx((1, 1), abs=0.08)
+    notes = published.result.output.notes
+    assert Note.SPATIAL_DOWNMIXED in notes
+    assert Note.SURROUND_DOWNMIXED not in notes
+
+
+async def test_nine_channels_do_not_fail_a_film(make_media: MakeMedia, publish: Publish) -> None:
+    noise = make_media("noise.wav", *lavfi("anoisesrc=d=1:a=0.1"), "-ac", "1")
+    raw = ("-f", "s16le", "-ar", "48000", "-ch_layout", "9 channels", "-i", str(noise))
+    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
+    published = await publish(make_media("nine.mov", *TINY, *raw, *codecs))
+    [track] = published.result.source.audio
+    assert track.channels == 9
+    assert len(published.sounds["audio"].channels) == 2
+    assert Note.CHANNELS_LEFT_OUT in published.result.output.notes
+
+
+async def test_samples_that_are_no_numbers_do_not_fail_a_film(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    sound = "aevalsrc=exprs='if(between(t,0.5,0.6),0/0,0.1)':s=48000:d=1"
+    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_f32le")
+    published = await publish(make_media("not a number.mov", *TINY, *lavfi(sound), *codecs))
+    assert published.sounds["audio"].level(0.1, 0.4) == pytest.approx(0.1, rel=0.1)
+
+
+async def test_loud_surround_is_not_clipped(make_media: MakeMedia, publish: Publish) -> None:
+    loud = "|".join(["0.9*sin(2*PI*500*t)"] * 6)
+    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
+    sound = f"aevalsrc=exprs='{loud}':c=5.1:s=48000:d=1"
+    published = await publish(make_media("loud.mov", *TINY, *lavfi(sound), *codecs))
+    heard = published.sounds["audio"]
+    # The peak of a sine is 3 dB above its mean; a clipped one comes nearer.
+    assert 0.6 < heard.level(0.3, 0.7) < math.sqrt(0.5)

@@ -1,0 +1,89 @@
+"""Mix the channels of a sound track down to two, by where their speakers stand. Pure.
+
+A speaker keeps its side. Centre and surround speakers are 3 dB softer, those behind or above in the
+middle 6 dB, and low-frequency effects are left out (ITU-R BS.775, annex 4, and what FFmpeg does).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from portal.transcoding.probing.facts import AudioTrack
+
+Gains = tuple[float, float]
+
+_SOFTER = 0.7071
+_LEFT: Gains = (1.0, 0.0)
+_RIGHT: Gains = (0.0, 1.0)
+_BOTH: Gains = (1.0, 1.0)
+_SURROUND_LEFT: Gains = (_SOFTER, 0.0)
+_SURROUND_RIGHT: Gains = (0.0, _SOFTER)
+_CENTRE: Gains = (_SOFTER, _SOFTER)
+_DISTANT: Gains = (0.5, 0.5)
+# Gains of a speaker by FFmpeg's name for it.
+_SPEAKERS: Mapping[str, Gains] = {
+    **dict.fromkeys(("FL", "FLC", "DL", "WL", "BIL"), _LEFT),
+    **dict.fromkeys(("FR", "FRC", "DR", "WR", "BIR"), _RIGHT),
+    **dict.fromkeys(("BL", "SL", "SDL", "SSL", "TFL", "TBL", "TSL", "TTL", "BFL"), _SURROUND_LEFT),
+    **dict.fromkeys(("BR", "SR", "SDR", "SSR", "TFR", "TBR", "TSR", "TTR", "BFR"), _SURROUND_RIGHT),
+    "FC": _CENTRE,
+    **dict.fromkeys(("BC", "TC", "TFC", "TBC", "BFC"), _DISTANT),
+}
+# Channels that are not meant to be heard in stereo, or hold nothing.
+_UNHEARD = frozenset({"LFE", "LFE2", "UNSD"})
+# Layouts that FFmpeg brings to one or two channels without being told how.
+_PLAIN = frozenset({"", "mono", "stereo", "downmix", "1 channels", "2 channels"})
+# FFmpeg assumes a usual layout for so many channels without labels.
+_MAX_ASSUMED = 8
+_LISTED = re.compile(r"\d+ channels \((.+)\)")
+_UNLABELLED = re.compile(r"\d+ channels")
+_AMBISONIC = "ambisonic"
+# Channels of a stereo mix, which some masters add to the channels that it was made from.
+_STEREO_MIX = frozenset({"DL", "DR"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Downmix:
+    """Gains to the left and to the right by FFmpeg's name of a channel, such as FC or c0.
+
+    Without gains FFmpeg mixes by itself. `is_spatial` means that directions are lost,
+    `leaves_out` that channels are.
+    """
+
+    gains: Mapping[str, Gains] = field(default_factory=dict)
+    is_spatial: bool = False
+    leaves_out: bool = False
+
+
+def downmix(track: AudioTrack) -> Downmix:
+    """Return how a track becomes mono or stereo.
+
+    Channels in one of FFmpeg's own orders are named, so that the rule also holds where the layout
+    changes on the way. Others are numbered.
+    """
+    layout = track.layout
+    if layout in _PLAIN:
+        return Downmix()
+    if listed := _LISTED.fullmatch(layout):
+        return _by_list(listed[1].split("+"))
+    if layout.startswith(_AMBISONIC):
+        # The first channel is the sound from all directions.
+        return Downmix(gains={"c0": _BOTH}, is_spatial=True)
+    if _UNLABELLED.fullmatch(layout) and track.channels > _MAX_ASSUMED:
+        return _first_two(leaves_out=True)
+    return Downmix(gains=_SPEAKERS)
+
+
+def _by_list(names: Sequence[str]) -> Downmix:
+    """Mix channels by a list of their names; the first two where that says nothing."""
+    if len(names) == 1:
+        return Downmix(gains={"c0": _BOTH})
+    heard = _STEREO_MIX if _STEREO_MIX.issubset(names) else _SPEAKERS.keys()
+    gains = {f"c{number}": _SPEAKERS[name] for number, name in enumerate(names) if name in heard}
+    if not gains:
+        return _first_two(leaves_out=len(names) > 2)
+    return Downmix(gains=gains, leaves_out=not _UNHEARD.union(_SPEAKERS).issuperset(names))
+
+
+def _first_two(*, leaves_out: bool) -> Downmix:
+    return Downmix(gains={"c0": _LEFT, "c1": _RIGHT}, leaves_out=leaves_out)
