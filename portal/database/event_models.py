@@ -22,6 +22,7 @@ class Event(Model):
     Names and addresses are those of that time. Without account and token it was anyone, a command,
     or the portal itself. One with a `type` is a public event of a video: the database gives it its
     place among all (`number`) and among the video's (`sequence`), and the video's record (`data`).
+    `was` is who could see the video before, if the event changed that.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -42,6 +43,7 @@ class Event(Model):
     number: int | None = fields.BigIntField(null=True)
     sequence: int | None = fields.BigIntField(null=True)
     data: dict[str, Any] | None = fields.JSONField(null=True)
+    was: dict[str, Any] | None = fields.JSONField(null=True)
 
     class Meta:
         table = "events"

@@ -13,7 +13,14 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from portal.accounts.permissions import Action, Principal
-from portal.database.connection import NOW, fetch_rows, lock_video, server_time, transaction
+from portal.database.connection import (
+    NOW,
+    execute,
+    fetch_rows,
+    lock_video,
+    server_time,
+    transaction,
+)
 from portal.database.models import (
     Attempt,
     Deletion,
@@ -34,6 +41,11 @@ from portal.videos.reading import locked_video, parse_video_id
 UNDO_S = 30
 OVERDUE = """
 SELECT id FROM videos WHERE deleted_at <= now() - make_interval(secs => %s) ORDER BY deleted_at
+"""
+
+# Events keep who could see the video, for those who are still to be told of its deletion.
+FORGET_EVENTS = """
+UPDATE events SET data = event_audience(data) WHERE video_id = %s AND type IS NOT NULL
 """
 
 
@@ -127,6 +139,7 @@ async def _remove(video: Video, queue: Queue) -> None:
     # Attempts, renditions and a poster asked for go with it.
     await video.delete()
     await Upload.filter(key=video.storage_key).delete()
+    await execute(FORGET_EVENTS, video.id)
     await Tombstone.create(
         video_id=video.id,
         storage_key=video.storage_key,

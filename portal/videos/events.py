@@ -1,14 +1,24 @@
-"""The events of videos, in their order, from a place on: as somebody may see them, or all.
+"""Events of videos in their order, from a place on: for one reader, or for all.
 
-Numbers are given as transactions commit, so whoever knows all up to one has missed none.
+Numbers are given as transactions commit, so a reader who has all events up to one has missed none.
+
+Who may read an event is decided by who can see its video now, not by who could when it happened. A
+reader who could see the video before is told `video.deleted` by the event that hid it from them,
+and nothing of the events before.
 """
+
+from collections.abc import Callable
+from uuid import UUID
 
 from psycopg import sql
 
-from portal.accounts.permissions import Principal
-from portal.database.connection import Row, fetch_rows, run_query, sql_with
+from portal.accounts.permissions import Audience, Principal
+from portal.database.connection import IS_PRESENT, Row, fetch_rows, run_query, sql_with
+from portal.database.models import Visibility
 from portal.errors import EventsExpired
+from portal.events.log import EventType
 from portal.videos.library import listed_for
+from portal.videos.reading import AUDIENCE_COLUMNS
 
 # Older ones are not told any more.
 KEEP_DAYS = 30
@@ -19,21 +29,53 @@ SELECT FROM events WHERE number = %s AND (
   at > now() - make_interval(days => %s) OR number = (SELECT max(number) FROM events)
 )
 """
-# Of what was deleted before it had an event there is no record: that is for who sees all.
-AFTER = """
-SELECT number, type, at, sequence, video_id::text, data,
-       coalesce(visibility, 'private') AS visibility,
-       coalesce(signed_in_only, false) AS signed_in_only, owner_id
-FROM events, jsonb_to_record(data)
-  AS record (visibility text, signed_in_only boolean, owner_id uuid)
-WHERE number > {after} AND {wanted}
-ORDER BY number LIMIT {limit}
+# `present` has the columns of the video that readers are told beside its record; it is null once
+# the video is deleted.
+AFTER = f"""
+SELECT number, type, at, sequence, events.video_id::text, data, was, to_jsonb(present) AS present
+FROM events LEFT JOIN LATERAL (
+  SELECT visibility, signed_in_only, owner_id, duration_s, has_poster,
+         failure_code, failure_message
+  FROM videos WHERE id = events.video_id AND {IS_PRESENT}
+) present ON true
+WHERE number > {{after}} AND {{wanted}}
+ORDER BY number LIMIT {{limit}}
+"""  # noqa: S608 - put together from constants
+# The rule of `as_seen_by`, so that a page of a list is full.
+IS_TOLD = """
+(present.visibility IS NOT NULL AND {listed} OR was IS NOT NULL
+  AND EXISTS (
+    SELECT FROM jsonb_to_record(was)
+      AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
+  ) AND (type = 'video.deleted' OR NOT EXISTS (
+    SELECT FROM jsonb_to_record(data)
+      AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
+  ))
+)
 """
-LISTED = "number <= {newest} AND at > now() - make_interval(days => {days}) AND {listed}"
+LISTED = "number <= {newest} AND at > now() - make_interval(days => {days}) AND {told}"
+
+
+def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
+    """Return an event as one reader is told it, or None if they are not.
+
+    `sees` tells whether the reader sees videos with an audience. The record in `data` has the
+    present audience. An event that took the video from the reader becomes a deletion.
+    """
+    present = event["present"]
+    if present and sees(_audience(present)):
+        audience = {name: present[name] for name in AUDIENCE_COLUMNS}
+        return {**event, "data": event["data"] | audience}
+    if event["was"] is None or not sees(_audience(event["was"])):
+        return None
+    if event["type"] != EventType.DELETED and sees(_audience(event["data"])):
+        # It was hidden from them later.
+        return None
+    return {**event, "type": EventType.DELETED.value, "present": None}
 
 
 async def newest_number() -> int:
-    """Of the last event so far; 0 before the first."""
+    """Return the number of the last event so far; 0 before the first."""
     [row] = await fetch_rows(NEWEST)
     number: int = row["number"]
     return number
@@ -42,19 +84,19 @@ async def newest_number() -> int:
 async def list_events(
     seen_by: Principal, *, after: int | None, limit: int
 ) -> tuple[list[Row], int]:
-    """The events after this number, or from the oldest that is kept, that who asks may see.
+    """Return the events after a number, or from the oldest that is kept, as `seen_by` is told them.
 
-    And the number after which to go on. `data` has the columns of `reading.RECORDS`. Raises
-    `EventsExpired`.
+    And the number after which to go on. Raises `EventsExpired`.
     """
     if after is not None:
         await require_kept(after)
     # Read first: what comes later is on the next page.
     newest = await newest_number()
-    listed = sql_with(LISTED, newest=newest, days=KEEP_DAYS, listed=listed_for(seen_by))
-    events = await _fetch(after or 0, listed, limit)
-    is_full = len(events) == limit
-    return events, events[-1]["number"] if is_full else max(newest, after or 0)
+    listed = sql_with(LISTED, newest=newest, days=KEEP_DAYS, told=_told_to(seen_by))
+    rows = await _fetch(after or 0, listed, limit)
+    is_full = len(rows) == limit
+    next_after: int = rows[-1]["number"] if is_full else max(newest, after or 0)
+    return [event for row in rows if (event := as_seen_by(seen_by.may_list, row))], next_after
 
 
 async def require_kept(number: int) -> None:
@@ -64,20 +106,30 @@ async def require_kept(number: int) -> None:
 
 
 async def fetch_after(number: int, *, video_id: str = "", limit: int) -> list[Row]:
-    """The events after this number, of one video or of all, whoever may see them.
-
-    Each has the columns of `reading.audience_of` beside those of `list_events`.
-    """
-    of_video = sql_with("video_id = {id}" if video_id else "true", id=video_id)
+    """Return the events after a number, of one video or of all, for `as_seen_by`."""
+    of_video = sql_with("events.video_id = {id}" if video_id else "true", id=video_id)
     return await _fetch(number, of_video, limit)
 
 
 async def read_event(number: int, *, seen_by: Principal) -> Row | None:
-    """One event, as `list_events` has them; None if it is not for who asks, or kept no more."""
-    wanted = sql_with("number = {it} AND {listed}", it=number, listed=listed_for(seen_by))
-    found = await _fetch(number - 1, wanted, 1)
-    return found[0] if found else None
+    """Return one event as `seen_by` is told it, or None if they are not, or it is kept no more."""
+    rows = await _fetch(number - 1, sql_with("number = {number}", number=number), 1)
+    return as_seen_by(seen_by.may_list, rows[0]) if rows else None
 
 
 async def _fetch(after: int, wanted: sql.Composable, limit: int) -> list[Row]:
     return await run_query(sql_with(AFTER, after=after, limit=limit, wanted=wanted))
+
+
+def _told_to(reader: Principal) -> sql.Composable:
+    return sql_with(IS_TOLD, listed=listed_for(reader))
+
+
+def _audience(recorded: Row) -> Audience:
+    """Return an audience from JSON; of a record without one, that of nobody else."""
+    owner_id = recorded.get("owner_id")
+    return Audience(
+        visibility=Visibility(recorded.get("visibility", Visibility.PRIVATE)),
+        signed_in_only=recorded.get("signed_in_only", False),
+        owner_id=UUID(owner_id) if owner_id else None,
+    )

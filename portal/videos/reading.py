@@ -112,6 +112,23 @@ def stream_below(base: str, video_id: UUID | str, published_attempt: int | None)
     return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
 
 
+def details_of(config: Config, video_id: str, columns: Row) -> Row:
+    """Return what integrators are told of a video beside its record, with absolute addresses.
+
+    `columns` has the columns of the video that are named here.
+    """
+    page_url = f"{config.public_url}/videos/{video_id}"
+    failure = {"code": columns["failure_code"], "message": columns["failure_message"]}
+    return {
+        "visibility": columns["visibility"],
+        "duration_seconds": columns["duration_s"],
+        "page_url": page_url,
+        "embed_url": f"{config.public_url}/embed/{video_id}",
+        "poster_url": f"{page_url}/poster.jpg" if columns["has_poster"] else None,
+        "failure": failure if columns["failure_code"] else None,
+    }
+
+
 def preview_url(config: Config, video_id: UUID | str) -> str:
     """Absolute address of the master playlist of what is made so far."""
     return f"{config.public_url}/{output_root(video_id)}preview/{MASTER_NAME}"

@@ -6,6 +6,7 @@ an account lets anyone through, and credentials are not looked at. The rules the
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -29,7 +30,7 @@ from portal.uploads import service as uploads
 from portal.videos.deletion import was_deleted
 from portal.videos.imports import find
 from portal.videos.reading import fetch_audience, parse_video_id
-from portal.web.composition import web_context
+from portal.web.composition import WebContext, web_context
 from portal.web.cookies import SESSION
 from portal.web.server.context import state_of
 
@@ -139,7 +140,7 @@ async def require_visible(audience: Audience | None) -> None:
 async def principal() -> Principal:
     """Who sent the current request. Raises `TokenRefused`."""
     if PRINCIPAL not in g:
-        setattr(g, PRINCIPAL, await _identify())
+        setattr(g, PRINCIPAL, await _identify(sent_credentials(), web_context()))
         act_as(getattr(g, PRINCIPAL), address=state_of(request.scope).client)
     found: Principal = getattr(g, PRINCIPAL)
     return found
@@ -225,16 +226,40 @@ async def _require(wanted: Policy) -> None:
     raise errors.VideoNotFound
 
 
-async def _identify() -> Principal:
-    web = web_context()
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a request says of its sender: an Authorization header, or the secret of a session."""
+
+    authorization: str
+    session: str | None
+
+
+def sent_credentials() -> Credentials:
+    """Return the credentials of the current request."""
+    return Credentials(
+        authorization=request.headers.get("Authorization", ""),
+        session=SESSION.read(request, web_context().config),
+    )
+
+
+async def is_still(reader: Principal, credentials: Credentials, web: WebContext) -> bool:
+    """Whether credentials still stand for the same account, role and scopes."""
+    try:
+        return await _identify(credentials, web) == reader
+    except errors.TokenRefused:
+        return False
+
+
+async def _identify(credentials: Credentials, web: WebContext) -> Principal:
+    """Return who sends these credentials. Raises `TokenRefused`."""
     if not await web.accounts_exist():
         return EVERYONES
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, token = credentials.authorization.partition(" ")
     if scheme.lower() == "bearer":
         program = await web.programs.load(digest(token.strip()))
         if program is None:
             raise errors.TokenRefused
         return program
-    secret = SESSION.read(request, web.config)
-    found = await web.sessions.load(digest(secret)) if secret else None
-    return found or ANYONE
+    secret = credentials.session
+    person = await web.sessions.load(digest(secret)) if secret else None
+    return person or ANYONE

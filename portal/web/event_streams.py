@@ -6,6 +6,7 @@ reads from the table by itself. So a slow reader costs as little as an idle one.
 """
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
 from math import inf
@@ -14,7 +15,7 @@ from uuid import UUID
 from hypercorn.asyncio.worker_context import EventWrapper
 from psycopg import AsyncConnection
 
-from portal.accounts.permissions import Principal
+from portal.accounts.permissions import Audience, Principal
 from portal.concurrency import task_group
 from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, Row
 from portal.database.outages import is_outage
@@ -34,41 +35,45 @@ ROWS_AT_ONCE = 100
 class StreamEvent:
     """A row of an event, or of progress, which has no number.
 
-    It is shared by all streams, and so are its encoded texts: one for everyone, or one an account.
+    It is shared by all streams, and so are its encoded texts, by their type and the account that
+    they are for, if they are not the same for everyone.
     """
 
-    __slots__ = ("audience", "number", "row", "texts")
+    __slots__ = ("number", "row", "texts")
 
     def __init__(self, row: Row) -> None:
         self.row = row
         self.number: int | None = row.get("number")
-        self.audience = audience_of(row)
-        self.texts: dict[UUID | None, bytes] = {}
+        self.texts: dict[tuple[str, UUID | None], bytes] = {}
+
+    def seen_by(self, sees: Callable[[Audience], bool]) -> Row | None:
+        """Return the row as a reader is told it, or None if they are not: `events.as_seen_by`."""
+        if self.number is not None:
+            return events.as_seen_by(sees, self.row)
+        return self.row if sees(audience_of(self.row)) else None
 
 
 class Stream:
     """What one reader gets: the events of a video, or of all videos that lists show them.
 
-    Of a video it ends with its deletion, or once the reader may not see it any more.
+    The stream of a video ends with its deletion, which is also told when it is hidden from the
+    reader.
     """
 
     def __init__(self, reader: Principal, *, after: int, video_id: str = "") -> None:
         self.reader = reader
         self.place = after
         self.video_id = video_id
-        self._sees = reader.may_see if video_id else reader.may_list
+        self.sees = reader.may_see if video_id else reader.may_list
         self._is_behind = self._is_ended = False
         self._waiting: list[StreamEvent] = []
         self._is_news = asyncio.Event()
 
     def give(self, event: StreamEvent) -> None:
         """Have an event sent, if the reader may see it."""
-        if self._sees(event.audience):
+        if event.seen_by(self.sees):
             self._waiting.append(event)
             self._is_news.set()
-        elif self.video_id:
-            # It was public a moment ago.
-            self.end()
         if len(self._waiting) > MAX_WAITING:
             self.catch_up()
 
@@ -99,9 +104,13 @@ class Stream:
             if len(rows) == ROWS_AT_ONCE:
                 self.catch_up()
         self.place = max([place, *(it.number or 0 for it in found)])
-        if self.video_id and found and found[-1].row.get("type") == EventType.DELETED:
+        taken = [
+            event for event in found if (event.number or inf) > place and event.seen_by(self.sees)
+        ]
+        last = taken[-1].seen_by(self.sees) if taken else None
+        if self.video_id and last and last.get("type") == EventType.DELETED:
             self.end()
-        return [it for it in found if (it.number or inf) > place and self._sees(it.audience)]
+        return taken
 
 
 class EventStreams:

@@ -29,7 +29,7 @@ from portal.events.outgoing import (
 )
 from portal.text import rfc3339, whole_number
 from portal.videos.events import read_event
-from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url
+from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, details_of, master_url
 from portal.webhooks.endpoints import disable
 
 TIMEOUT_S = 15
@@ -77,22 +77,28 @@ async def _send(delivery: WebhookDelivery, config: Config) -> None:
         # Not theirs to hear of any more.
         await found.delete()
         return
-    await _record(delivery, await _post(webhook, payload, config))
+    await _record_answer(delivery, await _post(webhook, payload, config))
 
 
 async def read_payload(
     delivery: WebhookDelivery, *, seen_by: Principal, config: Config
 ) -> dict[str, Any] | None:
     """What a delivery says; None if the event is not for this principal, or is kept no more."""
-    event: Row | None = {"at": delivery.created_at, "sequence": 0}
-    if delivery.event_number is not None:
-        event = await read_event(delivery.event_number, seen_by=seen_by)
-    return event and {
+    if delivery.event_number is None:
+        test = {"type": delivery.type, "timestamp": rfc3339(delivery.created_at), "sequence": 0}
+        return {"id": delivery.event_id, **test, "data": {}, "details": None}
+    event = await read_event(delivery.event_number, seen_by=seen_by)
+    if event is None:
+        return None
+    is_deletion = event["type"] == EventType.DELETED
+    details = {} if is_deletion else details_of(config, event["video_id"], event["present"])
+    return {
         "id": delivery.event_id,
-        "type": delivery.type,
+        "type": event["type"],
         "timestamp": rfc3339(event["at"]),
         "sequence": event["sequence"],
-        "data": _data(event, config) if "data" in event else {},
+        "data": {"id": event["video_id"]} if is_deletion else _record(event["data"], config),
+        "details": {to_camel(name): value for name, value in details.items()} or None,
     }
 
 
@@ -124,18 +130,15 @@ def next_try(tries: int, retry_after: str = "", *, now: datetime) -> datetime | 
     return now + timedelta(seconds=max(own_s, min(wanted_s, PAUSES_S[-1])))
 
 
-def _data(event: Row, config: Config) -> dict[str, Any]:
-    """The record as GET /api/events tells it, but for `playbackUrl`."""
-    record = event["data"]
-    if event["type"] == EventType.DELETED:
-        return {"id": event["video_id"]}
+def _record(record: Row, config: Config) -> dict[str, Any]:
+    """Return a record as GET /api/events has it, without `playbackUrl` of a private video."""
     # The address of a private video would let whoever reads the request watch it.
     attempt = None if audience_of(record).is_private else record["published_attempt"]
     address = master_url(config, record["id"], attempt, is_private=False)
     times = ("created_at", "updated_at")
-    record |= {it: rfc3339(datetime.fromisoformat(record[it])) for it in times}
-    told = {to_camel(name): it for name, it in record.items() if name not in UNTOLD}
-    return {**told, "playbackUrl": address}
+    columns = record | {name: rfc3339(datetime.fromisoformat(record[name])) for name in times}
+    members = {to_camel(name): value for name, value in columns.items() if name not in UNTOLD}
+    return {**members, "playbackUrl": address}
 
 
 async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> dict[str, Any]:
@@ -174,7 +177,7 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
     return {**told, "headers": lines, "duration_ms": round((monotonic() - begun) * 1000)}
 
 
-async def _record(delivery: WebhookDelivery, answer: dict[str, Any]) -> None:
+async def _record_answer(delivery: WebhookDelivery, answer: dict[str, Any]) -> None:
     """Record what came of a request, and what follows; the database queues the next try."""
     async with transaction():
         # Locked first, as by whoever removes it.

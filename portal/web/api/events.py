@@ -1,7 +1,8 @@
 """What happens to videos, for programs: a list to go on in, and streams (Server-Sent Events).
 
-A stream asks once who reads it, when it begins. It ends after an hour at most; its reader comes
-again by itself and names the last event in Last-Event-ID, and is then asked anew.
+A stream ends after an hour at most, and within a heartbeat of a change to what its reader may do:
+an account that is disabled, another role, a token that is revoked. Its reader comes again by itself
+and names the last event in Last-Event-ID.
 """
 
 import asyncio
@@ -24,13 +25,26 @@ from portal.database.outages import skipped_in_outage
 from portal.errors import NotAcceptable
 from portal.events.log import EventType
 from portal.videos import events
+from portal.videos.reading import audience_of, details_of
 from portal.web.api import json_bodies
 from portal.web.api.editing import DeletedVideo
 from portal.web.api.openapi import LAST_EVENT_ID
-from portal.web.api.videos import VideoWithPassthrough, playback_url, playback_url_for
-from portal.web.auth import Policy, policy, principal
+from portal.web.api.videos import (
+    VideoDetails,
+    VideoWithPassthrough,
+    playback_url,
+    playback_url_for,
+)
+from portal.web.auth import (
+    Credentials,
+    Policy,
+    is_still,
+    policy,
+    principal,
+    sent_credentials,
+)
 from portal.web.composition import WebContext, web_context
-from portal.web.event_streams import Stream, StreamEvent
+from portal.web.event_streams import HEARTBEAT_S, Stream, StreamEvent
 from portal.web.server.context import state_of, terminated_of
 from portal.web.videos import read_record
 
@@ -72,6 +86,9 @@ class VideoEvent(json_bodies.Shape):
     timestamp: json_bodies.Timestamp
     sequence: int = Field(description="Ascends among the events of a video.")
     data: VideoWithPassthrough | DeletedVideo = Field(description="The record after it.")
+    details: VideoDetails | None = Field(
+        description="What the video is now, beside its record; null once it is gone."
+    )
 
 
 class EventList(json_bodies.Shape):
@@ -103,8 +120,8 @@ class EventStream(RootModel[str]):
 async def list_events() -> Response:
     """List what happened to videos in the last 30 days, the oldest first.
 
-    Of videos that who asks would find in the library. Ask again with `nextAfter`: nothing is
-    missed, and nothing is listed twice.
+    You are told of the videos that the library shows you now. A video that was hidden from you is
+    told as `video.deleted`. Ask again with `nextAfter`: nothing is missed or listed twice.
     """
     asked = json_bodies.validated_query(EventsQuery)
     who, web = await principal(), web_context()
@@ -143,7 +160,7 @@ async def stream_video_events(id: str) -> Response:
     """Follow what happens to a video, as Server-Sent Events.
 
     As the stream of all videos, but the `snapshot` is the record of the video. The stream ends
-    after `video.deleted`, and when who asks may not see the video any more.
+    after `video.deleted`, which is also sent when you can't see the video any more.
     """
     # Before the record: what that does not show comes after it.
     newest = await web_context().streams.newest_number()
@@ -165,20 +182,29 @@ async def _response(snapshot: str, *, newest: int, video_id: str = "") -> Respon
         first, after = HEARTBEAT, _number(json_bodies.validated(StreamHeaders, given).last_event_id)
         await events.require_kept(after)
     stream = Stream(await principal(), after=after, video_id=video_id)
+    credentials = sent_credentials()
     response = Response(b"", content_type=EVENT_STREAM)
     response.headers["Cache-Control"] = "no-store"
     # nginx would wait for more.
     response.headers["X-Accel-Buffering"] = "no"
     if request.method != "HEAD":
         del response.headers["Content-Length"]
-        state_of(request.scope).stream = partial(_send, first, stream, web_context())
+        state_of(request.scope).stream = partial(_send, first, stream, credentials, web_context())
     return response
 
 
-async def _send(first: bytes, stream: Stream, web: WebContext, receive: Any, send: Any) -> None:
+async def _send(
+    first: bytes,
+    stream: Stream,
+    credentials: Credentials,
+    web: WebContext,
+    receive: Any,
+    send: Any,
+) -> None:
     """Send what a stream has until it ends, or the client leaves, or takes nothing more."""
     # Not all of them come again at once.
     ends_at = monotonic() + LONGEST_STREAM_S * uniform(0.75, 1.0)  # noqa: S311  # no secret
+    asked_at = monotonic()
     web.streams.add(stream, terminated=terminated_of(send))
     leaving = asyncio.create_task(_end_when_left(stream, receive))
     try:
@@ -191,7 +217,11 @@ async def _send(first: bytes, stream: Stream, web: WebContext, receive: Any, sen
                 found = await stream.take()
                 if found is None or monotonic() > ends_at:
                     break
-                texts = [await _text(it, stream.reader.account_id, web) for it in found]
+                if monotonic() - asked_at >= HEARTBEAT_S:
+                    asked_at = monotonic()
+                    if not await is_still(stream.reader, credentials, web):
+                        break
+                texts = [await _text(event, stream, web) for event in found]
                 text = b"".join(texts) or HEARTBEAT
             await send({"type": BODY, "body": b"", "more_body": False})
     finally:
@@ -205,17 +235,21 @@ async def _end_when_left(stream: Stream, receive: Any) -> None:
     stream.end()
 
 
-async def _text(event: StreamEvent, own_id: UUID | None, web: WebContext) -> bytes:
-    """An event as it is sent to an account."""
+async def _text(event: StreamEvent, stream: Stream, web: WebContext) -> bytes:
+    """Return an event as it is sent to the reader of a stream; empty if they see it no more."""
+    row = event.seen_by(stream.sees)
+    if row is None:
+        return b""
     # Only the address to play a private video from is not the same for all.
-    whose = own_id if event.audience.is_private else None
-    if whose not in event.texts:
+    is_private = event.number is not None and audience_of(row["data"]).is_private
+    key = (row.get("type", PROGRESS), stream.reader.account_id if is_private else None)
+    if key not in event.texts:
         if event.number is None:
-            event.texts[whose] = _progress_message(event.row)
+            event.texts[key] = _progress_message(row)
         else:
-            told = await _told_event(event.row, whose, web)
-            event.texts[whose] = _message(told.type, told.model_dump_json(), event.number)
-    return event.texts[whose]
+            told = await _told_event(row, stream.reader.account_id, web)
+            event.texts[key] = _message(told.type, told.model_dump_json(), event.number)
+    return event.texts[key]
 
 
 def _progress_message(row: Row) -> bytes:
@@ -239,13 +273,16 @@ async def _told_event(row: Row, own_id: UUID | None, web: WebContext) -> VideoEv
     """An event as integrators hear of it."""
     record: dict[str, Any] = row["data"]
     data: VideoWithPassthrough | DeletedVideo = DeletedVideo(id=row["video_id"])
+    details = None
     if row["type"] != EventType.DELETED:
         address = await playback_url_for(own_id, record, web=web)
         data = VideoWithPassthrough(**record, playback_url=address)
+        details = VideoDetails(**details_of(web.config, row["video_id"], row["present"]))
     return VideoEvent(
         id=f"{EVENT_ID_PREFIX}{row['number']}",
         type=row["type"],
         timestamp=row["at"],
         sequence=row["sequence"],
         data=data,
+        details=details,
     )

@@ -28,6 +28,7 @@ from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url
 from portal.videos.words import find_said
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
+from portal.web.api.transcodes import TranscodeFailure
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import WebContext, web_context
 from portal.web.playback import signed_addresses
@@ -137,6 +138,17 @@ class VideoWithPassthrough(RetrievedVideo):
 
     # Events from before there was one have none.
     passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
+
+
+class VideoDetails(json_bodies.Shape):
+    """What a video is beside its record."""
+
+    visibility: Visibility
+    duration_seconds: float | None = Field(description="Null until it is known.")
+    page_url: json_bodies.Uri
+    embed_url: json_bodies.Uri
+    poster_url: json_bodies.Uri | None
+    failure: TranscodeFailure | None
 
 
 class SpokenMatch(json_bodies.Shape):

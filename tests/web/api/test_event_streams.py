@@ -18,7 +18,7 @@ from page_rows import READY, make_attempt, make_row
 from playable_videos import token_in
 from quart import Quart
 from running_portal import answers, free_port, process, until
-from signed_in import make_account, make_video, signed_in
+from signed_in import make_account, make_video, program, signed_in, token_of
 
 from portal.config import Config
 from portal.database.account_models import Account, Role
@@ -101,11 +101,12 @@ async def test_stream_of_a_video_begins_with_its_record_and_ends_with_its_deleti
         await published(client)
         await change(created["id"])
         updated = await stream.next()
+        listed = await answered(await client.get(f"/api/events?after={snapshot['id']}"))
         assert (await client.post(f"{address}/deletion")).status_code == 202
         deleted = await stream.next()
         assert await stream.next() == {}
-    listed = await answered(await client.get(f"/api/events?after={snapshot['id']}"))
-    _, *expected = listed["events"]
+    last = await answered(await client.get(f"/api/events?after={updated['id']}"))
+    _, *expected = [*listed["events"], *last["events"]]
     assert [updated, deleted] == [
         {"event": it["type"], "id": it["id"], "data": it} for it in expected
     ]
@@ -170,7 +171,33 @@ async def test_each_reader_gets_what_lists_show_them(app: Quart, edith: Account)
         assert (await anyone.next())["data"]["data"] == seen[0][1] == seen[1][1]
         assert (await of_public.next())["event"] == "video.updated"
         await save_access(public.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
+        hidden = await of_public.next()
+        assert (hidden["event"], hidden["data"]["data"]) == (
+            "video.deleted",
+            {"id": str(public.id)},
+        )
         assert await of_public.next() == {}
+
+
+async def test_stream_ends_when_its_reader_may_do_something_else(
+    app: Quart, edith: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_streams, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
+    sender, admin = await signed_in(app, edith), await make_account("adam", Role.ADMIN)
+    token = await token_of(admin)
+    async with (
+        reading(app, ALL) as anyone,
+        reading(app, ALL, sender.headers) as person,
+        reading(app, ALL, program(app, token).headers) as of_program,
+    ):
+        for stream in (anyone, person, of_program):
+            assert (await stream.next())["event"] == "snapshot"
+        await Account.filter(id=edith.id).update(is_disabled=True)
+        assert await person.next() == {}
+        await Account.filter(id=admin.id).update(role=Role.VIEWER)
+        assert await of_program.next() == {}
+        assert await anyone.chunk() == ":\n\n", "others go on"
 
 
 async def test_progress_is_told_beside_the_events(

@@ -42,8 +42,13 @@ async def test_each_change_of_a_video_is_told_with_its_record(client: Client) ->
         await note_outcome(EventType.READY, UUID(created["id"]))
     await deletion.undo_deletion(UUID(created["id"]))
     record = await answered(await client.get(address))
-    assert (await client.post(f"{address}/deletion")).status_code == 202
     events = await listed(client)
+    assert (await client.post(f"{address}/deletion")).status_code == 202
+    # Nothing but the deletions is told of a video that is gone.
+    gone = await listed(client)
+    assert [it["type"] for it in gone] == ["video.deleted"] * 2
+    assert gone[0] == {**events[3], "details": None}
+    events = [*events, gone[1]]
     assert [it["type"].removeprefix("video.") for it in events] == [
         *("created", "updated", "failed", "deleted", "updated", "deleted")
     ]
@@ -82,15 +87,16 @@ async def test_who_was_away_for_too_long_is_told_so(client: Client) -> None:
 
 
 async def test_events_are_of_videos_that_the_library_shows(app: Quart, edith: Account) -> None:
-    public, private = await make_video(edith), await make_video(edith)
-    await save_access(private.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
-    await deletion.delete_undoably(private.id)
-    await deletion.delete_undoably(public.id)
+    public, hidden = await make_video(edith), await make_video(edith)
+    private = await make_video(edith, visibility=Visibility.PRIVATE)
+    await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
+    for video in (private, public):
+        await deletion.delete_undoably(video.id)
     edna, admin = await make_account("edna", Role.EDITOR), await make_account("adam", Role.ADMIN)
-    everything = [str(private.id), str(private.id), str(public.id)]
+    everything = [str(hidden.id), str(private.id), str(public.id)]
     for sender, seen in (
-        (app.test_client(), everything[2:]),
-        (await signed_in(app, edna), everything[2:]),
+        (app.test_client(), everything[::2]),
+        (await signed_in(app, edna), everything[::2]),
         (await signed_in(app, edith), everything),
         (program(app, await token_of(admin, [Scope.READ])), everything),
     ):

@@ -1,0 +1,149 @@
+"""Who can see a video is decided by its present audience, wherever something is told of it."""
+
+from typing import Any
+
+import pytest
+from api_client import answered
+from playable_videos import AUDIENCES, PEOPLE, Cast, make_ready
+from quart import Quart
+from signed_in import Sender
+
+from portal.accounts.permissions import Principal
+from portal.config import Config
+from portal.database.connection import fetch_rows, transaction
+from portal.database.event_models import WebhookDelivery
+from portal.database.models import Video
+from portal.events.log import EventType, note_outcome
+from portal.videos import deletion
+from portal.videos.events import newest_number
+from portal.videos.visibility import VideoAccess, save_access
+from portal.web.composition import WebContext
+from portal.web.event_streams import Stream
+from portal.webhooks.sending import read_payload
+
+pytestmark = pytest.mark.shared_app
+HIDDEN = "hidden for its undo window"
+REMOVED = "removed for good"
+CAPTIONS = "WEBVTT\n\n00:00.000 --> 00:02.000\nA gyrfalcon on the {}.\n"
+
+
+async def change(video: Video, after: str, web: WebContext) -> None:
+    if after == HIDDEN:
+        await deletion.delete_undoably(video.id)
+    elif after == REMOVED:
+        await deletion.delete_video(video.id, queue=web.queue)
+    else:
+        visibility, signed_in_only = AUDIENCES[after]
+        access = VideoAccess(visibility=visibility, signed_in_only=signed_in_only)
+        await save_access(video.id, access, version=None)
+
+
+async def listed_events(sender: Sender, start: int) -> list[dict[str, Any]]:
+    page = await answered(await sender.get(f"/api/events?after=evt_{start}"))
+    events: list[dict[str, Any]] = page["events"]
+    return events
+
+
+async def streamed_types(who: Principal, start: int) -> list[str]:
+    stream = Stream(who, after=start)
+    stream.catch_up()
+    taken = await stream.take()
+    return [row["type"] for event in taken or [] if (row := event.seen_by(stream.sees))]
+
+
+async def sent_payloads(who: Principal, start: int, config: Config) -> list[dict[str, Any]]:
+    """What a webhook of this account would be sent, without the addresses to play from."""
+    payloads = []
+    for number in range(start + 1, await newest_number() + 1):
+        delivery = WebhookDelivery(event_number=number, type="")
+        if payload := await read_payload(delivery, seen_by=who, config=config):
+            payload["data"].pop("playbackUrl", None)
+            payloads.append(payload)
+    return payloads
+
+
+async def finds(sender: Sender, query: str, video: Video) -> bool:
+    page = await answered(await sender.get(f"/api/videos?{query}"))
+    return str(video.id) in {record["id"] for record in page["videos"]}
+
+
+@pytest.mark.parametrize("before", AUDIENCES)
+async def test_everything_told_follows_the_present_audience(
+    app: Quart, resources: WebContext, cast: Cast, before: str
+) -> None:
+    wrong = []
+    for after in (*AUDIENCES, HIDDEN, REMOVED):
+        video = await make_ready(resources, cast.editor, before)
+        place = after.split()[0]
+        video.title = f"Falcon, {place}"
+        await video.save(update_fields=["title"])
+        start = await newest_number()
+        async with transaction():
+            await note_outcome(EventType.CREATED, video.id)
+        sent = await cast.senders["its editor"][0].post(
+            f"/api/videos/{video.id}/captions?language=fr",
+            data=CAPTIONS.format(place),
+            headers={"Content-Type": "text/vtt"},
+        )
+        await answered(sent, 201)
+        await change(video, after, resources)
+        is_change = after != before
+        for name in PEOPLE:
+            sender, who = cast.senders[name]
+            sees_unlisted = name in ("its editor", "admin", "owner")
+            sees = after in AUDIENCES and cast.may_see(name, after)
+            lists = sees and (after != "unlisted" or sees_unlisted)
+            listed = cast.may_see(name, before) and (before != "unlisted" or sees_unlisted)
+            address = f"/api/videos/{video.id}"
+            seen = {
+                path: (await sender.get(f"{address}{path}")).status_code == 200
+                for path in ("", "/captions", "/captions/fr", "/chapters", "/transcode")
+            }
+            found = {
+                query: await finds(sender, query, video)
+                for query in (f"id={video.id}", "q=falcon", "q=gyrfalcon", "sort=title")
+            }
+            if lists:
+                changes = ["video.updated"] if is_change else []
+                types = ["video.created", "video.captions_changed", *changes]
+            else:
+                types = ["video.deleted"] if listed else []
+            events = await listed_events(sender, start)
+            told = [event["type"] for event in events]
+            payloads = await sent_payloads(who, start, resources.config)
+            for event in events:
+                event["data"].pop("playbackUrl", None)
+            if (
+                set(seen.values()) != {sees}
+                or set(found.values()) != {lists}
+                or told != types
+                or await streamed_types(who, start) != types
+                or payloads != events
+                or (types == ["video.deleted"] and events[0]["data"] != {"id": str(video.id)})
+            ):
+                wrong.append((name, after, seen, found, told, types))
+    assert wrong == []
+    kept = await fetch_rows("SELECT data FROM events WHERE video_id = %s", video.id)
+    assert all("title" not in row["data"] for row in kept), "nothing is kept of what is removed"
+
+
+async def test_video_that_comes_back_is_told_again(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    start = await newest_number()
+    video = await make_ready(resources, cast.editor, "public")
+    async with transaction():
+        await note_outcome(EventType.CREATED, video.id)
+    for audience in ("private", "public", "private"):
+        await change(video, audience, resources)
+    nobody = cast.senders["nobody"][0]
+    # By each event that hid it, and by none of those between.
+    events = await listed_events(nobody, start)
+    assert [(event["type"], event["sequence"]) for event in events] == [
+        ("video.deleted", 2),
+        ("video.deleted", 4),
+    ]
+    await change(video, "public", resources)
+    events = await listed_events(nobody, start)
+    assert [event["type"] for event in events] == ["video.created", *["video.updated"] * 4]
+    assert {event["details"]["visibility"] for event in events} == {"public"}
