@@ -30,7 +30,7 @@ from portal.database.models import (
     Upload,
     Video,
 )
-from portal.errors import VideoNotFound
+from portal.errors import MetadataChanged, VideoNotFound
 from portal.events.log import AuditAction, note
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
@@ -49,13 +49,19 @@ UPDATE events SET data = event_audience(data) WHERE video_id = %s AND type IS NO
 """
 
 
-async def delete_video(video_id: UUID, *, queue: Queue) -> None:
+async def delete_video(video_id: UUID, *, queue: Queue, version: str | None = None) -> None:
     """Delete a video for good at once, and have its files removed; both or neither.
 
-    Raises `VideoNotFound` when there is no such video, or someone else has just deleted it.
+    `version` is that of the metadata that the caller has read; None deletes any.
+
+    Raises:
+        MetadataChanged: another version is recorded by now.
+        VideoNotFound: there is no such video, or someone else has just deleted it.
     """
     async with transaction():
         video = await locked_video(video_id)
+        if version not in (None, str(video.metadata_version)):
+            raise MetadataChanged
         await _remove(video, queue)
         await _note_deleted(video)
 

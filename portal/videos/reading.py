@@ -21,7 +21,7 @@ from portal.transcoding.packaging.master import MASTER_NAME
 RECORDS = f"""
 SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
        transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at,
-       passthrough, visibility, signed_in_only, owner_id
+       passthrough, visibility, signed_in_only, owner_id, metadata_version
 FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
 VIDEOS = f"SELECT * FROM videos WHERE id = ANY({{ids}}) AND {IS_PRESENT}"  # noqa: S608

@@ -144,8 +144,9 @@ async def name_successor(response: Response) -> Response:
 async def patch_video(id: str) -> Response:
     """Change what a JSON merge patch (RFC 7396) names of a video, all of it or nothing.
 
-    What it doesn't name stays as it is. With the ETag of the metadata in If-Match, nothing is
-    written when someone else has changed them since, unless what is sent is recorded already.
+    What it doesn't name stays as it is. With the ETag of the record or the metadata in If-Match,
+    nothing is written when someone else has changed the metadata or the visibility since, unless
+    what is sent is recorded already.
     A video that is no longer private is no longer limited to accounts either.
     """
     video = await read_video(id)
@@ -156,27 +157,28 @@ async def patch_video(id: str) -> Response:
     try:
         video = await metadata.patch_video(video.id, version=version, **sent.named())
     except MetadataChanged as exc:
-        video = await read_video(id)
-        present = json_bodies.recorded_shape(EditedVideo, video)
-        exc.tell_present(present.model_dump(mode="json"), version=str(video.metadata_version))
+        await _add_present_metadata(exc, id)
         raise
     return _recorded(EditedVideo, video)
 
 
 @blueprint.delete(VIDEO)
 @policy(Policy.DELETE)
+@document_headers(json_bodies.PatchHeaders)
 @document_response(DeletedVideo, 202)
 @document_response(json_bodies.Problem, 409)
+@document_response(EditConflict, 412)
 async def delete_video(id: str) -> Response:
     """Delete a video for ever, with the file it was made from.
 
-    The record is gone at once, and with it the playlists; the files follow soon after. Until then
-    a repetition is answered 204, afterwards 404. The storage key is void: upload the file anew to
-    publish it again. An import that is no video yet is cancelled.
+    With the ETag of the record or the metadata in If-Match, nothing is deleted when someone else
+    has changed the metadata or the visibility since. The record is gone at once, and with it the
+    playlists; the files follow soon after. Until then a repetition is answered 204, afterwards 404.
+    The storage key is void: upload the file anew to publish it again. An import that is no video
+    yet is cancelled.
     """
     try:
-        video = await read_video(id)
-        await deletion.delete_video(video.id, queue=web_context().queue)
+        await _delete(id)
     except VideoNotFound:
         if await deletion.is_being_removed(id, by=await principal()):
             return Response(status=204)
@@ -230,9 +232,26 @@ async def delete(id: str) -> Response:
 
     Deprecated: use DELETE /api/videos/{id}. No body is needed.
     """
-    video = await read_video(id)
-    await deletion.delete_video(video.id, queue=web_context().queue)
+    await _delete(id)
     return json_bodies.json_response(DeletedVideo(id=id), 202)
+
+
+async def _delete(id: str) -> None:
+    """Delete a video if it has the version that If-Match names; `MetadataChanged` otherwise."""
+    video = await read_video(id)
+    version = json_bodies.version_read(str(video.metadata_version), is_needed=False)
+    try:
+        await deletion.delete_video(video.id, queue=web_context().queue, version=version)
+    except MetadataChanged as exc:
+        await _add_present_metadata(exc, id)
+        raise
+
+
+async def _add_present_metadata(exc: MetadataChanged, id: str) -> None:
+    """Add the present values and their version to the answer of a refused change."""
+    video = await read_video(id)
+    present = json_bodies.recorded_shape(EditedVideo, video)
+    exc.tell_present(present.model_dump(mode="json"), version=str(video.metadata_version))
 
 
 def _recorded(shape: type[MetadataRecord], video: Video) -> Response:

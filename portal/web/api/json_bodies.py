@@ -296,18 +296,20 @@ def _message(fault: ErrorDetails) -> str:
 
 
 def version_read(newest: str, *, is_needed: bool = True) -> str | None:
-    """The version that If-Match names (RFC 9110, 13.1.1): the newest, `OUTDATED`, or None for any.
+    """Return the version that If-Match names (RFC 9110, 13.1.1).
 
-    Another version than the newest is no conflict yet: perhaps only an answer was lost, and what is
-    sent, once it is known to be right, is what is recorded. Raises `VersionRequired` if one
-    `is_needed`.
+    This is the newest, `OUTDATED`, or None for any. Another version than the newest is no conflict
+    yet: perhaps only an answer was lost, and what is sent is what is recorded. The ETag of a record
+    that also shows other things names the version before a dot. Raises `VersionRequired` if the
+    header `is_needed` but missing.
     """
     if is_needed and "If-Match" not in request.headers:
         raise VersionRequired
     tags = request.if_match
     if tags.star_tag or "If-Match" not in request.headers:
         return None
-    return newest if tags.contains(newest) else OUTDATED
+    versions = {tag.partition(".")[0] for tag in tags.as_set()}
+    return newest if newest in versions else OUTDATED
 
 
 def json_response(

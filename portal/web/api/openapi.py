@@ -78,7 +78,7 @@ TAGGED = (
 HEADERS_OF = {
     **dict.fromkeys(product(LOCATED, (200, 201, 202)), "Location"),
     **dict.fromkeys(product(TAGGED, (200,)), "ETag"),
-    ("patch_video", 412): "ETag",
+    **dict.fromkeys(product(("patch_video", "delete_video"), (412,)), "ETag"),
 }
 
 

@@ -279,12 +279,14 @@ async def get_video(id: str) -> Response:
     """Read a video's record.
 
     Poll this until `status` is ready or failed. Send the ETag of the last answer in
-    If-None-Match to get 304 while nothing changed.
+    If-None-Match to get 304 while nothing changed. In the If-Match of PATCH and DELETE it stands
+    for what PATCH changes: the progress of the video's processing does not outdate it.
     """
     record = await read_record(id)
     address = await playback_url(record)
-    told = RetrievedVideo(**record, playback_url=address)
-    return await conditional_response(told.model_dump_json())
+    shown = RetrievedVideo(**record, playback_url=address)
+    version = str(record["metadata_version"])
+    return await conditional_response(shown.model_dump_json(), version=version)
 
 
 @blueprint.get("/videos")

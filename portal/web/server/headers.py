@@ -73,13 +73,21 @@ def has_credentials(scope: HTTPScope) -> bool:
 
 
 async def conditional_response(
-    body: str | bytes, *, content_type: str = "application/json", cache_control: str = "no-cache"
+    body: str | bytes,
+    *,
+    content_type: str = "application/json",
+    cache_control: str = "no-cache",
+    version: str = "",
 ) -> Response:
-    """A response with an ETag; 304 if the current request names it."""
+    """Return a response with an ETag; 304 if the current request names it.
+
+    The ETag is a digest of the body, after the version of what clients may change, if given.
+    """
     data = body.encode() if isinstance(body, str) else body
     response = Response(data, content_type=content_type)
     response.headers["Cache-Control"] = cache_control
-    response.set_etag(generate_etag(data))
+    digest = generate_etag(data)
+    response.set_etag(f"{version}.{digest}" if version else digest)
     return await response.make_conditional(request)
 
 

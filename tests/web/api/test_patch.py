@@ -20,6 +20,7 @@ from portal.web.composition import WebContext
 pytestmark = pytest.mark.shared_app
 
 MERGE_PATCH = "application/merge-patch+json"
+PRIVATE = {"visibility": "private", "signedInOnly": False, "embedOrigins": []}
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 PATCHES = st.fixed_dictionaries(
     {},
@@ -113,6 +114,38 @@ async def test_patch_over_another_version_is_answered_with_the_present_values(
         assert (told["present"], response.headers["ETag"]) == (present, newest)
     assert await read(client, video.id) == (present, newest)
     await answered(await patch(client, video.id, {"title": "Mine"}, newest))
+
+
+async def test_etag_of_the_record_fits_patch_and_delete_until_the_metadata_change(
+    client: Client,
+) -> None:
+    video = await make_row()
+    address = f"/api/videos/{video.id}"
+    first = (await client.get(address)).headers["ETag"]
+    # Processing changes the record, but nothing that PATCH changes.
+    await Video.filter(id=video.id).update(status="failed", failure_code="x", failure_message="")
+    processed = (await client.get(address)).headers["ETag"]
+    assert processed != first
+    edited = await patch(client, video.id, {"title": "Mine"}, first)
+    await answered(edited)
+    metadata = await client.get(f"{address}/metadata")
+    assert metadata.headers["ETag"] == edited.headers["ETag"]
+    for outdated in (first, processed, '"1"'):
+        headers = {"If-Match": outdated}
+        response = await client.delete(address, headers=headers)
+        told = await problem(response, 412, "metadata_changed")
+        assert told["present"]["title"] == "Mine"
+        assert response.headers["ETag"] == edited.headers["ETag"]
+        await problem(await patch(client, video.id, {"title": "B"}, outdated), 412, told["code"])
+        older_call = await client.post(f"{address}/deletion", headers=headers)
+        await problem(older_call, 412, "metadata_changed")
+    newest = (await client.get(address)).headers["ETag"]
+    put = await client.put(f"{address}/access", json=PRIVATE, headers={"If-Match": "*"})
+    await answered(put)
+    response = await client.delete(address, headers={"If-Match": newest})
+    assert (await problem(response, 412, "metadata_changed"))["present"]["visibility"] == "private"
+    newest = (await client.get(address)).headers["ETag"]
+    await answered(await client.delete(address, headers={"If-Match": newest}), 202)
 
 
 @pytest.mark.parametrize(
