@@ -123,7 +123,8 @@ class Video(Model):
     `submitted_digest` is of what the video was created with, once that has been edited.
     `poster_version` is 0 for the poster that transcoding chose, else the number of the request
     that it came from. `changed_at` is when a person last changed the metadata, the poster, or who
-    may see it; None if nobody has. `updated_at` moves with its processing, too.
+    may see it; None if nobody has. `updated_at` moves with every event of the video
+    (`events.log`), and with its processing.
 
     `visibility` and `signed_in_only` say who may see it (`accounts.permissions`), `embed_origins`
     which sites may frame its player; empty leaves that to the portal's setting. `passthrough` is an

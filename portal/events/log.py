@@ -2,8 +2,9 @@
 
 A use case calls `note` inside the transaction that makes its change, so that a row is there exactly
 if the change is. The web says who acts, by `act_as`; what is done without that is done by a
-command. What processing makes of a video is told by `note_outcome`. Rows that others may read have
-a type and are numbered as they are committed (migration `0011_events`).
+command. What processing makes of a video is told by `note_outcome`. Each event of a video after its
+creation moves the video's `updated_at`. Rows that others may read have a type and are numbered as
+they are committed (migration `0011_events`).
 """
 
 import logging
@@ -14,7 +15,9 @@ from enum import StrEnum
 from uuid import UUID
 
 from portal.database.account_models import Account
+from portal.database.connection import NOW
 from portal.database.event_models import Event
+from portal.database.models import Video
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +133,7 @@ async def note(
 
 
 async def note_outcome(type: EventType, video_id: UUID) -> None:
-    """Write what became of a video, in the transaction of the change."""
+    """Write what became of a video, in the transaction of the change, which has locked it."""
     await _write(type, PORTAL, video_id, type=type)
 
 
@@ -152,6 +155,8 @@ async def _write(
         type=type,
         video_id=object_id if type else None,
     )
+    if type not in (None, EventType.CREATED, EventType.DELETED):
+        await Video.filter(id=object_id).update(updated_at=NOW)
 
 
 def changed_fields(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:

@@ -271,7 +271,7 @@ async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
     Part of a caller's transaction.
     """
     changed = await Video.filter(id=video_id, status=VideoStatus.PROCESSING).update(
-        status=VideoStatus.FAILED, failure_code=code, failure_message=message, updated_at=NOW
+        status=VideoStatus.FAILED, failure_code=code, failure_message=message
     )
     if changed:
         await note_outcome(EventType.FAILED, video_id)
@@ -298,7 +298,6 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
         transcode_job_id=await defer_transcode(video, queue, since=since),
         encode_job_id=None,
         forgiven_attempts=last.number if last else 0,
-        updated_at=NOW,
     )
     await note_outcome(EventType.UPDATED, video.id)
 

@@ -121,7 +121,6 @@ async def publish(
             has_poster=made.has_poster,
             has_storyboard=False,
             storyboard_tries=0,
-            updated_at=NOW,
         )
         if not changed:
             raise LeaseLost

@@ -223,14 +223,12 @@ async def _record(
     detail = changed_fields(before, after)
     if not detail:
         return
-    now = datetime.now(UTC)
     columns = {
         **after,
         "category_ids": list(metadata.category_ids),
         "submitted_digest": video.submitted_digest or recorded(video).digest(),
         "metadata_version": video.metadata_version + 1,
-        "updated_at": now,
-        "changed_at": now,
+        "changed_at": datetime.now(UTC),
     }
     await video.update_from_dict(columns).save(update_fields=list(columns))
     await note(AuditAction.VIDEO_EDITED, video.id, detail=detail)

@@ -26,7 +26,7 @@ from portal.database.models import (
 )
 from portal.database.outages import is_outage
 from portal.errors import NotPlayable, StorageUnavailable
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, EventType, note, note_outcome
 from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
 from portal.queue.app import Queue
@@ -181,8 +181,9 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
         is_current = video is not None and bool(await request.update(state=PosterState.DONE))
         if is_current:
             await Video.filter(id=former.id).update(
-                poster_version=number, has_poster=True, updated_at=NOW, changed_at=NOW
+                poster_version=number, has_poster=True, changed_at=NOW
             )
+            await note_outcome(EventType.UPDATED, former.id)
             await execute(DROP_PICTURE, former.id)
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:

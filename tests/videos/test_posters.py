@@ -17,6 +17,7 @@ from stored_objects import stored
 from werkzeug.datastructures import FileStorage
 
 from portal.database.connection import fetch_rows
+from portal.database.event_models import Event
 from portal.database.models import PosterRequest, PosterState, Video
 from portal.processing import removal
 from portal.transcoding.encoding.pictures import fit_picture
@@ -104,6 +105,7 @@ async def test_poster_is_replaced_by_the_frame_that_is_shown_at_the_time_asked_f
     found = await Video.get(id=poster.video.id)
     assert found.poster_version == len(frames)
     assert found.changed_at == found.updated_at > poster.video.updated_at
+    assert await Event.filter(video_id=found.id, type="video.updated").count() == len(frames)
     text = await page(poster.client, f"/videos/{found.id}")
     assert f"/videos/{found.id}/poster.jpg?v=5" in text
 

@@ -63,6 +63,36 @@ async def test_filters_may_be_combined(client: Client) -> None:
         assert await listed(client, f"?{query}") == [str(it.id) for it in found], query
 
 
+async def test_every_change_of_a_video_moves_the_time_by_which_lists_find_it(
+    client: Client,
+) -> None:
+    video = await make_row()
+    address, captions = f"/api/videos/{video.id}", f"/api/videos/{video.id}/captions"
+    access = {"visibility": "public", "signedInOnly": False, "embedOrigins": ["https://a.example"]}
+    chapters = {"chapters": [{"startSeconds": 0, "title": "Dawn"}]}
+    webvtt = "WEBVTT\n\n0:01.000 --> 0:02.000\nHi"
+    text = {"data": webvtt, "headers": {"Content-Type": "text/vtt"}}
+    overwrite = {"If-Match": "*"}
+    changed_at = (await answered(await client.get(address)))["updatedAt"]
+    for change in (
+        client.patch(address, json={"visibility": "unlisted"}),
+        client.put(f"{address}/access", json=access, headers=overwrite),
+        client.patch(address, json={"passthrough": "17"}),
+        client.post(f"{captions}?language=en", **text),
+        client.patch(f"{captions}/en", json={"isDefault": True}),
+        client.delete(f"{captions}/en"),
+        client.put(f"{address}/chapters", json=chapters),
+    ):
+        assert (await change).status_code < 300
+        response = await client.get("/api/videos", query_string={"updatedAfter": changed_at})
+        [record] = (await answered(response))["videos"]
+        assert record["updatedAt"] > changed_at
+        changed_at = record["updatedAt"]
+    # A request that changes nothing moves nothing.
+    await answered(await client.put(f"{address}/chapters", json=chapters))
+    assert (await answered(await client.get(address)))["updatedAt"] == changed_at
+
+
 @pytest.mark.parametrize(
     ("query", "member"),
     [
