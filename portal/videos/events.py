@@ -2,9 +2,9 @@
 
 Numbers are given as transactions commit, so a reader who has all events up to one has missed none.
 
-Who may read an event is decided by who can see its video now, not by who could when it happened. A
-reader who could see the video before is told `video.deleted` by the event that hid it from them,
-and nothing of the events before.
+The present audience of a video decides who reads its events, not the audience at the time of the
+event. A reader who could see the video before receives the event that hid it as `video.deleted`,
+and none of the events before.
 """
 
 from collections.abc import Callable
@@ -29,8 +29,8 @@ SELECT FROM events WHERE number = %s AND (
   at > now() - make_interval(days => %s) OR number = (SELECT max(number) FROM events)
 )
 """
-# `present` has the columns of the video that readers are told beside its record; it is null once
-# the video is deleted.
+# `present` has the columns of the video that readers receive beside its record; it is null once the
+# video is deleted.
 AFTER = f"""
 SELECT number, type, at, sequence, events.video_id::text, data, was, to_jsonb(present) AS present
 FROM events LEFT JOIN LATERAL (
@@ -38,11 +38,11 @@ FROM events LEFT JOIN LATERAL (
          failure_code, failure_message
   FROM videos WHERE id = events.video_id AND {IS_PRESENT}
 ) present ON true
-WHERE number > {{after}} AND {{wanted}}
+WHERE number > {{after}} AND {{condition}}
 ORDER BY number LIMIT {{limit}}
 """  # noqa: S608 - put together from constants
 # The rule of `as_seen_by`, so that a page of a list is full.
-IS_TOLD = """
+IS_READ = """
 (present.visibility IS NOT NULL AND {listed} OR was IS NOT NULL
   AND EXISTS (
     SELECT FROM jsonb_to_record(was)
@@ -53,11 +53,11 @@ IS_TOLD = """
   ))
 )
 """
-LISTED = "number <= {newest} AND at > now() - make_interval(days => {days}) AND {told}"
+LISTED = "number <= {newest} AND at > now() - make_interval(days => {days}) AND {read}"
 
 
 def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
-    """Return an event as one reader is told it, or None if they are not.
+    """Return an event as one reader receives it, or None if they don't.
 
     `sees` tells whether the reader sees videos with an audience. The record in `data` has the
     present audience. An event that took the video from the reader becomes a deletion.
@@ -69,7 +69,7 @@ def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
     if event["was"] is None or not sees(_audience(event["was"])):
         return None
     if event["type"] != EventType.DELETED and sees(_audience(event["data"])):
-        # It was hidden from them later.
+        # A later event hid the video from the reader.
         return None
     return {**event, "type": EventType.DELETED.value, "present": None}
 
@@ -84,16 +84,16 @@ async def newest_number() -> int:
 async def list_events(
     seen_by: Principal, *, after: int | None, limit: int
 ) -> tuple[list[Row], int]:
-    """Return the events after a number, or from the oldest that is kept, as `seen_by` is told them.
+    """Return the events after a number, or from the oldest that is kept, as `seen_by` reads them.
 
     And the number after which to go on. Raises `EventsExpired`.
     """
     if after is not None:
         await require_kept(after)
-    # Read first: what comes later is on the next page.
+    # Read before the events: an event that arrives meanwhile belongs to the next page.
     newest = await newest_number()
-    listed = sql_with(LISTED, newest=newest, days=KEEP_DAYS, told=_told_to(seen_by))
-    rows = await _fetch(after or 0, listed, limit)
+    condition = sql_with(LISTED, newest=newest, days=KEEP_DAYS, read=_read_by(seen_by))
+    rows = await _fetch(after or 0, condition, limit)
     is_full = len(rows) == limit
     next_after: int = rows[-1]["number"] if is_full else max(newest, after or 0)
     return [event for row in rows if (event := as_seen_by(seen_by.may_list, row))], next_after
@@ -112,17 +112,17 @@ async def fetch_after(number: int, *, video_id: str = "", limit: int) -> list[Ro
 
 
 async def read_event(number: int, *, seen_by: Principal) -> Row | None:
-    """Return one event as `seen_by` is told it, or None if they are not, or it is kept no more."""
+    """Return one event as `seen_by` reads it; None if it is hidden from them, or deleted."""
     rows = await _fetch(number - 1, sql_with("number = {number}", number=number), 1)
     return as_seen_by(seen_by.may_list, rows[0]) if rows else None
 
 
-async def _fetch(after: int, wanted: sql.Composable, limit: int) -> list[Row]:
-    return await run_query(sql_with(AFTER, after=after, limit=limit, wanted=wanted))
+async def _fetch(after: int, condition: sql.Composable, limit: int) -> list[Row]:
+    return await run_query(sql_with(AFTER, after=after, limit=limit, condition=condition))
 
 
-def _told_to(reader: Principal) -> sql.Composable:
-    return sql_with(IS_TOLD, listed=listed_for(reader))
+def _read_by(reader: Principal) -> sql.Composable:
+    return sql_with(IS_READ, listed=listed_for(reader))
 
 
 def _audience(recorded: Row) -> Audience:

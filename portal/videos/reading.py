@@ -113,7 +113,7 @@ def stream_below(base: str, video_id: UUID | str, published_attempt: int | None)
 
 
 def details_of(config: Config, video_id: str, columns: Row) -> Row:
-    """Return what integrators are told of a video beside its record, with absolute addresses.
+    """Return a video's details for integrators, beside its record, with absolute addresses.
 
     `columns` has the columns of the video that are named here.
     """

@@ -47,7 +47,7 @@ class StreamEvent:
         self.texts: dict[tuple[str, UUID | None], bytes] = {}
 
     def seen_by(self, sees: Callable[[Audience], bool]) -> Row | None:
-        """Return the row as a reader is told it, or None if they are not: `events.as_seen_by`."""
+        """Return the row as a reader receives it, or None if they don't: `events.as_seen_by`."""
         if self.number is not None:
             return events.as_seen_by(sees, self.row)
         return self.row if sees(audience_of(self.row)) else None

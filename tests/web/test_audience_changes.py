@@ -1,4 +1,4 @@
-"""Who can see a video is decided by its present audience, wherever something is told of it."""
+"""The present audience of a video decides who sees it, in every list, stream and record."""
 
 from typing import Any
 
