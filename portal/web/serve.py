@@ -9,14 +9,28 @@ from collections.abc import AsyncGenerator
 from multiprocessing import parent_process
 from tempfile import TemporaryDirectory
 
+import hypercorn.protocol
 import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
 from hypercorn.config import Config as ServerConfig
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.run import run
 from quart import Quart
 
 from portal.config import Config
 from portal.telemetry.metrics import FOLDER_VARIABLE
 from portal.web.app import create_app
+
+
+class Http1Protocol(H11Protocol):
+    """Hypercorn's HTTP/1.1 without its way to HTTP/2 on unencrypted connections (h2c).
+
+    Proxies speak HTTP/1.1 to the portal, and browsers HTTP/2 to proxies alone. A few dozen broken
+    HTTP/2 connections would hold up all requests and fill the log with megabytes of tracebacks.
+    Hypercorn has no setting for it, so this replaces a method that is not public.
+    """
+
+    async def _check_protocol(self, event: object) -> None:
+        """Take every request as one of HTTP/1.1; the app knows none with the method PRI."""
 
 
 def serve(config: Config) -> int:
@@ -68,7 +82,8 @@ def raise_descriptor_limit() -> None:
 
 
 def web_app() -> Quart:
-    """The app of one web process."""
+    """Return the app of one web process, whose server speaks HTTP/1.1 only."""
+    hypercorn.protocol.H11Protocol = Http1Protocol  # type: ignore[attr-defined]
     app = create_app()
     if (parent := parent_process()) is not None:
         # Hypercorn tells its processes to end by other means, and sends this to all of them when
