@@ -105,6 +105,8 @@ class Note(StrEnum):
     CHANNELS_LEFT_OUT = "channels_left_out"
     SUBTITLES_LEFT_OUT = "subtitles_left_out"
     COPY_UNDELIVERABLE = "copy_undeliverable"
+    DOLBY_VISION_UNCONVERTED = "dolby_vision_unconverted"
+    LOG_UNCONVERTED = "log_unconverted"
 
     @property
     def words(self) -> str:
@@ -130,6 +132,14 @@ _NOTES = {
     Note.SUBTITLES_LEFT_OUT: "Subtitles of an unusual size were left out.",
     Note.COPY_UNDELIVERABLE: (
         "The video stream could not be used as it is, so every quality was encoded."
+    ),
+    Note.DOLBY_VISION_UNCONVERTED: (
+        "This file is in a kind of Dolby Vision whose colours can't be converted. "
+        "Export it as HDR10 or SDR and upload that."
+    ),
+    Note.LOG_UNCONVERTED: (
+        "This file doesn't name its brightness curve, as log footage does, so its colours were "
+        "left as they are. If they look pale, export it as SDR and upload that."
     ),
 }
 

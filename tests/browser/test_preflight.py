@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from front_end import install_tools, run_node
+from mp4_writer import box, insert_in_sample_entry
 from running_portal import run_ffmpeg
 
 SCRIPT = Path(__file__).with_name("examine_file.mjs")
@@ -95,6 +96,19 @@ def test_cut_and_other_files_are_told_apart_and_an_index_behind_gigabytes_is_fou
     found = examine(*(tmp_path / name for name in (*made, "large.mp4")))
     expected = [{"truncated": "refuse"}, {"end_missing": "warn"}, {"not_a_video": "refuse"}, {}]
     assert [weights(it) for it in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("profile", "compatibility", "expected"),
+    [(5, 0, {"dolby_vision": "warn"}), (8, 1, {"hdr": "info"}), (10, 0, {"dolby_vision": "warn"})],
+)
+def test_dolby_vision_that_cannot_be_converted_is_told_before_the_upload(
+    profile: int, compatibility: int, expected: dict[str, str], files: dict[str, Path]
+) -> None:
+    record = struct.pack(">BBHB", 1, 0, profile << 9 | 1 << 3 | 0b101, compatibility << 4)
+    dolby_vision = box(b"dvcC", record, bytes(19))
+    (found,) = examine(insert_in_sample_entry(files["hdr.mp4"], b"hev1", dolby_vision))
+    assert weights(found) == expected
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ CORNERS: tuple[RGB, ...] = ((192, 48, 48), (48, 160, 48), (48, 64, 192), (192, 1
 # A level above what players are sure to take, so that a source has to be encoded; and a common one.
 ENCODED, COPYABLE = ("-level:v", "5.1"), ("-g", "50", "-level:v", "4")
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-bf", "2", *ENCODED)
+X265 = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1")
+X265 += ("-x265-params", "log-level=error")
 BT709_TAGS = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
 
 
@@ -59,6 +61,14 @@ def as_yuv(pix_fmt: str = "yuv420p", *, matrix: str = "bt709", full_range: bool 
     tags = BT709_TAGS if matrix == "bt709" else f"setparams=colorspace={matrix}"
     tags = tags.replace("range=tv", f"range={span}")
     return f"scale=out_color_matrix={matrix}:out_range={span},format={pix_fmt},{tags}"
+
+
+def as_hdr(transfer: str, matrix: str = "bt2020nc") -> str:
+    """A filter that grades for HDR, with white at 203 nits, in ten bits of BT.2020."""
+    return (
+        f"{as_yuv('yuv444p')},zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt2020,"
+        f"zscale=t={transfer}:m={matrix}:r=tv:npl=203,format=yuv420p10le"
+    )
 
 
 # What a filter says of times is kept to the microsecond.

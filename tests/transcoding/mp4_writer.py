@@ -3,6 +3,7 @@
 import struct
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 
 HERE = struct.pack(">I4sI", 12, b"url ", 1)  # the media lies in this very file
 IDENTITY = struct.pack(">9i", 1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
@@ -29,6 +30,24 @@ def table(kind: bytes, row: str, *rows: Sequence[int]) -> bytes:
 def picture_entry(kind: bytes, width: int, height: int, *extensions: bytes) -> bytes:
     fixed = struct.pack(">6xH16xHHII4xH32xHh", 1, width, height, 72 << 16, 72 << 16, 1, 24, -1)
     return box(kind, fixed, *extensions)
+
+
+def insert_in_sample_entry(source: Path, entry: bytes, *extensions: bytes) -> Path:
+    """Copy a file whose media lie before its index, with boxes added to its first picture entry."""
+    content = bytearray(source.read_bytes())
+    assert content.index(b"mdat") < content.index(b"moov")
+    added = b"".join(extensions)
+    at = 0
+    for kind in (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", entry):
+        at = content.index(kind, at) - 4
+        size = struct.unpack_from(">I", content, at)[0]
+        struct.pack_into(">I", content, at, size + len(added))
+        at += 4
+    end = at - 4 + size
+    content[end:end] = added
+    changed = source.with_name(f"{zlib.crc32(added)} {source.name}")
+    changed.write_bytes(content)
+    return changed
 
 
 def sample_sizes(sizes: Sequence[int], *, count: int | None = None, same: int = 0) -> bytes:

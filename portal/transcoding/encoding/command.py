@@ -160,9 +160,12 @@ def source_input(source_url: str, probe: Probe, *options: str) -> tuple[str, ...
     # The probe saw the first frame; a later one may claim any size.
     seen = probe.video.coded_width * probe.video.coded_height
     max_pixels = max(_MIN_MAX_PIXELS, seen * _FRAME_GROWTH)
+    # An aperture that the probe took for invalid is not cut, whatever FFmpeg thinks of it.
+    cropping = "all" if any(probe.video.margins) else "codec"
     return (
         *(argument for name, value in reading for argument in (f"-{name}", value)),
-        *("-max_pixels", str(max_pixels), *options, "-f", "mov", "-i", address),
+        *("-max_pixels", str(max_pixels), "-apply_cropping", cropping),
+        *(*options, "-f", "mov", "-i", address),
     )
 
 

@@ -32,6 +32,9 @@ _MAX_INT = 2**31 - 1
 # Code points of ISO/IEC 23091-2.
 _UNSPECIFIED = 2
 _PQ = 16
+_HDR_MATRICES = {10: "bt2020c", 14: "ictcp"}
+# Any other matrix stops FFmpeg's scaler.
+_SCALABLE_MATRICES = frozenset({0, 1, 2, 4, 5, 6, 7, 9})
 _SDR_WHITE_NITS = 203
 _HD_MIN_HEIGHT = 720
 
@@ -166,12 +169,14 @@ def _closest_s(video: VideoTrack) -> float:
 def _finish(video: VideoTrack, size: Size) -> Iterator[str]:
     """Scale, and bring the colours to what every screen shows: BT.709 in 8-bit 4:2:0."""
     scale = _scale(size)
+    if video.color_space not in _SCALABLE_MATRICES:
+        yield "setparams=colorspace=bt2020nc"
     if video.has_alpha:
         # What shows through is black; the colours under transparent pixels can be anything.
         yield "format=gbrap,premultiply=inplace=1,format=gbrp"
     if video.is_hdr:
         yield scale
-        yield from _tone_map("smpte2084" if video.color_transfer == _PQ else "arib-std-b67")
+        yield from _tone_map(video)
     else:
         matrix = _assumed_matrix(video)
         yield f"{scale}:in_color_matrix={matrix}:out_color_matrix=bt709:out_range=tv"
@@ -180,14 +185,15 @@ def _finish(video: VideoTrack, size: Size) -> Iterator[str]:
     yield "setsar=1"
 
 
-def _tone_map(transfer: str) -> Iterator[str]:
+def _tone_map(video: VideoTrack) -> Iterator[str]:
     """From HDR light to BT.709, in linear floating point, where SDR white is at 203 nits.
 
-    That level is ITU-R BT.2408's. The curve keeps what is darker as it is and folds highlights
-    into what is left above. Ten bits of BT.2020 that do not name their curve are taken for HLG:
-    made to look right on SDR screens too, it is the milder mistake.
+    That level is ITU-R BT.2408's. The curve keeps what is darker as it is and folds highlights into
+    what is left above.
     """
-    yield f"zscale=tin={transfer}:pin=bt2020:min=bt2020nc:t=linear:npl={_SDR_WHITE_NITS}"
+    transfer = "smpte2084" if video.color_transfer == _PQ else "arib-std-b67"
+    matrix = _HDR_MATRICES.get(video.color_space, "bt2020nc")
+    yield f"zscale=tin={transfer}:pin=bt2020:min={matrix}:t=linear:npl={_SDR_WHITE_NITS}"
     yield "format=gbrpf32le"
     yield "zscale=p=bt709"
     yield "tonemap=mobius:desat=0"

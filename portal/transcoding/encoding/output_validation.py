@@ -150,6 +150,8 @@ def notes_for(
     applies = {
         errors.Note.PARTLY_DAMAGED: damaged_share > _NOTED_DAMAGE_SHARE,
         errors.Note.HDR_CONVERTED: probe.video.is_hdr,
+        errors.Note.DOLBY_VISION_UNCONVERTED: probe.video.dolby_only,
+        errors.Note.LOG_UNCONVERTED: probe.video.is_log,
         errors.Note.DEINTERLACED: probe.video.interlaced,
         errors.Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
         errors.Note.NO_AUDIO: not probe.audio,

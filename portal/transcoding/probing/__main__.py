@@ -23,7 +23,7 @@ from av.container import InputContainer
 from av.sidedata.sidedata import Type
 from av.stream import Disposition
 
-from portal.transcoding.probing import boxes, sample_index, source
+from portal.transcoding.probing import boxes, sample_index, shown_picture, source
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
 _MAX_PACKETS = 600
@@ -43,6 +43,7 @@ _DEFAULT_NAMES = re.compile(
 _FULL_TURN = 360
 # A line of FFmpeg's description of a file: the number of a sound stream, and its channel layout.
 _SOUND_LINE = re.compile(r"^  Stream #0:(\d+).*?: Audio: .*?, \d+ Hz, ([^,\n]+)", re.MULTILINE)
+_HDR_METADATA = (Type.MASTERING_DISPLAY_METADATA, Type.CONTENT_LIGHT_LEVEL)
 
 
 def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def _examine(
     if frame is None:
         kind = "damaged" if first else "zero_duration"
         return _fail("truncated" if readable < 1.0 else kind)
-    video = _video(stream, frame)
+    video = _video(stream, frame, outline)
     if not outline.is_fragmented:
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
@@ -166,10 +167,17 @@ def main() -> None:
     json.dump(answer, sys.stdout)
 
 
-def _video(stream: av.VideoStream, frame: av.VideoFrame) -> dict[str, Any]:
-    """The facts of the video, but for those of its index."""
+def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline) -> dict[str, Any]:
+    """Return the facts of the video, except those of its index."""
     context = stream.codec_context
     configuration = source.read_configuration(context.extradata)
+    entries = outline.pictures.get(stream.id) or [boxes.PictureEntry()]
+    dolby_vision = next((entry.dolby_vision for entry in entries if entry.dolby_vision), None)
+    sar = stream.sample_aspect_ratio or context.sample_aspect_ratio
+    margins = shown_picture.aperture_margins(entries[0])
+    if any(margins):
+        track_size = outline.track_sizes.get(stream.id, (0, 0))
+        sar = shown_picture.aperture_pixel_shape(entries[0], track_size) or sar
     return {
         "index": stream.index,
         "codec": context.name,
@@ -177,34 +185,47 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame) -> dict[str, Any]:
         "level": configuration.level if configuration else None,
         "coded_width": frame.width,
         "coded_height": frame.height,
+        "margins": margins,
         "pix_fmt": frame.format.name,
         "has_alpha": any(component.is_alpha for component in frame.format.components),
         # A degenerate display matrix has no angle.
         "rotation": frame.rotation if abs(frame.rotation) <= _FULL_TURN else 0,
         "mirrored": _is_mirrored(frame),
-        "sar": _ratio(stream.sample_aspect_ratio or context.sample_aspect_ratio),
+        "sar": _ratio(sar),
         "average_rate": _ratio(stream.average_rate),
         "base_rate": _ratio(stream.base_rate),
         "start_s": _seconds(frame.pts, frame.time_base) or 0.0,
         "duration_s": _seconds(stream.duration, stream.time_base),
         "interlaced": frame.interlaced_frame,
         "color_space": int(frame.colorspace),
-        "color_transfer": int(frame.color_trc),
+        "color_transfer": shown_picture.named_transfer(
+            int(frame.color_trc),
+            dolby_vision=dolby_vision,
+            has_hdr_metadata=any(_side_data(frame, kind) for kind in _HDR_METADATA),
+        ),
         "color_primaries": int(frame.color_primaries),
+        "dolby_only": shown_picture.is_dolby_only(dolby_vision),
     }
 
 
 def _is_mirrored(frame: av.VideoFrame) -> bool:
     """Whether the display matrix (three rows of three, from FFmpeg in native order) flips."""
-    matrix = b""
-    # PyAV doesn't know every kind of side data, and then gives none.
-    with contextlib.suppress(ValueError):
-        sides: Any = frame.side_data  # a mapping by its type, a sequence by its behaviour
-        matrix = b"".join(bytes(side) for side in sides if side.type == Type.DISPLAYMATRIX)
+    matrix = _side_data(frame, Type.DISPLAYMATRIX)
     if len(matrix) != struct.calcsize("9i"):
         return False
     a, b, _, c, d, *_ = struct.unpack("9i", matrix)
     return bool(a * d - b * c < 0)
+
+
+def _side_data(frame: av.VideoFrame, kind: Type) -> bytes:
+    """Return a frame's side data of a kind; empty without any."""
+    sides: Any = frame.side_data  # a mapping by its type, a sequence by its behaviour
+    for side in sides:
+        # PyAV doesn't know every kind of side data.
+        with contextlib.suppress(ValueError):
+            if side.type == kind:
+                return bytes(side)
+    return b""
 
 
 def _audio(container: InputContainer) -> list[dict[str, Any]]:

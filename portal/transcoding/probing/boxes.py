@@ -50,6 +50,27 @@ _ALIAS = b"alis"
 # Sample entries that announce encryption: ISO/IEC 23001-7, and those of the iTunes store.
 _ENCRYPTED = {b"encv", b"enca", b"drmi", b"drms"}
 _HEAD, _ROW = struct.Struct(">4xI"), struct.Struct(">Ii")
+# Offsets of the size and of the boxes in a visual sample entry (ISO/IEC 14496-12, 12.1.3.2).
+_PICTURE_SIZE_AT, _PICTURE_BOXES_AT = 24, 78
+_CLEAN_APERTURE = struct.Struct(">8i")
+_DOLBY_VISION = {b"dvcC", b"dvvC", b"dvwC"}
+# Recorders write one entry, editors a few. The remaining ones are not read.
+_MAX_PICTURE_ENTRIES = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PictureEntry:
+    """Visual sample entry: frames of one size, and how they are meant to be shown.
+
+    `aperture` holds the eight numbers of `clap`, `dolby_vision` the profile and the compatibility
+    of the base layer.
+    """
+
+    width: int = 0
+    height: int = 0
+    has_pixel_shape: bool = False
+    aperture: tuple[int, ...] | None = None
+    dolby_vision: tuple[int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -69,6 +90,10 @@ class Outline:
     external: set[bytes] = field(default_factory=set)
     # Where the composition offsets of each track lie, by its number: from and to in the file.
     composition: dict[int, tuple[int, int]] = field(default_factory=dict)
+    handlers: dict[int, bytes] = field(default_factory=dict)
+    # Sample entries of video tracks and the sizes in track headers, by the track's number.
+    pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
+    track_sizes: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def is_fragmented(self) -> bool:
@@ -196,14 +221,18 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
     for box in reader.boxes(parent.body, parent.end):
         outline.announces_fragments |= box.kind == b"mvex"
         if box.kind == b"tkhd":
-            track = _track_number(reader, box)
+            track = _read_track_header(outline, reader, box)
         elif box.kind == b"ctts":
             outline.composition[track] = (box.body, box.end)
         if box.kind == b"hdlr" and parent.kind == b"mdia":
             handler = reader.header(box.body + _HANDLER_OFFSET_BYTES)[:4]
+            outline.handlers[track] = handler
         elif box.kind == b"stsd":
-            entries = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
+            entries = list(reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end))
             outline.is_encrypted |= any(entry.kind in _ENCRYPTED for entry in entries)
+            if outline.handlers.get(track) == VIDEO_HANDLER:
+                entries = entries[:_MAX_PICTURE_ENTRIES]
+                outline.pictures[track] = [_picture_entry(reader, entry) for entry in entries]
         elif box.kind == b"dref":
             references = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
             is_external |= any(_is_external(reader, entry) for entry in references)
@@ -214,10 +243,41 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
     return is_external
 
 
-def _track_number(reader: _BoxReader, header: _Box) -> int:
-    """By which FFmpeg knows the track, too; it stands behind two times of 4 or 8 bytes."""
+def _read_track_header(outline: Outline, reader: _BoxReader, header: _Box) -> int:
+    """Record the size in a track header, in 16.16 fixed point. Returns the track's number.
+
+    FFmpeg knows the track by that number, too. Two times of 4 or 8 bytes stand before it.
+    """
     is_long = reader.header(header.body)[:1] == b"\1"
-    return int.from_bytes(reader.header(header.body + (20 if is_long else 12))[:4], "big")
+    number_at, size_at = (20, 88) if is_long else (12, 76)
+    number = int.from_bytes(reader.header(header.body + number_at)[:4])
+    size = reader.header(header.body + size_at)[:8]
+    outline.track_sizes[number] = (int.from_bytes(size[:4]) >> 16, int.from_bytes(size[4:]) >> 16)
+    return number
+
+
+def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
+    """Read a visual sample entry; bytes after the file's end count as zero."""
+    size = reader.header(entry.body + _PICTURE_SIZE_AT)[:4]
+    has_pixel_shape = False
+    aperture: tuple[int, ...] | None = None
+    dolby_vision: tuple[int, int] | None = None
+    for box in reader.boxes(entry.body + _PICTURE_BOXES_AT, entry.end):
+        content = reader.header(box.body) + reader.header(box.body + _HEADER_BYTES)
+        content = content.ljust(_CLEAN_APERTURE.size, b"\0")
+        if box.kind == b"pasp":
+            has_pixel_shape = True
+        elif box.kind == b"clap":
+            aperture = _CLEAN_APERTURE.unpack(content)
+        elif box.kind in _DOLBY_VISION:
+            dolby_vision = (content[2] >> 1, content[4] >> 4)
+    return PictureEntry(
+        width=int.from_bytes(size[:2]),
+        height=int.from_bytes(size[2:]),
+        has_pixel_shape=has_pixel_shape,
+        aperture=aperture,
+        dolby_vision=dolby_vision,
+    )
 
 
 def _is_external(reader: _BoxReader, reference: _Box) -> bool:

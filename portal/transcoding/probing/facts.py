@@ -7,7 +7,8 @@ from typing import Any
 
 _FALLBACK_FPS = Fraction(25)
 # Code points of ISO/IEC 23091-2.
-_UNSPECIFIED, _BT2020 = 2, 9
+_BT2020 = 9
+_UNNAMED_TRANSFERS = frozenset({0, 2})
 _HDR_TRANSFERS = frozenset({16, 18})
 
 
@@ -21,6 +22,9 @@ class VideoTrack:
     meant to be shown every 1/`fps`: all are within a third of that of a grid, the first one
     `grid_lead` of it late; where that is None, the file merely claims so. `level` is H.264's, ten
     times its name. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
+
+    The clean aperture cuts `margins` off each frame before it is turned: top, bottom, left, right.
+    `dolby_only` frames are in colours of Dolby Vision that other decoders don't know.
 
     `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
     index is None without one (fragmented files): `frame_count` counts what is presented,
@@ -60,13 +64,19 @@ class VideoTrack:
     closed_gops: bool = False
     grid_lead: float | None = None
     longest_frame_s: float | None = None
+    margins: Sequence[int] = (0, 0, 0, 0)
+    dolby_only: bool = False
 
     @property
     def is_hdr(self) -> bool:
-        """Whether the light levels are PQ's or HLG's, said outright or by ten bits of BT.2020."""
-        is_wide = self.color_primaries == _BT2020 and "10" in self.pix_fmt
-        unsaid = self.color_transfer == _UNSPECIFIED and is_wide
-        return unsaid or self.color_transfer in _HDR_TRANSFERS
+        """Whether the light levels are PQ's or HLG's, and a conversion knows the colours."""
+        return self.color_transfer in _HDR_TRANSFERS and not self.dolby_only
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the frames look like log footage: more than eight bits of BT.2020, no curve."""
+        is_wide = self.color_primaries == _BT2020 and self.pix_fmt.endswith(("le", "be"))
+        return is_wide and self.color_transfer in _UNNAMED_TRANSFERS and not self.dolby_only
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,7 +160,9 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
 
 def _display_size(facts: dict[str, Any], sar: Fraction) -> tuple[int, int]:
     """Square pixels by stretching the axis the ratio says is squeezed; then upright."""
-    width, height = facts["coded_width"], facts["coded_height"]
+    top, bottom, left, right = facts.get("margins", (0, 0, 0, 0))
+    width = facts["coded_width"] - left - right
+    height = facts["coded_height"] - top - bottom
     if sar > 1:
         width = round(width * sar)
     else:

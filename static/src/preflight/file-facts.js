@@ -12,7 +12,7 @@ import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
  * Width and height are as shown: upright, with square pixels. The codec is null when it has no
  * name here.
  * @typedef {{ codec: string | null, width: number, height: number, fps: number | null,
- *   transfer: string | null }} VideoFacts
+ *   transfer: string | null, isDolbyOnly: boolean }} VideoFacts
  * @typedef {{ channels: number }} AudioFacts
  *
  * @typedef {{ outcome: Outcome, duration_s: number | null, media_share: number,
@@ -22,7 +22,10 @@ import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
 
 /** A sample entry that announces encryption: ISO/IEC 23001-7, or of the iTunes store. */
 const ENCRYPTED = /stsd.{12}(encv|enca|drmi|drms)/s;
-/** So much of an index is searched for that. */
+/** The configuration of Dolby Vision. */
+const DOLBY_VISION = /dv[cvw]C/;
+const DOLBY_RECORD_BYTES = 5;
+/** So much of an index is searched for these. */
 const SEARCHED_BYTES = 4 * 2 ** 20;
 /** So many frames show how many there are in a second. */
 const COUNTED_FRAMES = 120;
@@ -48,14 +51,29 @@ export async function examine(file) {
     }
     // mediabunny doesn't understand all of these.
     const index = await file.slice(moov.at, moov.at + SEARCHED_BYTES).arrayBuffer();
-    const isEncrypted = ENCRYPTED.test(new TextDecoder("latin1").decode(index));
+    const text = new TextDecoder("latin1").decode(index);
+    const isEncrypted = ENCRYPTED.test(text);
     if (isEncrypted) return { ...NOTHING, outcome: "read", isEncrypted };
     const media_share = mdat ? shareOf(mdat, file) : 1;
-    return { ...(await tracks(file)), media_share };
+    return { ...(await tracks(file, isDolbyOnly(index, text))), media_share };
   } catch (error) {
     console.info("The file was not understood here.", error);
     return NOTHING;
   }
+}
+
+/**
+ * Whether the colours are of a kind of Dolby Vision that the portal can't convert: profile 5, and 10
+ * or 20 without a compatible base layer.
+ * @param {ArrayBuffer} index @param {string} text of the same bytes
+ */
+function isDolbyOnly(index, text) {
+  const at = text.search(DOLBY_VISION) + 4;
+  if (at < 4 || at + DOLBY_RECORD_BYTES > index.byteLength) return false;
+  const record = new DataView(index, at, DOLBY_RECORD_BYTES);
+  const profile = record.getUint8(2) >> 1;
+  const compatibility = record.getUint8(4) >> 4;
+  return profile === 5 || ((profile === 10 || profile === 20) && compatibility === 0);
 }
 
 /** @param {Box} box @param {Blob} file */
@@ -97,8 +115,8 @@ function sizeOf(header, rest_bytes) {
   return { size_bytes: size_bytes === 0 ? rest_bytes : size_bytes, body_bytes: 8 };
 }
 
-/** @param {Blob} file @returns {Promise<Facts>} */
-async function tracks(file) {
+/** @param {Blob} file @param {boolean} isDolby @returns {Promise<Facts>} */
+async function tracks(file, isDolby) {
   Logging.level = LogLevel.Silent;
   const input = new Input({ source: new BlobSource(file), formats: [MP4, QTFF] });
   try {
@@ -110,7 +128,7 @@ async function tracks(file) {
       ...NOTHING,
       outcome: "read",
       duration_s: await input.getDurationFromMetadata(),
-      video: video ? await videoFacts(video) : null,
+      video: video ? { ...(await videoFacts(video)), isDolbyOnly: isDolby } : null,
       audio: audio ? { channels: await audio.getNumberOfChannels() } : null,
     };
   } finally {
@@ -118,7 +136,10 @@ async function tracks(file) {
   }
 }
 
-/** @param {import("mediabunny").InputVideoTrack} track @returns {Promise<VideoFacts>} */
+/**
+ * @param {import("mediabunny").InputVideoTrack} track
+ * @returns {Promise<Omit<VideoFacts, "isDolbyOnly">>}
+ */
 async function videoFacts(track) {
   const colours = await track.getColorSpace();
   const counted = await track.computePacketStats(COUNTED_FRAMES).catch(() => null);

@@ -39,6 +39,11 @@ const FINDINGS = {
     "The portal may refuse this file. If you have a complete copy, upload that.",
   ],
   no_audio: ["warn", "No audio track", "This video is published without sound."],
+  dolby_vision: [
+    "warn",
+    "Dolby Vision that can’t be converted",
+    "Its colours will look wrong. Export it as HDR10 or SDR, and upload that.",
+  ],
   hdr: ["info", "HDR", "It will be converted to standard colours."],
   frame_rate: ["info", "High frame rate", "It will be reduced by leaving out whole frames."],
   surround: ["info", "Surround sound", "It will be mixed down to stereo."],
@@ -79,7 +84,8 @@ function notesOf({ media_share, video, audio }) {
   // The share of bytes only stands for that of the frames: the portal counts those.
   if (media_share < MIN_READABLE_SHARE) codes.push("end_missing");
   if (!audio) codes.push("no_audio");
-  if (video && HDR_TRANSFERS.has(video.transfer ?? "")) codes.push("hdr");
+  if (video?.isDolbyOnly) codes.push("dolby_vision");
+  else if (video && HDR_TRANSFERS.has(video.transfer ?? "")) codes.push("hdr");
   if (video?.fps && video.fps > MAX_FPS) codes.push("frame_rate");
   if (audio && audio.channels > 2) codes.push("surround");
   if (video && video.height > video.width) codes.push("portrait");

@@ -9,14 +9,16 @@ import pytest
 from decoded_media import RGB
 from media_recipes import (
     CORNERS,
+    X265,
     MakeMedia,
+    as_hdr,
     as_yuv,
     beeps,
     card,
     make_card,
     with_late,
 )
-from mp4_writer import box
+from mp4_writer import box, insert_in_sample_entry
 from published import Publish
 from published_checks import check_published
 
@@ -27,23 +29,11 @@ A, B, C, D = CORNERS
 BLACK: RGB = (0, 0, 0)
 ON_ITS_SIDE = ("-display_rotation", "90")
 UPRIGHT = (B, D, A, C)
-X265 = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1")
-X265 += ("-x265-params", "log-level=error")
 UNTAGGED = "setparams=colorspace=unknown:range=unknown"
 # Dolby Vision's configuration (version 1.0): profile 8, level 4, RPU and base layer, and a base
 # layer that is HLG (8.4).
 _PROFILE_8_LEVEL_4 = 8 << 9 | 4 << 3 | 0b101
 DOLBY_VISION_8_4 = box(b"dvvC", struct.pack(">BBHB", 1, 0, _PROFILE_8_LEVEL_4, 4 << 4), bytes(19))
-CONTAINERS = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"hvc1")
-
-
-def as_hdr(transfer: str, *, tagged: bool) -> str:
-    """A filter that grades for HDR, with white at 203 nits, in ten bits of BT.2020."""
-    graded = (
-        f"{as_yuv('yuv444p')},zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt2020,"
-        f"zscale=t={transfer}:m=bt2020nc:r=tv:npl=203,format=yuv420p10le"
-    )
-    return graded + ("" if tagged else ",setparams=color_trc=unknown")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,11 +83,10 @@ def late(name: str, which: str, late_s: float, **recipe: object) -> Row:
     return Row(name=name, make=make)
 
 
-def hdr(name: str, transfer: str, *, tagged: bool) -> Row:
-    tags = f"colorprim=bt2020:colormatrix=bt2020nc:transfer={transfer if tagged else 'undef'}"
+def hdr(name: str, transfer: str) -> Row:
+    tags = f"colorprim=bt2020:colormatrix=bt2020nc:transfer={transfer}"
     params = ("-x265-params", f"log-level=error:{tags}")
-    yuv = as_hdr(transfer, tagged=tagged)
-    return row(name, *params, codec=X265, yuv=yuv, tolerance=24, is_hdr=True)
+    return row(name, *params, codec=X265, yuv=as_hdr(transfer), tolerance=24, is_hdr=True)
 
 
 def dolby_vision_of_a_phone(media: MakeMedia) -> Path:
@@ -109,22 +98,11 @@ def dolby_vision_of_a_phone(media: MakeMedia) -> Path:
         *("-x265-params", f"log-level=error:{tags}"),
         picture=card(rate="30", duration_s=3, flashes_s=(0.5, 2)),
         sound=beeps(duration_s=3, at_s=(0.5, 2)),
-        yuv=as_hdr("arib-std-b67", tagged=True),
+        yuv=as_hdr("arib-std-b67"),
         codec=X265,
     )
     source = media("hlg upright.mov", *ON_ITS_SIDE, "-i", str(lying), "-c", "copy")
-    content, at = bytearray(source.read_bytes()), 0
-    assert content.index(b"mdat") < content.index(b"moov")
-    for kind in CONTAINERS:
-        at = content.index(kind, at) - 4
-        size = struct.unpack_from(">I", content, at)[0]
-        struct.pack_into(">I", content, at, size + len(DOLBY_VISION_8_4))
-        at += 4
-    end = at - 4 + struct.unpack_from(">I", content, at - 4)[0] - len(DOLBY_VISION_8_4)
-    content[end:end] = DOLBY_VISION_8_4
-    made = source.with_name("dolby vision.mov")
-    made.write_bytes(content)
-    return made
+    return insert_in_sample_entry(source, b"hvc1", DOLBY_VISION_8_4)
 
 
 def of_each_kind() -> Iterator[Row]:
@@ -163,8 +141,7 @@ def of_each_kind() -> Iterator[Row]:
     yield row("full-range", yuv=as_yuv("yuvj420p", full_range=True))
     sd = f"scale=out_color_matrix=bt601:out_range=tv,format=yuv420p,{UNTAGGED}"
     yield row("untagged-sd-is-bt601", yuv=sd)
-    yield hdr("pq", "smpte2084", tagged=True)
-    yield hdr("untagged-hdr-is-hlg", "arib-std-b67", tagged=False)
+    yield hdr("pq", "smpte2084")
     yield row("one-frame", picture=card(duration_s=0.04, flashes_s=()), sound=None, in_sync=False)
 
 

@@ -1,0 +1,160 @@
+"""Frames are shown as their file means them: light levels, colours, apertures."""
+
+import io
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import av
+import pytest
+from decoded_media import RGB
+from media_recipes import CORNERS, X265, MakeMedia, as_hdr, card, make_card
+from mp4_writer import box, insert_in_sample_entry
+from published import Publish, Published
+
+from portal.transcoding.errors import Note
+
+SHORT = card(size="96x64", rate="10", duration_s=0.5, flashes_s=())
+MASTERING = "master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(1000,1)"
+# Ten bits of BT.2020 whose values are those of a card in standard colours.
+LOG = (
+    "scale=out_color_matrix=bt2020:out_range=tv,format=yuv420p10le"
+    ",setparams=color_primaries=bt2020:color_trc=unknown:colorspace=bt2020nc"
+)
+
+
+def make_hevc(
+    make_media: MakeMedia, name: str, yuv: str, *params: str, matrix: str = "bt2020nc"
+) -> Path:
+    tags = ("log-level=error", "colorprim=bt2020", f"colormatrix={matrix}", *params)
+    encoding = ("-x265-params", ":".join(tags))
+    return make_card(make_media, name, *encoding, picture=SHORT, sound=None, codec=X265, yuv=yuv)
+
+
+def check_corners(
+    published: Published, expected: Sequence[RGB] = CORNERS, tolerance: float = 8
+) -> None:
+    for pictures in published.pictures.values():
+        for picture in (pictures[0], pictures[-1]):
+            for corner, colour in zip(picture.corners, expected, strict=True):
+                assert corner == pytest.approx(colour, abs=tolerance)
+
+
+def sizes(published: Published) -> set[tuple[int, int]]:
+    return {picture.size for pictures in published.pictures.values() for picture in pictures}
+
+
+@pytest.mark.parametrize(
+    ("name", "matrix", "params"),
+    [
+        ("ictcp.mp4", "ictcp", ("transfer=smpte2084",)),
+        ("mastered.mp4", "bt2020nc", ("transfer=undef", MASTERING)),
+    ],
+)
+async def test_hdr_is_converted_whatever_tells_it(
+    name: str, matrix: str, params: Sequence[str], make_media: MakeMedia, publish: Publish
+) -> None:
+    unnamed = "" if "transfer=smpte2084" in params else ",setparams=color_trc=unknown"
+    yuv = as_hdr("smpte2084", matrix) + unnamed
+    published = await publish(make_hevc(make_media, name, yuv, *params, matrix=matrix))
+
+    check_corners(published, tolerance=24)
+    assert Note.HDR_CONVERTED in published.result.output.notes
+
+
+async def test_log_footage_is_left_as_it_is(make_media: MakeMedia, publish: Publish) -> None:
+    published = await publish(make_hevc(make_media, "log.mp4", LOG, "transfer=undef"))
+
+    check_corners(published)
+    assert published.result.output.notes == (Note.NO_AUDIO, Note.LOG_UNCONVERTED)
+
+
+@pytest.mark.parametrize(
+    ("profile", "compatibility", "matrix", "notes"),
+    [
+        (5, 0, "bt2020nc", (Note.NO_AUDIO, Note.DOLBY_VISION_UNCONVERTED)),
+        (5, 0, "ictcp", (Note.NO_AUDIO, Note.DOLBY_VISION_UNCONVERTED)),
+        (8, 2, "bt2020nc", (Note.NO_AUDIO, Note.LOG_UNCONVERTED)),
+        (8, 4, "bt2020nc", (Note.HDR_CONVERTED, Note.NO_AUDIO)),
+    ],
+)
+async def test_dolby_vision_goes_by_its_base_layer(
+    profile: int,
+    compatibility: int,
+    matrix: str,
+    notes: Sequence[Note],
+    make_media: MakeMedia,
+    publish: Publish,
+) -> None:
+    plain = make_hevc(make_media, f"{matrix}.mov", LOG, "transfer=undef", matrix=matrix)
+    record = struct.pack(">BBHB", 1, 0, profile << 9 | 1 << 3 | 0b101, compatibility << 4)
+    kind = b"dvcC" if profile < 8 else b"dvvC"
+    source = insert_in_sample_entry(plain, b"hvc1", box(kind, record, bytes(19)))
+
+    published = await publish(source)
+
+    assert published.result.output.notes == notes
+
+
+def with_aperture(make_media: MakeMedia, name: str, filters: str, *aperture: int) -> Path:
+    """A card in a larger frame, which an aperture cuts out."""
+    padded = make_card(
+        make_media,
+        name,
+        *("-g", "5", "-level:v", "4"),
+        picture=f"{card(size='96x64', rate='10', duration_s=1, flashes_s=())},{filters}",
+        sound=None,
+    )
+    return insert_in_sample_entry(padded, b"avc1", box(b"clap", struct.pack(">8i", *aperture)))
+
+
+@pytest.mark.parametrize(
+    ("filters", "aperture", "size"),
+    [
+        ("pad=128:64:16:0:white", (96, 1, 64, 1, 0, 1, 0, 1), (96, 64)),
+        # Its centre is 15.5 pixels right of the frame's and 8 above it.
+        ("pad=128:80:32:0:white", (97, 1, 64, 1, 31, 2, -8, 1), (96, 64)),
+        ("pad=128:64:16:0:white,setsar=4/3", (96, 1, 64, 1, 0, 1, 0, 1), (128, 64)),
+    ],
+)
+async def test_every_picture_is_cut_to_the_aperture(
+    filters: str,
+    aperture: Sequence[int],
+    size: tuple[int, int],
+    make_media: MakeMedia,
+    publish: Publish,
+) -> None:
+    published = await publish(with_aperture(make_media, "cut.mp4", filters, *aperture))
+
+    check_corners(published)
+    assert sizes(published) == {size}
+    poster = (published.folder / "poster.jpg").read_bytes()
+    assert av.open(io.BytesIO(poster)).streams.video[0].width in (size[0], size[0] + 1)
+
+
+async def test_an_aperture_is_cut_before_the_picture_is_turned(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    lying = make_card(
+        make_media,
+        "lying.mp4",
+        picture=f"{card(size='96x64', rate='10', duration_s=1, flashes_s=())},pad=128:64:0:0:white",
+        sound=None,
+    )
+    turned = make_media("turned.mp4", "-display_rotation", "90", "-i", str(lying), "-c", "copy")
+    aperture = box(b"clap", struct.pack(">8i", 96, 1, 64, 1, -16, 1, 0, 1))
+
+    published = await publish(insert_in_sample_entry(turned, b"avc1", aperture))
+
+    upper_left, upper_right, lower_left, lower_right = CORNERS
+    check_corners(published, (upper_right, lower_right, upper_left, lower_left))
+    assert sizes(published) == {(64, 96)}
+
+
+async def test_an_absurd_aperture_cuts_nothing(make_media: MakeMedia, publish: Publish) -> None:
+    source = with_aperture(make_media, "absurd.mp4", "null", 400, 1, 64, 1, 0, 1, 0, 1)
+
+    published = await publish(source)
+
+    check_corners(published)
+    assert sizes(published) == {(96, 64)}
