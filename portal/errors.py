@@ -205,6 +205,10 @@ class TooManyWebhooks(Conflict, code="too_many_webhooks"):
     """This portal has 50 webhooks. Remove some that are not used."""
 
 
+class TooManySecrets(Conflict, code="too_many_secrets"):
+    """This webhook has had four new secrets within 24 hours. Wait until the oldest has expired."""
+
+
 class WebhookDisabled(Conflict, code="webhook_disabled"):
     """This webhook is disabled, so nothing is sent to it. Enable it first."""
 

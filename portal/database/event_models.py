@@ -60,8 +60,8 @@ class DisabledReason(StrEnum):
 class Webhook(Model):
     """An address that is sent events of some types, as far as its account would find their video.
 
-    The old secret signs beside the new one until `old_secret_until`. `failing_since` is the first
-    failure after the last success.
+    Each of `old_secrets` signs beside `secret` until its own end (`webhooks.endpoints`).
+    `failing_since` is the first failure after the last success.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -69,8 +69,7 @@ class Webhook(Model):
     url = fields.TextField()
     events: list[str] = ArrayField("text")
     secret = fields.TextField()
-    old_secret: str | None = fields.TextField(null=True)
-    old_secret_until: datetime | None = fields.DatetimeField(null=True)
+    old_secrets: list[dict[str, str]] = fields.JSONField(default=list)
     created_at: datetime = fields.DatetimeField(auto_now_add=True)
     failing_since: datetime | None = fields.DatetimeField(null=True)
     disabled_reason: str | None = fields.TextField(null=True)

@@ -7,22 +7,22 @@ portal manages all of them. What one is sent depends on whose it is.
 import secrets
 from base64 import b64encode
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
-from tortoise.expressions import F
-
 from portal.database.connection import NOW, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
-from portal.errors import TooManyWebhooks, WebhookDisabled, WebhookNotFound
+from portal.errors import TooManySecrets, TooManyWebhooks, WebhookDisabled, WebhookNotFound
 from portal.events.log import AuditAction, note
 
 MAX_WEBHOOKS = 50
 SECRET_PREFIX = "whsec_"  # noqa: S105  # so that receivers and scanners know what it is
 SECRET_BYTES = 32
 OLD_SECRET_LIFE = timedelta(hours=24)
+# Each makes the header of a request's signatures 48 bytes longer.
+MAX_OLD_SECRETS = 4
 TEST = "webhook.test"
 KEPT_FOR = timedelta(days=30)
 
@@ -72,10 +72,32 @@ async def disable(webhook_id: UUID, reason: DisabledReason = DisabledReason.PERS
 
 
 async def rotate_secret(webhook_id: UUID) -> Webhook:
-    """Give a webhook a new secret; the old one signs, too, for `OLD_SECRET_LIFE`."""
-    until = datetime.now(UTC) + OLD_SECRET_LIFE
-    new = {"secret": _new_secret(), "old_secret": F("secret"), "old_secret_until": until}
-    return await change(webhook_id, "secret rotated", **new)
+    """Give a webhook a new secret; the present one signs, too, for `OLD_SECRET_LIFE`.
+
+    Secrets that were replaced earlier keep their own ends. Raises `TooManySecrets` or
+    `WebhookNotFound`.
+    """
+    async with transaction():
+        webhook = await Webhook.filter(id=webhook_id).select_for_update().get_or_none()
+        if webhook is None:
+            raise WebhookNotFound
+        now = await server_time()
+        old = [entry for entry in webhook.old_secrets if _end_of(entry) > now]
+        if len(old) >= MAX_OLD_SECRETS:
+            raise TooManySecrets
+        old.append({"secret": webhook.secret, "until": (now + OLD_SECRET_LIFE).isoformat()})
+        columns = {"secret": _new_secret(), "old_secrets": old}
+        return await change(webhook_id, "secret rotated", **columns)
+
+
+def signing_secrets(webhook: Webhook, now: datetime) -> list[str]:
+    """Return the secrets that sign requests now, the newest first."""
+    old = [entry["secret"] for entry in webhook.old_secrets if _end_of(entry) > now]
+    return [webhook.secret, *reversed(old)]
+
+
+def _end_of(old_secret: dict[str, str]) -> datetime:
+    return datetime.fromisoformat(old_secret["until"])
 
 
 async def remove(webhook_id: UUID) -> None:

@@ -30,7 +30,7 @@ from portal.events.outgoing import (
 from portal.text import rfc3339, whole_number
 from portal.videos.events import read_event
 from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, details_of, master_url
-from portal.webhooks.endpoints import disable
+from portal.webhooks.endpoints import disable, signing_secrets
 
 TIMEOUT_S = 15
 MAX_PAYLOAD_BYTES = 20_000
@@ -144,9 +144,7 @@ def _record(record: Row, config: Config) -> dict[str, Any]:
 async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> dict[str, Any]:
     """Send a payload; answers the columns that say what came of it, and `retry_after`."""
     begun, now, body = monotonic(), datetime.now(UTC), body_of(payload)
-    secrets = [webhook.secret]
-    if webhook.old_secret and webhook.old_secret_until and webhook.old_secret_until > now:
-        secrets.append(webhook.old_secret)
+    secrets = signing_secrets(webhook, now)
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"portal/{__version__}",

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from api_client import Client, answered, metadata, published, rows, uploaded
+from api_client import Client, answered, metadata, problem, published, rows, uploaded
 from http_server import make_certificate
 from page_rows import READY, make_row
 from quart import Quart
@@ -161,23 +161,36 @@ async def test_webhook_that_is_gone_or_fails_for_five_days_is_disabled(
     assert (await answered(again))["failingSince"] is None
 
 
-async def test_both_secrets_sign_for_a_day(client: Client, resources: WebContext) -> None:
+async def test_each_replaced_secret_signs_until_its_own_end(
+    client: Client, resources: WebContext
+) -> None:
+    """Also when the secret is replaced several times within a day; but not too often."""
     async with receiving() as receiver:
         webhook = await add_webhook(client, receiver.url)
-        rotated = await client.post(f"/api/webhooks/{webhook['id']}/rotate-secret")
-        new_secret = (await answered(rotated))["secret"]
-        assert new_secret != webhook["secret"]
+        rotation = f"/api/webhooks/{webhook['id']}/rotate-secret"
+        secrets = [webhook["secret"]]
+        for _ in range(4):
+            secrets.append((await answered(await client.post(rotation)))["secret"])
+        assert len(set(secrets)) == 5
+        await problem(await client.post(rotation), 409, "too_many_secrets")
         await published(client)
         await send_due(resources.config)
-        await execute("UPDATE webhooks SET old_secret_until = now()")
+        # The two oldest end.
+        await execute(
+            "UPDATE webhooks SET old_secrets = jsonb_set("
+            "jsonb_set(old_secrets, '{0,until}', to_jsonb(now())), '{1,until}', to_jsonb(now()))"
+        )
         await published(client)
         await send_due(resources.config)
-    counts = [len(headers["webhook-signature"].split()) for headers, _ in receiver.requests]
-    assert counts == [2, 1]
-    for headers, body in receiver.requests:
-        Webhook(new_secret).verify(body, dict(headers))
-    headers, body = receiver.requests[0]
-    Webhook(webhook["secret"]).verify(body, dict(headers))
+        secrets.append((await answered(await client.post(rotation)))["secret"])
+        await published(client)
+        await send_due(resources.config)
+    signing = [secrets[:5], secrets[2:5], secrets[2:]]
+    for (headers, body), expected in zip(receiver.requests, signing, strict=True):
+        signatures = headers["webhook-signature"].split()
+        assert len(signatures) == len(expected)
+        for secret in expected:
+            assert Webhook(secret).verify(body, dict(headers))
 
 
 async def test_slow_receiver_delays_no_other(

@@ -182,8 +182,13 @@ async def delete_webhook(id: UUID) -> Response:
 @blueprint.post("/<uuid:id>/rotate-secret")
 @policy(Policy.WEBHOOKS)
 @document_response(CreatedWebhook)
+@document_response(json_bodies.Problem, 409)
 async def rotate_webhook_secret(id: UUID) -> Response:
-    """Make a new secret. For 24 hours requests are signed with the old one, too."""
+    """Make a new secret.
+
+    For 24 hours requests are signed with the present secret, too, however often it is replaced: up
+    to four times in that time.
+    """
     return _with_secret(await endpoints.rotate_secret(id), 200)
 
 
