@@ -124,7 +124,7 @@ def replace_box(content: bytes, kind: bytes, *replacements: bytes) -> bytes:
     new = b"".join(replacements)
     changed = bytearray(content[:at] + new + content[at + old_bytes :])
     box_at = 0
-    while True:
+    while box_at < at:
         size_bytes = int.from_bytes(changed[box_at : box_at + 4])
         if box_at + size_bytes <= at:
             box_at += size_bytes
@@ -132,9 +132,9 @@ def replace_box(content: bytes, kind: bytes, *replacements: bytes) -> bytes:
         grown_bytes = size_bytes + len(new) - old_bytes
         changed[box_at : box_at + 4] = grown_bytes.to_bytes(4)
         name = bytes(changed[box_at + 4 : box_at + 8])
-        if name not in _INNER_BOXES_AT:  # a sample entry
-            return bytes(changed)
-        box_at += _INNER_BOXES_AT[name]
+        # A sample entry is the innermost.
+        box_at += _INNER_BOXES_AT.get(name, at)
+    return bytes(changed)
 
 
 def channel_layout(tag: int, *labels: int) -> bytes:

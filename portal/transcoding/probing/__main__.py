@@ -268,15 +268,22 @@ def _channel_count(layout: str) -> int:
 
 
 def _chapters(container: InputContainer) -> list[dict[str, Any]]:
-    """The titled ones, from the film's start on."""
-    found: list[dict[str, Any]] = []
+    """Return the chapters; the first one begins with the film, wherever the file puts it.
+
+    Untitled chapters are numbered, unless there is only one.
+    """
+    chapters: list[dict[str, Any]] = []
     for chapter in container.chapters()[:_MAX_CHAPTERS]:
         start_s = float(max(0, chapter["start"]) * (chapter["time_base"] or 0))
+        if chapters and start_s <= chapters[-1]["start_s"]:
+            continue
         title = " ".join(chapter["metadata"].get("title", "").replace("\0", "").split())
-        is_next = start_s > found[-1]["start_s"] if found else start_s == 0
-        if title and is_next:
-            found.append({"start_s": start_s, "title": title[:_MAX_CHAPTER_TITLE]})
-    return found
+        chapters.append({"start_s": start_s if chapters else 0.0, "title": title})
+    if len(chapters) == 1 and not chapters[0]["title"]:
+        return []
+    for number, chapter in enumerate(chapters, 1):
+        chapter["title"] = chapter["title"][:_MAX_CHAPTER_TITLE] or f"Chapter {number}"
+    return chapters
 
 
 def _subtitles(container: InputContainer) -> list[dict[str, Any]]:
