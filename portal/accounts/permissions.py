@@ -36,6 +36,12 @@ ALLOWED = {
 }
 
 
+def usable_scopes(role: Role | None) -> tuple[Scope, ...]:
+    """Return the scopes with which a token of an account with this role can do anything."""
+    usable = {action.scope for action in ALLOWED[role]}
+    return tuple(scope for scope in Scope if scope in usable)
+
+
 @dataclass(frozen=True, slots=True)
 class Audience:
     """Who may see a video: its owner, and whom its visibility lets see it.

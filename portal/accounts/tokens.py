@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from portal.accounts.permissions import Action, Principal
+from portal.accounts.permissions import Principal, usable_scopes
 from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken, Role, Scope
 from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import FieldError, InvalidRequest
@@ -83,8 +83,11 @@ async def create(
     if not known or len(known) != len(set(scopes)):
         words = f"Choose one or more of {', '.join(Scope)}."
         faults.append(FieldError("/scopes", words))
-    elif Scope.ADMIN in known and not Principal(role=role).may(Action.ADMINISTER):
-        words = f"The scope {Scope.ADMIN} is for admins and owners; this account's role is {role}."
+    elif useless := [scope for scope in known if scope not in usable_scopes(role)]:
+        words = (
+            f"This account's role is {role}, which can't use {', '.join(useless)}. "
+            f"Choose from {', '.join(usable_scopes(role))}, or change the role first."
+        )
         faults.append(FieldError("/scopes", words))
     if days is not None and not 1 <= days <= MAX_DAYS:
         faults.append(FieldError("/days", f"Give 1 to {MAX_DAYS} days, or none for ever."))

@@ -135,12 +135,25 @@ async def test_token_that_can_not_be_is_told_why(
     assert await tokens.list_tokens(ann.id) == []
 
 
-async def test_scope_admin_is_refused_to_accounts_that_administer_nothing(ann: Account) -> None:
-    editor = await make_account("edith", Role.EDITOR)
-    with pytest.raises(InvalidRequest) as refused:
-        await tokens.create(editor.id, name="a test", scopes=list(Scope))
-    assert "role is editor" in refused.value.by_field["scopes"]
-    assert await token_of(await make_account("bob", Role.ADMIN), [Scope.ADMIN])
+@pytest.mark.parametrize(
+    ("role", "usable"),
+    [
+        (Role.VIEWER, ["videos:read"]),
+        (Role.EDITOR, ["videos:read", "videos:write", "videos:delete"]),
+        (Role.ADMIN, list(Scope)),
+    ],
+)
+async def test_scopes_that_the_role_can_not_use_are_refused(
+    ann: Account, role: Role, usable: list[str]
+) -> None:
+    bob = await make_account("bob", role)
+    assert await tokens.create(bob.id, name="a test", scopes=usable)
+    for scope in set(Scope) - set(usable):
+        with pytest.raises(InvalidRequest) as refused:
+            await tokens.create(bob.id, name="a test", scopes=["videos:read", scope])
+        message = refused.value.by_field["scopes"]
+        assert message.startswith(f"This account's role is {role}, which can't use {scope}.")
+        assert f"Choose from {', '.join(usable)}" in message
 
 
 async def test_what_has_run_out_is_deleted_and_nothing_else(ann: Account) -> None:

@@ -8,7 +8,7 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.accounts import identities, people, sessions, tokens
-from portal.accounts.permissions import Action, Principal
+from portal.accounts.permissions import Action, Principal, usable_scopes
 from portal.database.account_models import Account, Scope
 from portal.errors import AccountNotFound, InvalidRequest, SignInRefused, TooManyTries
 from portal.text import shown, whole_number
@@ -186,9 +186,8 @@ async def _page(person: Principal, **more: object) -> str:
 
 
 def _scope_choices(person: Principal) -> dict[str, str]:
-    """The scopes whose tokens could do something for this person, with words for each."""
-    own = {action.scope for action in Action if person.may(action, owner_id=person.account_id)}
-    return {scope.value: words for scope, words in SCOPE_WORDS.items() if scope in own}
+    """Return the scopes that this person's tokens can use, with a label for each."""
+    return {scope.value: SCOPE_WORDS[scope] for scope in usable_scopes(person.role)}
 
 
 def _first_call(secret: str, scopes: Collection[str]) -> str:
