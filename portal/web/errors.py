@@ -1,4 +1,4 @@
-"""How errors are shown: RFC 9457 problem details under /api, an HTML page elsewhere.
+"""How errors are shown: RFC 9457 problem details to programs, an HTML page to people.
 
 People get the message; the log gets the cause and the request's id. A fragment names what takes its
 place once its video is gone.
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 View = TypeVar("View", bound=Callable[..., Any])
 
 PROBLEM_TYPE = "application/problem+json"
+# Beginnings of the paths whose errors are problem documents.
+FOR_PROGRAMS = ("/api/", "/audit.jsonl/")
 GONE = "_gone_template"
 # Name of a request's own value: whether its refusal is final (`PortalError.is_final`).
 REFUSED_FINALLY = "refused_finally"
@@ -120,7 +122,7 @@ def problem_document(error: errors.PortalError) -> bytes:
 
 
 async def _response(error: errors.PortalError) -> Response:
-    is_api = f"{request.path}/".startswith("/api/")
+    is_api = f"{request.path}/".startswith(FOR_PROGRAMS)
     # A program would send the same token to the form again.
     is_signed_out = isinstance(error, errors.NotSignedIn) and not isinstance(
         error, errors.TokenRefused

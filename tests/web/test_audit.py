@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from api_client import answered, metadata, run_sql, uploaded
+from api_client import answered, faults, metadata, problem, run_sql, uploaded
 from audit_lines import lines
 from page_rows import READY, make_row
 from page_texts import words_of
@@ -290,6 +290,21 @@ async def test_address_is_the_network_and_no_header_that_a_client_could_write(
     assert (await lines())[-1]["address"] == "2001:db8::/64"
 
 
+async def test_errors_of_the_export_are_problem_documents(app: Quart, olga: Account) -> None:
+    export = "/audit.jsonl"
+    await problem(await Sender(app).get(export), 401, "not_signed_in")
+    await problem(await program(app, "portal_none").get(export), 401, "invalid_token")
+    edith = program(app, await token_of(await make_account("edith", Role.EDITOR)))
+    await problem(await edith.get(export), 403, "not_allowed")
+    reader = program(app, await token_of(olga, [Scope.READ]))
+    await problem(await reader.get(export), 403, "insufficient_scope")
+    admin = program(app, await token_of(olga))
+    await problem(await admin.post(export), 405, "method_not_allowed")
+    found = await faults(await admin.get(f"{export}?actoin=token.made&action=token.lost"))
+    assert "`action`" in found["/actoin"]
+    assert found["/action"].startswith("Choose 'account.signed_in', ")
+
+
 async def test_page_shows_lines_finds_some_and_exports_them_all(
     app: Quart, owner: Sender, olga: Account
 ) -> None:
@@ -319,6 +334,9 @@ async def test_page_shows_lines_finds_some_and_exports_them_all(
     assert await text_of(by_token) == await text_of(export)
     assert export.headers["Content-Disposition"] == 'attachment; filename="audit.jsonl"'
     assert [json.loads(it) for it in (await text_of(export)).splitlines()] == await lines()
+    filters = "object=Zoe@example.org&action=account.added"
+    [added] = (await text_of(await owner.get(f"/audit.jsonl?{filters}"))).splitlines()
+    assert json.loads(added)["objectName"] == "zoe@example.org"
     await owner.post(f"/api/videos/{video.id}/playback-links", json={"expiresInSeconds": 60})
     [line, *_] = (await text_of(await owner.get("/audit"))).split("<tbody>")[1].split("</tr>")
     # When it was made and when it ends are shown by the same script, in the reader's time zone.
