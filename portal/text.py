@@ -26,7 +26,8 @@ _HOST = re.compile(
     rf"({_HOST_LABEL}(\.{_HOST_LABEL})*\.?|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?", re.IGNORECASE
 )
 _SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-_MAX_HOST_LENGTH = 253 + len(":65535")
+# RFC 1035, section 2.3.4, without the dot at the end.
+_MAX_HOST_NAME_LENGTH = 253
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 # Also in the API's description, and so without what only Python knows.
@@ -67,12 +68,13 @@ def split_tags(tags: str) -> list[str]:
 @lru_cache(maxsize=1024)
 def host_name(host: str) -> str:
     """The name in a host with or without a port, as names are compared; empty for no host."""
-    if len(host) > _MAX_HOST_LENGTH or not _HOST.fullmatch(host):
+    if len(host) > _MAX_HOST_NAME_LENGTH + len(".:65535") or not _HOST.fullmatch(host):
         return ""
     try:
         # Both raise: an address in brackets that is none, and a port that is too large.
         parts = urlsplit(f"//{host}")
-        return (parts.hostname or "").removesuffix(".") if parts.port != 0 else ""
+        name = (parts.hostname or "").removesuffix(".")
+        return name if parts.port != 0 and len(name) <= _MAX_HOST_NAME_LENGTH else ""
     except ValueError:
         return ""
 

@@ -8,13 +8,13 @@ Whoever uses a session follows redirects by itself, if at all, and asks `address
 import errno
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 import aiohttp
 
 from portal.config import Config
-from portal.text import http_address
+from portal.text import host_name, http_address
 
 Network = IPv4Network | IPv6Network
 
@@ -43,20 +43,30 @@ def is_allowed(address: str, networks: Sequence[Network]) -> bool:
 
 
 def address_fault(url: str, config: Config) -> str | None:
-    """Why no request may be sent to this address, as far as it says so itself; None if it may.
+    """Return why no request may be sent to this address, for people; None if one may be.
 
-    What its name resolves to is checked when a request connects.
+    The addresses that a host name resolves to are checked when a request connects.
     """
     parts = http_address(url)
-    if parts is None or "@" in parts.netloc or len(url) > MAX_ADDRESS_LENGTH:
+    is_plain = len(url) <= MAX_ADDRESS_LENGTH and url.isprintable()
+    if parts is None or not is_plain or "@" in parts.netloc or parts.port == 0:
         return "Give an address like https://example.org/path, without a user's name in it."
     if parts.scheme != "https" and not config.outgoing_allow_http:
         return "Give an https address."
+    host = str(parts.hostname)
+    with suppress(ValueError):
+        return None if is_allowed(host, config.outgoing_networks) else _refusal(host)
+    if _is_host_name(host):
+        return None
+    return "Give an address with the name of a host in it, such as example.org."
+
+
+def _is_host_name(host: str) -> bool:
+    """Return whether a name, in letters of any language, can be looked up."""
     try:
-        is_reachable = is_allowed(str(parts.hostname), config.outgoing_networks)
-    except ValueError:
-        return None  # a name
-    return None if is_reachable else _refusal(str(parts.hostname))
+        return bool(host_name(host.encode("idna").decode()))
+    except UnicodeError:
+        return False
 
 
 @asynccontextmanager

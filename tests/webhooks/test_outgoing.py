@@ -18,6 +18,8 @@ REFUSED = (
     *("fe80::1%eth0", "::ffff:10.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "64:ff9b::a00:1"),
     *("2002:a00:1::1", "2002:808:808::1", "2001:0:a00:1::1", "2001:db8::1", "ff02::1"),
 )
+# As long as DNS allows.
+LONGEST_HOST = ".".join(("a" * 63, "b" * 63, "c" * 63, "d" * 61))
 
 
 def test_addresses_that_are_not_public_are_refused_unless_the_settings_name_them() -> None:
@@ -39,6 +41,19 @@ def test_addresses_that_are_not_public_are_refused_unless_the_settings_name_them
         ("https://ann:secret@example.org/", "user's name"),
         ("https://", "Give an address"),
         (f"https://example.org/{'a' * 2000}", "Give an address"),
+        ("https://example.org:0/", "Give an address"),
+        ("https://example.org:65536/", "Give an address"),
+        ("https://example.org/a\r\nb", "Give an address"),
+        (f"https://{LONGEST_HOST}:65535/", None),
+        (f"https://{LONGEST_HOST}a/", "name of a host"),
+        (f"https://{'a' * 64}.example/", "name of a host"),
+        (f"https://{'ü' * 60}.example/", "name of a host"),
+        ("https://bücher.example/", None),
+        ("https://a..example/", "name of a host"),
+        ("https://.example/", "name of a host"),
+        ("https://a b.example/", "name of a host"),
+        ("https://a%2fb.example/", "name of a host"),
+        ("https://a\\b.example/", "name of a host"),
     ],
 )
 def test_address_says_by_itself_that_nothing_can_be_sent_to_it(url: str, words: str | None) -> None:
