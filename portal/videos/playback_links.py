@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from uuid import UUID, uuid4
 
-from itsdangerous import BadData, URLSafeSerializer
+from itsdangerous import BadData, URLSafeSerializer, base64_decode, base64_encode
 
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import checked_label
@@ -101,12 +101,17 @@ class SigningKeys:
         return str(serializer.dumps(claims))
 
     async def verify(self, text: str, *, video_id: UUID) -> PlaybackToken:
-        """What a token for this video says. Raises `PlaybackTokenRefused` for any other text."""
+        """Return the content of a token for this video; `PlaybackTokenRefused` for other texts."""
         serializer = await self._serializer.get(max_age_s=MAX_AGE_S)
+        signature = text.rpartition(".")[2]
         try:
             claims = serializer.loads(text)
+            is_canonical = base64_encode(base64_decode(signature)).decode() == signature
         except (BadData, UnicodeError) as exc:
             raise PlaybackTokenRefused from exc
+        # Base64 is read leniently: with padding, and whatever its last bits are.
+        if not is_canonical:
+            raise PlaybackTokenRefused
         token = PlaybackToken(
             video_id=UUID(claims["v"]),
             expires_at=datetime.fromtimestamp(claims["exp"], UTC),

@@ -129,9 +129,9 @@ def details_of(config: Config, video_id: str, columns: Row) -> Row:
     }
 
 
-def preview_url(config: Config, video_id: UUID | str) -> str:
-    """Absolute address of the master playlist of what is made so far."""
-    return f"{config.public_url}/{output_root(video_id)}preview/{MASTER_NAME}"
+def preview_url(base: str, video_id: UUID | str) -> str:
+    """Return the address of the master playlist of what is made so far, below `base`."""
+    return f"{base}/{output_root(video_id)}preview/{MASTER_NAME}"
 
 
 def audience_of(found: Video | Row) -> Audience:

@@ -15,6 +15,7 @@ names never changes.
 """
 
 import re
+from datetime import UTC, datetime
 from uuid import UUID
 
 from quart import Blueprint, Response, redirect, render_template, request
@@ -30,11 +31,11 @@ from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos import captions, preview
 from portal.videos.chapters import read_chapters
-from portal.videos.playback_links import PlaybackLink
+from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
 from portal.videos.posters import poster_key
 from portal.videos.reading import audience_of, stream_below
 from portal.web.auth import Policy, policy
-from portal.web.composition import web_context
+from portal.web.composition import WebContext, web_context
 from portal.web.server.headers import conditional_response
 from portal.web.videos import read_progress, read_served, read_video
 
@@ -49,6 +50,8 @@ VTT_TYPE = "text/vtt; charset=utf-8"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
+# Of an address with leave to watch in it; whether that is still given is asked with each request.
+OWN_ADDRESS_LIFE_S = 12 * 3600
 
 
 async def link_addresses(link: PlaybackLink) -> dict[str, str]:
@@ -67,6 +70,13 @@ def signed_addresses(
     base = f"{config.public_url}/p/{token}"
     stream = stream_below(base, video_id, published_attempt)
     return {"playback_url": stream, "embed_url": f"{base}/embed/{video_id}"}
+
+
+async def token_base(own_id: UUID, video_id: UUID, *, web: WebContext) -> str:
+    """Return the address below which this account watches a video, with a playback token in it."""
+    expires_at = account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
+    token = PlaybackToken(video_id, expires_at, account_id=own_id)
+    return f"{web.config.public_url}/p/{await web.signing_keys.sign(token)}"
 
 
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import string
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -76,6 +77,16 @@ async def test_token_says_what_was_signed_and_nothing_else_is_one(database: Conf
         *("", ".", "a.b.c", "\0", "é.é", "\udcff", "x" * 100_000, "." * 100_000),
     ):
         assert not await is_good(keys, wrong), ascii(wrong[:200])
+
+
+async def test_token_has_one_spelling(database: Config) -> None:
+    """Base64 would also be read with padding, and with other last bits, which encode nothing."""
+    keys = SigningKeys()
+    text = await keys.sign(a_token())
+    letters = string.ascii_letters + string.digits + "-_"
+    spellings = {text[:-1] + letter for letter in letters} - {text}
+    for other in (*spellings, f"{text}=", f"{text}===", f"{text}\n", f"{text} ", f"{text}%3D"):
+        assert not await is_good(keys, other), ascii(other)
 
 
 async def test_new_key_signs_once_every_process_knows_it(database: Config) -> None:

@@ -15,7 +15,8 @@ from yarl import URL
 from portal.accounts import people
 from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Role
-from portal.database.models import Video
+from portal.database.models import Video, VideoStatus
+from portal.database.work_models import MadeSegment
 from portal.videos import playback_links
 from portal.web.auth import Policy
 from portal.web.composition import WebContext
@@ -76,6 +77,25 @@ async def test_record_of_a_private_video_has_an_address_that_any_player_can_use(
     assert await statuses(player, token, video) <= {200, 302}
     index = await text_of(await player.get(f"/p/{token}/videos/{video.id}/storyboard.vtt"))
     assert f"\n/p/{token}/hls/{video.id}/1/storyboard-000.jpg#xywh=" in index
+
+
+async def test_transcode_of_a_private_video_has_addresses_that_any_player_can_use(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, "for members")
+    sender, player = cast.senders["viewer's token"][0], Sender(app)
+    path = f"/api/videos/{video.id}/transcode"
+    transcode = await answered(await sender.get(path))
+    for name in ("posterUrl", "storyboardUrl"):
+        assert (await player.get(URL(transcode[name]).path)).status_code in (200, 302), name
+    await Video.filter(id=video.id).update(status=VideoStatus.PROCESSING)
+    segment = {"rendition": "low", "folder": 1, "made_by": 1, "uri": "00000.m4s", "duration_s": 4}
+    numbers = ("number", "size_bytes", "key_size_bytes", "sample_count", "from_ticks", "last_ticks")
+    await MadeSegment.create(video=video, **segment, **dict.fromkeys(numbers, 0), until_ticks=0)
+    response = await sender.get(path)
+    assert "private" in response.headers["Cache-Control"]
+    preview = await answered(response)
+    assert token_in(preview["previewUrl"]) == token_in(transcode["posterUrl"])
 
 
 async def test_own_address_ends_with_the_right_to_watch(

@@ -19,7 +19,7 @@ from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos import captions, publishing, transcription
 from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
-from portal.videos.reading import preview_url
+from portal.videos.reading import audience_of, preview_url
 from portal.web.api.json_bodies import (
     ClosedShape,
     Problem,
@@ -30,8 +30,9 @@ from portal.web.api.json_bodies import (
     json_response,
     validated_query,
 )
-from portal.web.auth import Policy, policy
+from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import web_context
+from portal.web.playback import token_base
 from portal.web.videos import read_import, read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
@@ -144,8 +145,9 @@ async def get_transcode(id: str) -> Response:
         video = await read_video(id)
     except VideoNotFound:
         found = await read_import(id)
-        return _answer(found.id, _importing(found), cache_control="private, no-cache")
-    return _answer(video.id, await read_progress(video.id))
+        # It has no addresses yet.
+        return _answer(found.id, _importing(found), "", cache_control="private, no-cache")
+    return _answer(video.id, await read_progress(video.id), await _base_of(video))
 
 
 @blueprint.post("/videos/<id>/transcode")
@@ -159,7 +161,7 @@ async def retry_transcode(id: str) -> Response:
     """
     video = await read_video(id)
     await publishing.retry_transcode(video, queue=web_context().queue)
-    return _answer(video.id, await read_progress(video.id), 202)
+    return _answer(video.id, await read_progress(video.id), await _base_of(video), 202)
 
 
 @blueprint.get(TRANSCRIPTION)
@@ -207,11 +209,22 @@ def _importing(found: Import) -> Progress:
     )
 
 
+async def _base_of(video: Video) -> str:
+    """Return the address below which the client of this request watches a video."""
+    web = web_context()
+    own_id = await account_id() if audience_of(video).is_private else None
+    return web.config.public_url if own_id is None else await token_base(own_id, video.id, web=web)
+
+
 def _answer(
-    video_id: UUID, found: Progress, status: int = 200, *, cache_control: str = "no-cache"
+    video_id: UUID,
+    found: Progress,
+    base: str,
+    status: int = 200,
+    *,
+    cache_control: str = "no-cache",
 ) -> Response:
-    config = web_context().config
-    video_url = f"{config.public_url}/videos/{video_id}"
+    video_url = f"{base}/videos/{video_id}"
     failure = None
     if (code := found.failure_code) is not None:
         failure = TranscodeFailure(code=code, message=found.failure_message or "")
@@ -222,7 +235,7 @@ def _answer(
         renditions=found.renditions,
         remaining=found.remaining,
         poster_url=f"{video_url}/poster.jpg" if found.has_poster else None,
-        preview_url=preview_url(config, video_id) if found.has_preview else None,
+        preview_url=preview_url(base, video_id) if found.has_preview else None,
         storyboard_url=f"{video_url}/storyboard.vtt" if found.has_storyboard else None,
     )
     return json_response(record, status, cache_control=cache_control)

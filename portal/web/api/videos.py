@@ -5,7 +5,6 @@ And the list of videos: filtered, searched and sorted as the library, by cursors
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlencode
 from uuid import UUID
@@ -23,23 +22,20 @@ from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
-from portal.videos.playback_links import PlaybackToken, account_token_expiry
-from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url
+from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url, stream_below
 from portal.videos.words import find_said
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
 from portal.web.api.transcodes import TranscodeFailure
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import WebContext, web_context
-from portal.web.playback import signed_addresses
+from portal.web.playback import token_base
 from portal.web.server.headers import conditional_response
 from portal.web.videos import find_videos, read_record
 
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
 
-# Of an address with leave to watch in it; whether that is still given is asked with each request.
-OWN_ADDRESS_LIFE_S = 12 * 3600
 MAX_LIMIT = 200
 MAX_IDS = 100
 # Has published nothing.
@@ -377,7 +373,5 @@ async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext)
     attempt, is_private = record["published_attempt"], audience_of(record).is_private
     if not is_private or own_id is None or attempt is None:
         return master_url(web.config, record["id"], attempt, is_private=is_private)
-    expires_at = account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
-    said = PlaybackToken(UUID(record["id"]), expires_at, account_id=own_id)
-    token = await web.signing_keys.sign(said)
-    return signed_addresses(web.config, said.video_id, attempt, token=token)["playback_url"]
+    video_id = UUID(record["id"])
+    return stream_below(await token_base(own_id, video_id, web=web), video_id, attempt)

@@ -66,7 +66,7 @@ def player_source(video: Video) -> str:
     one, and below the playback link by which the page was.
     """
     config = web_context().config
-    address = stream_url(video) or preview_url(config, video.id)
+    address = stream_url(video) or preview_url(config.public_url, video.id)
     path = address.removeprefix(config.public_url)
     return address if path == address else request.root_path + path
 
