@@ -100,6 +100,11 @@ class Note(StrEnum):
     DEINTERLACED = "deinterlaced"
     FRAME_RATE_REDUCED = "frame_rate_reduced"
     NO_AUDIO = "no_audio"
+    SOUND_LEFT_OUT = "sound_left_out"
+    SOUND_UNSUPPORTED = "sound_unsupported"
+    APPLE_SPATIAL_UNSUPPORTED = "apple_spatial_unsupported"
+    MPEG_H_UNSUPPORTED = "mpeg_h_unsupported"
+    AC_4_UNSUPPORTED = "ac_4_unsupported"
     SURROUND_DOWNMIXED = "surround_downmixed"
     SPATIAL_DOWNMIXED = "spatial_downmixed"
     CHANNELS_LEFT_OUT = "channels_left_out"
@@ -123,6 +128,18 @@ _NOTES = {
     Note.DEINTERLACED: "The picture was deinterlaced.",
     Note.FRAME_RATE_REDUCED: "The frame rate was reduced by leaving out whole frames.",
     Note.NO_AUDIO: "This file has no audio track.",
+    Note.SOUND_LEFT_OUT: (
+        "A sound track is empty or damaged and was left out. "
+        "If you expected to hear it, export the video again."
+    ),
+    Note.SOUND_UNSUPPORTED: "Its sound can't be converted. Export it with AAC sound.",
+    Note.APPLE_SPATIAL_UNSUPPORTED: (
+        "Its sound (Apple spatial audio) can't be converted. Record in stereo."
+    ),
+    Note.MPEG_H_UNSUPPORTED: (
+        "Its sound (MPEG-H 3D Audio) can't be converted. Export it with AAC sound."
+    ),
+    Note.AC_4_UNSUPPORTED: ("Its sound (Dolby AC-4) can't be converted. Export it with AAC sound."),
     Note.SURROUND_DOWNMIXED: "Surround sound was mixed down to stereo.",
     Note.SPATIAL_DOWNMIXED: "Spatial sound was mixed down: left and right sound the same.",
     Note.CHANNELS_LEFT_OUT: (

@@ -29,6 +29,12 @@ _STRICTLY = ("-threads", "1", "-err_detect", "explode", "-skip_loop_filter", "al
 # from its first frames on; all of it would take a twentieth of the pass of a short film.
 COPIED_SAMPLE_S, ENCODED_SAMPLE_S = 60.0, 1.0
 _SELF_TEST_LIMIT_S = 15.0
+# Notes on sound that FFmpeg has no decoder for, by the sample entry.
+_UNSUPPORTED_SOUND = {
+    "apac": errors.Note.APPLE_SPATIAL_UNSUPPORTED,
+    **dict.fromkeys(("mha1", "mha2", "mhm1", "mhm2"), errors.Note.MPEG_H_UNSUPPORTED),
+    "ac-4": errors.Note.AC_4_UNSUPPORTED,
+}
 # A decoder that joins an open group of pictures leaves a few frames out; that is no damage.
 _NOTED_DAMAGE_SHARE = 0.005
 
@@ -139,7 +145,11 @@ async def check_ffmpeg() -> None:
 
 
 def notes_for(
-    probe: Probe, *, damaged_share: float, lacks_subtitles: bool = False
+    probe: Probe,
+    *,
+    damaged_share: float,
+    lacks_sound: bool = False,
+    lacks_subtitles: bool = False,
 ) -> tuple[errors.Note, ...]:
     """Return what an editor should know of a source of which this share did not decode."""
     mixes = [downmix(track) for track in probe.audio]
@@ -154,10 +164,17 @@ def notes_for(
         errors.Note.LOG_UNCONVERTED: probe.video.is_log,
         errors.Note.DEINTERLACED: probe.video.interlaced,
         errors.Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
-        errors.Note.NO_AUDIO: not probe.audio,
+        errors.Note.NO_AUDIO: not (probe.audio or probe.unheard),
+        errors.Note.SOUND_LEFT_OUT: lacks_sound or "" in probe.unheard,
         errors.Note.SURROUND_DOWNMIXED: any(is_surround),
         errors.Note.SPATIAL_DOWNMIXED: any(mix.is_spatial for mix in mixes),
         errors.Note.CHANNELS_LEFT_OUT: any(mix.leaves_out for mix in mixes),
         errors.Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
     }
+    if not probe.audio:
+        unsupported = [entry for entry in probe.unheard if entry]
+        applies |= {
+            _UNSUPPORTED_SOUND.get(entry, errors.Note.SOUND_UNSUPPORTED): True
+            for entry in unsupported[:1]
+        }
     return tuple(note for note in errors.Note if applies.get(note))

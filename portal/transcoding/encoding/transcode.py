@@ -33,6 +33,7 @@ from portal.transcoding.packaging.hls import MediaPlaylist, target_duration_s
 from portal.transcoding.packaging.master import FinishedRendition
 from portal.transcoding.packaging.webvtt import Cue
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
+from portal.transcoding.planning.tracks import AudioRung
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
 
@@ -270,7 +271,8 @@ class _Pass:
     ) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
         upload = self.upload
-        names = [rung.name for rungs in (self.rungs, self.plan.audio) for rung in rungs]
+        audio = self._heard_sound(report)
+        names = [rung.name for rungs in (self.rungs, audio) for rung in rungs]
         playlists = await finishing.list_segments(upload, names)
         starts_s = (reference or playlists[self.rungs[0].name]).starts_s
         for rung in self.rungs:
@@ -295,7 +297,7 @@ class _Pass:
         ]
         sounds = [
             await finishing.finish_audio(rung, playlists[rung.name], upload, target_s=target_s)
-            for rung in self.plan.audio
+            for rung in audio
         ]
         tracks = [(it, await finishing.read_subtitles(it, upload)) for it in self.plan.subtitles]
         subtitles = [
@@ -311,7 +313,20 @@ class _Pass:
             notes=output_validation.notes_for(
                 self.probe,
                 damaged_share=output_validation.damaged_share(self.probe, report),
+                lacks_sound=len(audio) < len(self.plan.audio),
                 lacks_subtitles=len(subtitles) < len(tracks),
             ),
             captions={rung.name: cues for rung, cues in tracks if cues is not None},
         )
+
+    def _heard_sound(self, report: RunReport) -> list[AudioRung]:
+        """Return the planned sound, without tracks of which nothing could be decoded.
+
+        Raises TranscodeFailed when that may be storage's fault.
+        """
+        silent = self.upload.empty - {path.partition("/")[0] for path in self.upload.facts}
+        if silent and report.network_faults:
+            detail = f"nothing came of {', '.join(silent)}"
+            raise errors.TranscodeFailed(errors.FailCode.SOURCE_UNREACHABLE, detail=detail)
+        audio = [rung for rung in self.plan.audio if rung.name not in silent]
+        return [replace(rung, is_default=number == 0) for number, rung in enumerate(audio)]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import re
 import struct
 import sys
@@ -41,8 +42,13 @@ _DEFAULT_NAMES = re.compile(
     re.IGNORECASE,
 )
 _FULL_TURN = 360
-# A line of FFmpeg's description of a file: the number of a sound stream, and its channel layout.
-_SOUND_LINE = re.compile(r"^  Stream #0:(\d+).*?: Audio: .*?, \d+ Hz, ([^,\n]+)", re.MULTILINE)
+# A line of FFmpeg's description of a file: the number of a sound stream, the code of its sample
+# entry in hexadecimal, least byte first, and its channel layout.
+_SOUND_LINE = re.compile(
+    r"^  Stream #0:(\d+).*?: Audio: .*? / 0x([0-9A-F]{8})\)(?:, \d+ Hz, ([^,\n]+))?", re.MULTILINE
+)
+# FFmpeg's mixer takes no more.
+_MAX_CHANNELS = 64
 _HDR_METADATA = (Type.MASTERING_DISPLAY_METADATA, Type.CONTENT_LIGHT_LEVEL)
 
 
@@ -115,7 +121,7 @@ def _examine(
         "size_bytes": container.size,
         "readable_share": readable,
         "video": video,
-        "audio": _audio(container),
+        **_sound(container, outline),
         "subtitles": _subtitles(container),
         "chapters": _chapters(container),
     }
@@ -228,25 +234,42 @@ def _side_data(frame: av.VideoFrame, kind: Type) -> bytes:
     return b""
 
 
-def _audio(container: InputContainer) -> list[dict[str, Any]]:
-    """The tracks that can be heard, the default first."""
-    layouts = _channel_layouts(container)
-    tracks = [
-        {
-            **_track(stream),
-            "profile": stream.codec_context.profile,
-            "channels": _channel_count(layouts.get(stream.index, "")),
-            "layout": layouts.get(stream.index, ""),
-            "sample_rate_hz": stream.sample_rate,
-        }
-        for stream in _default_first(container.streams.audio)
-        if stream.codec_context is not None and stream.sample_rate > 0
-    ]
-    return [track for track in tracks if track["channels"] > 0][:_MAX_AUDIO_TRACKS]
+def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
+    """Return the tracks that can be heard, the default first, and what the others are.
+
+    An `unheard` track is named by its sample entry, or by nothing when it has no samples.
+    """
+    described = _described_sound(container)
+    audio: list[dict[str, Any]] = []
+    unheard: list[str] = []
+    for stream in _default_first(container.streams.audio):
+        entry, layout = described.get(stream.index, ("?", ""))
+        channels = _channel_count(layout)
+        if not (outline.is_fragmented or _has_samples(container, stream)):
+            unheard.append("")
+        elif stream.codec_context is None or not 0 < channels <= _MAX_CHANNELS:
+            unheard.append(entry)
+        else:
+            audio.append(
+                {
+                    **_track(stream),
+                    "profile": stream.codec_context.profile,
+                    "channels": channels,
+                    "layout": layout,
+                    "sample_rate_hz": stream.sample_rate,
+                }
+            )
+    return {"audio": audio[:_MAX_AUDIO_TRACKS], "unheard": unheard}
 
 
-def _channel_layouts(container: Any) -> dict[int, str]:
-    """Return FFmpeg's descriptions of channel layouts, by the index of the stream.
+def _has_samples(container: InputContainer, stream: Any) -> bool:
+    """Return whether any sample that the index lists is inside the file."""
+    size_bytes = container.size if container.size > 0 else math.inf
+    return any(entry.size > 0 and _end(entry) <= size_bytes for entry in stream.index_entries)
+
+
+def _described_sound(container: Any) -> dict[int, tuple[str, str]]:
+    """Return the sample entries and channel layouts of sound, by the index of the stream.
 
     PyAV's `layout` and `channels` free the list of an unusual order a second time, which corrupts
     the heap. FFmpeg's description of the file has the same text; PyAV's types lack that method.
@@ -256,7 +279,10 @@ def _channel_layouts(container: Any) -> dict[int, str]:
         description = container.dumps_format()
     finally:
         av.logging.set_level(av.logging.WARNING)
-    return {int(number): layout for number, layout in _SOUND_LINE.findall(description)}
+    return {
+        int(index): (bytes.fromhex(code)[::-1].decode("latin-1"), layout)
+        for index, code, layout in _SOUND_LINE.findall(description)
+    }
 
 
 def _channel_count(layout: str) -> int:
@@ -281,9 +307,10 @@ def _chapters(container: InputContainer) -> list[dict[str, Any]]:
         chapters.append({"start_s": start_s if chapters else 0.0, "title": title})
     if len(chapters) == 1 and not chapters[0]["title"]:
         return []
-    for number, chapter in enumerate(chapters, 1):
-        chapter["title"] = chapter["title"][:_MAX_CHAPTER_TITLE] or f"Chapter {number}"
-    return chapters
+    return [
+        {**chapter, "title": chapter["title"][:_MAX_CHAPTER_TITLE] or f"Chapter {number}"}
+        for number, chapter in enumerate(chapters, 1)
+    ]
 
 
 def _subtitles(container: InputContainer) -> list[dict[str, Any]]:

@@ -122,6 +122,8 @@ class Probe:
     subtitles: tuple[Track, ...]
     # Each a `start_s` and a `title`; the first begins at 0.
     chapters: Sequence[dict[str, Any]] = ()
+    # Sample entries, such as apac, of sound that can't be decoded; "" for a track without samples.
+    unheard: Sequence[str] = ()
 
 
 def interpret(answer: dict[str, Any]) -> Probe:
@@ -137,6 +139,7 @@ def interpret(answer: dict[str, Any]) -> Probe:
         subtitles=tuple(Track(**track) for track in answer["subtitles"]),
         # Answers of earlier versions have none.
         chapters=answer.get("chapters", ()),
+        unheard=answer.get("unheard", ()),
     )
 
 
