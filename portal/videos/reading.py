@@ -18,10 +18,13 @@ from portal.errors import VideoNotFound
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
+# Columns that only `details_of` needs.
+DETAIL_COLUMNS = ("duration_s", "has_poster", "failure_code", "failure_message")
 RECORDS = f"""
 SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
        transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at,
-       passthrough, visibility, signed_in_only, owner_id, metadata_version
+       passthrough, visibility, signed_in_only, owner_id, metadata_version,
+       {", ".join(DETAIL_COLUMNS)}
 FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
 VIDEOS = f"SELECT * FROM videos WHERE id = ANY({{ids}}) AND {IS_PRESENT}"  # noqa: S608

@@ -4,6 +4,7 @@ And the list of videos: filtered, searched and sorted as the library, by cursors
 `RetrievedVideo` are separate on purpose: they may diverge.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlencode
@@ -22,7 +23,14 @@ from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
-from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, master_url, stream_below
+from portal.videos.reading import (
+    AUDIENCE_COLUMNS,
+    DETAIL_COLUMNS,
+    audience_of,
+    details_of,
+    master_url,
+    stream_below,
+)
 from portal.videos.words import find_said
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
@@ -41,6 +49,10 @@ MAX_IDS = 100
 # Has published nothing.
 NOBODY = UUID(int=0)
 OneOrMore = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
+CommaSeparated = BeforeValidator(
+    lambda value: ",".join(value if isinstance(value, list) else [value]).split(",")
+)
+Included = Literal["passthrough", "details", "matches"]
 FileName = Annotated[
     json_bodies.Text,
     Field(
@@ -155,10 +167,20 @@ class SpokenMatch(json_bodies.Shape):
     text: str
 
 
-class VideoWithMatches(VideoWithPassthrough):
-    """A video's record with what was found in it besides, and with `passthrough`."""
+class ListedVideo(RetrievedVideo):
+    """A video's record, with the members that `include` names."""
 
-    matches: list[SpokenMatch]
+    passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
+    details: VideoDetails | None = None
+    matches: list[SpokenMatch] = Field(default=[], description="Where `q` is said.")
+
+
+class VideoQuery(json_bodies.ClosedShape):
+    """Members of a record besides the documented ones."""
+
+    include: Annotated[tuple[Literal["passthrough", "details"], ...], CommaSeparated] = Field(
+        (), description="Members that the record has besides; several are separated by commas."
+    )
 
 
 class VideosQuery(json_bodies.ClosedShape):
@@ -179,8 +201,8 @@ class VideosQuery(json_bodies.ClosedShape):
     sort: Sort | None = Field(
         None, description="Without it the newest come first, or what matches `q` best."
     )
-    include: Literal["passthrough", "matches"] | None = Field(
-        None, description="What records have besides; `matches`: where `q` is said."
+    include: Annotated[tuple[Included, ...], CommaSeparated] = Field(
+        (), description="Members that records have besides; several are separated by commas."
     )
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
     cursor: json_bodies.Text = Field("", description="`nextCursor` of the page before.")
@@ -189,7 +211,7 @@ class VideosQuery(json_bodies.ClosedShape):
 class VideoList(json_bodies.Shape):
     """A page of videos."""
 
-    videos: list[VideoWithMatches | VideoWithPassthrough | RetrievedVideo]
+    videos: list[ListedVideo]
     next_cursor: str | None = Field(description="Where the next page begins; null after the last.")
     searched_for: str | None = Field(
         description="The nearest words that somebody wrote, if nothing has those of `q`."
@@ -270,6 +292,7 @@ async def create_video() -> Response:
 # Not `presign`, which is only posted to.
 @blueprint.get("/videos/<string(minlength=8):id>")
 @policy(Policy.WATCH)
+@document_querystring(VideoQuery)
 @document_response(RetrievedVideo)
 async def get_video(id: str) -> Response:
     """Read a video's record.
@@ -278,11 +301,11 @@ async def get_video(id: str) -> Response:
     If-None-Match to get 304 while nothing changed. In the If-Match of PATCH and DELETE it stands
     for what PATCH changes: the progress of the video's processing does not outdate it.
     """
+    include = json_bodies.validated_query(VideoQuery).include
     record = await read_record(id)
-    address = await playback_url(record)
-    shown = RetrievedVideo(**record, playback_url=address)
+    shown = await _with_included(record, include)
     version = str(record["metadata_version"])
-    return await conditional_response(shown.model_dump_json(), version=version)
+    return await conditional_response(shown.model_dump_json(exclude_unset=True), version=version)
 
 
 @blueprint.get("/videos")
@@ -306,7 +329,7 @@ async def list_videos() -> Response:
     shown = VideoList(
         videos=await _listed(page, asked), next_cursor=cursor, searched_for=page.text or None
     )
-    response = await conditional_response(shown.model_dump_json())
+    response = await conditional_response(shown.model_dump_json(exclude_unset=True))
     if cursor:
         given: dict[str, Any] = {**request.args.to_dict(flat=False), "cursor": cursor}
         address = f"{request.path}?{urlencode(given, doseq=True)}"
@@ -314,23 +337,30 @@ async def list_videos() -> Response:
     return response
 
 
-async def _listed(
-    page: LibraryPage, asked: VideosQuery
-) -> list[VideoWithMatches | VideoWithPassthrough | RetrievedVideo]:
-    rows = [record_of(video) for video in page.videos]
-    records = [{**it, "playback_url": await playback_url(it)} for it in rows]
-    if asked.include != "matches":
-        shape = VideoWithPassthrough if asked.include else RetrievedVideo
-        return [shape(**it) for it in records]
-    said = await find_said(query_words(page.text or asked.q), [it.id for it in page.videos])
+async def _listed(page: LibraryPage, asked: VideosQuery) -> list[ListedVideo]:
+    records = [await _with_included(record_of(video), asked.include) for video in page.videos]
+    if "matches" not in asked.include:
+        return records
+    said = await find_said(query_words(page.text or asked.q), [video.id for video in page.videos])
     matches = {
-        str(video_id): SpokenMatch(language=it.language, seconds=it.at_s, text=it.text)
-        for video_id, it in said.items()
+        str(video_id): SpokenMatch(language=match.language, seconds=match.at_s, text=match.text)
+        for video_id, match in said.items()
     }
     return [
-        VideoWithMatches(**it, matches=[matches[it["id"]]] if it["id"] in matches else [])
-        for it in records
+        record.model_copy(update={"matches": [matches[record.id]] if record.id in matches else []})
+        for record in records
     ]
+
+
+async def _with_included(record: Row, include: Collection[Included]) -> ListedVideo:
+    """Return a record with these members besides; others are not set."""
+    members = {name: record[name] for name in VideoRecord.model_fields}
+    # Before `include` could name several members, `matches` brought both.
+    if "passthrough" in include or "matches" in include:
+        members["passthrough"] = record["passthrough"]
+    if "details" in include:
+        members["details"] = details_of(web_context().config, record["id"], record)
+    return ListedVideo(**members, playback_url=await playback_url(record))
 
 
 async def _library_query(asked: VideosQuery, who: Principal) -> LibraryQuery:
@@ -357,7 +387,8 @@ async def _library_query(asked: VideosQuery, who: Principal) -> LibraryQuery:
 
 def record_of(video: Video) -> Row:
     """A video as `reading.fetch_records` reads it."""
-    names = (*CreatedVideo.model_fields, "passthrough", "published_attempt", *AUDIENCE_COLUMNS)
+    others = ("passthrough", "published_attempt", *DETAIL_COLUMNS, *AUDIENCE_COLUMNS)
+    names = (*CreatedVideo.model_fields, *others)
     columns = {name: getattr(video, name) for name in names}
     return columns | {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from api_client import Client, answered, faults, problem
+from api_client import CREATED_MEMBERS, Client, answered, faults, problem
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_rows import make_row
@@ -98,6 +98,38 @@ async def test_passthrough_is_told_by_metadata_events_and_lists_that_ask_alone(
     retrieved = await answered(await client.get(address))
     assert videos == [{**retrieved, "passthrough": text}]
     assert (await answered(await client.get("/api/videos")))["videos"] == [retrieved]
+
+
+async def test_records_have_the_members_that_include_names(client: Client) -> None:
+    video = await make_row(
+        passthrough="17",
+        visibility=Visibility.UNLISTED,
+        status="failed",
+        failure_code="damaged",
+        failure_message="It is damaged.",
+    )
+    address = f"/api/videos/{video.id}"
+    plain = await answered(await client.get(address))
+    assert set(plain) == CREATED_MEMBERS | {"playbackUrl"}
+    page = f"http://127.0.0.1:8000/videos/{video.id}"
+    details = {
+        "visibility": "unlisted",
+        "durationSeconds": None,
+        "pageUrl": page,
+        "embedUrl": page.replace("/videos/", "/embed/"),
+        "posterUrl": None,
+        "failure": {"code": "damaged", "message": "It is damaged."},
+    }
+    included = {"passthrough": "17", "details": details}
+    for query in ("include=passthrough,details", "include=details&include=passthrough"):
+        assert await answered(await client.get(f"{address}?{query}")) == plain | included
+        listed = await answered(await client.get(f"/api/videos?{query},matches"))
+        assert listed["videos"] == [plain | included | {"matches": []}]
+    only = await answered(await client.get("/api/videos?include=details"))
+    assert only["videos"] == [plain | {"details": details}]
+    for path, pointer in ((address, "/include/1"), ("/api/videos", "/include/2")):
+        query = "include=details,matches,speech"
+        assert (await faults(await client.get(f"{path}?{query}")))[pointer].startswith("Choose ")
 
 
 @pytest.mark.parametrize("theirs", [{"title": "Theirs"}, {"visibility": "unlisted"}])
