@@ -99,6 +99,25 @@ def test_cut_and_other_files_are_told_apart_and_an_index_behind_gigabytes_is_fou
 
 
 @pytest.mark.parametrize(
+    ("sample_entry", "expected"),
+    [
+        (b"apac", {"apac": "warn"}),
+        (b"mhm1", {"mpeg_h": "warn"}),
+        (b"ac-4", {"ac-4": "warn"}),
+        (b".mp3", {}),
+    ],
+)
+def test_sound_that_cannot_be_converted_is_told_before_the_upload(
+    sample_entry: bytes, expected: dict[str, str], files: dict[str, Path], tmp_path: Path
+) -> None:
+    source = tmp_path / "film.mp4"
+    content = files["plain.mp4"].read_bytes().replace(b"mp4a", sample_entry)
+    source.write_bytes(content.replace(b"esds", b"free"))
+    (found,) = examine(source)
+    assert weights(found) == expected
+
+
+@pytest.mark.parametrize(
     ("profile", "compatibility", "expected"),
     [(5, 0, {"dolby_vision": "warn"}), (8, 1, {"hdr": "info"}), (10, 0, {"dolby_vision": "warn"})],
 )

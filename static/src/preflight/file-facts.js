@@ -13,7 +13,8 @@ import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
  * name here.
  * @typedef {{ codec: string | null, width: number, height: number, fps: number | null,
  *   transfer: string | null, isDolbyOnly: boolean }} VideoFacts
- * @typedef {{ channels: number }} AudioFacts
+ * @typedef {{ channels: number, unsupported: string | null }} AudioFacts
+ * `unsupported` is the sample entry of sound that the portal can't convert.
  *
  * @typedef {{ outcome: Outcome, duration_s: number | null, media_share: number,
  *   isEncrypted: boolean, video: VideoFacts | null, audio: AudioFacts | null }} Facts
@@ -22,6 +23,8 @@ import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
 
 /** A sample entry that announces encryption: ISO/IEC 23001-7, or of the iTunes store. */
 const ENCRYPTED = /stsd.{12}(encv|enca|drmi|drms)/s;
+/** Sample entries of sound that has no decoder. */
+const UNSUPPORTED_SOUND = new Set(["apac", "mha1", "mha2", "mhm1", "mhm2", "ac-4"]);
 /** The configuration of Dolby Vision. */
 const DOLBY_VISION = /dv[cvw]C/;
 const DOLBY_RECORD_BYTES = 5;
@@ -123,17 +126,32 @@ async function tracks(file, isDolby) {
     const found = await input.getTracks();
     if (!found.length) return NOTHING;
     const video = found.find((track) => track.isVideoTrack());
-    const audio = found.find((track) => track.isAudioTrack());
+    const sounds = found.filter((track) => track.isAudioTrack());
     return {
       ...NOTHING,
       outcome: "read",
       duration_s: await input.getDurationFromMetadata(),
       video: video ? { ...(await videoFacts(video)), isDolbyOnly: isDolby } : null,
-      audio: audio ? { channels: await audio.getNumberOfChannels() } : null,
+      audio: await audioFacts(sounds),
     };
   } finally {
     input.dispose();
   }
+}
+
+/**
+ * @param {import("mediabunny").InputAudioTrack[]} sounds
+ * @returns {Promise<AudioFacts | null>} of the first one that can be converted, else of the first
+ */
+async function audioFacts(sounds) {
+  const facts = await Promise.all(
+    sounds.map(async (track) => {
+      const entry = String(await track.getInternalCodecId());
+      const unsupported = UNSUPPORTED_SOUND.has(entry) ? entry : null;
+      return { channels: await track.getNumberOfChannels(), unsupported };
+    }),
+  );
+  return facts.find(({ unsupported }) => !unsupported) ?? facts[0] ?? null;
 }
 
 /**

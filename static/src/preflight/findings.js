@@ -39,6 +39,21 @@ const FINDINGS = {
     "The portal may refuse this file. If you have a complete copy, upload that.",
   ],
   no_audio: ["warn", "No audio track", "This video is published without sound."],
+  apac: [
+    "warn",
+    "Apple spatial audio can’t be converted",
+    "This video is published without sound. Record in stereo.",
+  ],
+  mpeg_h: [
+    "warn",
+    "MPEG-H 3D Audio can’t be converted",
+    "This video is published without sound. Export it with AAC sound.",
+  ],
+  "ac-4": [
+    "warn",
+    "Dolby AC-4 can’t be converted",
+    "This video is published without sound. Export it with AAC sound.",
+  ],
   dolby_vision: [
     "warn",
     "Dolby Vision that can’t be converted",
@@ -84,10 +99,12 @@ function notesOf({ media_share, video, audio }) {
   // The share of bytes only stands for that of the frames: the portal counts those.
   if (media_share < MIN_READABLE_SHARE) codes.push("end_missing");
   if (!audio) codes.push("no_audio");
+  if (audio?.unsupported)
+    codes.push(audio.unsupported.startsWith("mh") ? "mpeg_h" : audio.unsupported);
   if (video?.isDolbyOnly) codes.push("dolby_vision");
   else if (video && HDR_TRANSFERS.has(video.transfer ?? "")) codes.push("hdr");
   if (video?.fps && video.fps > MAX_FPS) codes.push("frame_rate");
-  if (audio && audio.channels > 2) codes.push("surround");
+  if (audio && audio.channels > 2 && !audio.unsupported) codes.push("surround");
   if (video && video.height > video.width) codes.push("portrait");
   if (video && !video.codec) codes.push("unknown_codec");
   return codes;
