@@ -37,8 +37,11 @@ MAX_SHORT_BEGINNINGS = 3
 SHORT_LENGTH = 2
 MAX_TAG_LENGTH = 100
 MAX_SORT_LENGTH = 200
-# The last one that PostgreSQL tells from others.
+# PostgreSQL's limits of a tsvector: the highest position, the positions of a lexeme, and the bytes
+# of all lexemes with their positions (1 MiB, less some for alignment).
 MAX_POSITION = 16_383
+MAX_POSITIONS = 255
+MAX_DOCUMENT_BYTES = 1_000_000
 
 
 class Field(StrEnum):
@@ -88,16 +91,27 @@ def search_columns(*, title: str, description: str, tags: str) -> dict[str, str]
     return {"search": document, "sort_title": _sort_title(title)}
 
 
-def spoken_document(said: Iterable[tuple[float, str]]) -> str:
-    """The search document of captions: each word with the seconds in which a cue with it begins.
+def spoken_document(cues: Iterable[tuple[float, str]]) -> str:
+    """Return the search document of captions: each word with the seconds at which its cues begin.
 
-    Seconds are positions, counted from 1; PostgreSQL keeps some hundred of a word.
+    A second is a position, counted from 1. Words and positions beyond PostgreSQL's limits are left
+    out, so captions of any size can be saved and only the end of very large ones is not searched.
     """
-    found: dict[str, list[int]] = {}
-    for start_s, text in said:
-        for word in set(_document_words(text)):
-            found.setdefault(word, []).append(min(int(start_s) + 1, MAX_POSITION))
-    return " ".join(f"{_quoted(it)}:{','.join(map(str, at))}" for it, at in found.items())
+    positions: dict[str, list[int]] = {}
+    size_bytes = 0
+    for start_s, text in cues:
+        position = min(int(start_s) + 1, MAX_POSITION)
+        for word in dict.fromkeys(_document_words(text)):
+            of_word = positions.get(word, ())
+            if len(of_word) >= MAX_POSITIONS or (of_word and of_word[-1] == position):
+                continue
+            # The lexeme, padding and a count, then two bytes for each position.
+            added_bytes = 2 if of_word else len(word.encode()) + 5
+            if size_bytes + added_bytes > MAX_DOCUMENT_BYTES:
+                continue
+            size_bytes += added_bytes
+            positions.setdefault(word, []).append(position)
+    return " ".join(f"{_quoted(word)}:{','.join(map(str, at))}" for word, at in positions.items())
 
 
 def spoken_query(words: list[str]) -> str:

@@ -2,7 +2,16 @@
 
 import pytest
 
-from portal.database.search import MAX_QUERY_WORDS, fold, query_words, search_columns, words_query
+from portal.database.search import (
+    MAX_POSITION,
+    MAX_POSITIONS,
+    MAX_QUERY_WORDS,
+    fold,
+    query_words,
+    search_columns,
+    spoken_document,
+    words_query,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +67,13 @@ def test_titles_are_sorted_as_people_count() -> None:
     assert sorted(
         titles, key=lambda it: search_columns(title=it, description="", tags="")["sort_title"]
     ) == ["“Apple”", "Ärger", "part 2", "Part 10", "Zebra"]
+
+
+def test_the_document_of_captions_has_a_limit() -> None:
+    words = [f"{number:036}" for number in range(40_000)]
+    often = [(float(second), "often") for second in range(1000)]
+    document = spoken_document([*often, (20_000.0, " ".join(words))])
+    first, *others = document.split(" ")
+    assert first == f"'often':{','.join(map(str, range(1, MAX_POSITIONS + 1)))}"
+    assert others[0] == f"'{words[0]}':{MAX_POSITION}"
+    assert 24_000 < len(others) < 25_000
