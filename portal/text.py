@@ -4,6 +4,7 @@ Texts are stored as submitted; `shown` is how they are displayed. Templates esca
 module does not.
 """
 
+import html
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,6 +16,8 @@ from urllib.parse import SplitResult, urlsplit
 _DIRECTIONS = "\u202a-\u202e\u2066-\u2069"
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 _UNSHOWN = re.compile(f"[{_CONTROLS}{_DIRECTIONS}]")
+# Numbers beyond Unicode; Python refuses to read the longest ones.
+_HUGE_REFERENCE = re.compile(r"&#[0-9]{8,};?")
 # No script stacks more on one letter; hundreds would cover the lines around.
 MAX_MARKS = 8
 # Letters and signs that look like nothing: Hangul fillers, and Braille without a dot.
@@ -49,6 +52,11 @@ def shown(text: str) -> str:
 def with_line_feeds(text: str) -> str:
     """The text with every end of a line as one line feed: forms send two characters."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def unescaped(text: str) -> str:
+    """Return a text with HTML's character references replaced; huge numbers are no character."""
+    return html.unescape(_HUGE_REFERENCE.sub("\ufffd", text))
 
 
 def is_blank(text: str) -> bool:

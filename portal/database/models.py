@@ -317,8 +317,9 @@ class CaptionSource(StrEnum):
 class Caption(Model):
     """The captions of a video in one language, as WebVTT.
 
-    `version` counts saves; segments of `written_version` are in storage. Those of the uploaded file
-    are copied from its `rendition`; their text is None until it is read.
+    `version` counts saves. Segments of `written_version`, of `size_bytes`, are in storage. A track
+    of the uploaded file is copied from its `rendition`; its text is None until it is read. `tries`
+    counts jobs in a row that stored no segment of `version`; the last one sets `error_code`.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -335,6 +336,9 @@ class Caption(Model):
     cue_count = fields.IntField(default=0)
     version = fields.IntField(default=1)
     written_version: int | None = fields.IntField(null=True)
+    size_bytes = fields.BigIntField(default=0)
+    tries = fields.IntField(default=0)
+    error_code: str | None = fields.CharField(max_length=60, null=True)  # type: ignore[assignment]
     changed_at: datetime = fields.DatetimeField(auto_now=True)
 
     video_id: UUID

@@ -28,7 +28,7 @@ NAMED = ("id", "language", "label", "is_default", "rendition", "written_version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionText:
-    """What a track says, as the columns of `Caption` have it."""
+    """Text of a track, as the columns of `Caption` have it."""
 
     text: str
     search: str
@@ -36,9 +36,9 @@ class CaptionText:
 
     @classmethod
     def of(cls, cues: Collection[Cue]) -> Self:
-        """Takes a second for the largest."""
-        said = ((cue.start_s, cue.plain_text) for cue in cues)
-        return cls(text=webvtt(cues), search=spoken_document(said), cue_count=len(cues))
+        """Write cues as text; takes a second for the most."""
+        spoken = ((cue.start_s, cue.plain_text) for cue in cues)
+        return cls(text=webvtt(cues), search=spoken_document(spoken), cue_count=len(cues))
 
 
 def captions_root(video_id: UUID) -> str:
@@ -56,12 +56,13 @@ async def adopt(video: Video, made: PassOutput, queue: Queue) -> int | None:
 
     Part of the transaction that publishes the video.
     """
-    rows = await Caption.filter(video_id=video.id)
-    known, taken = {row.rendition for row in rows}, {row.language for row in rows}
+    rows = await Caption.filter(video_id=video.id).only("id", "rendition", "language")
+    known = {row.rendition for row in rows}
+    taken = {row.language for row in rows}
     for track in made.renditions:
         if track.kind is not Kind.SUBTITLES or track.name in known:
             continue
-        said = await asyncio.to_thread(CaptionText.of, made.captions[track.name])
+        text = await asyncio.to_thread(CaptionText.of, made.captions[track.name])
         row = Caption(
             video_id=video.id,
             language=next(it for it in names(track.language) if it not in taken),
@@ -69,7 +70,7 @@ async def adopt(video: Video, made: PassOutput, queue: Queue) -> int | None:
             is_default=track.is_default,
             source=CaptionSource.FILE,
             rendition=track.name,
-            **asdict(said),
+            **asdict(text),
         )
         await row.save()
         taken.add(row.language)
@@ -110,7 +111,8 @@ async def written_folders(video_id: UUID) -> list[str]:
 
 async def store_again(video: Video, queue: Queue) -> None:
     """Queue the job that stores all captions of a locked video anew."""
-    await Caption.filter(video_id=video.id).update(written_version=None)
+    tracks = Caption.filter(video_id=video.id)
+    await tracks.update(written_version=None, tries=0, error_code=None)
     await Video.filter(id=video.id).update(captions_job_id=await defer_captions(video.id, queue))
 
 

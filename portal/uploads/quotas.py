@@ -48,6 +48,10 @@ CROSS JOIN LATERAL (
     JOIN renditions rendition ON rendition.video_id = video.id
     WHERE video.owner_id = account.id
     UNION ALL
+    SELECT track.size_bytes, video.deleted_at FROM videos video
+    JOIN captions track ON track.video_id = video.id
+    WHERE video.owner_id = account.id
+    UNION ALL
     SELECT size_bytes, NULL FROM uploads
     WHERE owner_id = account.id AND size_bytes IS NOT NULL AND NOT is_discarded AND key <> %s
       AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)

@@ -1,13 +1,16 @@
 """Captions of a video: saved by people, one track for each language, and stored by a job.
 
-A save is one transaction: the text lies in the database. The job writes it to storage in segments,
+A save is one transaction: the text is in the database. The job writes it to storage in segments,
 under a name that no other version has, and only then names it in the master playlist, so players
 elsewhere find either version whole. The portal's own player is given the text itself.
+
+A track may have 4 MiB of text, and a video 100 tracks: queries leave the text out wherever it isn't
+needed.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -25,6 +28,7 @@ from portal.errors import (
     InvalidRequest,
     StorageUnavailable,
     TooManyCaptions,
+    Unavailable,
 )
 from portal.events.log import AuditAction, note
 from portal.processing.captions import CaptionText, captions_root, folder_name
@@ -34,31 +38,47 @@ from portal.queue.app import Queue
 from portal.queue.enqueue import defer_captions
 from portal.storage.bucket import Storage, entries_of
 from portal.storage.calls import ObjectMissing
-from portal.transcoding.encoding.finishing import put_captions
+from portal.transcoding.captions.reading import CaptionContents, ReadOptions, read_captions
+from portal.transcoding.encoding.finishing import caption_segment, put_captions
 from portal.transcoding.encoding.segment_upload import CONTENT_TYPES
 from portal.transcoding.packaging.hls import PlaylistError
-from portal.transcoding.packaging.webvtt import CaptionsUnreadable, Cue, read_captions
+from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.transcoding.planning.tracks import attribute_text, language_name, language_tag
 from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)
 
 MAX_TRACKS = 100
-MAX_FILE_BYTES = 4 * 1024**2
-# A film of ten hours with a cue each second has as many.
-MAX_CUES = 36_000
-TOO_MUCH = f"Send at most {MAX_CUES:,} cues, in a file of at most {MAX_FILE_BYTES // 1024**2} MiB."
 MAX_LANGUAGE_LENGTH = 60
 MAX_LABEL_LENGTH = 100
-# Of everything a job does: after twice the time `maintenance.recovery` runs it again.
+# The job's time limit: after twice the time `maintenance.recovery` runs it again.
 JOB_TIMEOUT_S = 60
-LISTED = ("id", "video_id", "language", "label", "is_default", "source", "cue_count", "version")
+# Tries of a job that stores no segment of a track, before it gives the track up.
+MAX_TRIES = 5
+NOT_STORED = "captions_not_stored"
 UNKNOWN_LANGUAGE = "Give a language by its BCP 47 tag, like en, pt-BR or zh-Hant."
+# All columns but the text and its search document.
+LISTED = (
+    "id",
+    "video_id",
+    "language",
+    "label",
+    "is_default",
+    "source",
+    "rendition",
+    "cue_count",
+    "version",
+    "written_version",
+    "error_code",
+    "changed_at",
+)
+SAVED = ("label", "is_default", "version", "tries", "error_code", "changed_at")
+SAVED_TEXT = ("text", "search", "cue_count", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionChange:
-    """What is to be changed of captions, by people or a machine; None leaves it as it is."""
+    """A change of captions by people or a machine; None leaves a value as it is."""
 
     said: CaptionText | None = None
     source: CaptionSource = CaptionSource.UPLOAD
@@ -67,12 +87,24 @@ class CaptionChange:
 
 
 async def list_captions(video_id: UUID) -> list[Caption]:
-    """The captions of a video without their text, the default ones first."""
-    return await Caption.filter(video_id=video_id).only(*LISTED, "changed_at")
+    """Return the captions of a video without their text, the default ones first."""
+    return await Caption.filter(video_id=video_id).only(*LISTED)
+
+
+async def find_captions(video_id: UUID, language: str) -> Caption:
+    """Return the captions in a language without their text. Raises `CaptionsNotFound`."""
+    tracks = Caption.filter(video_id=video_id, language=known_as(language))
+    track = await tracks.only(*LISTED).first()
+    if track is None:
+        raise CaptionsNotFound
+    return track
 
 
 async def read_captions_of(video_id: UUID, language: str) -> Caption:
-    """The captions in a language. Raises `CaptionsNotFound`, also until their text was read."""
+    """Return the captions in a language.
+
+    Raises `CaptionsNotFound`, also while the text of an uploaded file's track isn't read yet.
+    """
     row = await Caption.get_or_none(video_id=video_id, language=known_as(language))
     if row is None or row.text is None:
         raise CaptionsNotFound
@@ -80,32 +112,21 @@ async def read_captions_of(video_id: UUID, language: str) -> Caption:
 
 
 def known_as(language: str) -> str:
-    """How captions in a language are recorded, if there are any."""
+    """Return the language as captions in it are recorded, if there are any."""
     return language_tag(language) or language.replace("\0", "")
 
 
 def language_of(text: str) -> str:
-    """The tag of a language that exists, as BCP 47 writes it. Raises `InvalidRequest`."""
+    """Return the tag of a language that exists, as BCP 47 writes it. Raises `InvalidRequest`."""
     tag = language_tag(text)
     if tag is None or len(tag) > MAX_LANGUAGE_LENGTH or not language_name(tag):
         raise InvalidRequest([FieldError("/language", UNKNOWN_LANGUAGE)])
     return tag
 
 
-async def read_cues(data: bytes) -> list[Cue]:
-    """The cues of a file that someone sent. Raises `InvalidRequest`."""
-    # As UTF-16, too.
-    if len(data) > MAX_FILE_BYTES or data.replace(b"\0", b"").count(b"-->") > MAX_CUES:
-        raise InvalidRequest([FieldError("", TOO_MUCH)])
-    try:
-        return await asyncio.to_thread(read_captions, data)
-    except CaptionsUnreadable as exc:
-        raise InvalidRequest([FieldError("", str(exc))]) from exc
-
-
-async def read_file(data: bytes) -> CaptionText:
-    """What a file says that someone sent; raises as `read_cues`."""
-    return await asyncio.to_thread(CaptionText.of, await read_cues(data))
+async def read_file(data: bytes, options: ReadOptions) -> CaptionContents:
+    """Read a file that someone sent; raises as `read_captions` of `transcoding.captions`."""
+    return await asyncio.to_thread(read_captions, data, options)
 
 
 async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Queue) -> Caption:
@@ -116,19 +137,31 @@ async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Qu
     """
     async with transaction():
         video = await locked_video(video_id)
-        rows = await Caption.filter(video_id=video_id)
-        for row in rows:
-            if row.language == language:
-                if _changes(row, change):
-                    raise CaptionsExist
-                return row
-        if len(rows) >= MAX_TRACKS:
-            raise TooManyCaptions
-        taken = {row.label for row in rows}
-        name = attribute_text(language_name(language))
-        label = change.label or (name if name not in taken else f"{name} ({language})")
-        row = Caption(video_id=video_id, language=language, label=label, version=0)
-        return await _save(row, change, video, rows, queue)
+        tracks = await _locked_tracks(video_id)
+        track = _track_in(language, tracks)
+        if track is None:
+            return await _insert(video, language, change, tracks, queue)
+        if await _is_change(track, change):
+            raise CaptionsExist
+        return track
+
+
+async def put(
+    video_id: UUID, language: str, change: CaptionChange, *, version: str | None, queue: Queue
+) -> tuple[Caption, bool]:
+    """Replace captions over the version that was read, or add them if none was.
+
+    Returns the captions, and whether they were added. Raises as `add` and `change` do.
+    """
+    async with transaction():
+        video = await locked_video(video_id)
+        tracks = await _locked_tracks(video_id)
+        track = _track_in(language, tracks)
+        if track is not None:
+            return await _update(video, track, change, version, tracks, queue), False
+        if version is not None:
+            raise CaptionsNotFound
+        return await _insert(video, language, change, tracks, queue), True
 
 
 async def change(
@@ -141,55 +174,96 @@ async def change(
     """
     async with transaction():
         video = await locked_video(video_id)
-        rows = await Caption.filter(video_id=video_id)
-        row = next((it for it in rows if it.language == language), None)
-        if row is None:
+        tracks = await _locked_tracks(video_id)
+        track = _track_in(language, tracks)
+        if track is None:
             raise CaptionsNotFound
-        if not _changes(row, change):
-            return row
-        if version not in (None, folder_name(row)):
-            raise CaptionsChanged
-        return await _save(row, change, video, rows, queue)
+        return await _update(video, track, change, version, tracks, queue)
 
 
-def _changes(row: Caption, change: CaptionChange) -> bool:
-    """Whether something of it is not recorded yet."""
-    text = row.text if change.said is None else change.said.text
-    wanted = (text, change.label or row.label, change.is_default in (None, row.is_default))
-    return wanted != (row.text, row.label, True)
+async def _locked_tracks(video_id: UUID) -> list[Caption]:
+    """Return the captions of a locked video without their text, locked against the job, too."""
+    return await Caption.filter(video_id=video_id).select_for_update().only(*LISTED)
+
+
+def _track_in(language: str, tracks: Sequence[Caption]) -> Caption | None:
+    return next((track for track in tracks if track.language == language), None)
+
+
+async def _is_change(track: Caption, change: CaptionChange) -> bool:
+    """Return whether something of a change is not recorded yet."""
+    if change.label not in (None, track.label) or change.is_default not in (None, track.is_default):
+        return True
+    if change.said is None:
+        return False
+    # The database compares the texts, so that the recorded one needn't be read.
+    return not await Caption.filter(id=track.id, text=change.said.text).exists()
+
+
+async def _insert(
+    video: Video, language: str, change: CaptionChange, tracks: Sequence[Caption], queue: Queue
+) -> Caption:
+    if len(tracks) >= MAX_TRACKS:
+        raise TooManyCaptions
+    name = attribute_text(language_name(language))
+    is_taken = name in {track.label for track in tracks}
+    track = Caption(
+        video_id=video.id,
+        language=language,
+        label=f"{name} ({language})" if is_taken else name,
+        version=0,
+    )
+    return await _save(track, change, video, tracks, queue)
+
+
+async def _update(
+    video: Video,
+    track: Caption,
+    change: CaptionChange,
+    version: str | None,
+    tracks: Sequence[Caption],
+    queue: Queue,
+) -> Caption:
+    if not await _is_change(track, change):
+        return track
+    if version not in (None, folder_name(track)):
+        raise CaptionsChanged
+    return await _save(track, change, video, tracks, queue)
 
 
 async def _save(
-    row: Caption, change: CaptionChange, video: Video, rows: Iterable[Caption], queue: Queue
+    track: Caption, change: CaptionChange, video: Video, tracks: Sequence[Caption], queue: Queue
 ) -> Caption:
-    others = [it for it in rows if it.language != row.language]
-    row.label = change.label or row.label
-    if any(it.label == row.label for it in others):
+    track.label = change.label or track.label
+    if any(it.label == track.label for it in tracks if it.language != track.language):
         fault = "Captions in another language have this label. Choose another one."
         raise InvalidRequest([FieldError("/label", fault)])
+    columns: tuple[str, ...] = SAVED
     if change.said is not None:
-        row.update_from_dict({**asdict(change.said), "source": change.source})
+        track.update_from_dict({**asdict(change.said), "source": change.source})
+        columns += SAVED_TEXT
     if change.is_default is not None:
-        row.is_default = change.is_default
-    if row.is_default:
+        track.is_default = change.is_default
+    if track.is_default:
         await Caption.filter(video_id=video.id, is_default=True).update(is_default=False)
-    row.version += 1
-    await row.save()
-    await _note(video, row.language, queue)
-    return row
+    is_new = track.version == 0
+    track.version += 1
+    track.tries = 0
+    track.error_code = None
+    await track.save(update_fields=None if is_new else columns)
+    await _note(video, track.language, queue)
+    return track
 
 
 async def remove(video_id: UUID, language: str, *, version: str | None, queue: Queue) -> None:
     """Remove captions, of this version unless it is None; raises as `change`."""
     async with transaction():
         video = await locked_video(video_id)
-        row = await Caption.get_or_none(video_id=video_id, language=language)
-        if row is None:
-            raise CaptionsNotFound
-        if version not in (None, folder_name(row)):
+        track = await find_captions(video_id, language)
+        if version not in (None, folder_name(track)):
             raise CaptionsChanged
-        await row.delete()
-        await _note(video, language, queue)
+        await Caption.filter(id=track.id).delete()
+        await _note(video, track.language, queue)
 
 
 async def _note(video: Video, language: str, queue: Queue) -> None:
@@ -211,8 +285,9 @@ async def store(video_id: UUID, *, storage: Storage, queue: Queue) -> None:
     try:
         async with asyncio.timeout(JOB_TIMEOUT_S):
             stale = Q(written_version=None) | ~Q(written_version=F("version"))
-            for row in await Caption.filter(stale, video_id=video_id):
-                await _store(row, video, storage)
+            tracks = Caption.filter(stale, video_id=video_id, error_code=None)
+            for track in await tracks.only("id"):
+                await _store_track(track.id, video, storage)
             await put_master(video, storage)
             await _remove_unused(video_id, storage)
     except TimeoutError as exc:
@@ -222,19 +297,46 @@ async def store(video_id: UUID, *, storage: Storage, queue: Queue) -> None:
         await remove_again(video_id, video.storage_key, queue=queue)
 
 
-async def _store(row: Caption, video: Video, storage: Storage) -> None:
-    """Write a version; a later one is left to the job that was queued with it."""
-    if row.text is None and not await _read_from_file(row, storage):
+async def _store_track(track_id: int, video: Video, storage: Storage) -> None:
+    """Write a version of a track; a later one is left to the job that was queued with it.
+
+    Segments that an interrupted job has written are kept. A track of which several tries in a row
+    write none is given up, with the reason recorded.
+    """
+    row = await Caption.get_or_none(id=track_id)
+    if row is None or (row.text is None and not await _read_from_file(row, storage)):
         return
+    same = Caption.filter(id=row.id, version=row.version)
+    if row.tries >= MAX_TRIES:
+        await same.update(error_code=NOT_STORED)
+        event = {"action": "captions_not_stored", "video_id": str(video.id)}
+        logger.error("Captions can't be stored", extra=event)
+        return
+    await same.update(tries=F("tries") + 1)
     folder = f"{captions_root(video.id)}{folder_name(row)}/"
+    entries = [entry async for entry in entries_of(folder, storage) if not isinstance(entry, str)]
+    sizes_bytes = {entry.key.removeprefix(folder): entry.size_bytes for entry in entries}
+    stored = 0
+    while caption_segment(stored) in sizes_bytes:
+        stored += 1
+    is_first = True
 
     async def put(name: str, data: bytes) -> None:
+        nonlocal is_first
         await storage.put(folder + name, data, content_type=CONTENT_TYPES[Path(name).suffix])
+        sizes_bytes[name] = len(data)
+        if is_first:
+            await same.update(tries=0)
+        is_first = False
 
-    cues = await asyncio.to_thread(_cues, (row.text or "").encode())
-    await put_captions(cues, put, duration_s=video.duration_s or 0.0)
-    same = Caption.filter(id=row.id, version=row.version)
-    await same.update(written_version=row.version)
+    cues = await asyncio.to_thread(read_webvtt, row.text or "")
+    try:
+        await put_captions(cues, put, duration_s=video.duration_s or 0.0, stored=stored)
+    except Unavailable:
+        # Nothing is wrong with the captions.
+        await same.update(tries=row.tries)
+        raise
+    await same.update(written_version=row.version, size_bytes=sum(sizes_bytes.values()))
 
 
 async def _read_from_file(row: Caption, storage: Storage) -> bool:
@@ -245,9 +347,8 @@ async def _read_from_file(row: Caption, storage: Storage) -> bool:
     try:
         files = await open_rendition(rendition, storage)
         # A cue on a boundary is in both segments.
-        read = [await files.read(segment.uri) for segment in files.playlist.segments]
-        found = await asyncio.to_thread(lambda: list(map(_cues, read)))
-        cues = list(dict.fromkeys(chain.from_iterable(found)))
+        segments = [await files.read(segment.uri) for segment in files.playlist.segments]
+        cues = await asyncio.to_thread(_cues_of_segments, segments)
     except (ObjectMissing, PlaylistError) as exc:
         told = {"action": "captions_unreadable", "video_id": str(row.video_id)}
         logger.warning("Captions of a file can't be read: %s", exc, extra=told)
@@ -258,9 +359,10 @@ async def _read_from_file(row: Caption, storage: Storage) -> bool:
     return True
 
 
-def _cues(data: bytes) -> list[Cue]:
-    """The cues of a file that the portal has written, which may have none."""
-    return read_captions(data) if b"-->" in data else []
+def _cues_of_segments(segments: Sequence[bytes]) -> list[Cue]:
+    """Return the cues of segments that the portal wrote; one on a boundary is in both."""
+    cues = chain.from_iterable(read_webvtt(segment.decode()) for segment in segments)
+    return list(dict.fromkeys(cues))
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:

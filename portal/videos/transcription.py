@@ -8,7 +8,6 @@ people save captions, but never over what one of them has saved.
 
 import asyncio
 import logging
-from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -41,7 +40,7 @@ from portal.storage.calls import ObjectMissing
 from portal.transcoding.errors import DiskFull, TranscodeFailed
 from portal.transcoding.packaging.hls import PlaylistError
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.packaging.webvtt import read_captions, webvtt
+from portal.transcoding.packaging.webvtt import read_webvtt, webvtt
 from portal.transcoding.planning.tracks import language_tag
 from portal.transcoding.speech.transcribe import Transcript, transcribe
 from portal.videos import captions
@@ -111,7 +110,7 @@ async def make_captions(
         return
     told = {"action": "transcription_begun", "from_s": row.until_s}
     logger.info("Transcription begun", extra=told)
-    cues = read_captions(row.text.encode()) if row.text else []
+    cues = read_webvtt(row.text)
     transcript = Transcript(cues, row.until_s, row.language)
     try:
         async with task_group() as tasks:
@@ -172,7 +171,7 @@ async def _record(row: Transcription, **columns: object) -> int:
 
 
 async def _finish(row: Transcription, transcript: Transcript, queue: Queue) -> None:
-    """Save what was written. Raises `_Unwanted`, or as `captions.add` does."""
+    """Save what was written. Raises `_Unwanted`, or as `captions.put` does."""
     if not transcript.cues:
         await _record(row, error_code=NO_SPEECH)
         return
@@ -183,8 +182,7 @@ async def _finish(row: Transcription, transcript: Transcript, queue: Queue) -> N
         if not await Transcription.filter(video_id=row.video_id, job_id=row.job_id).delete():
             raise _Unwanted
         for language in names(language_tag(transcript.language) or UNDETERMINED):
-            kept = await Caption.get_or_none(video_id=row.video_id, language=language)
-            if kept is None or kept.source is CaptionSource.MACHINE:
+            tracks = Caption.filter(video_id=row.video_id, language=language)
+            if not await tracks.exclude(source=CaptionSource.MACHINE).exists():
                 break
-        save = partial(captions.change, version=None) if kept else captions.add
-        await save(row.video_id, language, change, queue=queue)
+        await captions.put(row.video_id, language, change, version=None, queue=queue)

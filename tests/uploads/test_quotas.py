@@ -13,7 +13,7 @@ from signed_in import Sender, signed_in
 from upload_client import start
 
 from portal.database.account_models import Account
-from portal.database.models import Rendition, Tombstone, Upload, Video
+from portal.database.models import Caption, Rendition, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
 from portal.transcoding.packaging.master import Kind
 from portal.uploads.quotas import Quota
@@ -122,14 +122,16 @@ async def test_room_is_used_up_to_the_last_byte(app: Quart, edith: Account) -> N
     assert (refusal["limit"], refusal["used"]) == (SIZE, SIZE)
 
 
-async def test_renditions_take_room(app: Quart, edith: Account) -> None:
-    limit(app, stored_bytes=2 * SIZE + 99)
+async def test_renditions_and_captions_take_room(app: Quart, edith: Account) -> None:
+    limit(app, stored_bytes=2 * SIZE + 109)
     sender = await signed_in(app, edith)
     await published(sender)
     made = {"kind": Kind.VIDEO, "name": "360p", "position": 0, "size_bytes": 100}
     await Rendition.create(video=await Video.get(), **made)
+    track = {"language": "en", "label": "English", "source": "upload", "size_bytes": 10}
+    await Caption.create(video=await Video.get(), **track)
     key = await uploaded(sender)
-    assert (await no_room(await create(sender, key)))["used"] == SIZE + 100
+    assert (await no_room(await create(sender, key)))["used"] == SIZE + 110
 
 
 async def test_room_of_a_deletion_is_free_at_once_and_only_then_final(

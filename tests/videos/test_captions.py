@@ -1,7 +1,11 @@
 """Captions by JSON and in storage: kept whole, told to whom changes them, found by every player."""
 
+import asyncio
+import logging
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,9 +23,10 @@ from portal.database.event_models import Event
 from portal.database.models import Caption, Video
 from portal.errors import StorageUnavailable
 from portal.maintenance.recovery import recover
-from portal.storage.bucket import Storage
+from portal.processing.captions import CaptionText
+from portal.storage.bucket import Storage, objects_below
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.packaging.webvtt import read_captions
+from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.videos import captions
 from portal.web.composition import WebContext
 
@@ -129,8 +134,8 @@ async def test_who_saves_over_others_is_told_what_they_saved(client: Client) -> 
 async def test_what_cannot_be_taken_is_refused_with_the_remedy(client: Client) -> None:
     video = await make_row()
     asked = f"{video.id}/captions?language=en"
-    backwards = await send(client, "POST", asked, SRT.replace("00:00:02,500", "00:00:00,500"))
-    assert (await faults(backwards))[""].startswith("Line 2, cue 1: it ends before it begins.")
+    unreadable = await send(client, "POST", asked, SRT.replace("00:00:02,500", "later"))
+    assert (await faults(unreadable))[""].startswith("Line 2: the times of this cue can't be read.")
     unknown = await send(client, "POST", f"{video.id}/captions?language=xx", SRT)
     assert (await faults(unknown))["/language"].startswith("Give a language by its BCP 47 tag")
     await problem(await send(client, "POST", asked, SRT, kind="text/plain"), 415, "not_captions")
@@ -147,6 +152,117 @@ async def test_what_cannot_be_taken_is_refused_with_the_remedy(client: Client) -
     assert "/label" in await faults(same_label)
     quoted = await send(client, "PUT", f"{video.id}/captions/de?label=%22a%22", SRT)
     assert "/label" in await faults(quoted)
+
+
+async def test_files_are_read_as_their_warnings_tell(client: Client) -> None:
+    video = await make_row(**{**READY, "duration_s": 90.0})
+    track = f"{video.id}/captions/ru"
+    russian = SRT.replace("Good morning.", "Доброе утро, друзья.").encode("cp1251")
+    added = await answered(await send(client, "PUT", track, russian), 201)
+    assert (added["charset"], added["suggestedShiftSeconds"]) == ("windows-1251", None)
+    [warning] = added["warnings"]
+    assert (warning["code"], warning["line"]) == ("encoding_detected", None)
+    assert "Доброе утро" in await (await client.get(f"/api/videos/{track}")).get_data(as_text=True)
+    named = await answered(await send(client, "PUT", f"{track}?charset=CP1251", russian))
+    assert (named["version"], named["warnings"]) == (added["version"], [])
+
+    english = await send(client, "POST", f"{video.id}/captions?language=en", russian)
+    refused = await faults(english)
+    assert "windows-1251" in refused["/charset"]
+    assert "?charset=" in refused["/charset"]
+    unknown = await faults(await send(client, "PUT", f"{track}?charset=punycode", russian))
+    assert unknown["/charset"].startswith("Choose one of utf-8, ")
+
+    late = SRT.replace("00:00:0", "01:00:0")
+    told = await answered(await send(client, "PUT", f"{video.id}/captions/en", late), 201)
+    assert told["suggestedShiftSeconds"] == -3600
+    shifted = f"{video.id}/captions/en?shiftSeconds={told['suggestedShiftSeconds']:g}"
+    told = await answered(await send(client, "PUT", shifted, late))
+    assert [it["code"] for it in told["warnings"]] == ["shifted"]
+    assert (
+        await (await client.get(f"/api/videos/{video.id}/captions/en")).get_data()
+        == WEBVTT.encode()
+    )
+    ttml = '<tt><body><p begin="1s" end="2.5s">Good morning.</p></body></tt>'
+    kind = "application/ttml+xml"
+    told = await answered(await send(client, "PUT", f"{video.id}/captions/en", ttml, kind=kind))
+    assert told["version"].endswith("-2"), "the same was recorded"
+
+
+def many_words(count: int, length: int) -> str:
+    """One cue with words that differ from each other."""
+    words = " ".join(f"{number:0{length}}w" for number in range(count))
+    return f"1\n00:00:00,000 --> 00:00:02,000\nbeginning\n{words}\n"
+
+
+def random_chinese() -> str:
+    random = Random(1)  # noqa: S311 - nothing secret
+    letters = bytes(random.choices(range(0x4E, 0x9F), k=660_000)).decode("utf-16-be")
+    return f"1\n00:00:00,000 --> 00:00:02,000\nbeginning {letters}\n"
+
+
+def one_word_a_cue() -> str:
+    def clock(second: int) -> str:
+        return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02},000"
+
+    cues = (f"{clock(n)} --> {clock(n + 1)}\nw{n:035}\n" for n in range(1, 30_000))
+    return "00:00:00,000 --> 00:00:01,000\nbeginning\n\n" + "\n".join(cues)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [many_words(40_000, 30), random_chinese(), one_word_a_cue()],
+    ids=["words", "Han", "cues"],
+)
+async def test_captions_with_too_many_words_lose_only_search(client: Client, text: str) -> None:
+    video = await make_row()
+    await answered(await send(client, "PUT", f"{video.id}/captions/zh", text), 201)
+    read = await client.get(f"/api/videos/{video.id}/captions/zh")
+    assert len(await read.get_data()) > len(text) * 0.9
+    heard = await answered(await client.get("/api/videos?q=beginning"))
+    assert [it["id"] for it in heard["videos"]] == [str(video.id)]
+
+
+async def test_tracks_of_a_file_with_too_many_words_are_adopted(client: Client) -> None:
+    cues = [Cue(start_s=0.0, end_s=1.0, text=f"beginning {many_words(40_000, 30)}")]
+    text = await asyncio.to_thread(CaptionText.of, cues)
+    await make_row()
+    await Caption.create(
+        video=await Video.get(), language="en", label="English", source="file", **asdict(text)
+    )
+
+
+async def test_captions_put_at_once_are_all_saved(client: Client) -> None:
+    video = await make_row(**READY)
+    languages = ["en"] * 6 + ["de", "fr", "it", "es", "nl", "pl", "pt", "sv"]
+    async with asyncio.TaskGroup() as tasks:
+        puts = [
+            tasks.create_task(send(client, "PUT", f"{video.id}/captions/{language}", text))
+            for text, language in zip([SRT, LATER] * len(languages), languages, strict=False)
+        ]
+    answers = [put.result().status_code for put in puts]
+    assert sorted(answers) == [200] * 5 + [201] * 9
+    assert await Caption.filter(video_id=video.id).count() == 9
+
+
+async def test_a_save_reads_no_text_of_tracks(
+    client: Client, resources: WebContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    video = await playable()
+    for language in ("en", "de", "fr"):
+        await add(client, video, language=language)
+    track = f"/api/videos/{video.id}/captions/en"
+    with caplog.at_level(logging.DEBUG, "tortoise.db_client"):
+        await send(client, "PUT", f"{video.id}/captions/en", LATER)
+        await answered(await client.patch(track, json={"label": "British"}))
+        await client.delete(track)
+    selects = [it for it in caplog.messages if it.startswith("SELECT") and '"captions"' in it]
+    assert selects
+    assert not [it for it in selects if '"text",' in it or '"search"' in it]
+    caplog.clear()
+    with caplog.at_level(logging.DEBUG, "tortoise.db_client"):
+        await store(video, resources)
+    assert len([it for it in caplog.messages if it.startswith("SELECT") and '"text",' in it]) == 2
 
 
 async def test_one_track_is_shown_by_itself(client: Client) -> None:
@@ -184,7 +300,8 @@ async def test_a_worker_may_be_killed_at_any_step(client: Client, resources: Web
     mortal.__dict__.update(resources.storage.__dict__)
     replaced = await send(client, "PUT", f"{video.id}/captions/en", LATER)
     version = (await answered(replaced))["version"]
-    for mortal.left in range(4):
+    # Each try goes on after the files of the one before: two segments, a playlist, the master's.
+    for mortal.left in (0, 1, 1, 1):
         with pytest.raises(Ends):
             await captions.store(video.id, storage=mortal, queue=resources.queue)
         master = await resources.storage.get(f"hls/{video.id}/1/master.m3u8")
@@ -192,6 +309,34 @@ async def test_a_worker_may_be_killed_at_any_step(client: Client, resources: Web
     assert (await Video.get(id=video.id)).captions_job_id is not None
     assert f"captions/{version}/" in await store(video, resources)
     assert (await Video.get(id=video.id)).captions_job_id is None
+    [row] = await Caption.all()
+    folder = f"hls/{video.id}/captions/{version}/"
+    sizes = [it.size_bytes async for it in objects_below(folder, resources.storage)]
+    assert (row.tries, row.size_bytes) == (0, sum(sizes))
+
+
+async def test_a_job_that_stores_nothing_is_given_up(
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = await playable()
+    await add(client, video)
+
+    async def fail(*_: Any, **__: Any) -> None:
+        raise Ends
+
+    with monkeypatch.context() as patched:
+        patched.setattr(captions, "put_captions", fail)
+        for _ in range(captions.MAX_TRIES):
+            with pytest.raises(Ends):
+                await store(video, resources)
+    assert "captions/" not in await store(video, resources)
+    track = f"{video.id}/captions"
+    [told] = (await answered(await client.get(f"/api/videos/{track}")))["captions"]
+    assert told["errorCode"] == captions.NOT_STORED
+    assert (await Video.get(id=video.id)).captions_job_id is None
+    saved = await answered(await send(client, "PUT", f"{track}/en", LATER))
+    assert saved["errorCode"] is None
+    assert f"captions/{saved['version']}/" in await store(video, resources)
 
 
 async def test_a_lost_job_is_replaced(client: Client, resources: WebContext) -> None:
@@ -295,4 +440,4 @@ async def test_whatever_is_sent_is_kept_as_sound_captions_or_refused(
     assert answer.status_code in (200, 201)
     [row] = await Caption.filter(video_id=video.id)
     assert row.text is not None
-    assert row.cue_count == row.text.count("-->") == len(read_captions(row.text.encode()))
+    assert row.cue_count == row.text.count("-->") == len(read_webvtt(row.text))

@@ -17,7 +17,7 @@ from portal.database.models import Caption, CaptionSource, Video
 from portal.database.work_models import Transcription
 from portal.maintenance.recovery import recover
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.packaging.webvtt import read_captions
+from portal.transcoding.packaging.webvtt import read_webvtt
 from portal.transcoding.speech.transcribe import Word, cues_of
 from portal.videos import transcription
 from portal.web.composition import WebContext
@@ -71,7 +71,7 @@ async def test_what_is_said_becomes_captions_that_a_person_takes_over(
     captions = f"/api/videos/{video.id}/captions"
     [track] = (await answered(await client.get(captions)))["captions"]
     assert track.items() >= {"language": "en", "label": "English", "source": "machine"}.items()
-    cues = read_captions(await (await client.get(f"{captions}/en")).get_data(as_text=False))
+    cues = read_webvtt(await (await client.get(f"{captions}/en")).get_data(as_text=True))
     first, last = cues[0], cues[-1]
     assert "welcome to the" in " ".join(cue.plain_text for cue in cues).lower()
     assert 1.5 < first.start_s < 2.5
@@ -103,7 +103,7 @@ async def test_another_worker_goes_on_where_one_ended(
     await write(video, resources, model, tmp_path)
     made = await Caption.get(video_id=video.id)
     assert made.language == "en-GB"
-    before, *after = read_captions((made.text or "").encode())
+    before, *after = read_webvtt(made.text or "")
     assert before.text == "From before."
     assert min(cue.start_s for cue in after) > 9
 
@@ -120,7 +120,7 @@ async def test_long_films_are_heard_in_windows(
     video = await ready_video(client, resources, film, tmp_path)
     await client.post(f"/api/videos/{video.id}/captions/transcription")
     await write(video, resources, model, tmp_path)
-    first, last = read_captions(((await Caption.get(video_id=video.id)).text or "").encode())
+    first, last = read_webvtt((await Caption.get(video_id=video.id)).text or "")
     assert first.text.strip(".") == "The boats"
     assert "back before noon" in last.text
     assert 0.5 < first.start_s < first.end_s < 3

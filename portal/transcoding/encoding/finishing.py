@@ -6,6 +6,7 @@ share, and an I-frame playlist beside each video's.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from math import ceil
 from typing import Any
 
 from portal.transcoding.encoding import command
@@ -14,7 +15,12 @@ from portal.transcoding.encoding.segment_upload import SegmentUpload, segment_nu
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec, time_scale
 from portal.transcoding.packaging.master import FinishedRendition, Kind
-from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt
+from portal.transcoding.packaging.webvtt import (
+    SEGMENT_S,
+    Cue,
+    parse_webvtt,
+    segment_webvtt,
+)
 from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 
@@ -110,17 +116,34 @@ async def finish_subtitles(
     )
 
 
+def caption_segment(number: int) -> str:
+    """Return the name of a segment of captions."""
+    return f"{number:05}.vtt"
+
+
 async def put_captions(
-    cues: Sequence[Cue], put: Callable[[str, bytes], Awaitable[None]], *, duration_s: float
+    cues: Sequence[Cue],
+    put: Callable[[str, bytes], Awaitable[None]],
+    *,
+    duration_s: float,
+    stored: int = 0,
 ) -> list[hls.Segment]:
-    """Cut captions of a presentation of this length into segments; put those and their playlist."""
-    segments: list[hls.Segment] = []
-    cutting = segment_webvtt(cues, duration_s=duration_s)
+    """Cut captions of a presentation of this length into segments; put those and their playlist.
+
+    The first segments, as many as are `stored`, are not put again.
+    """
+    segments = [
+        hls.Segment(
+            uri=caption_segment(number),
+            duration_s=min(SEGMENT_S, duration_s - number * SEGMENT_S),
+        )
+        for number in range(ceil(duration_s / SEGMENT_S))
+    ]
+    cutting = segment_webvtt(cues, duration_s=duration_s, first=stored)
     # One at a time: a cue may be in all of them.
-    while cut := await asyncio.to_thread(next, cutting, None):
-        length_s, text = cut
-        segments.append(hls.Segment(uri=f"{len(segments):05}.vtt", duration_s=length_s))
-        await put(segments[-1].uri, text.encode())
+    for segment in segments[stored:]:
+        _, text = await asyncio.to_thread(next, cutting)
+        await put(segment.uri, text.encode())
     target_s = hls.target_duration_s(segments)
     playlist = hls.media_playlist(segments, target_duration_s=target_s, map_uri=None)
     await put(hls.PLAYLIST_NAME, playlist.encode())

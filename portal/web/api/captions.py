@@ -1,5 +1,6 @@
 """The JSON API of captions, the text of each as WebVTT, and of chapters."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Annotated, Any, ClassVar
 
@@ -17,13 +18,20 @@ from werkzeug.routing import BaseConverter
 from portal.database.models import Caption, CaptionSource, Video
 from portal.errors import (
     CaptionsChanged,
-    CaptionsNotFound,
     ChaptersChanged,
     FieldError,
     InvalidRequest,
     NotCaptions,
 )
-from portal.processing.captions import folder_name
+from portal.processing.captions import CaptionText, folder_name
+from portal.transcoding.captions.decoding import CHARSETS, known_charset
+from portal.transcoding.captions.faults import (
+    MAX_WARNINGS,
+    CaptionsUnreadable,
+    EncodingUncertain,
+    WarningCode,
+)
+from portal.transcoding.captions.reading import CaptionContents, ReadOptions
 from portal.transcoding.planning.tracks import attribute_text
 from portal.videos import captions, chapters
 from portal.videos.captions import CaptionChange
@@ -39,7 +47,9 @@ tag_blueprint(blueprint, ["Captions"])
 CAPTIONS = "/videos/<string:id>/captions"
 TRACK = f"{CAPTIONS}/<language:language>"
 WEBVTT = "text/vtt"
-CONTENT_TYPES = (WEBVTT, "application/x-subrip")
+MAX_SHIFT_S = 360_000
+# The content tells the format, not these; they keep other bodies out.
+CONTENT_TYPES = (WEBVTT, "application/x-subrip", "text/x-sbv", "application/ttml+xml")
 
 
 class LanguageConverter(BaseConverter):
@@ -50,6 +60,12 @@ class LanguageConverter(BaseConverter):
 
 def _label_fault(label: str) -> str | None:
     return None if attribute_text(label) == label else "Use one line of text without quotes."
+
+
+def _charset_fault(name: str) -> str | None:
+    if known_charset(name):
+        return None
+    return f"Choose one of {', '.join(CHARSETS)}."
 
 
 Label = Annotated[
@@ -73,7 +89,31 @@ class CaptionRecord(json_bodies.Shape):
     source: CaptionSource = Field(description="`upload` once a person has saved them.")
     cue_count: int
     changed_at: json_bodies.Timestamp
+    error_code: str | None = Field(
+        description="Why players elsewhere don't have this version; None unless that failed."
+    )
     version: str = Field(description="What the ETag says.")
+
+
+class FileWarning(json_bodies.Shape):
+    """Something in a caption file that was guessed, changed or left out."""
+
+    code: WarningCode
+    message: str = Field(description="For people, in English.")
+    line: int | None = Field(description="The line of the file, from 1; None for all of it.")
+
+
+class SavedCaptions(CaptionRecord):
+    """Captions that were saved, and how their file was read."""
+
+    charset: str = Field(description="The character encoding that the file was read in.")
+    suggested_shift_seconds: float | None = Field(
+        description="If all captions begin after the end of the video: a `shiftSeconds` with which "
+        "they are shown."
+    )
+    warnings: list[FileWarning] = Field(
+        description=f"What was not plain in the file; at most {MAX_WARNINGS}."
+    )
 
 
 class PresentCaptions(CaptionRecord):
@@ -100,6 +140,25 @@ class TrackQuery(json_bodies.ClosedShape):
     label: Label | None = None
     # In an address it is text.
     is_default: bool | None = Field(None, description="Whether players show them by themselves.")
+    charset: (
+        Annotated[
+            json_bodies.Text,
+            Field(
+                max_length=40,
+                description="The character encoding of the file, such as windows-1251. Without it, "
+                "it is detected, with the language as a hint, or refused if that is uncertain.",
+            ),
+            json_bodies.reject_if(_charset_fault),
+        ]
+        | None
+    ) = None
+    shift_seconds: float = Field(
+        0.0,
+        ge=-MAX_SHIFT_S,
+        le=MAX_SHIFT_S,
+        allow_inf_nan=False,
+        description="By how much all cues are shown later, or earlier if it is negative.",
+    )
 
 
 class NewTrackQuery(TrackQuery):
@@ -176,18 +235,21 @@ async def list_captions(id: str) -> Response:
 @policy(Policy.EDIT)
 @document_querystring(NewTrackQuery)
 @document_request(CaptionFile)
-@document_response(CaptionRecord, 201)
+@document_response(SavedCaptions, 201)
 @document_response(json_bodies.Problem, 409)
 async def add_captions(id: str) -> Response:
-    """Add captions in another language: the body is a WebVTT or a SubRip file.
+    """Add captions in another language: the body is a WebVTT, SubRip, SBV or TTML file.
 
-    What players would repair is repaired: the encoding, the order of cues, unknown markup. Anything
-    else is refused with the line. A video that is not ready has them once it is.
+    Encoding, times and markup are repaired as players would, and `warnings` lists what was guessed,
+    changed or left out. A file in which nothing can be read is refused with the line. A video that
+    is not ready has the captions once it is.
     """
     video = await read_video(id)
-    asked = json_bodies.validated_query(NewTrackQuery)
-    language = captions.language_of(asked.language)
-    return await _add(video, language, await _sent(asked))
+    query = json_bodies.validated_query(NewTrackQuery)
+    language = captions.language_of(query.language)
+    file, change = await _read_body(video, language, query)
+    row = await captions.add(video.id, language, change, queue=web_context().queue)
+    return _saved(row, file, HTTPStatus.CREATED)
 
 
 @blueprint.get(TRACK)
@@ -205,8 +267,8 @@ async def get_captions(id: str, language: str) -> Response:
 @document_headers(json_bodies.PatchHeaders)
 @document_querystring(TrackQuery)
 @document_request(CaptionFile)
-@document_response(CaptionRecord)
-@document_response(CaptionRecord, 201)
+@document_response(SavedCaptions)
+@document_response(SavedCaptions, 201)
 @document_response(CaptionsConflict, 412)
 async def put_captions(id: str, language: str) -> Response:
     """Replace captions, or add them; the body is as for adding.
@@ -216,13 +278,16 @@ async def put_captions(id: str, language: str) -> Response:
     """
     video = await read_video(id)
     tag = captions.language_of(language)
-    sent = await _sent(json_bodies.validated_query(TrackQuery))
-    try:
-        return await _change(video, tag, sent)
-    except CaptionsNotFound:
-        if "If-Match" in request.headers:
-            raise
-        return await _add(video, tag, sent)
+    query = json_bodies.validated_query(TrackQuery)
+    file, change = await _read_body(video, tag, query)
+    version = await _version_read(video, tag)
+    if "If-Match" in request.headers:
+        row = await _change(video, tag, change, version)
+        return _saved(row, file, HTTPStatus.OK)
+    row, is_new = await captions.put(
+        video.id, tag, change, version=version, queue=web_context().queue
+    )
+    return _saved(row, file, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 
 @blueprint.patch(TRACK)
@@ -236,7 +301,9 @@ async def patch_captions(id: str, language: str) -> Response:
     video = await read_video(id)
     sent = json_bodies.validated(CaptionsPatch, await json_bodies.read_json())
     change = CaptionChange(label=sent.label, is_default=sent.is_default)
-    return await _change(video, captions.known_as(language), change)
+    tag = captions.known_as(language)
+    row = await _change(video, tag, change, await _version_read(video, tag))
+    return json_bodies.json_response(CaptionRecord(**_columns(row)), etag=folder_name(row))
 
 
 @blueprint.delete(TRACK)
@@ -313,8 +380,10 @@ async def _sent_chapters() -> list[Chapter]:
     """The chapters of the current request's body."""
     if request.mimetype == WEBVTT:
         body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
-        cues = [] if body.strip() == b"WEBVTT" else await captions.read_cues(body)
-        return [Chapter(cue.start_s, " ".join(cue.plain_text.split())) for cue in cues]
+        if body.strip() == b"WEBVTT":
+            return []
+        file = await _read_file(body, ReadOptions())
+        return [Chapter(cue.start_s, " ".join(cue.plain_text.split())) for cue in file.cues]
     sent = json_bodies.validated(ChapterList, await json_bodies.read_json())
     return [Chapter(it.start_seconds, it.title) for it in sent.chapters]
 
@@ -329,42 +398,53 @@ def _chapter_columns(found: Chapters) -> dict[str, Any]:
     return {"chapters": records, "source": found.source}
 
 
-async def _sent(asked: TrackQuery) -> CaptionChange:
-    """The captions of the current request's body, and what its address says of them."""
+async def _read_body(
+    video: Video, language: str, query: TrackQuery
+) -> tuple[CaptionContents, CaptionChange]:
+    """Read the caption file of the current request's body, and the change that it asks for."""
     if request.mimetype not in CONTENT_TYPES:
         raise NotCaptions
     body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
-    said = await captions.read_file(body)
-    return CaptionChange(said=said, label=asked.label, is_default=asked.is_default)
-
-
-async def _add(video: Video, language: str, sent: CaptionChange) -> Response:
-    row = await captions.add(video.id, language, sent, queue=web_context().queue)
-    answer = _answer(row, HTTPStatus.CREATED)
-    answer.headers["Location"] = url_for(
-        "api_captions.get_captions", id=video.id, language=row.language
+    options = ReadOptions(
+        language=language,
+        charset=known_charset(query.charset) if query.charset else None,
+        shift_s=query.shift_seconds,
+        duration_s=video.duration_s,
     )
-    return answer
+    file = await _read_file(body, options)
+    text = await asyncio.to_thread(CaptionText.of, file.cues)
+    return file, CaptionChange(said=text, label=query.label, is_default=query.is_default)
 
 
-async def _change(video: Video, language: str, sent: CaptionChange) -> Response:
-    version = await _version_read(video, language)
+async def _read_file(body: bytes, options: ReadOptions) -> CaptionContents:
+    """Read a caption file. Raises `InvalidRequest`."""
     try:
-        row = await captions.change(
-            video.id, language, sent, version=version, queue=web_context().queue
+        return await captions.read_file(body, options)
+    except EncodingUncertain as exc:
+        remedy = f"{exc} Name it in the address: ?charset={exc.candidates[0]}"
+        raise InvalidRequest([FieldError("/charset", remedy)]) from exc
+    except CaptionsUnreadable as exc:
+        raise InvalidRequest([FieldError("", str(exc))]) from exc
+
+
+async def _change(
+    video: Video, language: str, change: CaptionChange, version: str | None
+) -> Caption:
+    """Change captions; a conflict is answered with what is recorded."""
+    try:
+        return await captions.change(
+            video.id, language, change, version=version, queue=web_context().queue
         )
     except CaptionsChanged as exc:
         await _tell_present(exc, video, language)
         raise
-    return _answer(row)
 
 
 async def _version_read(video: Video, language: str) -> str | None:
     """The version that If-Match names; None for any."""
     if "If-Match" not in request.headers:
         return None
-    row = await captions.read_captions_of(video.id, language)
-    return json_bodies.version_read(folder_name(row))
+    return json_bodies.version_read(folder_name(await captions.find_captions(video.id, language)))
 
 
 async def _tell_present(exc: CaptionsChanged, video: Video, language: str) -> None:
@@ -373,11 +453,25 @@ async def _tell_present(exc: CaptionsChanged, video: Video, language: str) -> No
     exc.tell_present(present.model_dump(mode="json"), version=folder_name(row))
 
 
-def _answer(row: Caption, status: int = HTTPStatus.OK) -> Response:
-    record = CaptionRecord(**_columns(row))
-    return json_bodies.json_response(record, status, etag=folder_name(row))
+def _saved(row: Caption, file: CaptionContents, status: HTTPStatus) -> Response:
+    """Answer with captions that were saved from a file."""
+    record = SavedCaptions(
+        **_columns(row),
+        charset=file.charset,
+        suggested_shift_seconds=file.suggested_shift_s,
+        warnings=[
+            FileWarning(code=warning.code, message=warning.message, line=warning.line)
+            for warning in file.warnings
+        ],
+    )
+    answer = json_bodies.json_response(record, status, etag=folder_name(row))
+    if status == HTTPStatus.CREATED:
+        answer.headers["Location"] = url_for(
+            "api_captions.get_captions", id=row.video_id, language=row.language
+        )
+    return answer
 
 
-def _columns(row: Caption) -> dict[str, object]:
+def _columns(row: Caption) -> dict[str, Any]:
     names = [name for name in CaptionRecord.model_fields if name != "version"]
     return {**{name: getattr(row, name) for name in names}, "version": folder_name(row)}

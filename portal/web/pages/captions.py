@@ -21,6 +21,8 @@ from portal.errors import (
     TranscriptionNotFound,
 )
 from portal.processing.captions import CaptionText
+from portal.transcoding.captions.faults import CaptionsUnreadable
+from portal.transcoding.captions.reading import ReadOptions
 from portal.videos import captions, transcription
 from portal.videos.captions import CaptionChange
 from portal.web.auth import Policy, policy
@@ -83,9 +85,9 @@ async def show_captions(video_id: str, language: str) -> ResponseReturnValue:
     """Show captions by default, or no longer."""
     found, queue = await read_video(video_id), web_context().queue
     with suppress(CaptionsNotFound):
-        row = await captions.read_captions_of(found.id, language)
-        wanted = CaptionChange(is_default=not row.is_default)
-        await captions.change(found.id, row.language, wanted, version=None, queue=queue)
+        track = await captions.find_captions(found.id, language)
+        change = CaptionChange(is_default=not track.is_default)
+        await captions.change(found.id, track.language, change, version=None, queue=queue)
     return _workshop(found)
 
 
@@ -140,9 +142,13 @@ async def add(found: Video) -> Caption | CaptionsForm:
     data = await asyncio.to_thread(file.read) if file else b""
     try:
         language = _language(named)
-        said = await captions.read_file(data) if data else CaptionText.of(())
-        change = CaptionChange(said=said, is_default="isDefault" in sent)
+        options = ReadOptions(language=language, duration_s=found.duration_s)
+        cues = (await captions.read_file(data, options)).cues if data else ()
+        text = await asyncio.to_thread(CaptionText.of, cues)
+        change = CaptionChange(said=text, is_default="isDefault" in sent)
         return await captions.add(found.id, language, change, queue=web_context().queue)
+    except CaptionsUnreadable as exc:
+        return CaptionsForm(named, faults={"file": str(exc)})
     except InvalidRequest as exc:
         return CaptionsForm(
             named, faults={name or "file": words for name, words in exc.by_field.items()}

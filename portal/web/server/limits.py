@@ -13,7 +13,7 @@ from typing import Any
 from quart import Request, request
 
 from portal.errors import Overloaded, TooManyRequests
-from portal.videos.captions import MAX_FILE_BYTES
+from portal.transcoding.captions.faults import MAX_FILE_BYTES
 
 # Media are sent to storage, never here. Pictures for posters and captions are: they are small, and
 # forms that send them work without scripts, which an address of storage would not.

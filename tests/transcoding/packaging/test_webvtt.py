@@ -15,10 +15,8 @@ from portal.transcoding.encoding import command
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import (
-    CaptionsUnreadable,
     Cue,
     parse_webvtt,
-    read_captions,
     segment_webvtt,
     webvtt,
 )
@@ -104,59 +102,9 @@ def test_a_cue_on_a_boundary_is_in_both_segments() -> None:
     assert [length_s for length_s, _ in segments] == [60.0, 40.0]
     assert [cue[2] for cue in read(segments[0][1])] == ["one", "across\ntwo lines"]
     assert read(segments[1][1]) == [(59.0, 61.0, "across\ntwo lines")]
-
-
-FIRST = "00:00:01,000 --> 00:00:02,000"
-REPAIRED = {
-    "Windows": ("1\r\n" + FIRST + "\r\nGrüße\r\n").encode("cp1252"),
-    "UTF-8 with a mark": ("\ufeff1\n" + FIRST + "\nGrüße").encode(),
-    "UTF-16": ("1\n" + FIRST + "\nGrüße").encode("utf-16"),
-    "no number, no empty line": f"{FIRST}\nGrüße\n00:00:03.000 --> 00:00:04.000\n".encode(),
-    "short times": b"WEBVTT\n\n0:1.0 --> 0:2.0\nGr\xc3\xbc\xc3\x9fe",
-    "markup of players": f"1\n{FIRST}\n{{\\an8}}<font color=red>Grüße</font>".encode(),
-    "backward": f"WEBVTT\n\n00:09.000 --> 00:10.000\n \n\n{FIRST}\nGr&uuml;&szlig;e".encode(),
-    "comments, styles, regions": (
-        "WEBVTT - a title\nKind: captions\n\nNOTE\nnothing\n\nSTYLE\n::cue { color: red }\n\n"
-        f"REGION\nid:a\n\nid 1\n{FIRST} region:a\nGrüße\n"
-    ).encode(),
-}
-
-
-@pytest.mark.parametrize("name", REPAIRED)
-def test_what_players_would_repair_is_repaired(name: str) -> None:
-    assert read_captions(REPAIRED[name]) == [Cue(start_s=1.0, end_s=2.0, text="Grüße")]
-
-
-def test_cues_keep_their_order_overlaps_places_and_spans() -> None:
-    text = (
-        "WEBVTT\n\n00:03.000 --> 00:05.000\nlater\n\n"
-        "00:01.000 --> 00:04.000 line:0 align:start x:1\n"
-        "<v Ann>Hello</v> <i>you</i>\n<script>alert(1)</script> 2 < 3 &amp; 4 <00:02.000>now\n"
-    )
-    first, later = read_captions(text.encode())
-    assert (first.settings, later.text) == ("line:0 align:start", "later")
-    spans = "<v Ann>Hello</v> <i>you</i>\nalert(1) 2 &lt; 3 &amp; 4 <00:02.000>now"
-    assert first.text == spans
-    assert first.plain_text == "Hello you\nalert(1) 2 < 3 & 4 now"
-    assert read_captions(webvtt([first, later]).encode()) == [first, later]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "Line 1: this file is neither"),
-        ("WEBVTT\n\nNOTE nothing", "Line 1: this file has no cues."),
-        (f"1\n{FIRST}\n\n", "Line 2, cue 1: no cue has any text."),
-        (f"1\n{FIRST}\nx\n\n2\n00:00:03,000 --> later\ny", "Line 6, cue 2: its times can't"),
-        (f"1\n{FIRST}\nx --> y", "Line 3, cue 2: its times can't be read."),
-        ("WEBVTT\n\n00:02.000 --> 00:02.000\nx", "Line 3, cue 1: it ends before it begins."),
-        (f"1\n{'9' * 5000}:00:01,000 --> {'9' * 5000}:00:02,000\nx", "Line 2, cue 1: its times"),
-    ],
-)
-def test_what_cannot_be_read_is_told_with_its_line(text: str, words: str) -> None:
-    with pytest.raises(CaptionsUnreadable) as told:
-        read_captions(text.encode())
-    assert str(told.value).startswith(words)
+    assert list(segment_webvtt(cues[:2], duration_s=100.0, first=1)) == segments[1:]
+    # A cue ends with the film.
+    assert read(next(segment_webvtt(cues, duration_s=2.0))[1]) == [(1.0, 2.0, "one")]
 
 
 @given(st.text() | st.text(alphabet="0123456789:.-> \n<b>&"))

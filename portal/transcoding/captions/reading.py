@@ -1,0 +1,192 @@
+"""Reading of one caption file: its cues, and a warning for everything that was not plain.
+
+The format is recognised by the content, not by a name or type. Regions, styles, comments and cue
+identifiers are left out, as players do.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from portal.text import unescaped
+from portal.transcoding.captions import repairs
+from portal.transcoding.captions.blocks import RawCue, read_blocks
+from portal.transcoding.captions.decoding import Decoded, decode, known_charset
+from portal.transcoding.captions.faults import (
+    MAX_FILE_BYTES,
+    MAX_WARNINGS,
+    TOO_LARGE,
+    CaptionsUnreadable,
+    CaptionWarning,
+    WarningCode,
+)
+from portal.transcoding.captions.repairs import FileCue
+from portal.transcoding.captions.ttml import declared_encoding, is_xml, read_ttml
+from portal.transcoding.packaging.webvtt import MARKUP, SPAN, Cue, clock
+
+# SubRip files borrow overrides from SubStation Alpha; the place is one of nine, as on a keypad.
+_OVERRIDE = re.compile(r"\{\\[^{}]*\}")
+_PLACE = re.compile(r"\{[^{}]*\\an([1-9])")
+_LINES = {1: "", 2: "line:50%", 3: "line:0"}
+_ALIGNMENTS = {1: "align:start", 2: "", 0: "align:end"}
+_SBV_BREAK = re.compile(r"\[br\]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """Options of reading a file; None for what isn't known.
+
+    The language is a BCP 47 tag, the charset a name in `decoding.CHARSETS`. Cues are shifted by
+    `shift_s`; the film lasts `duration_s`.
+    """
+
+    language: str | None = None
+    charset: str | None = None
+    shift_s: float = 0.0
+    duration_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionContents:
+    """Cues of a file in the order of their times, its encoding, and warnings by line.
+
+    `suggested_shift_s` moves captions that begin after the film's end into it.
+    """
+
+    cues: tuple[Cue, ...]
+    charset: str
+    warnings: tuple[CaptionWarning, ...]
+    suggested_shift_s: float | None = None
+
+
+def read_captions(data: bytes, options: ReadOptions | None = None) -> CaptionContents:
+    """Read a WebVTT, SubRip, SBV or TTML file.
+
+    Text of cues may hold the spans of WebVTT; everything else is escaped. Raises
+    `CaptionsUnreadable`, or `EncodingUncertain`.
+    """
+    if len(data) > MAX_FILE_BYTES:
+        raise CaptionsUnreadable(TOO_LARGE)
+    options = options or ReadOptions()
+    charset = options.charset or known_charset(declared_encoding(data) or "")
+    decoded = decode(data, language=options.language, charset=charset)
+    # WebVTT, section 5.1.
+    text = decoded.text.replace("\0", "\ufffd")
+    warnings = _decoding_warnings(decoded)
+    if is_xml(text):
+        raw_cues = read_ttml(text)
+    else:
+        raw_cues, skipped = read_blocks(text)
+        warnings += skipped
+    cues = _cues_with_text(raw_cues, text, skipped=warnings)
+    if options.shift_s:
+        cues = repairs.shifted(cues, options.shift_s)
+        message = f"All cues were shifted by {options.shift_s:+g} s."
+        warnings.append(CaptionWarning(WarningCode.SHIFTED, message))
+    cues, repaired = repairs.repair_times(cues)
+    if not cues:
+        raise CaptionsUnreadable("Line 1: all cues end before the video begins. Shift them less.")
+    cues, collapsed = repairs.collapse_rolling(cues)
+    repairs.check_size(cues, options.duration_s)
+    suggested_shift_s = repairs.suggested_shift_s(cues, options.duration_s)
+    late = _late_warnings(cues, options.duration_s, suggested_shift_s)
+    return CaptionContents(
+        cues=tuple(file_cue.cue for file_cue in cues),
+        charset=decoded.charset,
+        warnings=_limited([*late, *collapsed, *warnings, *repaired]),
+        suggested_shift_s=suggested_shift_s,
+    )
+
+
+def _limited(warnings: Sequence[CaptionWarning]) -> tuple[CaptionWarning, ...]:
+    if len(warnings) <= MAX_WARNINGS:
+        return tuple(warnings)
+    listed = warnings[: MAX_WARNINGS - 1]
+    message = f"{len(warnings) - len(listed):,} more cues were changed or left out."
+    return (*listed, CaptionWarning(WarningCode.MORE, message))
+
+
+def _decoding_warnings(decoded: Decoded) -> list[CaptionWarning]:
+    warnings = []
+    if decoded.is_guessed:
+        message = (
+            f"The file isn't UTF-8. It was read as {decoded.charset}; if the text looks wrong, "
+            "choose another encoding."
+        )
+        warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, message))
+    before, bad, _ = decoded.text.partition("\ufffd")
+    if bad:
+        count = decoded.text.count("\ufffd")
+        characters = "1 character" if count == 1 else f"{count:,} characters"
+        message = f"{characters} can't be read as {decoded.charset}, and became \ufffd."
+        line = before.count("\n") + 1
+        warnings.append(CaptionWarning(WarningCode.CHARACTERS_REPLACED, message, line))
+    return warnings
+
+
+def _cues_with_text(
+    raw_cues: Sequence[RawCue], text: str, *, skipped: Sequence[CaptionWarning]
+) -> list[FileCue]:
+    """Return the cues that have text. Raises `CaptionsUnreadable` if none does."""
+    if not raw_cues:
+        for warning in skipped:
+            if warning.code is WarningCode.CUE_SKIPPED:
+                raise CaptionsUnreadable(
+                    f"Line {warning.line}: the times of this cue can't be read. Write them as "
+                    "00:01:02.500 --> 00:01:04.000."
+                )
+        kind = "is none of WebVTT, SubRip, SBV and TTML"
+        if text.startswith("WEBVTT") or is_xml(text):
+            kind = "has no cues"
+        raise CaptionsUnreadable(f"Line 1: this file {kind}. Send one with times and text.")
+    cues = [FileCue(raw.line, _cue_of(raw)) for raw in raw_cues]
+    with_text = [file_cue for file_cue in cues if file_cue.cue.text]
+    if not with_text:
+        raise CaptionsUnreadable(f"Line {raw_cues[0].line}: no cue has any text. Write some.")
+    return with_text
+
+
+def _cue_of(raw: RawCue) -> Cue:
+    lines = [_clean(line) for text in raw.lines for line in _SBV_BREAK.split(text)]
+    return Cue(
+        start_s=raw.start_s,
+        end_s=raw.end_s,
+        text="\n".join(line for line in lines if line),
+        settings=raw.settings or _place(raw.lines),
+    )
+
+
+def _place(lines: Sequence[str]) -> str:
+    """Return the settings for the first place that text names as SubStation Alpha does."""
+    match = _PLACE.search("\n".join(lines))
+    if match is None:
+        return ""
+    key = int(match[1])
+    return f"{_LINES[(key + 2) // 3]} {_ALIGNMENTS[key % 3]}".strip()
+
+
+def _clean(line: str) -> str:
+    """Return a line of a cue with no markup but the spans of WebVTT."""
+    line = _OVERRIDE.sub("", line)
+    texts = [unescaped(MARKUP.sub("", text)).replace("\n", " ") for text in SPAN.split(line)]
+    spans = [*SPAN.findall(line), ""]
+    return "".join(escape(text) + span for text, span in zip(texts, spans, strict=True)).strip()
+
+
+def _late_warnings(
+    cues: Sequence[FileCue], duration_s: float | None, suggested_shift_s: float | None
+) -> list[CaptionWarning]:
+    if duration_s is None:
+        return []
+    late = [file_cue for file_cue in cues if file_cue.cue.start_s >= duration_s]
+    if not late:
+        return []
+    end = f"after the end of the video, at {clock(duration_s)}"
+    if suggested_shift_s is not None:
+        message = f"All captions begin {end}. Shift them by {suggested_shift_s:g} s to show them."
+    elif len(late) == 1:
+        message = f"1 caption begins {end}, so it is never shown."
+    else:
+        message = f"{len(late):,} captions begin {end}, so they are never shown."
+    return [CaptionWarning(WarningCode.AFTER_END, message, late[0].line)]
