@@ -56,7 +56,7 @@ class VideoNotFound(NotFound, code="video_not_found"):
 
 
 class PlaybackTokenRefused(VideoNotFound):
-    """This address has expired, was revoked, or is mistyped. Ask who gave it to you for another."""
+    """This link has expired, was revoked or is mistyped. Ask whoever shared it for a new one."""
 
 
 class PlaybackLinkNotFound(NotFound, code="playback_link_not_found"):
@@ -170,15 +170,15 @@ class PartsMissing(Conflict, code="parts_missing"):
 
 
 class VideoQuotaExceeded(Conflict, code="video_quota_exceeded", title="No more videos for now"):
-    """The account has published as many videos in the last 24 hours as it may."""
+    """The account has reached its limit of videos published within 24 hours."""
 
 
 class StorageQuotaExceeded(Conflict, code="storage_quota_exceeded", title="No room for this file"):
-    """The file does not fit into what the account may keep in storage."""
+    """The file doesn't fit into the account's storage limit."""
 
 
 class NothingToRetry(Conflict, code="nothing_to_retry"):
-    """Nothing of this video has failed, so there is nothing to try again."""
+    """No part of this video has failed, so there is nothing to retry."""
 
 
 class NotPlayable(Conflict, code="not_playable"):
@@ -242,27 +242,27 @@ class NotSignedIn(PortalError, status=401, code="not_signed_in", title="Sign in 
 
 
 class TokenRefused(NotSignedIn, code="invalid_token", title="Invalid token"):
-    """This API token is not valid: mistyped, revoked or expired. Make a new one on your account."""
+    """This API token is mistyped, revoked or expired. Create a new one on your account's page."""
 
     headers = {"WWW-Authenticate": 'Bearer realm="portal", error="invalid_token"'}  # noqa: RUF012
 
 
 class NotAllowed(PortalError, status=403, code="not_allowed"):
-    """Your account may not do this. Ask an owner of this portal for another role."""
+    """Your role doesn't allow this. Ask an owner of this portal for another role."""
 
 
 class MissingScope(NotAllowed, code="insufficient_scope"):
     """The API token lacks a scope."""
 
     def __init__(self, scope: str) -> None:
-        super().__init__(f"This API token lacks the scope {scope}. Make one that has it.")
+        super().__init__(f"This API token lacks the scope {scope}. Create one that has it.")
         error = f'Bearer realm="portal", error="insufficient_scope", scope="{scope}"'
         self.headers = {"WWW-Authenticate": error}
         self.extensions = {"missingScope": scope}
 
 
 class SignInRefused(PortalError, status=401, code="sign_in_refused", title="Not signed in"):
-    """Wrong e-mail address or password."""
+    """Wrong email address or password."""
 
 
 class TooManyTries(PortalError, status=429, code="too_many_tries", title="Too many tries"):
@@ -274,19 +274,19 @@ class TooManyTries(PortalError, status=429, code="too_many_tries", title="Too ma
 
 
 class AccountNotFound(NotFound, code="account_not_found"):
-    """There is no such account."""
+    """This account doesn't exist. It may have been removed."""
 
 
 class AccountExists(Conflict, code="account_exists"):
-    """There is an account with this e-mail address already."""
+    """An account with this email address already exists."""
 
 
 class LastOwner(Conflict, code="last_owner"):
     """This is the last owner. Make someone else an owner first."""
 
 
-class LinkNotValid(NotFound, code="link_not_valid", title="This link is not valid any more"):
-    """It was used, replaced, or is too old. Ask whoever gave it to you for a new one."""
+class LinkNotValid(NotFound, code="link_not_valid", title="This link is no longer valid"):
+    """It was used, was replaced or has expired. Ask the person who shared it for a new one."""
 
 
 class SingleSignOnRefused(
@@ -296,7 +296,7 @@ class SingleSignOnRefused(
 
 
 class SignOnUnknown(PortalError, status=400, code="sign_on_unknown", title="Start again"):
-    """This sign-in was not begun in this browser, was used already, or is too old. Start again."""
+    """This sign-in was started in another browser, was used or has expired. Start again."""
 
 
 class CrossSiteRequest(
@@ -310,14 +310,14 @@ class TooManyRequests(PortalError, status=429, code="too_many_requests"):
 
     def __init__(self, wait_s: int, *, of: str = "address") -> None:
         super().__init__(
-            f"Too many requests came from your {of}. Try again in {wait_s} s; what is under "
-            "way goes on."
+            f"Too many requests came from your {of}. Try again in {wait_s} s. Uploads "
+            "in progress continue."
         )
         self.headers = {"Retry-After": str(wait_s)}
 
 
 class UnknownHost(PortalError, status=421, code="unknown_host"):
-    """This portal has no such name. Its operator can add names to PUBLIC_URL or ALLOWED_HOSTS."""
+    """This portal isn't set up for this host name. Its operator can add it to ALLOWED_HOSTS."""
 
 
 class Unavailable(PortalError, status=503, code="unavailable", title="Temporarily unavailable"):
@@ -326,8 +326,8 @@ class Unavailable(PortalError, status=503, code="unavailable", title="Temporaril
     headers = {"Retry-After": "5"}  # noqa: RUF012  # never changed
 
 
-class Overloaded(Unavailable, code="overloaded", title="Too much to do"):
-    """The portal has more to do than it can at the moment. Nothing was changed; try again soon."""
+class Overloaded(Unavailable, code="overloaded", title="Too busy"):
+    """The portal is too busy at the moment. No changes were made. Try again soon."""
 
     headers = {"Retry-After": "2"}  # noqa: RUF012  # never changed
 
@@ -337,15 +337,15 @@ class ProviderUnavailable(Unavailable, code="provider_unavailable", title=Unavai
 
 
 class DatabaseUnavailable(Unavailable, code="database_unavailable", title=Unavailable.title):
-    """The database is not reachable at the moment. Nothing was changed; try again shortly."""
+    """The database is not reachable at the moment. No changes were made. Try again shortly."""
 
 
 class StorageUnavailable(Unavailable, code="storage_unavailable", title=Unavailable.title):
-    """The file storage is not reachable at the moment. Nothing was changed; try again shortly."""
+    """The file storage is not reachable at the moment. No changes were made. Try again shortly."""
 
 
 class StorageDenied(StorageUnavailable):
-    """The file storage refuses the portal. Nothing was changed; its operator has to mend this."""
+    """Storage denied access to the portal. No changes were made. Tell the portal's operator."""
 
     def __init__(self, s3_code: str) -> None:
         super().__init__()

@@ -48,8 +48,8 @@ def act_as(principal: Principal, *, address: str) -> None:
 class AuditQuery:
     """Which lines are asked for; what is empty is any.
 
-    `person` is the e-mail address of who acted. `thing` is an object's id or name, such as an
-    account's e-mail address.
+    `person` is the email address of who acted. `thing` is an object's id or name, such as an
+    account's email address.
     """
 
     action: str = ""

@@ -44,7 +44,7 @@ TAKE_SIGN_ON = """
 DELETE FROM sign_ons WHERE digest = %s RETURNING next_path, expires_at > now() AS is_live
 """
 UNVERIFIED = (
-    "The provider of single sign-on does not say that it has verified your e-mail address. Have it "
+    "The provider of single sign-on does not say that it has verified your email address. Have it "
     "verified there, or sign in with your password."
 )
 EMAIL_UNVERIFIED = (

@@ -61,7 +61,7 @@ async def revoke_invitation(link_id: UUID) -> None:
 
 
 async def look_up(secret: str) -> tuple[str, Role]:
-    """What a link is for: the account's e-mail address, empty for a new one, and its role.
+    """What a link is for: the account's email address, empty for a new one, and its role.
 
     Raises `LinkNotValid`.
     """

@@ -50,13 +50,13 @@ async def lock_accounts() -> None:
 
 
 async def fetch_account_id(email: str) -> UUID | None:
-    """Whose e-mail address this is."""
+    """Whose email address this is."""
     account = await Account.get_or_none(email=plain_email(email))
     return account.id if account else None
 
 
 def plain_email(email: str) -> str:
-    """An e-mail address as accounts are told apart by it."""
+    """An email address as accounts are told apart by it."""
     return email.strip().lower().replace("\0", "")[:MAX_EMAIL_LENGTH]
 
 
@@ -98,7 +98,7 @@ async def add_locked(
     given, email = email, plain_email(email)
     if not EMAIL.fullmatch(email) or len(given.strip()) > MAX_EMAIL_LENGTH:
         raise errors.InvalidRequest(
-            [errors.FieldError("/email", "Give an e-mail address like ann@example.org.")]
+            [errors.FieldError("/email", "Give an email address like ann@example.org.")]
         )
     if await Account.exists(email=email):
         raise errors.AccountExists
@@ -133,12 +133,12 @@ async def add_first(email: str, *, password_hash: str) -> Account:
 
 
 async def list_accounts() -> list[Account]:
-    """All accounts, by e-mail address."""
+    """All accounts, by email address."""
     return await Account.all().order_by("email")
 
 
 async def get(email: str) -> Account:
-    """The account with this e-mail address. Raises `AccountNotFound`."""
+    """The account with this email address. Raises `AccountNotFound`."""
     account = await Account.get_or_none(email=plain_email(email))
     if account is None:
         raise errors.AccountNotFound

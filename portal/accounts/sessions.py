@@ -1,4 +1,4 @@
-"""Sessions: signing in with e-mail address and password, and the browsers that are signed in.
+"""Sessions: signing in with email address and password, and the browsers that are signed in.
 
 A session lasts until it is ended or unused for 30 days. Signing in gets slower for who fails: after
 five failures of an account, or twenty from an address, within an hour the next try has to wait: one

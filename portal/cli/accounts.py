@@ -35,7 +35,7 @@ def accounts() -> None:
 @json_option
 @with_database
 async def list_accounts(as_json: bool) -> None:
-    """List accounts, by e-mail address."""
+    """List accounts, by email address."""
     accounts = Account.all().order_by("email")
     found = [
         {"has_password": row.pop("password_hash") is not None, **row}

@@ -38,9 +38,9 @@ OWNERS = frozenset({"uploads_owner_id_fkey", "videos_owner_id_fkey"})
 # For what the web framework itself refuses; the rest keeps its own description.
 HTTP_MESSAGES = {
     404: "There is nothing at this address.",
-    405: "This address does not take that method; see the Allow header.",
+    405: "This address doesn't accept this method. The Allow header names those it accepts.",
     408: "The request body did not arrive within 20 seconds.",
-    413: "The request body is larger than what this address takes, 64 KiB nearly everywhere.",
+    413: "The request body is too large. Most addresses accept at most 64 KiB.",
 }
 
 

@@ -27,7 +27,7 @@ export function copyButton(button, signal) {
 export function copyLink(button, signal) {
   const copy = async () => {
     const isCopied = await copied(button.dataset.copies ?? "", button);
-    const refusal = "Copying is not allowed here: open the video, and copy its address";
+    const refusal = "Couldn’t copy. Open the video and copy its address instead.";
     announce(isCopied ? "Link copied" : refusal);
   };
   button.addEventListener("click", copy, { signal });

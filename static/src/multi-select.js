@@ -129,7 +129,7 @@ class MultiSelect {
     for (const { option, words } of this.#choices) option.hidden = !plain(words).includes(wanted);
     const isEmpty = this.#shown.length === 0;
     this.#show({ list: !isEmpty, none: isEmpty });
-    if (isEmpty) this.#say("Nothing matches.");
+    if (isEmpty) this.#say("No matches.");
     if (this.#active?.option.hidden) this.#activate(null);
     // All of the list is seen; where there is no room for it, at least the field.
     this.list.scrollIntoView({ block: "nearest" });

@@ -35,7 +35,7 @@ export class Refused extends Error {
 }
 
 /** What to do when the session has ended meanwhile; a link to sign in stands beside it. */
-export const SIGNED_OUT = "You are signed out. Sign in to go on.";
+export const SIGNED_OUT = "You are signed out. Sign in to continue.";
 
 /** Whether the portal would do it for someone who is signed in. @param {unknown} error */
 export function isSignedOut(error) {

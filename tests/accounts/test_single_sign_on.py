@@ -181,7 +181,7 @@ async def test_who_is_not_let_in_is_told_why_and_led_on(
     back = await visitor.leave()
     url = site.extensions["portal"].config.database_url
     await run_sql(url, f"UPDATE sign_ons SET expires_at = expires_at - interval '{LIFE_S} s'")
-    assert "is too old. Start again" in await refusal(await visitor.get(back), status=400)
+    assert "or has expired. Start again" in await refusal(await visitor.get(back), status=400)
 
 
 async def test_account_with_an_address_that_nobody_checked_is_bound_from_its_own_page(
@@ -192,11 +192,11 @@ async def test_account_with_an_address_that_nobody_checked_is_bound_from_its_own
     vi = await invitations.accept(link, email="vi@example.org", password=PASSWORD, passwords=hasher)
     provider.person = claims_of("vi")
     page = await text_of(await Visitor(site, await session_of(vi)).get("/account"))
-    assert f'href="{LEAVE}?next=/account">Use single sign-on' in page
+    assert f'href="{LEAVE}?next=/account">Connect single sign-on' in page
     answer = await Visitor(site, await session_of(vi)).sign_in("/account")
     assert (await person_of(session_in(answer))).account_id == vi.id
     page = await text_of(await Visitor(site, session_in(answer)).get("/account"))
-    assert "Your account is bound to you" in page
+    assert "Your account is connected" in page
 
 
 async def test_state_has_to_be_of_this_browser(

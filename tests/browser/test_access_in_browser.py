@@ -39,7 +39,7 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     changes = record_requests(owner, "/access", method="P")
     await choose(owner, short_video)
     await fill_in(owner, title="Ours")
-    who = owner.get_by_label("Who can see it")
+    who = owner.get_by_label("Visibility")
     await who.select_option(label="Private: you, admins and owners")
     await publish_button(owner).click()
     await open_video(owner, "Ours")
@@ -51,10 +51,10 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     await other.goto(address)
     await expect(other.get_by_text("Ours")).to_have_count(0)
 
-    form = await open_workshop(owner, address, "Who can see it")
+    form = await open_workshop(owner, address, "Visibility")
     assert await axe_findings(owner) == []
     await expect(state(owner)).to_have_text(YOURS)
-    box = form.get_by_label("Everyone with an account, too")
+    box = form.get_by_label("Also visible to everyone with an account")
     await form.get_by_role("radio", name="Private").focus()
     await owner.keyboard.press("Tab")
     await expect(box).to_be_focused()
@@ -77,7 +77,7 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     await expect(told).to_contain_text("Saved. Visible to: everyone")
     await expect(form.get_by_role("button", name="Save")).to_be_focused()
     await expect(owner.locator(".summary__title")).to_have_text("Ours")
-    await expect(form.get_by_label("Sites that may embed it")).to_have_value(
+    await expect(form.get_by_label("Sites that can embed this video")).to_have_value(
         "https://blog.example.org"
     )
     await other.reload()

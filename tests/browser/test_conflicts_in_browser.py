@@ -24,7 +24,7 @@ async def test_who_conflicts_chooses_for_each_field(
     await form.get_by_label("Description").fill("Mine")
     await form.get_by_role("button", name="Save changes").click()
     await expect(page.locator("#conflict")).to_be_focused()
-    title = page.get_by_role("group", name="Whose title stays")
+    title = page.get_by_role("group", name="Version of the title to keep")
     await expect(title).to_contain_text("A day by the sea")
     await expect(title).to_contain_text("A night at the sea")
     # Changed by one of them alone.
@@ -32,7 +32,7 @@ async def test_who_conflicts_chooses_for_each_field(
     await expect(form.get_by_label("Sports")).to_be_checked()
     field = form.get_by_role("textbox", name="Title")
     await expect(field).to_have_value("A day by the sea")
-    await title.get_by_role("radio", name="Theirs").check()
+    await title.get_by_role("radio", name="Their version").check()
     await expect(field).to_be_hidden()
     await form.get_by_role("textbox", name="Description").fill("Mine, and Theirs")
     await form.get_by_role("button", name="Save changes").click()

@@ -50,7 +50,7 @@ async def test_typing_is_one_entry_of_the_history_and_going_back_undoes_it(
     await expect(order).to_have_text("Best match")
     assert await page.title() == "cafe in · Library · Portal"
     assert await page.evaluate("history.length") == entries + 1
-    await page.get_by_label("Order").select_option("oldest")
+    await page.get_by_label("Sort by").select_option("oldest")
     await expect(page).to_have_url(f"{shelf.base_url}/?q=cafe+in&tag=deep+sea&sort=oldest")
     await expect(results.locator(".card").first).to_contain_text("Café in the city 10")
 
@@ -125,7 +125,7 @@ async def test_storyboard_follows_the_pointer_and_plays_by_itself_for_the_keyboa
 async def _tab_to(page: Page, address: str) -> None:
     # Whoever is faster than the script that listens sees nothing.
     await page.wait_for_load_state("networkidle")
-    await page.get_by_label("Order").focus()
+    await page.get_by_label("Sort by").focus()
     for _ in range(60):
         await page.keyboard.press("Tab")
         if await page.evaluate("document.activeElement.getAttribute('href')") == address:

@@ -41,11 +41,11 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     await page.keyboard.press("Backspace")
     await expect(chosen_categories(page)).to_have_count(0)
     await page.keyboard.type("no such category")
-    await expect(page.get_by_text("Nothing matches.").first).to_be_visible()
+    await expect(page.get_by_text("No matches.").first).to_be_visible()
     # Nothing of it is left behind by leaving the field, and nothing was published.
     await page.keyboard.press("Tab")
     await expect(field).to_have_value("")
-    await expect(page.get_by_text("Nothing matches.").first).to_be_hidden()
+    await expect(page.get_by_text("No matches.").first).to_be_hidden()
     await expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(0)
 
 

@@ -125,7 +125,7 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
     detail, frame = await open_page(), await open_page()
     await detail.goto(f"{idle_portal.base_url}/videos/{video_id}")
     await frame.goto(f"{idle_portal.base_url}/embed/{video_id}")
-    await expect(detail.locator("#status")).to_contain_text("Waiting for its turn")
+    await expect(detail.locator("#status")).to_contain_text("In queue")
     await detail.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
 
     gone = "This video is no longer available"
@@ -146,7 +146,7 @@ async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
     await rows.run("UPDATE videos SET failure_code = 'transcode_failed' WHERE id = %s", video_id)
     await page.goto(f"{idle_portal.base_url}/videos/{video_id}")
     await page.get_by_role("button", name="Try again").press("Enter")
-    await expect(page.locator("#status")).to_contain_text("Waiting for its turn")
+    await expect(page.locator("#status")).to_contain_text("In queue")
     await expect(page.locator("#main")).to_be_focused()
 
 
@@ -170,14 +170,14 @@ async def test_every_page_of_a_closed_portal_suits_everyone(
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await page.goto(f"{portal.base_url}/set-up")
     await suits_everyone(page, f"set-up-{scheme}")
-    await page.get_by_role("textbox", name="E-mail address").fill(f"{'long.' * 9}a@a.example")
+    await page.get_by_role("textbox", name="Email address").fill(f"{'long.' * 9}a@a.example")
     await page.get_by_role("textbox", name="Password").fill(OWNER["password"])
     await page.locator("main button[type=submit]").click()
     for path in ("", "videos", "account", "people", "audit", "webhooks"):
         await page.goto(f"{portal.base_url}/{path}")
         await suits_everyone(page, f"{path or 'empty'}-{scheme}")
     await page.goto(f"{portal.base_url}/people")
-    await page.get_by_role("button", name="Make an invitation").click()
+    await page.get_by_role("button", name="Create invitation").click()
     link = await page.get_by_label("One-time link", exact=True).input_value()
     await suits_everyone(page, f"people-link-{scheme}")
     stranger = await open_page(color_scheme=scheme, reduced_motion="reduce")

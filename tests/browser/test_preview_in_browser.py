@@ -35,7 +35,7 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
     )
     edge_s = await video.evaluate("it => it.currentTime = it.duration - 0.5")
     await expect(page.locator("[data-player-waiting]")).to_have_text(
-        "Goes on when the next part is made…"
+        "Waiting for the next part to be processed…"
     )
 
     async with process("worker", portal.environ):

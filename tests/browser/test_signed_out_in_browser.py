@@ -36,7 +36,7 @@ def dialog_of(page: Page) -> Locator:
 async def sign_in(page: Page, email: str) -> None:
     """Fill in the dialog, and send it."""
     dialog = dialog_of(page)
-    await dialog.get_by_label("E-mail address").fill(email)
+    await dialog.get_by_label("Email address").fill(email)
     await dialog.get_by_role("textbox", name="Password").fill(PASSWORD)
     await dialog.get_by_role("button", name="Sign in", exact=True).click()
 
@@ -86,7 +86,7 @@ async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     await expect(alert).to_contain_text(f"Sign in as {OWNER}")
     await owner.keyboard.press("Escape")
     trouble = details(owner).locator("[data-trouble]")
-    await expect(trouble).to_contain_text("as someone else than before")
+    await expect(trouble).to_contain_text("with a different account")
     assert await axe_findings(owner) == []
     await expect(owner.get_by_label("Title")).to_have_value("In parts")
     assert len(put) == 2

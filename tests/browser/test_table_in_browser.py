@@ -92,7 +92,7 @@ async def test_rows_change_while_videos_are_processed(page: Page, shelf: LivePor
     await page.route("**/poster.jpg*", lambda route: route.fulfill(body=PIXEL))
     await page.goto(f"{shelf.base_url}/videos")
     row = page.locator(f"#row-{video}")
-    await expect(row.locator(".videos__state")).to_contain_text("Waiting for its turn")
+    await expect(row.locator(".videos__state")).to_contain_text("In queue")
     await row.get_by_role("checkbox").check()
     menu = page.get_by_role("group", name="Change the selected videos")
     await menu.locator("summary", has_text="Tags").click()

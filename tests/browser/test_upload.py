@@ -149,7 +149,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
     await title.fill("The second")
     await expect(page.locator("#title-error")).to_be_empty()
     await publish_button(page).click()
-    await expect(page.get_by_text("3 videos are published.")).to_be_visible()
+    await expect(page.get_by_text("3 videos published.")).to_be_visible()
     await expect(details(page)).to_be_hidden()
     # Nothing is left that leaving could lose.
     await open_video(page, "The second")
@@ -198,7 +198,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
     await open_upload(page)
     async with page.expect_request_finished(lambda sent: "partNumber=1" in sent.url):
         await choose(page, film)
-    await expect(line(page, film.name)).to_contain_text("trying again by itself")
+    await expect(line(page, film.name)).to_contain_text("Retrying")
     await fill_in(page, title="The harbour")
     # As a crash would.
     await page.close()
@@ -209,7 +209,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
     place, form = line(page, film.name), details(page)
     await expect(place).to_contain_text(re.compile(r"Unfinished at [78]\d%"))
     await expect(place.locator(".line__picture")).to_be_visible()
-    await expect(form).to_contain_text(re.compile(r"Started (today|on \d+ \w+) at .* have arrived"))
+    await expect(form).to_contain_text(re.compile(r"Started (today|on \d+ \w+) at .* uploaded"))
     await expect(form.get_by_label("Title")).to_have_value("The harbour")
     await expect(form.get_by_label("Description")).to_have_value("By the sea.\nTwice.")
     await expect(chosen_categories(page)).to_have_text(["Music"])

@@ -44,9 +44,9 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
 ) -> None:
     await page.get_by_text("Share").click()
     share = page.locator("#share")
-    address, code = (share.get_by_label(it, exact=True) for it in ("Page address", "Embed code"))
+    address, code = (share.get_by_label(it, exact=True) for it in ("Page link", "Embed code"))
     time, starts = (
-        share.get_by_label("Time to start at"),
+        share.get_by_label("Start time"),
         share.get_by_label("Start at", exact=True),
     )
     autoplay, size = share.get_by_label("Autoplay"), share.get_by_label("Embedded size")

@@ -125,8 +125,8 @@ async def test_frame_or_picture_is_chosen_as_the_poster(
     async with page.expect_request("**/poster/frame") as asked:
         await button.click()
     assert f"time={time_s}" in str((await asked.value).post_data)
-    await expect(tool).to_contain_text("The poster was replaced.")
-    await expect(live).to_have_text("The poster was replaced.")
+    await expect(tool).to_contain_text("Poster updated.")
+    await expect(live).to_have_text("Poster updated.")
     await expect(button).to_be_focused()
     await expect(image).not_to_have_js_property("naturalWidth", 0)
     address = await image.get_attribute("src") or ""
@@ -148,10 +148,10 @@ async def test_frame_or_picture_is_chosen_as_the_poster(
     text = {"name": "text.png", "mimeType": "image/png", "buffer": b"no picture"}
     await file.set_input_files(files=[text])
     await button.click()
-    await expect(tool.get_by_text("No JPEG, PNG or still WebP")).to_be_visible()
+    await expect(tool.get_by_text("JPEG, PNG or still WebP")).to_be_visible()
     own = run_ffmpeg(tmp_path / "own.png", "-f", "lavfi", "-i", "testsrc", "-frames:v", "1")
     await file.set_input_files(own)
     await button.click()
     await expect(image).not_to_have_attribute("src", address)
-    await expect(live).to_have_text("The poster was replaced.")
+    await expect(live).to_have_text("Poster updated.")
     await expect(button).to_be_focused()

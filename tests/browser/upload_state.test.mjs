@@ -99,7 +99,7 @@ test("a published video makes place for the next one's details", () => {
   state = after(state, published(1));
   assert.equal(state.open, 0);
   assert.equal(submitOf(state).isHidden, true);
-  assert.equal(batchOf(state).count, "3 videos are published.");
+  assert.equal(batchOf(state).count, "3 videos published.");
 });
 
 test("unsuitable files and the same file again are told beside good ones", () => {
@@ -181,7 +181,7 @@ test("a resumed upload shows what has arrived from the beginning", () => {
 
 test("a small file says that it starts again, and does", () => {
   let state = after(withFiles("a.mp4"), transferred(1, { sent_bytes: 700 }), { type: "pause", number: 1 });
-  assert.equal(standingOf(state.uploads[0]).rest, "small files start again from the beginning");
+  assert.equal(standingOf(state.uploads[0]).rest, "small files restart from the beginning");
   state = after(state, { type: "resume", number: 1 });
   assert.equal(state.uploads[0].sent_bytes, 0);
   const large = after(start(), chosen(largeFilm("a.mp4")), transferred(1, { stored_bytes: 60 * MIB }));
@@ -190,7 +190,7 @@ test("a small file says that it starts again, and does", () => {
   state = after(state, { type: "resume", number: 1 });
   assert.equal(state.uploads[0].sent_bytes, 60 * MIB);
   const visit = after(start(), { type: "restored", saved: [saved()] });
-  assert.match(standingOf(visit.uploads[0]).unfinished, /small files start again from the beginning/);
+  assert.match(standingOf(visit.uploads[0]).unfinished, /small files restart from the beginning/);
 });
 
 test("a publication waits for its file and begins by itself", () => {
@@ -244,7 +244,7 @@ test("a published video is followed until it is ready or has failed", () => {
   const standing = () => standingOf(state.uploads[0]);
   assert.equal(standing().figure, "Published");
   state = after(state, followed({}));
-  assert.equal(standing().rest, "Waiting to be processed as number 3");
+  assert.equal(standing().rest, "In queue: position 3");
   state = after(state, followed({ stage: "transcoding", percent: 37.5 }));
   assert.deepEqual([standing().figure, standing().share], ["Processing 37%", 0.375]);
   state = after(state, followed({ stage: "failed", failure: "No picture." }));
@@ -355,7 +355,7 @@ test("a file that the portal is sure to refuse is not sent on", () => {
 
 test("what is tried again by itself is told until it has passed", () => {
   let state = after(withFiles("a.mp4"), transferred(1, { trouble: new NoAnswer("no answer") }));
-  assert.match(standingOf(state.uploads[0]).rest, /be reached; trying again by itself/);
+  assert.match(standingOf(state.uploads[0]).rest, /be reached · Retrying/);
   state = after(state, transferred(1, { trouble: null }));
   assert.equal(standingOf(state.uploads[0]).rest, "");
   const error = new Refused(422, { detail: "No." });
@@ -451,7 +451,7 @@ test("no more is shown as sent than a reload goes on from", () => {
   assert.equal(standingOf(again.uploads[0]).figure, "Unfinished at 32%");
 
   const small = after(withFiles("a.mp4"), ...[100, 110].map((sent_bytes, s) => transferred(1, { sent_bytes }, s * 1000)));
-  assert.match(standingOf(small.uploads[0]).rest, /starts again if you reload$/);
+  assert.match(standingOf(small.uploads[0]).rest, /restarts if you reload$/);
 });
 
 /** A file of so many bytes. */
@@ -472,13 +472,13 @@ test("only as many files are taken as the account may publish", () => {
   state = after(state, { type: "published", number: 2, video }, chosen(sized("e.mp4")));
   assert.deepEqual(taken(state), ["a.mp4", "b.mp4", "d.mp4"]);
   const none = after(startWith({ videos: 0, size_bytes: null }), chosen(sized("a.mp4")));
-  assert.match(refusals(none)[0], /may publish no more videos/);
+  assert.match(refusals(none)[0], /can publish no more videos/);
 });
 
 test("files fit as long as there is room for all of them, to the last byte", () => {
   const start = startWith({ videos: null, size_bytes: 2 * SIZE_BYTES });
   let state = after(start, chosen(sized("a.mp4", SIZE_BYTES + 1), sized("b.mp4")));
-  assert.match(refusals(state)[0], /“b.mp4” has .*1.0\skB.* room for 999\sbytes more/);
+  assert.match(refusals(state)[0], /“b.mp4” is 1.0\skB.* has 999\sbytes of storage left/);
   state = after(state, chosen(sized("c.mp4", SIZE_BYTES - 1)));
   assert.deepEqual(taken(state), ["a.mp4", "c.mp4"]);
 });
@@ -499,9 +499,9 @@ test("a refusal for a quota says what to do, and may be tried again", () => {
   const [{ number }] = state.uploads;
   const videos = new Refused(409, { code: "video_quota_exceeded", detail: "UTC", freeAt });
   const standing = standingOf(after(state, { type: "failed", number, error: videos }).uploads[0]);
-  assert.equal(standing.trouble.title, "No more videos can be published for now");
+  assert.equal(standing.trouble.title, "You’ve reached your publishing limit");
   const time = new Date(freeAt).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  assert.ok(standing.trouble.text.includes(` at ${time}; what is uploaded is kept`));
+  assert.ok(standing.trouble.text.includes(` at ${time}; your upload is kept`));
   assert.deepEqual(standing.buttons, ["retry", "remove"]);
   const room = new Refused(409, { code: "storage_quota_exceeded", detail: "Delete videos." });
   const full = standingOf(after(state, { type: "failed", number, error: room }).uploads[0]);
@@ -519,7 +519,7 @@ test("publishing keeps the file when its day is over, and sends it anew when it 
   };
   const day = await refusedWith("video_quota_exceeded");
   assert.equal(day.needsUpload, false);
-  assert.match(day.words, /The next has room on 2 January at/);
+  assert.match(day.words, /You can publish the next one on 2 January at/);
   const room = await refusedWith("storage_quota_exceeded");
   assert.deepEqual([room.needsUpload, room.words], [true, "Words."]);
 });

@@ -214,7 +214,7 @@ test("an upload without an answer says within five seconds what it waits for", a
   await isAsked;
   assert.equal(standingOf(upload).rest, "");
   context.mock.timers.tick(5000);
-  assert.equal(standingOf(upload).rest, "Waiting for the file storage to answer…");
+  assert.equal(standingOf(upload).rest, "Waiting for storage to respond…");
   assert.equal(standingOf(withNews(upload, { isSilent: false }, 0)).rest, "");
 });
 

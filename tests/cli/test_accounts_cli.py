@@ -79,7 +79,7 @@ async def test_password_is_read_from_standard_input(app: Quart, environ: dict[st
     assert PASSWORD not in added.err
     assert await signs_in(app)
     again = await portal(environ, *add, typed=PASSWORD)
-    assert told(again) == "Error: There is an account with this e-mail address already."
+    assert told(again) == "Error: An account with this email address already exists."
 
 
 async def test_accounts_are_listed_and_changed(app: Quart, environ: dict[str, str]) -> None:
@@ -111,7 +111,7 @@ async def test_accounts_are_listed_and_changed(app: Quart, environ: dict[str, st
     assert await choose(app, await portal(environ, "accounts", "reset", bob.email)) == 303
     assert await signs_in(app, bob.email)
     unknown = await portal(environ, "accounts", "unbind", "x@example.org")
-    assert "There is no such account" in told(unknown)
+    assert "This account doesn't exist" in told(unknown)
 
 
 async def test_remove_asks_and_says_who_gets_the_videos(
@@ -192,8 +192,8 @@ async def test_publish_with_a_token_publishes_on_a_closed_portal(
     publish = ("publish", str(short_video), "--category", "1")
     for given, words in (
         ({}, "--token or in PORTAL_TOKEN"),
-        ({"PORTAL_TOKEN": "portal_mistyped"}, "mistyped, revoked or expired. Make a new one"),
-        ({"PORTAL_TOKEN": reading}, "lacks the scope videos:write. Make one that has it."),
+        ({"PORTAL_TOKEN": "portal_mistyped"}, "mistyped, revoked or expired. Create a new one"),
+        ({"PORTAL_TOKEN": reading}, "lacks the scope videos:write. Create one that has it."),
     ):
         assert words in told(await portal({**environ, **given}, *publish))
     waits = await portal({**environ, "PORTAL_TOKEN": f"{secret}\n"}, *publish)

@@ -138,7 +138,7 @@ async def test_poll_brings_what_changed_and_ends_when_all_are_final(
     await add_video("Done", 0, **READY)
     await make_attempt(first, percent=41.7)
     text = html.unescape((await read(client, path)).text)
-    assert "Converting · 41%</span>" in text
+    assert "Processing · 41%</span>" in text
     poll = "/videos/progress" if path == "/videos" else "/library/progress"
     address = f"{poll}?id={first.id}&id={second.id}"
     assert f'hx-get="{address}"' in text
@@ -237,7 +237,7 @@ async def test_filters_narrow_together(client: Client) -> None:
     # A tag is a whole one, but for case and accents.
     for tag, found in (("DEEP SEA", 2), ("Cafe", 1), ("rock'n'roll", 1), ("c:\\d", 1), ("deep", 0)):
         assert len(await titles(client, tag=tag)) == found, tag
-    assert "Remove the filter by tag" in (await read(client, tag="deep sea", q="beach")).text
+    assert "Remove tag filter" in (await read(client, tag="deep sea", q="beach")).text
 
 
 HOSTILE = [

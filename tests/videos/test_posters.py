@@ -154,7 +154,7 @@ async def test_page_follows_a_request_and_an_address_is_kept_only_with_its_versi
     assert again in await poster.fragment("?watched=1")
     await poster.make()
     fragment = await poster.fragment("?watched=1")
-    assert "The poster was replaced." in fragment
+    assert "Poster updated." in fragment
     assert again not in fragment
     for query in ("", "?v=0"):
         response = await poster.client.get(address + query)

@@ -62,8 +62,8 @@ async def test_a_word_that_nobody_wrote_finds_the_nearest(client: Client) -> Non
     await say(spoken, "On photosynthesis.")
     page = await read(client, q="confernce")
     assert page.titles == ["The conference"]
-    assert "Results for “conference”." in page.text
-    assert "Nothing has “confernce”." in page.text
+    assert "Showing results for “conference”." in page.text
+    assert "No results for “confernce”." in page.text
     found = await listed(client, "fotosynthesis")
     assert (found["searchedFor"], len(found["videos"])) == ("photosynthesis", 1)
     found = await listed(client, "the%20confernece")
@@ -82,4 +82,4 @@ async def test_nobody_learns_of_words_in_what_they_may_not_see(client: Client) -
     for query in ("thunderbot", "moonbaem", "moonbeam"):
         page = await read(client, q=query)
         assert page.titles == []
-        assert "Results for" not in page.text
+        assert "Showing results for" not in page.text

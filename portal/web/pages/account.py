@@ -24,11 +24,11 @@ blueprint = Blueprint("account", __name__)
 
 # What the page says has been done, by the word for it in the address.
 DONE = {
-    "name": "Your name is changed.",
-    "password": "Your password is changed. Everywhere else you are signed out.",
-    "session": "Signed out there.",
-    "others": "Everywhere else you are signed out.",
-    "token": "The token doesn't work any more.",
+    "name": "Name saved.",
+    "password": "Password changed. You were signed out everywhere else.",
+    "session": "That device was signed out.",
+    "others": "You were signed out everywhere else.",
+    "token": "Token revoked.",
 }
 
 SCOPE_WORDS = {

@@ -55,15 +55,15 @@ MESSAGES = {
     "remove-tags": "Tags removed from {}.",
     "category": "Category set for {}.",
     "visibility": "Visibility set for {}.",
-    "nothing": "Nothing was changed: choose videos first.",
-    "incomplete": "Nothing was changed: choose a value first.",
+    "nothing": "No changes made. Select videos first.",
+    "incomplete": "No changes made. Choose a value first.",
 }
 # Of one video, of several, and what is said of them.
 FAILURE_MESSAGES = {
-    ActionResult.FORBIDDEN: ("was", "were", "not changed: you can change only your own videos."),
-    ActionResult.NOT_FOUND: ("is", "are", "not there any more."),
-    ActionResult.CONFLICT: ("was", "were", "changed by someone else meanwhile: try again."),
-    ActionResult.TAG_LIMIT: ("has", "have", "no room for more tags."),
+    ActionResult.FORBIDDEN: ("was", "were", "not changed. You can only change your own videos."),
+    ActionResult.NOT_FOUND: ("is", "are", "no longer available."),
+    ActionResult.CONFLICT: ("was", "were", "changed by someone else. Try again."),
+    ActionResult.TAG_LIMIT: ("has", "have", "reached the limit for tags."),
 }
 RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
     NotAllowed: ActionResult.FORBIDDEN,
@@ -250,7 +250,7 @@ def _sentences(action: str, counts: Mapping[ActionResult, int]) -> Iterator[str]
         count = counts[result]
         if count and action == "undo" and result is ActionResult.NOT_FOUND:
             was = "was" if count == 1 else "were"
-            yield f"Too late to undo: {_videos(count)} {was} removed for good."
+            yield f"Too late to undo: {_videos(count)} {was} permanently deleted."
         elif count:
             yield f"{count} {one if count == 1 else several} {words}"
 

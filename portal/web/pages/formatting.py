@@ -33,8 +33,8 @@ _TRAILING = frozenset(".,;:!?'*_~…·’”“„»«›‹、。，；：！�
 def queue_words(position: int | None) -> str:
     """Where in the queue; position 1 is next."""
     if position is None or position <= 1:
-        return "Next in line"
-    return "1 video ahead" if position == 2 else f"{position - 1} videos ahead"
+        return "Next in queue"
+    return f"Position {position} in queue"
 
 
 def time_left(seconds: float | None) -> str | None:

@@ -93,7 +93,7 @@ class Listing:
     def filter_words(self) -> str:
         """For which text."""
         words = f"for “{shown(self.query.text)}”" if self.query.text else ""
-        return f"{words}. Nothing has “{shown(self.typed)}”." if self.typed else words
+        return f"{words}. No results for “{shown(self.typed)}”." if self.typed else words
 
     @property
     def default_sort(self) -> Sort:

@@ -29,11 +29,11 @@ blueprint = Blueprint("people", __name__)
 
 # What the page says has been done, by the word for it in the address.
 DONE = {
-    "revoked": "The invitation doesn't work any more.",
-    "role": "The role is changed. It counts at once.",
-    "disabled": "The account is disabled: it is signed out everywhere, and its tokens don't work.",
-    "enabled": "The account is enabled again.",
-    "removed": "The account is removed. Its videos are yours now.",
+    "revoked": "Invitation revoked.",
+    "role": "Role changed. The change takes effect immediately.",
+    "disabled": "Account disabled. It was signed out everywhere, and its tokens don't work.",
+    "enabled": "Account enabled.",
+    "removed": "Account removed. Its videos are now yours.",
 }
 # Lines of the audit log on a page.
 PAGE_SIZE = 50
@@ -130,7 +130,7 @@ async def audit_log() -> str:
         events=events,
         titles=await audit.titles_of(events),
         read_time=datetime.fromisoformat,
-        actions=[("", "Everything"), *((it.value, it.value) for it in AuditAction)],
+        actions=[("", "All actions"), *((it.value, it.value) for it in AuditAction)],
         chosen=chosen,
         is_filtered=bool(given),
         is_newest=before is None,

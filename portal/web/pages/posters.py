@@ -33,8 +33,8 @@ LARGEST = f"{MAX_PICTURE_BYTES // 1_000_000} MB and {MAX_PICTURE_PIXELS // 1_000
 # What is wrong with a picture that was sent, by code.
 FAULTS = {
     PictureFault.TOO_LARGE: f"This picture is larger than {LARGEST}. Choose a smaller one.",
-    PictureFault.UNREADABLE: "No JPEG, PNG or still WebP can be read in it. Choose another one.",
-    "worker_lost": "No poster could be made of this picture. Try again, or choose another one.",
+    PictureFault.UNREADABLE: "This file holds no JPEG, PNG or still WebP. Choose another one.",
+    "worker_lost": "No poster could be made from this picture. Try again, or choose another one.",
 }
 
 

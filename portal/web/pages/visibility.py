@@ -108,8 +108,8 @@ async def save(video_id: str) -> EditForm:
 def visibility_choices(who: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
     """The visibilities: value, name, and who sees such a video."""
     return [
-        ("public", "Public", "Everyone. It is listed in the library."),
-        ("unlisted", "Unlisted", "Everyone who has the address."),
+        ("public", "Public", "Everyone. Listed in the library."),
+        ("unlisted", "Unlisted", "Anyone with the link."),
         ("private", "Private", f"{_private_words(who, owner_id)}."),
     ]
 
@@ -139,16 +139,16 @@ def _private_words(who: Principal, owner_id: UUID | None) -> str:
     if who == EVERYONES:
         return "Only you and admins (needs accounts)"
     is_own = who.account_id is not None and who.account_id == owner_id
-    return f"{'You' if is_own else 'Who published it'}, admins and owners"
+    return f"{'You' if is_own else 'The person who published it'}, admins and owners"
 
 
 def _audience_words(access: VideoAccess, who: Principal, owner_id: UUID | None) -> str:
     if access.visibility is Visibility.PUBLIC:
         return "everyone"
     if access.visibility is Visibility.UNLISTED:
-        return "everyone who has the address"
+        return "anyone with the link"
     if who == EVERYONES:
-        return "everyone, until there are accounts"
+        return "everyone, because this portal has no accounts yet"
     if access.signed_in_only:
         return "everyone with an account"
     words = _private_words(who, owner_id)
@@ -159,7 +159,7 @@ def _texts(access: VideoAccess, who: Principal, owner_id: UUID | None) -> Body:
     """Each field as people read it."""
     words = f"{access.visibility.capitalize()}: {_audience_words(access, who, owner_id)}"
     sites = "\n".join(map(shown, access.embed_origins))
-    return {"visibility": words, "embedOrigins": sites or "As the portal is set up"}
+    return {"visibility": words, "embedOrigins": sites or "The portal's setting"}
 
 
 def _faults(errors: Sequence[FieldError], typed: Body) -> dict[str, str]:

@@ -28,10 +28,10 @@ ACTIONS: dict[str, Callable[[UUID], Awaitable[object]]] = {
 }
 # What the page says has been done, by the word for it in the address.
 DONE = {
-    "edit": "The webhook is saved.",
-    "enable": "The webhook is enabled. It is sent what happens from now on.",
-    "remove": "The webhook is removed.",
-    "test": "It is being sent. Reload the page to see the answer.",
+    "edit": "Webhook saved.",
+    "enable": "Webhook enabled. It receives events from now on.",
+    "remove": "Webhook removed.",
+    "test": "Sending… Reload this page to see the response.",
 }
 
 

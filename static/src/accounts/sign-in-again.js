@@ -9,11 +9,11 @@ import { contextOf, element, opensElsewhere } from "../dom.js";
 /** Sent to the document once the person who opened the page is signed in again. */
 export const SIGNED_IN = "signed-in-again";
 export const SOMEONE_ELSE =
-  "You are signed in as someone else than before, and an upload belongs to who began it. Sign in as that person to go on. What you typed stays.";
+  "You’re signed in with a different account, and an upload belongs to the account that started it. Sign in with that account to continue. What you typed is kept.";
 
 const TIMEOUT_MS = 30_000;
 const UNREACHABLE = "The portal can’t be reached. Check your connection, then sign in again.";
-const NOBODY = "You are still signed out. Sign in in the other tab first, or here.";
+const NOBODY = "You’re still signed out. Sign in here, or in the other tab first.";
 
 /** @typedef {"same" | "other" | "closed"} Outcome who is signed in; `closed`: nobody */
 

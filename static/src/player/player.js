@@ -170,7 +170,7 @@ class Player {
   #sayWhatIsWaitedFor() {
     if (!this.#isShort) return;
     const grows = "grows" in this.video.dataset;
-    const words = grows ? "Goes on when the next part is made…" : "Waiting for the video…";
+    const words = grows ? "Waiting for the next part to be processed…" : "Waiting for the video…";
     this.waiting.textContent = this.#isCutOff ? "Reconnecting…" : words;
   }
 

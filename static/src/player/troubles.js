@@ -10,11 +10,11 @@ export const REFUSALS = [403, 404, 410];
 export const WORDS = {
   network: {
     title: "The connection was lost",
-    text: "The video can’t be loaded at the moment. It goes on by itself once it can be reached.",
+    text: "The video can’t be loaded. Playback will resume when the connection is back.",
   },
   decode: {
     title: "Your browser couldn’t decode the video",
-    text: "The data arrived but couldn’t be played. Another try, quality or browser may help.",
+    text: "Try again, or use another quality or browser.",
   },
   gone: {
     title: "This video isn’t available",
@@ -22,7 +22,7 @@ export const WORDS = {
   },
   unsupported: {
     title: "This browser can’t play the video",
-    text: "It lacks what streaming needs. Try a current browser, or open the stream elsewhere.",
+    text: "It doesn’t support streaming. Use a current browser, or open the stream in a media player.",
   },
 };
 

@@ -159,11 +159,11 @@ export function beyondQuota(file, chosen, left) {
   const left_bytes = chosen.reduce((rest, it) => rest - it.size_bytes, most_bytes);
   if (left.videos !== null && chosen.length >= left.videos) {
     const most = left.videos ? `only ${left.videos} more` : "no more videos";
-    return `“${file.name}” can’t be published now: your account may publish ${most}. Open this page again when there is room, or ask an owner of this portal for more.`;
+    return `“${file.name}” can’t be published now. Your account can publish ${most}. Try again later, or ask an owner of this portal to raise your limit.`;
   }
   if (file.size <= left_bytes) return "";
   const [own, rest] = [formatSize(file.size), formatSize(Math.max(0, left_bytes))];
-  return `“${file.name}” has ${own}, and your account has room for ${rest} more. Delete videos and open this page again, or ask an owner of this portal for more.`;
+  return `“${file.name}” is ${own}, and your account has ${rest} of storage left. Delete videos and reload this page, or ask an owner of this portal to raise your limit.`;
 }
 
 /**

@@ -143,28 +143,28 @@ function sleep(pause_ms, signal) {
 const TRANSFER_TROUBLES = {
   file_unreadable: [
     "The file can’t be read any more",
-    "It was moved, changed or removed since you chose it, or its drive is away. Try again once it is back, or choose it again; what has arrived stays.",
+    "It was moved, changed or removed after you chose it, or its drive was disconnected. Reconnect it and try again, or choose the file again. Uploaded parts are kept.",
   ],
   etag_hidden: [
     "The file storage isn’t set up for uploads in parts",
-    "Its CORS rules have to expose the ETag header. Please tell whoever runs this portal.",
+    "Its CORS rules must expose the ETag header. Tell the person who runs this portal.",
   ],
-  incomplete: ["The file did not arrive whole", "Storage doesn’t have all of it. Try again."],
+  incomplete: ["The upload is incomplete", "Storage didn’t receive the whole file. Try again."],
 };
 
 /** @param {Error | null} error @returns {[title: string, text: string]} */
 export function transferTrouble(error) {
-  if (error instanceof NotPublished) return ["This file has to be uploaded again", error.words];
+  if (error instanceof NotPublished) return ["Upload this file again", error.words];
   if (isSignedOut(error)) {
-    return ["The upload has stopped", `${SIGNED_OUT} What has arrived stays.`];
+    return ["The upload has stopped", `${SIGNED_OUT} Uploaded parts are kept.`];
   }
   if (error instanceof SomeoneElse) return ["The upload has stopped", SOMEONE_ELSE];
   const quota = quotaTrouble(error);
   if (quota) return quota;
   if (error instanceof Refused) {
     const title = isPassing(error.status)
-      ? "The portal is busy at the moment"
-      : "The portal can’t take this file";
+      ? "The portal is busy"
+      : "The portal can’t accept this file";
     const reasons = error.faults.map((fault) => fault.message).join(" ");
     return [title, reasons || error.detail || "Try again in a moment."];
   }
@@ -174,7 +174,7 @@ export function transferTrouble(error) {
   }
   if (error instanceof TransferFailed && error.code) return TRANSFER_TROUBLES[error.code];
   if (error instanceof TransferFailed && error.status) {
-    const text = `It may be busy, or its upload link expired (status ${error.status}). Try again with a new link.`;
+    const text = `It may be busy, or its upload link expired (status ${error.status}). Try again to get a new link.`;
     return ["The file storage refused the upload", text];
   }
   return ["The upload was interrupted", "Check your connection to storage, then try again."];
@@ -187,12 +187,12 @@ export function transferTrouble(error) {
 export function quotaTrouble(error) {
   if (!(error instanceof Refused)) return null;
   const { code, detail, freeAt } = error;
-  if (code === "storage_quota_exceeded") return ["There is no room for this file", detail];
+  if (code === "storage_quota_exceeded") return ["Not enough storage for this file", detail];
   if (code !== "video_quota_exceeded") return null;
   // In the reader's own time, where the portal's words have UTC.
   const when = freeAt ? formatWhen(Date.parse(freeAt)) : "later";
-  const text = `Your account has published as many videos in 24 hours as it may. The next has room ${when}; what is uploaded is kept until then. Wait, or ask an owner of this portal for more.`;
-  return ["No more videos can be published for now", text];
+  const text = `Your account has reached its limit of videos per 24 hours. You can publish the next one ${when}; your upload is kept until then. To raise the limit, ask an owner of this portal.`;
+  return ["You’ve reached your publishing limit", text];
 }
 
 /** @param {Error | null} error whether the portal may take the same file another time */

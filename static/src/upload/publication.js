@@ -121,11 +121,11 @@ function notPublished(error) {
   const others = error.faults.filter((fault) => !faults.includes(fault));
   const needsUpload = NEEDS_UPLOAD.has(error.code) || others.length > 0;
   if (faults.length && !needsUpload) {
-    const words = "Some details need another look; each is marked above.";
+    const words = "Some details need your attention. They’re marked above.";
     return new NotPublished(faults, words, false);
   }
   const reasons = others.map(({ message }) => message).join(" ");
   const words = quotaTrouble(error)?.[1] || reasons || error.detail;
-  const unnamed = `The portal answered with status ${error.status}. Try again.`;
+  const unnamed = `The portal responded with status ${error.status}. Try again.`;
   return new NotPublished(faults, words || unnamed, needsUpload);
 }

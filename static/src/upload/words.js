@@ -17,9 +17,9 @@ import * as is from "./selectors.js";
  *   canReplace?: boolean, buttons: Button[] }} Standing
  */
 
-const SMALL_FILES = "small files start again from the beginning";
+const SMALL_FILES = "small files restart from the beginning";
 const WILL_BE_PUBLISHED = "Will be published when the upload finishes";
-const SILENT = "Waiting for the file storage to answer…";
+const SILENT = "Waiting for storage to respond…";
 /** Whoever has to wait longer than this may leave the page. */
 const LONG_S = 20;
 
@@ -48,7 +48,7 @@ export function standingOf(upload) {
         buttons: ["resume", "cancel"],
       };
     case "confirming": {
-      const figure = "Checking that everything has arrived…";
+      const figure = "Checking the upload…";
       return { figure, rest: upload.isSilent ? SILENT : "", share, buttons: ["cancel"] };
     }
     case "sent": {
@@ -62,9 +62,6 @@ export function standingOf(upload) {
   }
 }
 
-/** @type {Record<string, string>} */
-const STAGES = { probing: "Examining the file", finishing: "Checking the result" };
-
 /** @param {Upload} upload @returns {Standing} */
 function publishedInWords({ processing }) {
   /** @type {Standing} */
@@ -75,11 +72,11 @@ function publishedInWords({ processing }) {
   if (stage === "failed") {
     return { ...done, art: "bad", figure: "Couldn’t be processed", rest: failure };
   }
-  const place = queuePosition && queuePosition > 1 ? ` as number ${queuePosition}` : "";
-  const waiting = `Waiting to be processed${place}`;
+  const place = queuePosition && queuePosition > 1 ? `: position ${queuePosition}` : "";
+  const waiting = `In queue${place}`;
   if (stage === "waiting") return { ...done, rest: waiting };
   const figure = `Processing ${Math.floor(percent)}%`;
-  return { ...done, figure, rest: STAGES[stage], share: percent / 100 };
+  return { ...done, figure, share: percent / 100 };
 }
 
 /** @param {Upload} upload */
@@ -90,19 +87,19 @@ function unfinishedInWords(upload) {
     return `${begun}. Choose the same file again: ${SMALL_FILES}.`;
   }
   if (!arrived_bytes) return `${begun}. Choose the same file to continue.`;
-  return `${begun}; ${formatSize(arrived_bytes)} have arrived. Choose the same file to continue.`;
+  return `${begun}; ${formatSize(arrived_bytes)} uploaded. Choose the same file to continue.`;
 }
 
 /** @param {Upload} upload */
 function sendingInWords(upload) {
   const { failure, isSilent, rate } = upload;
-  if (failure) return `${transferTrouble(failure)[0]}; trying again by itself…`;
+  if (failure) return `${transferTrouble(failure)[0]} · Retrying…`;
   if (isSilent) return SILENT;
   if (!rate.speed_bps) return "";
   const left_s = leftOf(upload) / rate.speed_bps;
   const words = `${formatSize(rate.speed_bps)}/s · ${formatTimeLeft(left_s)}`;
   const isWarned = is.isSentWhole(upload) && left_s > LONG_S;
-  return isWarned ? `${words} · starts again if you reload` : words;
+  return isWarned ? `${words} · restarts if you reload` : words;
 }
 
 /** @param {Upload} upload failed, or refused @returns {Standing} */
@@ -166,9 +163,9 @@ export function questionOf(state, action, number) {
   const which = loosened.length > 1 ? videosInWords(loosened) : `“${loosened[0]?.fileName}”`;
   return {
     title: `Make ${which} ${visibility}?`,
-    text: "More people than now could watch. Categories and tags are applied either way.",
+    text: "More people will be able to watch. Categories and tags are applied either way.",
     yes: `Make ${visibility}`,
-    no: "Keep as now",
+    no: "Keep current visibility",
   };
 }
 
@@ -236,7 +233,7 @@ export function batchOf({ uploads }) {
   const sent = counted.filter(({ phase }) => phase === "sent").length;
   let count = `${sent} of ${counted.length} uploaded`;
   if (published) count = `${published} of ${counted.length} published`;
-  if (published === counted.length) count = `${published} videos are published.`;
+  if (published === counted.length) count = `${published} videos published.`;
   const { sent_bytes, total_bytes, left_bytes, speed_bps } = overall;
   const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
   if (speed_bps) parts.push(formatTimeLeft(left_bytes / speed_bps));

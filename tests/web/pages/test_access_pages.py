@@ -50,7 +50,7 @@ async def test_portal_without_accounts_says_that_private_is_not_yet(
     configure(app, default_visibility="private")
     video = await ready_video(**PRIVATE)
     text = words_of(await page(anyone, f"/videos/{video.id}/edit"))
-    assert "Visible to: everyone, until there are accounts" in text
+    assert "Visible to: everyone, because this portal has no accounts yet" in text
     upload = await page(anyone, "/upload")
     assert re.findall(r'<option value="(\w+)"\s+selected', upload) == ["private"]
     assert "Private: only you and admins (needs accounts)" in upload
@@ -73,7 +73,7 @@ async def test_panel_saves_and_brings_the_head_of_the_page_along(
     video = await ready_video(edith)
     sender = await signed_in(app, olga)
     text = await send(sender, f"/videos/{video.id}/{PANEL}", form(video, "private"), 200)
-    assert "Visible to: who published it, admins and owners" in words_of(text)
+    assert "Visible to: the person who published it, admins and owners" in words_of(text)
     assert re.search(r'<section id="access"[^>]*\bdata-saved\b', text)
     assert re.search(r'id="workshop-head"[^>]*hx-swap-oob="outerHTML".*>Private<', text, re.S)
 
@@ -89,10 +89,10 @@ async def test_what_both_changed_is_asked(
     text = await send(sender, path, form(video, "unlisted", embedOrigins=MINE), 409)
     assert await recorded(video) == (Visibility.PRIVATE, True, [SITE])
     words = words_of(text)
-    assert "You and someone else have both changed who can see it" in words
-    assert "else’s change of the sites that may embed it is in the form, too." in words  # noqa: RUF001 - as shown
-    assert "Mine Unlisted: everyone who has the address" in words
-    assert "Theirs Private: everyone with an account" in words
+    assert "You and someone else both changed the visibility" in words
+    assert "Someone else also changed the sites that can embed this video." in words
+    assert "Your version Unlisted: anyone with the link" in words
+    assert "Their version Private: everyone with an account" in words
     assert sites_in(text) == f"{SITE}\n{MINE}"
     now = form(await Video.get(id=video.id), "unlisted", embedOrigins=sites_in(text))
     for name, value in now.items():
@@ -149,4 +149,4 @@ async def test_page_tells_others_of_a_video_as_far_as_they_may_see_it(
             assert 'id="page-address"' in share
             assert ('id="stream-address"' in share) is not is_private
             assert ('id="embed-code"' in share) is not is_private
-            assert ("playback links are for that" in share) is is_private
+            assert ("create a playback link" in words_of(share)) is is_private

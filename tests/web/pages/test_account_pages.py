@@ -23,7 +23,7 @@ from signed_in import (
 from portal.accounts import invitations
 from portal.database.account_models import Role
 
-WRONG = "Wrong e-mail address or password."
+WRONG = "Wrong email address or password."
 
 
 pytestmark = pytest.mark.shared_app
@@ -69,7 +69,7 @@ async def test_invited_learns_the_role_and_each_fault_beside_its_field(anyone: S
     done = await anyone.post(path, form={"email": "ed@example.org", "password": PASSWORD})
     assert (done.status_code, done.headers["Location"]) == (303, "/")
     assert session_in(done)
-    assert "not valid any more" in await page(anyone, path, 404)
+    assert "no longer valid" in await page(anyone, path, 404)
 
 
 async def test_first_account_is_made_on_the_machine_itself_alone(
@@ -129,7 +129,7 @@ async def test_new_links_are_shown_and_invitations_can_be_revoked(
     reset = await send(sender, f"/people/{ed.id}/reset", {}, 200)
     for text in (made, reset):
         await page(anyone, urlsplit(value_of(text, "new-link")).path)
-    assert "A link for ed@example.org" in reset
+    assert "Password reset link for ed@example.org" in reset
     [revoke] = re.findall(r'action="(/people/invitations/[^"]+/revoke)"', made)
     done = (await sender.post(revoke)).headers["Location"]
     for address, notices in ((done, 1), ("/people?done=anything", 0)):

@@ -81,11 +81,11 @@ async def test_what_belongs_to_someone_else_is_left_alone(
     own, anns = await eds("Ed's"), await add_video("Ann's", 1, owner_id=olga.id, tags="a")
     hidden = await add_video("Ann's own", 2, owner_id=olga.id, visibility=Visibility.PRIVATE)
     words = await act(ed, "add-tags", own, anns, hidden, tags="b")
-    own_only = "1 was not changed: you can change only your own videos."
-    assert words == f"Tags added to 1 video. {own_only} 1 is not there any more."
+    own_only = "1 was not changed. You can only change your own videos."
+    assert words == f"Tags added to 1 video. {own_only} 1 is no longer available."
     for action in ("delete", "undo", "visibility", "category"):
         said = await act(ed, action, anns, visibility="private", category="2")
-        assert said in (own_only, "Too late to undo: 1 video was removed for good.")
+        assert said in (own_only, "Too late to undo: 1 video was permanently deleted.")
     kept = await Video.get(id=anns.id)
     assert (kept.tags, kept.visibility, kept.deleted_at) == ("a", Visibility.PUBLIC, None)
     # An admin may.
@@ -96,14 +96,14 @@ async def test_what_belongs_to_someone_else_is_left_alone(
 
 async def test_form_that_says_too_little_changes_nothing(anyone: Sender) -> None:
     video = await add_video("One", tags="a")
-    assert "choose videos first" in await act(anyone, "add-tags", tags="b")
+    assert "Select videos first" in await act(anyone, "add-tags", tags="b")
     for action, fields in (
         ("add-tags", {"tags": " , "}),
         ("category", {"category": "999"}),
         ("visibility", {"visibility": "secret"}),
     ):
-        assert "choose a value first" in await act(anyone, action, video, **fields)
-    assert await act(anyone, "ask", Video(id=uuid4())) == "1 is not there any more."
+        assert "Choose a value first" in await act(anyone, action, video, **fields)
+    assert await act(anyone, "ask", Video(id=uuid4())) == "1 is no longer available."
 
 
 async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
@@ -121,7 +121,7 @@ async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
     # Pressed twice, or by two.
     assert await act(anyone, "undo", one) in (
         "1 video restored.",
-        "Too late to undo: 1 video was removed for good.",
+        "Too late to undo: 1 video was permanently deleted.",
     )
     assert "Two" in await page(anyone, "/")
     actions = await Event.all().order_by("id").values_list("action", flat=True)

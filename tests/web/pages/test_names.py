@@ -1,4 +1,4 @@
-"""By whom a video is: the name that people give themselves, and never their e-mail address."""
+"""By whom a video is: the name that people give themselves, and never their email address."""
 
 import pytest
 from page_rows import READY, make_row

@@ -9,7 +9,7 @@ from library_pages import FAILED
 from page_rows import READY, make_attempt, make_rendition, make_row
 from page_texts import page, words_of
 
-from portal.database.models import Caption, RenditionState, Video
+from portal.database.models import Attempt, Caption, RenditionState, Video
 from portal.transcoding.packaging.master import Kind
 
 pytestmark = pytest.mark.shared_app
@@ -18,15 +18,18 @@ pytestmark = pytest.mark.shared_app
 async def test_waiting_and_processing_videos_tell_how_far_they_are(client: Client) -> None:
     working, video = await make_row(1), await make_row(2)
     text = await page(client, f"/videos/{video.id}/status")
-    assert "Waiting for its turn" in text
-    assert "1 video ahead" in text
+    assert "In queue" in text
+    assert "Position 2 in queue" in text
     assert f'hx-get="/videos/{video.id}/status"' in text
     assert text.count("<section") == 1
     await make_attempt(working, percent=41.7, eta_s=95.0)
     text = await page(client, f"/videos/{working.id}/status")
-    assert "Converting the video" in text
+    assert words_of(text).startswith("Processing 41%")
     assert 'value="41"' in text
     assert "about 2 min left" in text
+    await Attempt.filter(video_id=working.id).update(eta_s=None)
+    text = await page(client, f"/videos/{working.id}/status")
+    assert words_of(text).startswith("Processing 41% estimating time left…")
 
 
 async def test_ready_video_plays_and_tells_what_is_still_being_made(client: Client) -> None:
@@ -39,10 +42,10 @@ async def test_ready_video_plays_and_tells_what_is_still_being_made(client: Clie
     for name in ("720p", "1080p"):
         await make_rendition(video, name, state=RenditionState.PLANNED, attempt_number=2)
     waiting = await page(client, f"/videos/{video.id}/remaining")
-    assert "More qualities are waiting to be made: 720p, 1080p" in waiting
+    assert "More qualities in queue: 720p, 1080p" in waiting
     await make_attempt(video, 2, percent=43.2)
     text = await page(client, f"/videos/{video.id}/remaining")
-    assert "More qualities are being made: 720p, 1080p – 43%" in text  # noqa: RUF001 - as shown
+    assert "Processing more qualities: 720p, 1080p – 43%" in text  # noqa: RUF001 - as shown
     assert f'hx-get="/videos/{video.id}/remaining"' in text
     assert "<video" not in text
     for end in ("", "/status"):
@@ -52,7 +55,7 @@ async def test_ready_video_plays_and_tells_what_is_still_being_made(client: Clie
     video = await make_row(2, **READY)
     await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
     text = await page(client, f"/videos/{video.id}/remaining")
-    assert "Could not be made: 720p." in text
+    assert "be processed: 720p." in text
     assert f'action="/videos/{video.id}/retry"' in text
     assert f'hx-post="/videos/{video.id}/remaining"' in text
 
@@ -74,7 +77,7 @@ async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
     await Video.filter(id=video.id).update(**READY, notes=["hdr_converted"])
     await make_rendition(video, "360p")
     found = words_of(await page(client, f"/videos/{video.id}/edit"))
-    assert "Sound None: the video is silent." in found
+    assert "Sound No sound" in found
     text = await page(client, f"/videos/{video.id}")
     assert re.search(r'<span id="captions"\s+hidden>', text)
     await make_rendition(video, "720p", state=RenditionState.PLANNED)
@@ -83,7 +86,7 @@ async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
     await make_rendition(video, "1p", kind=Kind.AUDIO, label="Commentary")
     await Caption.create(video=video, source="file", text="WEBVTT\n", **english)
     found = words_of(await page(client, f"/videos/{video.id}/facts"))
-    assert "360p · 1.2 Mbit/s · 7.7 MB 720p · Waiting to be made" in found
+    assert "360p · 1.2 Mbit/s · 7.7 MB 720p · In queue" in found
     assert "Sound English · en · default · 1.2 Mbit/s Commentary · 1.2 Mbit/s" in found
     assert "HDR was converted to standard colours." in found
     found = words_of(await page(client, f"/videos/{video.id}/share"))
@@ -95,10 +98,10 @@ async def test_last_change_is_that_of_a_person(client: Client) -> None:
     """Not that of processing."""
     video = await make_row(**READY, updated_at=datetime.now(UTC))
     address = f"/videos/{video.id}/facts"
-    assert "Last change" not in await page(client, address)
+    assert "Last changed" not in await page(client, address)
     body = {"title": "New", "description": "", "categoryIds": [1], "tags": ""}
     sent = await client.put(
         f"/api/videos/{video.id}/metadata", json=body, headers={"If-Match": "*"}
     )
     assert sent.status_code == 200
-    assert "Last change" in await page(client, address)
+    assert "Last changed" in await page(client, address)

@@ -63,17 +63,17 @@ async def test_pages_say_how_much_is_used_and_when_there_is_room_again(
     first = await Video.all().order_by("created_at").first()
     assert first is not None
     words = quota_of(text)
-    assert "publish any more for now 3 of 3 videos" in words
+    assert "reached your publishing limit 3 of 3 videos" in words
     assert f"after {moment_in_words(first.created_at + timedelta(hours=24))} ." in words
-    assert "An owner of this portal can allow more." in words
-    assert "once you delete videos" not in words
+    assert "An owner of this portal can raise your limit." in words
+    assert "Delete videos to free up space" not in words
     assert 'class="quota notice notice--bad"' in text
     assert left_on(text)[0] == 0
-    assert "publish any more for now" in quota_of(await page(sender, "/account"))
+    assert "reached your publishing limit" in quota_of(await page(sender, "/account"))
 
     limit(app, stored_bytes=2 * GB)
     words = quota_of(await page(sender, "/upload"))
-    assert "room again once you delete videos" in words
+    assert "Delete videos to free up space" in words
     assert "next video" not in words
 
 

@@ -24,7 +24,7 @@ async def test_webhook_is_made_tested_and_sent_again(app: Quart, anyone: Sender)
         assert (await anyone.post(f"{address}/test")).status_code == 303
         await send_due(config)
         page = await text_of(await anyone.get(address))
-        shown = ("Failing since", "Answered 503", "&lt;b&gt;Not now&lt;/b&gt;", "webhook.test")
+        shown = ("Failing since", "Status 503", "&lt;b&gt;Not now&lt;/b&gt;", "webhook.test")
         for words in (*shown, "webhook-signature: v1,"):
             assert words in page
         receiver.status = 204
