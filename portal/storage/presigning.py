@@ -54,15 +54,8 @@ class Presigner:
     async def presign_get(
         self, key: str, *, ttl_s: int, headers: Mapping[str, str] | None = None
     ) -> str:
-        """Address to read this one object from; answered with these headers instead of its own."""
-        overrides = {f"response-{name}": value for name, value in (headers or {}).items()}
-        query = f"?{urlencode(overrides, quote_via=quote)}" if overrides else ""
-        return (await self._signer(ttl_s))("GET", key + query, {})
-
-    async def presign_private_get(self, key: str, *, ttl_s: int) -> str:
-        """As `presign_get`; no cache that others share keeps the object."""
-        headers = {"cache-control": f"private, max-age={ttl_s}"}
-        return await self.presign_get(key, ttl_s=ttl_s, headers=headers)
+        """Return the address of one object, answered with these headers instead of its own."""
+        return (await self.presign_get_many([key], ttl_s=ttl_s, headers=headers))[key]
 
     async def presign_source(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`, of an uploaded file: nobody inflates it.
@@ -75,7 +68,7 @@ class Presigner:
     async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
         """As `presign_source`; a browser saves the file under this name (RFC 6266).
 
-        Instead of the headers that the uploader sent, as `presign_private_get`.
+        These headers replace those that the uploader sent. No shared cache keeps the file.
         """
         headers = {
             "cache-control": f"private, max-age={ttl_s}",
@@ -84,10 +77,14 @@ class Presigner:
         }
         return await self.presign_get(key, ttl_s=ttl_s, headers=headers)
 
-    async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
+    async def presign_get_many(
+        self, keys: Collection[str], *, ttl_s: int, headers: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
         """As `presign_get` for many keys; off the event loop, for it may take a while."""
+        overrides = {f"response-{name}": value for name, value in (headers or {}).items()}
+        query = f"?{urlencode(overrides, quote_via=quote)}" if overrides else ""
         sign = await self._signer(ttl_s)
-        return await asyncio.to_thread(lambda: {key: sign("GET", key, {}) for key in keys})
+        return await asyncio.to_thread(lambda: {key: sign("GET", key + query, {}) for key in keys})
 
     async def address_life_s(self, ttl_s: int) -> int:
         """For how long an address signed now is good: `ttl_s`, or until its credentials end.

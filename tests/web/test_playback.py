@@ -8,16 +8,18 @@ import aiohttp
 import pytest
 from api_client import Client, run_sql
 from page_rows import make_rendition
-from playable_videos import MASTER, MEDIA, PLAYLIST_TYPE, STORYBOARD, make_ready
+from playable_videos import MASTER, MEDIA, PLAYLIST_TYPE, SEGMENT, STORYBOARD, make_ready
 from signed_in import text_of
 from yarl import URL
 
 from portal.database.models import Rendition, Video, VideoStatus
+from portal.transcoding.packaging.hls import playlist_uris
 from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 
 REFUSED = (400, 401, 403)
+FIRST_BYTES = {"Range": "bytes=0-1"}
 
 
 def addresses(playlist: str, base: str) -> list[str]:
@@ -135,6 +137,31 @@ async def test_master_playlist_may_grow_and_is_kept_only_for_seconds(
     assert second.headers["Cache-Control"] == "private, max-age=5"
     media = await client.get(f"/{folder}/low/playlist.m3u8")
     assert media.headers["Cache-Control"] == "private, max-age=300"
+
+
+async def test_no_cache_takes_a_part_of_a_segment_for_the_whole(
+    client: Client, resources: WebContext
+) -> None:
+    """Storage answers a range with 200, and addresses of frames are asked with ranges."""
+    video = await make_ready(resources, audience="public")
+    folder = f"hls/{video.id}/1/low"
+    frames = MEDIA.replace("00000.m4s", "#EXT-X-BYTERANGE:4@4\n00000.m4s")
+    key = f"{folder}/iframes.m3u8"
+    await resources.storage.put(key, frames.encode(), content_type=PLAYLIST_TYPE)
+    named = [
+        set(playlist_uris(await text_of(await client.get(f"/{folder}/{name}.m3u8"))))
+        for name in ("playlist", "iframes")
+    ]
+    assert named[0].isdisjoint(named[1])
+    # A preview, and players of private videos, are led there one by one.
+    led = (await client.get(f"/{folder}/00000.m4s")).headers["Location"]
+    signed = [*named[0], *named[1], led]
+    assert len(signed) == 5
+    async with aiohttp.ClientSession() as http:
+        for address in signed:
+            async with http.get(URL(address, encoded=True), headers=FIRST_BYTES) as stored:
+                assert await stored.read() == SEGMENT[:2]
+                assert "no-store" in stored.headers["Cache-Control"]
 
 
 async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
