@@ -121,6 +121,12 @@ async def list_tokens(account_id: UUID) -> list[ApiToken]:
     return await ApiToken.filter(account_id=account_id).order_by("-created_at")
 
 
+async def expiry_of(token_id: UUID) -> datetime | None:
+    """Return when a token expires; None if it never does."""
+    token = await ApiToken.get_or_none(id=token_id)
+    return token.expires_at if token else None
+
+
 async def revoke(token_id: UUID, *, account_id: UUID) -> bool:
     """Revoke one of an account's tokens; False if there is none with this id."""
     async with transaction():

@@ -34,6 +34,7 @@ from portal.web.api import captions as api_captions
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
 from portal.web.api import imports as api_imports
+from portal.web.api import me as api_me
 from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
@@ -74,7 +75,7 @@ LIBRARY, LIST, SIGN_ON = (
 # In the order in which the API's description lists them.
 API = (
     *(videos, transcodes, openapi, api_editing, uploads, access, api_captions, api_events),
-    *(api_imports, api_webhooks),
+    *(api_imports, api_me, api_webhooks),
 )
 PAGES = (
     *(account, bulk_actions, captions, editing, embedding, library, people, posters),

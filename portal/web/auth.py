@@ -43,6 +43,7 @@ class Policy(Enum):
     """What a route asks of who uses it, in the words of `docs/access.md`."""
 
     ANYONE = "anyone; credentials are not looked at"
+    SELF = "anyone, about themselves"
     WATCH = "who may see the video"
     PLAY = "who may see the video, or has a playback link to it"
     PUBLISH = "who may publish"

@@ -41,6 +41,7 @@ FITTING = (
     (r"GET /sign-in/oidc(/callback)?", Policy.ANYONE),
     (r"GET /(healthz|readyz|metrics|static/.+|site.css|site-logo)", Policy.ANYONE),
     (r"GET /api/(categories|docs|openapi.json)", Policy.ANYONE),
+    (r"GET /api/me", Policy.SELF),
     (r"\w+ /account.*", Policy.OWN_ACCOUNT),
     (r"\w+ /people.*", Policy.ADMINISTER),
     (r"GET /audit", Policy.ADMINISTER),
@@ -153,7 +154,7 @@ async def who(app: Quart, kind: Any) -> tuple[Sender, Principal, Account | None]
 
 def is_let_through(policy: Policy | None, principal: Principal, owner_id: Any) -> bool:
     """Whether someone may pass, by the policy's words alone."""
-    if policy is Policy.ANYONE:
+    if policy in (Policy.ANYONE, Policy.SELF):
         return True
     if policy is Policy.OWN_ACCOUNT:
         return principal.is_signed_in

@@ -142,6 +142,8 @@ class Provider(OpenAPIProvider):
         operation["security"] = []
         if wanted in ACTIONS:
             operation["security"] = [{}, {"token": [ACTIONS[wanted].scope.value]}, {"session": []}]
+        elif wanted is Policy.SELF:
+            operation["security"] = [{}, {"token": []}, {"session": []}]
         _complete_request(operation, method)
         if name in ("get_captions", "get_chapters"):
             kept = answers[200]["content"] if name == "get_chapters" else {}

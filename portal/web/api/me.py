@@ -1,0 +1,54 @@
+"""The sender of a request: the account that it acts for, and what it may do."""
+
+from uuid import UUID
+
+from pydantic import Field
+from quart import Blueprint, Response
+from quart_schema import document_response, tag_blueprint
+
+from portal.accounts import tokens
+from portal.accounts.permissions import usable_scopes
+from portal.database.account_models import Role, Scope
+from portal.web.api import json_bodies
+from portal.web.auth import Policy, policy, principal
+
+blueprint = Blueprint("api_me", __name__, url_prefix="/api/me")
+tag_blueprint(blueprint, ["Access"])
+
+
+class SenderRecord(json_bodies.Shape):
+    """The account that a request acts for, and what it may do."""
+
+    account_id: UUID | None = Field(description="Null without an account.")
+    email: str | None
+    role: Role | None = Field(
+        description="Null without credentials. On a portal without accounts everyone is an owner."
+    )
+    scopes: list[Scope] = Field(
+        description="As far as both the role and, if one was sent, the API token allow."
+    )
+    token_name: str | None = Field(description="Null without an API token.")
+    expires_at: json_bodies.Timestamp | None = Field(
+        description="End of the API token; null if it has none."
+    )
+
+
+@blueprint.get("")
+@policy(Policy.SELF)
+@document_response(SenderRecord)
+async def get_me() -> Response:
+    """Read which account and role your requests act with, and what your API token allows.
+
+    An API token that is not valid is answered 401.
+    """
+    sender = await principal()
+    usable = usable_scopes(sender.role)
+    record = SenderRecord(
+        account_id=sender.account_id,
+        email=sender.email or None,
+        role=sender.role,
+        scopes=[scope for scope in usable if sender.scopes is None or scope in sender.scopes],
+        token_name=sender.token_name or None,
+        expires_at=await tokens.expiry_of(sender.token_id) if sender.token_id else None,
+    )
+    return json_bodies.json_response(record, cache_control="no-store")
