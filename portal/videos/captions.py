@@ -53,7 +53,7 @@ MAX_LANGUAGE_LENGTH = 60
 MAX_LABEL_LENGTH = 100
 # The job's time limit: after twice the time `maintenance.recovery` runs it again.
 JOB_TIMEOUT_S = 60
-# Tries of a job that stores no segment of a track, before it gives the track up.
+# Tries of a job that stores no segment of a track, before it abandons the track.
 MAX_TRIES = 5
 NOT_STORED = "captions_not_stored"
 UNKNOWN_LANGUAGE = "Give a language by its BCP 47 tag, like en, pt-BR or zh-Hant."
@@ -80,7 +80,7 @@ SAVED_TEXT = ("text", "search", "cue_count", "source")
 class CaptionChange:
     """A change of captions by people or a machine; None leaves a value as it is."""
 
-    said: CaptionText | None = None
+    content: CaptionText | None = None
     source: CaptionSource = CaptionSource.UPLOAD
     label: str | None = None
     is_default: bool | None = None
@@ -194,10 +194,10 @@ async def _is_change(track: Caption, change: CaptionChange) -> bool:
     """Return whether something of a change is not recorded yet."""
     if change.label not in (None, track.label) or change.is_default not in (None, track.is_default):
         return True
-    if change.said is None:
+    if change.content is None:
         return False
     # The database compares the texts, so that the recorded one needn't be read.
-    return not await Caption.filter(id=track.id, text=change.said.text).exists()
+    return not await Caption.filter(id=track.id, text=change.content.text).exists()
 
 
 async def _insert(
@@ -235,12 +235,12 @@ async def _save(
     track: Caption, change: CaptionChange, video: Video, tracks: Sequence[Caption], queue: Queue
 ) -> Caption:
     track.label = change.label or track.label
-    if any(it.label == track.label for it in tracks if it.language != track.language):
+    if any(other.label == track.label for other in tracks if other.language != track.language):
         fault = "Captions in another language have this label. Choose another one."
         raise InvalidRequest([FieldError("/label", fault)])
     columns: tuple[str, ...] = SAVED
-    if change.said is not None:
-        track.update_from_dict({**asdict(change.said), "source": change.source})
+    if change.content is not None:
+        track.update_from_dict({**asdict(change.content), "source": change.source})
         columns += SAVED_TEXT
     if change.is_default is not None:
         track.is_default = change.is_default
@@ -301,7 +301,7 @@ async def _store_track(track_id: int, video: Video, storage: Storage) -> None:
     """Write a version of a track; a later one is left to the job that was queued with it.
 
     Segments that an interrupted job has written are kept. A track of which several tries in a row
-    write none is given up, with the reason recorded.
+    write none is abandoned, with the reason recorded.
     """
     row = await Caption.get_or_none(id=track_id)
     if row is None or (row.text is None and not await _read_from_file(row, storage)):
@@ -333,7 +333,7 @@ async def _store_track(track_id: int, video: Video, storage: Storage) -> None:
     try:
         await put_captions(cues, put, duration_s=video.duration_s or 0.0, stored=stored)
     except Unavailable:
-        # Nothing is wrong with the captions.
+        # An outage is not counted against the captions.
         await same.update(tries=row.tries)
         raise
     await same.update(written_version=row.version, size_bytes=sum(sizes_bytes.values()))
@@ -353,9 +353,9 @@ async def _read_from_file(row: Caption, storage: Storage) -> bool:
         told = {"action": "captions_unreadable", "video_id": str(row.video_id)}
         logger.warning("Captions of a file can't be read: %s", exc, extra=told)
         return False
-    said = await asyncio.to_thread(CaptionText.of, cues)
-    row.text = said.text
-    await Caption.filter(id=row.id, text=None).update(**asdict(said))
+    content = await asyncio.to_thread(CaptionText.of, cues)
+    row.text = content.text
+    await Caption.filter(id=row.id, text=None).update(**asdict(content))
     return True
 
 

@@ -176,7 +176,7 @@ async def _finish(row: Transcription, transcript: Transcript, queue: Queue) -> N
         await _record(row, error_code=NO_SPEECH)
         return
     said = await asyncio.to_thread(CaptionText.of, transcript.cues)
-    change = CaptionChange(said=said, source=CaptionSource.MACHINE)
+    change = CaptionChange(content=said, source=CaptionSource.MACHINE)
     async with transaction():
         await locked_video(row.video_id)
         if not await Transcription.filter(video_id=row.video_id, job_id=row.job_id).delete():

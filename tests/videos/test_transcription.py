@@ -18,6 +18,7 @@ from portal.database.work_models import Transcription
 from portal.maintenance.recovery import recover
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import read_webvtt
+from portal.transcoding.speech.lines import CLAUSE_ENDS, wrapped
 from portal.transcoding.speech.transcribe import Word, cues_of
 from portal.videos import transcription
 from portal.web.composition import WebContext
@@ -224,3 +225,30 @@ def test_cues_are_what_can_be_read_at_once() -> None:
     assert texts(said("Ahoy") + said("there", start_s=2.0)) == ["Ahoy", "there"]
     sentence = said(*["harbour"] * 5, "harbour.", "And", "then?")
     assert texts(sentence)[1:] == ["And then?"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("今天我们来谈谈视频发布，各位朋友都好。", ["今天我们来谈谈视频发布，", "各位朋友都好。"]),  # noqa: RUF001
+        ("あ" * 20, ["あ" * 16, "あ" * 4]),
+        ("あ" * 16 + "。い", ["あ" * 15, "あ。い"]),
+        ("오늘은 동영상 게시에 대해 이야기합니다", ["오늘은 동영상 게시에 대해", "이야기합니다"]),
+        ("x" * 50, ["x" * 42, "x" * 8]),
+        ("the harbour " * 4, ["the harbour the harbour the harbour the", "harbour"]),
+    ],
+)
+def test_lines_are_as_wide_as_they_are_read(text: str, lines: list[str]) -> None:
+    assert wrapped(text) == lines
+
+
+def test_cues_of_scripts_without_spaces_end_with_a_clause() -> None:
+    spoken = (
+        "今天我们来谈谈视频发布，各位好。我们先看看怎么上传，然后再看看怎么编辑字幕，最后发布。"  # noqa: RUF001
+    )
+    words = [Word(n / 10, (n + 1) / 10, letter) for n, letter in enumerate(spoken)]
+    cues = list(cues_of(words))
+    assert "".join(cue.text.replace("\n", "") for cue in cues) == spoken
+    assert all(len(line) <= 17 for cue in cues for line in cue.text.split("\n"))
+    assert all(cue.text.endswith(CLAUSE_ENDS) for cue in cues)
+    assert all(cue.text.count("\n") <= 1 for cue in cues)

@@ -12,7 +12,6 @@ from asyncio import StreamReader
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import wrap
 from typing import cast
 
 from portal.processes.child import Limits, Stalled, Watch, ask, attend, read_tail, spawn, stop
@@ -23,16 +22,19 @@ from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.packaging.webvtt import Cue, escaped
 from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE
+from portal.transcoding.speech.lines import CLAUSE_ENDS, LINE_WIDTH, width, wrapped
 
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.speech")
 _SOUND, _SAMPLES = "sound.mp4", "samples.pcm"
 # The largest models take a minute for half one, on two weak cores, and some to be read.
 _STALL_S = 900.0
 _STDERR_TAIL_BYTES = 4000
-# What is read without haste: two lines, for seven seconds at most. A pause ends a cue, and so does
+# A cue is read without haste: two lines, for seven seconds at most. A pause ends a cue, and so does
 # a sentence that fills a line.
-_LINE_CHARS, _LINES = 42, 2
-_MAX_CUE_S, _PAUSE_S, _MIN_CUE_S = 7.0, 0.8, 0.1
+_LINES = 2
+_MAX_CUE_S = 7.0
+_PAUSE_S = 0.8
+_MIN_CUE_S = 0.1
 _SENTENCE_ENDS = tuple(".?!…\u3002\uff1f\uff01")
 
 
@@ -130,26 +132,39 @@ async def _follow(stream: StreamReader, transcript: Transcript, watch: Watch) ->
 
 
 def cues_of(words: Sequence[Word]) -> Iterator[Cue]:
-    """What is said at a stretch, in cues that can be read."""
+    """Yield cues that can be read, of words that were spoken without a break."""
     group: list[Word] = []
     for word in words:
-        if group and not _belongs(word, group):
+        if group and _is_end(group, word):
             yield _cue(group)
             group = []
+        elif group and not _fits(group, word):
+            cut = _good_cut(group)
+            yield _cue(group[:cut])
+            group = group[cut:]
         group.append(word)
     if group:
         yield _cue(group)
 
 
-def _belongs(word: Word, group: Sequence[Word]) -> bool:
-    """Whether a word is shown with those before it."""
+def _is_end(group: Sequence[Word], following: Word) -> bool:
+    """Return whether a cue ends with these words whatever its room."""
     text = _text(group)
-    return (
-        len(wrap(text + word.text, _LINE_CHARS)) <= _LINES
-        and word.end_s - group[0].start_s <= _MAX_CUE_S
-        and word.start_s - group[-1].end_s < _PAUSE_S
-        and not (len(text) >= _LINE_CHARS and text.endswith(_SENTENCE_ENDS))
-    )
+    is_sentence = width(text) >= LINE_WIDTH and text.endswith(_SENTENCE_ENDS)
+    return is_sentence or following.start_s - group[-1].end_s >= _PAUSE_S
+
+
+def _fits(group: Sequence[Word], following: Word) -> bool:
+    lines = wrapped(_text(group) + following.text)
+    return len(lines) <= _LINES and following.end_s - group[0].start_s <= _MAX_CUE_S
+
+
+def _good_cut(group: Sequence[Word]) -> int:
+    """Return how many words make a cue: up to a mark in the second half, or all."""
+    for count in range(len(group), len(group) // 2, -1):
+        if group[count - 1].text.endswith(CLAUSE_ENDS):
+            return count
+    return len(group)
 
 
 def _cue(group: Sequence[Word]) -> Cue:
@@ -157,7 +172,7 @@ def _cue(group: Sequence[Word]) -> Cue:
     return Cue(
         start_s=start_s,
         end_s=max(group[-1].end_s, start_s + _MIN_CUE_S),
-        text="\n".join(escaped(line) for line in wrap(_text(group), _LINE_CHARS)),
+        text="\n".join(escaped(line) for line in wrapped(_text(group))),
     )
 
 

@@ -240,8 +240,8 @@ async def list_captions(id: str) -> Response:
 async def add_captions(id: str) -> Response:
     """Add captions in another language: the body is a WebVTT, SubRip, SBV or TTML file.
 
-    Encoding, times and markup are repaired as players would, and `warnings` lists what was guessed,
-    changed or left out. A file in which nothing can be read is refused with the line. A video that
+    Encoding, times and markup are repaired as players would, and `warnings` lists each guess, change
+    and omission. A file in which nothing can be read is refused with the line. A video that
     is not ready has the captions once it is.
     """
     video = await read_video(id)
@@ -413,7 +413,7 @@ async def _read_body(
     )
     file = await _read_file(body, options)
     text = await asyncio.to_thread(CaptionText.of, file.cues)
-    return file, CaptionChange(said=text, label=query.label, is_default=query.is_default)
+    return file, CaptionChange(content=text, label=query.label, is_default=query.is_default)
 
 
 async def _read_file(body: bytes, options: ReadOptions) -> CaptionContents:
@@ -454,7 +454,7 @@ async def _tell_present(exc: CaptionsChanged, video: Video, language: str) -> No
 
 
 def _saved(row: Caption, file: CaptionContents, status: HTTPStatus) -> Response:
-    """Answer with captions that were saved from a file."""
+    """Return the answer with captions that were saved from a file."""
     record = SavedCaptions(
         **_columns(row),
         charset=file.charset,

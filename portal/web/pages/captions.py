@@ -145,7 +145,7 @@ async def add(found: Video) -> Caption | CaptionsForm:
         options = ReadOptions(language=language, duration_s=found.duration_s)
         cues = (await captions.read_file(data, options)).cues if data else ()
         text = await asyncio.to_thread(CaptionText.of, cues)
-        change = CaptionChange(said=text, is_default="isDefault" in sent)
+        change = CaptionChange(content=text, is_default="isDefault" in sent)
         return await captions.add(found.id, language, change, queue=web_context().queue)
     except CaptionsUnreadable as exc:
         return CaptionsForm(named, faults={"file": str(exc)})
