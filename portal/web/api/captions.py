@@ -240,8 +240,8 @@ async def list_captions(id: str) -> Response:
 async def add_captions(id: str) -> Response:
     """Add captions in another language: the body is a WebVTT, SubRip, SBV or TTML file.
 
-    Encoding, times and markup are repaired as players would, and `warnings` lists each guess, change
-    and omission. A file in which nothing can be read is refused with the line. A video that
+    Encoding, times and markup are repaired as players would, and `warnings` lists each guess,
+    change and omission. A file in which nothing can be read is refused with the line. A video that
     is not ready has the captions once it is.
     """
     video = await read_video(id)
