@@ -15,6 +15,7 @@ from tortoise.exceptions import OperationalError
 from yarl import URL
 
 from portal.config import Config
+from portal.database.connection import connect_once
 from portal.database.models import Category
 from portal.errors import ProviderUnavailable
 from portal.queue.app import Queue
@@ -45,6 +46,9 @@ PARTS_CREDENTIALS = (
     "s3:PutObject, s3:ListMultipartUploadParts and s3:AbortMultipartUpload."
 )
 ANSWER_TIMEOUT_S = 5
+# Sent by browsers after a redirect from one foreign host to another, as players elsewhere meet it
+# for private videos.
+REDIRECTED_ORIGIN = "null"
 CLOSE_BUCKET = (
     "Private videos are no secret to who knows their files' names. Make the bucket private: remove "
     "the policies and ACLs that let everyone read (on AWS: Block Public Access)."
@@ -65,8 +69,8 @@ class Trouble(Exception):
         self.fix = fix
 
 
-class Exposed(Trouble):
-    """Everything works, but files can be had by who should not."""
+class Concern(Trouble):
+    """Fault that the portal works with: more, or less, may be done with files than is usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,8 @@ class Check:
 
 
 async def check_database(parts: Parts) -> None:
+    # The pool's error doesn't give the server's reason, such as a wrong password.
+    await connect_once(parts.config)
     try:
         is_filled = await Category.exists()
     except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
@@ -133,12 +139,12 @@ async def check_bucket(parts: Parts) -> None:
         await parts.storage.check_bucket()
     except ObjectMissing as exc:
         name = parts.storage.bucket
-        fix = f"Create it: aws s3api create-bucket --bucket {name}"
+        fix = f"Create it: aws s3api create-bucket --bucket {name}{_endpoint(parts.config)}"
         raise Trouble(f"there is no bucket {name!r}", fix) from exc
 
 
 async def _browser_upload(parts: Parts) -> None:
-    """Does what a browser does: preflight, PUT, reading the ETag, a range GET."""
+    """Do what a browser does: preflight, PUT, reading the ETag, a range GET."""
     storage, config = parts.storage, parts.config
     key = f"doctor/{uuid4().hex}.mp4"
     put_url = await storage.public.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
@@ -146,8 +152,10 @@ async def _browser_upload(parts: Parts) -> None:
     async with aiohttp.ClientSession() as session:
         await _preflight(session, put_url, config)
         await _put(session, put_url, config)
-        await _range_get(session, get_url)
+        allowed_origin = await _range_get(session, get_url)
         await storage.delete(key)
+    if allowed_origin not in ("*", REDIRECTED_ORIGIN):
+        raise Concern("players on other sites can't read from storage", _cors_fix(config))
 
 
 async def _upload_in_parts(parts: Parts) -> None:
@@ -200,12 +208,15 @@ async def _put(session: aiohttp.ClientSession, url: str, config: Config) -> None
             raise Trouble("pages may not read the ETag of an upload", _cors_fix(config))
 
 
-async def _range_get(session: aiohttp.ClientSession, url: str) -> None:
-    async with session.get(url, headers={"Range": "bytes=0-5"}) as response:
+async def _range_get(session: aiohttp.ClientSession, url: str) -> str:
+    """Read a few bytes, as players of other sites do; returns the origin that may read them."""
+    headers = {"Range": "bytes=0-5", "Origin": REDIRECTED_ORIGIN}
+    async with session.get(url, headers=headers) as response:
         body = await response.read()
     if response.status >= HTTPStatus.BAD_REQUEST or body != PROBE_BODY[:6]:
         fix = "The worker reads sources by ranges: use a storage server or proxy that honours them."
         raise Trouble("storage does not answer range requests", fix)
+    return response.headers.get("Access-Control-Allow-Origin", "")
 
 
 async def _single_sign_on(parts: Parts) -> None:
@@ -219,7 +230,7 @@ async def _single_sign_on(parts: Parts) -> None:
 
 
 async def check_exposure(parts: Parts) -> None:
-    """Ask for a file and for the list of all as a stranger does. Raises `Exposed`."""
+    """Ask for a file and for the list of all as a stranger does. Raises `Concern`."""
     storage, key = parts.storage, f"{OUTPUT_FOLDER}doctor/{uuid4().hex}.mp4"
     signed = URL(await storage.public.presign_get(key, ttl_s=60), encoded=True)
     plain = signed.with_query(None)
@@ -227,12 +238,12 @@ async def check_exposure(parts: Parts) -> None:
     await storage.put(key, PROBE_BODY, content_type=PROBE_TYPE, max_age_s=0)
     try:
         if PROBE_BODY in await _got(plain):
-            raise Exposed("storage answers unsigned requests for files", CLOSE_BUCKET)
+            raise Concern("storage answers unsigned requests for files", CLOSE_BUCKET)
         if b"<ListBucketResult" in await _got(bucket.with_query({"list-type": "2"})):
-            raise Exposed("storage lists its files for unsigned requests", CLOSE_LISTING)
+            raise Concern("storage lists its files for unsigned requests", CLOSE_LISTING)
         base_url = parts.config.playback_base_url
         if base_url and PROBE_BODY in await _got(URL(f"{base_url}/{key}")):
-            raise Exposed(f"{base_url} answers for every file", KEEP_PRIVATE)
+            raise Concern(f"{base_url} answers for every file", KEEP_PRIVATE)
     finally:
         await storage.delete(key)
 
@@ -252,18 +263,33 @@ async def _got(address: URL) -> bytes:
 
 
 def _cors_fix(config: Config) -> str:
-    rule = {
+    """Return the command that lets these pages upload, and players on every site read.
+
+    Signed addresses decide what players get, so the origin need not.
+    """
+    uploads = {
         "AllowedOrigins": [_origin(config), *config.api_allowed_origins],
-        "AllowedMethods": ["GET", "HEAD", "PUT"],
+        "AllowedMethods": ["PUT"],
         "AllowedHeaders": ["Content-Type"],
         "ExposeHeaders": ["ETag"],
         "MaxAgeSeconds": 3600,
     }
-    endpoint = f" --endpoint-url {config.s3_endpoint_url}" if config.s3_endpoint_url else ""
+    playback = {
+        "AllowedOrigins": ["*"],
+        "AllowedMethods": ["GET", "HEAD"],
+        "AllowedHeaders": ["Range"],
+        "ExposeHeaders": ["Content-Length", "Content-Range"],
+        "MaxAgeSeconds": 3600,
+    }
     return (
-        f"aws s3api put-bucket-cors --bucket {config.s3_bucket}{endpoint} "
-        f"--cors-configuration '{json.dumps({'CORSRules': [rule]})}'"
+        f"aws s3api put-bucket-cors --bucket {config.s3_bucket}{_endpoint(config)} "
+        f"--cors-configuration '{json.dumps({'CORSRules': [uploads, playback]})}'"
     )
+
+
+def _endpoint(config: Config) -> str:
+    """Return the option by which the AWS command line finds storage."""
+    return f" --endpoint-url {config.s3_endpoint_url}" if config.s3_endpoint_url else ""
 
 
 def _origin(config: Config) -> str:

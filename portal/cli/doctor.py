@@ -91,6 +91,7 @@ async def _examine(config: Config) -> bool:
         for check in (*checks.CHECKS, *([checks.SINGLE_SIGN_ON] if config.oidc_issuer else [])):
             if check.needs in failed:
                 click.echo(f"{click.style('skip', fg='yellow')}  {check.name}")
+                failed.add(check.name)
             elif not await _passes(check, parts):
                 failed.add(check.name)
     return not failed
@@ -119,9 +120,9 @@ async def _passes(check: checks.Check, parts: checks.Parts, quietly: bool = Fals
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check.run(parts)
-    except checks.Exposed as exposed:
-        # Everything works; whether it should is for who runs the portal to say.
-        _print_fault("WARN", "yellow", check.name, str(exposed), exposed.fix)
+    except checks.Concern as concern:
+        # The portal works; its operator decides whether this is meant to be so.
+        _print_fault("WARN", "yellow", check.name, str(concern), concern.fix)
         return True
     except checks.Trouble as trouble:
         what, fix = str(trouble), trouble.fix or check.fix

@@ -150,6 +150,14 @@ async def retry_outage(
     )
 
 
+async def connect_once(config: Config) -> None:
+    """Connect without the pool, which hides why that fails. Raises psycopg's error."""
+    async with await AsyncConnection.connect(
+        config.database_url, connect_timeout=CONNECT_TIMEOUT_S
+    ):
+        pass
+
+
 async def migrate(config: Config) -> None:
     """Bring the database to the newest version. Safe to run from several machines at once."""
     async with await AsyncConnection.connect(

@@ -9,7 +9,7 @@ from command_line import portal
 from running_portal import LivePortal
 from serving import serving
 
-from portal.cli.checks import Exposed, Parts, check_exposure
+from portal.cli.checks import Concern, Parts, check_exposure
 from portal.config import Config
 from portal.queue.app import open_queue
 from portal.storage.bucket import open_storage
@@ -57,7 +57,7 @@ async def examine(config: Config) -> str:
     async with open_storage(config) as storage:
         try:
             await check_exposure(Parts(config, storage, open_queue(config.database_url)))
-        except Exposed as exposed:
+        except Concern as exposed:
             return f"{exposed}: {exposed.fix}"
         finally:
             assert await storage.list_some("hls/doctor/") == []

@@ -1,0 +1,72 @@
+"""Checks of `portal doctor` that give the reason for a failure, and the right fix."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import psycopg
+import pytest
+from aiohttp import web
+from command_line import portal
+from running_portal import LivePortal
+from serving import serving
+
+from portal.cli import checks
+from portal.cli.checks import Concern, Parts
+from portal.config import Config
+from portal.queue.app import open_queue
+from portal.storage.bucket import open_storage
+
+REFUSAL = b'SFATAL\0C28P01\0Mpassword authentication failed for user "ann"\0\0'
+
+
+async def test_database_gives_its_reason(config: Config) -> None:
+    """The server answers what PostgreSQL answers to a wrong password."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(8)
+        writer.write(b"N")
+        await reader.read(1000)
+        writer.write(b"E" + (len(REFUSAL) + 4).to_bytes(4) + REFUSAL)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1")
+    async with server, open_storage(config) as storage:
+        port = server.sockets[0].getsockname()[1]
+        url = f"postgresql://ann:wrong@127.0.0.1:{port}/portal"
+        parts = Parts(replace(config, database_url=url), storage, open_queue(url))
+        with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+            await checks.check_database(parts)
+
+
+async def test_checks_that_build_on_a_failed_one_are_skipped(live_portal: LivePortal) -> None:
+    ended = await portal({**live_portal.environ, "AWS_SECRET_ACCESS_KEY": "w" * 40}, "doctor")
+    assert ended.out.count("FAIL") == 1
+    assert "FAIL  Bucket" in ended.out
+    assert ended.out.count("skip") == 3
+    ended = await portal({**live_portal.environ, "S3_BUCKET": "missing"}, "doctor")
+    endpoint = live_portal.environ["S3_ENDPOINT_URL"]
+    assert f"create-bucket --bucket missing --endpoint-url {endpoint}" in ended.out
+
+
+async def test_storage_must_let_players_of_other_sites_read(config: Config) -> None:
+    """Its rule names the portal alone, and so not the origin `null` of a redirected request."""
+    origin = "http://127.0.0.1:8000"
+
+    async def answer(request: web.Request) -> web.Response:
+        headers = {"Access-Control-Allow-Methods": "GET, PUT"}
+        if request.headers["Origin"] == origin:
+            headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = "ETag"
+        return web.Response(body=checks.PROBE_BODY[:6], headers=headers)
+
+    async with serving(web.route("*", "/{path:.*}", answer)) as address:
+        config = replace(config, public_url=origin, s3_public_endpoint_url=address)
+        async with open_storage(config) as storage:
+            parts = Parts(config, storage, open_queue(config.database_url))
+            with pytest.raises(Concern, match="players on other sites") as concern:
+                await checks._browser_upload(parts)
+    [_, rule, _] = concern.value.fix.split("'")
+    uploads, playback = json.loads(rule)["CORSRules"]
+    assert (uploads["AllowedOrigins"], uploads["AllowedMethods"]) == ([origin], ["PUT"])
+    assert (playback["AllowedOrigins"], playback["AllowedMethods"]) == (["*"], ["GET", "HEAD"])
