@@ -49,7 +49,11 @@ TRACK = f"{CAPTIONS}/<language:language>"
 WEBVTT = "text/vtt"
 MAX_SHIFT_S = 360_000
 # The content tells the format, not these; they keep other bodies out.
-CONTENT_TYPES = (WEBVTT, "application/x-subrip", "text/x-sbv", "application/ttml+xml")
+# Each file is recognised by its content. Many generated clients can only send the last type.
+CONTENT_TYPES = (
+    *(WEBVTT, "application/x-subrip", "text/x-sbv", "application/ttml+xml"),
+    "application/octet-stream",
+)
 
 
 class LanguageConverter(BaseConverter):

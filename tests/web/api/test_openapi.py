@@ -29,6 +29,9 @@ async def test_document_is_valid_has_the_documented_shapes_and_a_page(client: Cl
     creation = spec["paths"]["/api/videos"]["post"]
     assert " ".join(creation["responses"]) == CREATION
     assert creation["security"] == [{}, {"token": ["videos:write"]}, {"session": []}]
+    # The only type of a file that some generators of clients know.
+    caption_file = spec["paths"]["/api/videos/{id}/captions"]["post"]["requestBody"]["content"]
+    assert "application/octet-stream" in caption_file
     page = await text_of(await client.get("/api/docs"))
     operations = [it["operationId"] for of in spec["paths"].values() for it in of.values()]
     for name in (*operations, "video_not_found", "method_not_allowed", "database_unavailable"):
