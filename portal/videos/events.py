@@ -7,7 +7,7 @@ event. A reader who could see the video before receives the event that hid it as
 and none of the events before.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 from psycopg import sql
@@ -53,7 +53,14 @@ IS_READ = """
   ))
 )
 """
-LISTED = "number <= {newest} AND at > now() - make_interval(days => {days}) AND {read}"
+LISTED = (
+    "number <= {newest} AND at > now() - make_interval(days => {days}) AND {read} AND {of_types}"
+)
+# The type with which `as_seen_by` returns an event.
+IS_OF_TYPES = """
+CASE WHEN present.visibility IS NOT NULL AND {listed} THEN type ELSE 'video.deleted' END
+  = ANY({types})
+"""
 
 
 def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
@@ -82,17 +89,23 @@ async def newest_number() -> int:
 
 
 async def list_events(
-    seen_by: Principal, *, after: int | None, limit: int
+    seen_by: Principal, *, after: int | None, limit: int, types: Collection[EventType] = ()
 ) -> tuple[list[Row], int]:
     """Return the events after a number, or from the oldest that is kept, as `seen_by` reads them.
 
-    And the number after which to go on. Raises `EventsExpired`.
+    And the number after which to go on. Without `types` events of all types are returned. Raises
+    `EventsExpired`.
     """
     if after is not None:
         await require_kept(after)
     # Read before the events: an event that arrives meanwhile belongs to the next page.
     newest = await newest_number()
-    condition = sql_with(LISTED, newest=newest, days=KEEP_DAYS, read=_read_by(seen_by))
+    listed = listed_for(seen_by)
+    of_types = sql.SQL("true")
+    if types:
+        of_types = sql_with(IS_OF_TYPES, listed=listed, types=[it.value for it in types])
+    read = sql_with(IS_READ, listed=listed)
+    condition = sql_with(LISTED, newest=newest, days=KEEP_DAYS, read=read, of_types=of_types)
     rows = await _fetch(after or 0, condition, limit)
     is_full = len(rows) == limit
     next_after: int = rows[-1]["number"] if is_full else max(newest, after or 0)
@@ -119,10 +132,6 @@ async def read_event(number: int, *, seen_by: Principal) -> Row | None:
 
 async def _fetch(after: int, condition: sql.Composable, limit: int) -> list[Row]:
     return await run_query(sql_with(AFTER, after=after, limit=limit, condition=condition))
-
-
-def _read_by(reader: Principal) -> sql.Composable:
-    return sql_with(IS_READ, listed=listed_for(reader))
 
 
 def _audience(recorded: Row) -> Audience:

@@ -6,7 +6,7 @@ reads from the table by itself. So a slow reader costs as little as an idle one.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from contextvars import Context
 from math import inf
@@ -56,12 +56,21 @@ class StreamEvent:
 class Stream:
     """What one reader gets: the events of a video, or of all videos that lists show them.
 
+    With `types` only the events of these types are sent.
     The stream of a video ends with its deletion, which is also told when it is hidden from the
     reader.
     """
 
-    def __init__(self, reader: Principal, *, after: int, video_id: str = "") -> None:
+    def __init__(
+        self,
+        reader: Principal,
+        *,
+        after: int,
+        video_id: str = "",
+        types: Collection[EventType] = (),
+    ) -> None:
         self.reader = reader
+        self.types = types
         self.place = after
         self.video_id = video_id
         self.sees = reader.may_see if video_id else reader.may_list

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from random import uniform
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import Field, RootModel
@@ -30,6 +30,7 @@ from portal.web.api import json_bodies
 from portal.web.api.editing import DeletedVideo
 from portal.web.api.openapi import LAST_EVENT_ID
 from portal.web.api.videos import (
+    CommaSeparated,
     VideoDetails,
     VideoWithPassthrough,
     playback_url,
@@ -66,8 +67,16 @@ SEND_TIMEOUT_S = 15.0
 HEARTBEAT = b":\n\n"
 
 
-class EventsQuery(json_bodies.ClosedShape):
-    """Which events are asked for."""
+class StreamQuery(json_bodies.ClosedShape):
+    """Filter of events by their types."""
+
+    type: Annotated[tuple[EventType, ...], CommaSeparated] = Field(
+        (), description="Types of events; several are separated by commas. Without it all."
+    )
+
+
+class EventsQuery(StreamQuery):
+    """Filter of events, and the place in their list."""
 
     after: str | None = Field(
         None,
@@ -130,7 +139,9 @@ async def list_events() -> Response:
         next_after = await events.newest_number()
     else:
         after = None if asked.after is None else _number(asked.after)
-        rows, next_after = await events.list_events(who, after=after, limit=asked.limit)
+        rows, next_after = await events.list_events(
+            who, after=after, limit=asked.limit, types=asked.type
+        )
     told = [await _told_event(row, who.account_id, web) for row in rows]
     page = EventList(events=told, next_after=f"{EVENT_ID_PREFIX}{next_after}")
     return json_bodies.json_response(page)
@@ -139,13 +150,15 @@ async def list_events() -> Response:
 @blueprint.get("/events/stream")
 @policy(Policy.WATCH)
 @document_headers(StreamHeaders)
+@document_querystring(StreamQuery)
 @document_response(EventStream)
 async def stream_events() -> Response:
     """Follow what happens to videos, as Server-Sent Events.
 
     `data` is the event as it is listed, `event` its type and `id` its id. The first is a
     `snapshot` with `nextAfter`; with Last-Event-ID the stream goes on after that event instead.
-    `video.progress` tells every 2 s how far videos are that are being made ready; it has no id.
+    `video.progress` tells every 2 s how far videos are that are being made ready; it has no id, and
+    is left out of a stream of certain types.
     """
     newest = await web_context().streams.newest_number()
     start = json.dumps({"nextAfter": f"{EVENT_ID_PREFIX}{newest}"})
@@ -155,6 +168,7 @@ async def stream_events() -> Response:
 @blueprint.get("/videos/<string(minlength=8):id>/events")
 @policy(Policy.WATCH)
 @document_headers(StreamHeaders)
+@document_querystring(StreamQuery)
 @document_response(EventStream)
 async def stream_video_events(id: str) -> Response:
     """Follow what happens to a video, as Server-Sent Events.
@@ -176,12 +190,13 @@ async def _response(snapshot: str, *, newest: int, video_id: str = "") -> Respon
     """
     if "Accept" in request.headers and not request.accept_mimetypes.quality(EVENT_STREAM):
         raise NotAcceptable
+    types = json_bodies.validated_query(StreamQuery).type
     first, after = _message("snapshot", snapshot, newest), newest
     if LAST_EVENT_ID in request.headers:
         given = {LAST_EVENT_ID: request.headers[LAST_EVENT_ID]}
         first, after = HEARTBEAT, _number(json_bodies.validated(StreamHeaders, given).last_event_id)
         await events.require_kept(after)
-    stream = Stream(await principal(), after=after, video_id=video_id)
+    stream = Stream(await principal(), after=after, video_id=video_id, types=types)
     credentials = sent_credentials()
     response = Response(b"", content_type=EVENT_STREAM)
     response.headers["Cache-Control"] = "no-store"
@@ -236,9 +251,9 @@ async def _end_when_left(stream: Stream, receive: Any) -> None:
 
 
 async def _text(event: StreamEvent, stream: Stream, web: WebContext) -> bytes:
-    """Return an event as it is sent to the reader of a stream; empty if they see it no more."""
+    """Return an event as it is sent to the reader of a stream; empty if it is not for them."""
     row = event.seen_by(stream.sees)
-    if row is None:
+    if row is None or (stream.types and row.get("type") not in stream.types):
         return b""
     # Only the address to play a private video from is not the same for all.
     is_private = event.number is not None and audience_of(row["data"]).is_private

@@ -133,6 +133,22 @@ async def test_stream_goes_on_after_the_last_event_that_arrived(
     assert [it["data"] for it in told] == listed["events"]
 
 
+async def test_stream_of_certain_types_leaves_out_the_others(app: Quart) -> None:
+    video = await make_row()
+    types = "type=video.ready,video.deleted"
+    async with (
+        reading(app, f"{ALL}?{types}") as of_all,
+        reading(app, f"/api/videos/{video.id}/events?{types}") as of_video,
+    ):
+        for stream in (of_all, of_video):
+            assert (await stream.next())["event"] == "snapshot"
+        await change(video.id)
+        async with transaction():
+            await note_outcome(EventType.READY, video.id)
+        for stream in (of_all, of_video):
+            assert (await stream.next())["event"] == "video.ready"
+
+
 async def test_refusals_say_what_to_do(client: Client) -> None:
     created = await published(client)
     [old] = (await answered(await client.get("/api/events")))["events"]

@@ -4,12 +4,12 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
-from api_client import Client, answered, metadata, problem, published, run_sql
+from api_client import Client, answered, faults, metadata, problem, published, run_sql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_rows import make_row
 from quart import Quart
-from signed_in import make_account, make_video, program, signed_in, token_of
+from signed_in import Sender, make_account, make_video, program, signed_in, token_of
 
 from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
@@ -25,6 +25,30 @@ async def listed(client: Any, query: str = "") -> list[dict[str, Any]]:
     body = await answered(await client.get(f"/api/events{query}"))
     found: list[dict[str, Any]] = body["events"]
     return found
+
+
+async def test_list_of_certain_types_is_in_pages_and_misses_nothing(
+    app: Quart, edith: Account
+) -> None:
+    hidden, shown = [await make_video(edith) for _ in range(2)]
+    async with transaction():
+        for video in (hidden, shown):
+            for kind in (EventType.READY, EventType.UPDATED, EventType.COMPLETED):
+                await note_outcome(kind, video.id)
+    await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
+    types, after = "type=video.deleted,video.completed&type=video.ready", ""
+    found = []
+    for _ in range(3):
+        page = await answered(await Sender(app).get(f"/api/events?{types}&limit=1{after}"))
+        found += [(event["type"], event["data"]["id"]) for event in page["events"]]
+        after = f"&after={page['nextAfter']}"
+    # A video that was hidden from its readers is a deleted one to them.
+    assert found == [
+        *[(f"video.{kind}", str(shown.id)) for kind in ("ready", "completed")],
+        ("video.deleted", str(hidden.id)),
+    ]
+    faulty = await Sender(app).get("/api/events?type=video.lost")
+    assert (await faults(faulty))["/type/0"].startswith("Choose 'video.created', ")
 
 
 async def test_each_change_of_a_video_is_told_with_its_record(client: Client) -> None:
