@@ -101,7 +101,7 @@ async def list_events(
     # Read before the events: an event that arrives meanwhile belongs to the next page.
     newest = await newest_number()
     listed = listed_for(seen_by)
-    of_types = sql.SQL("true")
+    of_types: sql.Composable = sql.SQL("true")
     if types:
         of_types = sql_with(IS_OF_TYPES, listed=listed, types=[it.value for it in types])
     read = sql_with(IS_READ, listed=listed)
