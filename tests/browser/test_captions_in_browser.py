@@ -51,7 +51,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await form.get_by_label("Language").fill("english")
     await form.get_by_label("File").set_input_files(file)
     await form.get_by_role("button", name="Add captions").click()
-    await expect(form.get_by_text("this file is neither WebVTT nor SubRip")).to_be_visible()
+    await expect(form.get_by_text("this file is none of WebVTT")).to_be_visible()
     file.write_text(SRT, encoding="utf-8")
     await form.get_by_label("File").set_input_files(file)
     await form.get_by_label("Show them by default").check()

@@ -25,6 +25,8 @@ from portal.transcoding.captions.repairs import FileCue
 from portal.transcoding.captions.ttml import declared_encoding, is_xml, read_ttml
 from portal.transcoding.packaging.webvtt import MARKUP, SPAN, Cue, clock
 
+# A hundred hours, either way.
+MAX_SHIFT_S = 360_000.0
 # SubRip files borrow overrides from SubStation Alpha; the place is one of nine, as on a keypad.
 _OVERRIDE = re.compile(r"\{\\[^{}]*\}")
 _PLACE = re.compile(r"\{[^{}]*\\an([1-9])")

@@ -31,7 +31,7 @@ from portal.transcoding.captions.faults import (
     EncodingUncertain,
     WarningCode,
 )
-from portal.transcoding.captions.reading import CaptionContents, ReadOptions
+from portal.transcoding.captions.reading import MAX_SHIFT_S, CaptionContents, ReadOptions
 from portal.transcoding.planning.tracks import attribute_text
 from portal.videos import captions, chapters
 from portal.videos.captions import CaptionChange
@@ -47,7 +47,6 @@ tag_blueprint(blueprint, ["Captions"])
 CAPTIONS = "/videos/<string:id>/captions"
 TRACK = f"{CAPTIONS}/<language:language>"
 WEBVTT = "text/vtt"
-MAX_SHIFT_S = 360_000
 # The content tells the format, not these; they keep other bodies out.
 # Each file is recognised by its content. Many generated clients can only send the last type.
 CONTENT_TYPES = (

@@ -1,9 +1,10 @@
 """The captions of a video on its workshop's page, and the page where one of them is edited."""
 
 import asyncio
-from collections.abc import Mapping
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from langcodes import find
 from quart import Blueprint, redirect, render_template, request, url_for
@@ -21,8 +22,15 @@ from portal.errors import (
     TranscriptionNotFound,
 )
 from portal.processing.captions import CaptionText
-from portal.transcoding.captions.faults import CaptionsUnreadable
-from portal.transcoding.captions.reading import ReadOptions
+from portal.transcoding.captions.decoding import CHARSETS, known_charset
+from portal.transcoding.captions.faults import (
+    CaptionsUnreadable,
+    CaptionWarning,
+    EncodingUncertain,
+    WarningCode,
+)
+from portal.transcoding.captions.reading import MAX_SHIFT_S, CaptionContents, ReadOptions
+from portal.transcoding.packaging.webvtt import Cue, clock
 from portal.videos import captions, transcription
 from portal.videos.captions import CaptionChange
 from portal.web.auth import Policy, policy
@@ -33,7 +41,7 @@ from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("captions", __name__)
 
-TOO_LARGE = "This file is larger than 4 MiB. Send captions as SubRip or WebVTT."
+TOO_LARGE = "This file is larger than 4 MiB. Choose a smaller one."
 # What the form offers; any other may be typed.
 LANGUAGES = (
     *("English", "Spanish", "Portuguese", "French", "German", "Italian", "Dutch", "Polish"),
@@ -42,13 +50,37 @@ LANGUAGES = (
 )
 
 
+# Cues that are shown of a file before it is saved.
+MAX_SAMPLE = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileCheck:
+    """A caption file that is shown before it is saved, as something in it isn't plain.
+
+    `data` is the file in base64, which the form sends back. The choices are of encodings, and of
+    shifts in seconds if one is suggested; `sample` has the time and text of the first cues.
+    """
+
+    data: str
+    charset: str
+    shift: str
+    shifts: Sequence[tuple[str, str]]
+    warnings: Sequence[CaptionWarning]
+    sample: Sequence[tuple[str, str]]
+    cue_count: int
+    is_default: bool
+    charsets: Sequence[tuple[str, str]] = tuple((name, name) for name in CHARSETS)
+
+
 @dataclass(frozen=True, slots=True)
 class CaptionsForm:
-    """What was sent for new captions, by people or a machine, and what is wrong with it."""
+    """Values that were sent for new captions, by people or a machine, and their faults."""
 
     language: str = ""
     spoken: str = ""
     faults: Mapping[str, str] = field(default_factory=dict)
+    check: FileCheck | None = None
 
 
 @blueprint.get("/videos/<video_id>/captions/<language>/edit")
@@ -130,34 +162,101 @@ async def _editor(found: Video, api: str, *, label: str = "", language: str = ""
     )
 
 
-async def add(found: Video) -> Caption | CaptionsForm:
-    """Add the captions of the form; the track, or the form with its faults."""
+async def add(video: Video) -> Caption | CaptionsForm:
+    """Add the captions of the form.
+
+    Returns the captions, or the form with its faults, or with a file that is to be checked first.
+    """
     try:
-        sent = await request.form
+        form = await request.form
         file = (await request.files).get("file")
     except RequestEntityTooLarge:
         return CaptionsForm(faults={"file": TOO_LARGE})
-    named = sent.get("language", "").strip()
-    # It lies on disk, by what the framework does with larger files.
-    data = await asyncio.to_thread(file.read) if file else b""
+    named = form.get("language", "").strip()
+    check = None
     try:
+        # The framework keeps larger files on disk.
+        data = await asyncio.to_thread(file.read) if file else _decode_file(form.get("data", ""))
         language = _language(named)
-        options = ReadOptions(language=language, duration_s=found.duration_s)
-        cues = (await captions.read_file(data, options)).cues if data else ()
+        cues: Sequence[Cue] = ()
+        if data:
+            contents, check = await _read_sent(data, language, form, video)
+            is_plain = not check.warnings and "step" not in form
+            if not is_plain and form.get("step") != "save":
+                return CaptionsForm(named, check=check)
+            cues = contents.cues
         text = await asyncio.to_thread(CaptionText.of, cues)
-        change = CaptionChange(content=text, is_default="isDefault" in sent)
-        return await captions.add(found.id, language, change, queue=web_context().queue)
+        change = CaptionChange(content=text, is_default="isDefault" in form)
+        return await captions.add(video.id, language, change, queue=web_context().queue)
     except CaptionsUnreadable as exc:
-        return CaptionsForm(named, faults={"file": str(exc)})
+        faults = {"file": str(exc)}
     except InvalidRequest as exc:
-        return CaptionsForm(
-            named, faults={name or "file": words for name, words in exc.by_field.items()}
-        )
+        faults = {name or "file": words for name, words in exc.by_field.items()}
     except CaptionsExist:
-        words = "There are captions in this language. Edit those, or delete them first."
-        return CaptionsForm(named, faults={"language": words})
+        faults = {"language": "There are captions in this language. Edit or delete those first."}
     except TooManyCaptions as exc:
-        return CaptionsForm(named, faults={"language": exc.detail})
+        faults = {"language": exc.detail}
+    is_checked = "data" in form
+    return CaptionsForm(named, faults=faults, check=check if is_checked else None)
+
+
+def _decode_file(text: str) -> bytes:
+    """Decode a file that the form sent back. Raises `CaptionsUnreadable`."""
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise CaptionsUnreadable("The file did not come back whole. Choose it again.") from None
+
+
+async def _read_sent(
+    data: bytes, language: str, form: Mapping[str, str], video: Video
+) -> tuple[CaptionContents, FileCheck]:
+    """Read a file as the form chooses, or as it is detected. Raises `CaptionsUnreadable`."""
+    shift_s = _shift_s(form.get("shift", ""))
+    chosen = ReadOptions(
+        language=language,
+        charset=known_charset(form.get("charset", "")),
+        shift_s=shift_s,
+        duration_s=video.duration_s,
+    )
+    warnings: list[CaptionWarning] = []
+    try:
+        contents = await captions.read_file(data, chosen)
+    except EncodingUncertain as exc:
+        likely = replace(chosen, charset=exc.candidates[0])
+        contents = await captions.read_file(data, likely)
+        warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, str(exc)))
+    except CaptionsUnreadable as exc:
+        if chosen.charset is None:
+            raise
+        # The file has no captions in the encoding that was chosen.
+        contents = await captions.read_file(data, replace(chosen, charset=None))
+        warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, str(exc)))
+    offered_s = shift_s or contents.suggested_shift_s or 0.0
+    shifts = [
+        (f"{offered_s:g}", f"Shift all captions by {offered_s:+,g} s"),
+        ("0", "Keep the times"),
+    ]
+    check = FileCheck(
+        data=b64encode(data).decode(),
+        charset=contents.charset,
+        shift=f"{shift_s if 'shift' in form else offered_s:g}",
+        shifts=shifts if offered_s else (),
+        warnings=(*warnings, *contents.warnings),
+        sample=[(clock(it.start_s), it.plain_text) for it in contents.cues[:MAX_SAMPLE]],
+        cue_count=len(contents.cues),
+        is_default="isDefault" in form,
+    )
+    return contents, check
+
+
+def _shift_s(text: str) -> float:
+    """Return the shift that the form chooses; 0 for anything else."""
+    try:
+        shift_s = float(text)
+    except ValueError:
+        return 0.0
+    return shift_s if abs(shift_s) <= MAX_SHIFT_S else 0.0
 
 
 async def panel(found: Video, sent: CaptionsForm | None = None) -> dict[str, object]:

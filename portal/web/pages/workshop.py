@@ -95,11 +95,12 @@ async def send_picture(video_id: str) -> ResponseReturnValue:
 @blueprint.post("/videos/<video_id>/captions")
 @policy(Policy.EDIT)
 async def add_captions(video_id: str) -> ResponseReturnValue:
-    """Add captions, or say at the form why not; what is to be written goes on in the editor."""
+    """Add captions, or answer with the form; without a file they are written in the editor."""
     found = await read_video(video_id)
     added = await captions.add(found)
     if isinstance(added, captions.CaptionsForm):
-        return await _page(found, **await captions.panel(found, added)), 422
+        status = 422 if added.faults else 200
+        return await _page(found, **await captions.panel(found, added)), status
     if not added.cue_count:
         editor = url_for("captions.editor", video_id=found.id, language=added.language)
         return redirect(editor, 303)
