@@ -40,6 +40,8 @@ KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
 _LATER_START = "+frag_discont"
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
+# Silence for what is missing, at the start and in gaps: audio stays in sync.
+_IN_SYNC = f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"
 _SAMPLE_RATE_HZ = 48_000
 # A limiter softens channels that add up to more than full scale. It follows the filling of gaps:
 # only there does `latency` keep sound at its time.
@@ -221,21 +223,37 @@ def _keyframes(task: Encode) -> str:
 
 
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
-    filtering = (
-        # The encoder fails at samples that are no numbers; integers always are.
-        "aformat=sample_fmts=s32p",
-        *([_mix(rung)] if rung.gains else []),
-        # Silence for what is missing, at the start and in gaps: audio stays in sync.
-        f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0",
-        *([_LIMITER] if rung.gains else []),
+    filtering = ",".join(
+        (
+            # The encoder fails at samples that are no numbers; integers always are.
+            "aformat=sample_fmts=s32p",
+            *([_mix(rung)] if rung.gains else []),
+            _IN_SYNC,
+            *([_LIMITER] if rung.gains else []),
+        )
     )
+    if rung.joined:
+        graph = f"{_joined_streams(rung)},{filtering}[{rung.name}]"
+        source = ("-filter_complex", graph, "-map", f"[{rung.name}]")
+    else:
+        source = ("-map", f"0:{rung.index}", "-af", filtering)
     return (
-        *("-map", f"0:{rung.index}", *BARE),
-        *("-af", ",".join(filtering)),
+        *source,
+        *BARE,
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(_SAMPLE_RATE_HZ)),
         *_hls(rung.name, segment_s=SEGMENT_S),
     )
+
+
+def _joined_streams(rung: AudioRung) -> str:
+    """Return the graph that makes mono streams the channels of one, in the order of the rung."""
+    indexes = (rung.index, *rung.joined)
+    # Channels of the same name keep their order.
+    as_mono = f"pan=mono|c0=c0,{_IN_SYNC},aformat=channel_layouts=mono"
+    parts = [f"[0:{index}]{as_mono}[part{index}]" for index in indexes]
+    inputs = "".join(f"[part{index}]" for index in indexes)
+    return ";".join((*parts, f"{inputs}amerge=inputs={len(indexes)}"))
 
 
 def _mix(rung: AudioRung) -> str:

@@ -74,6 +74,14 @@ def downmix(track: AudioTrack) -> Downmix:
     return Downmix(gains=_SPEAKERS)
 
 
+def join(layouts: Sequence[str]) -> Downmix:
+    """Return how mono tracks of these layouts become stereo: by labels, else left and right."""
+    listed = [_LISTED.fullmatch(layout) for layout in layouts]
+    if not any(listed):
+        return _first_two(leaves_out=False)
+    return _by_list([match[1] if match else "FC" for match in listed])
+
+
 def _by_list(names: Sequence[str]) -> Downmix:
     """Mix channels by a list of their names; the first two where that says nothing."""
     if len(names) == 1:

@@ -11,8 +11,8 @@ from typing import Any
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
-from portal.transcoding.planning.downmix import Gains, downmix
-from portal.transcoding.probing.facts import Probe, Track
+from portal.transcoding.planning.downmix import Gains, downmix, join
+from portal.transcoding.probing.facts import AudioTrack, Probe, Track
 
 _MAX_LABEL_LENGTH = 100
 # Control characters, what turns the direction of text around, and halves of surrogate pairs.
@@ -20,6 +20,8 @@ _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udf
 _STEREO_BITRATE_BPS = 128_000
 _MONO_BITRATE_BPS = 80_000
 _COPIED_SAMPLE_RATES_HZ = (44_100, 48_000)
+# Channels that were recorded together end within a packet of each other.
+_MAX_LENGTH_DIFFERENCE_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,34 +39,80 @@ class TrackRung:
 class AudioRung(TrackRung):
     """One audio rendition in AAC-LC; more channels become two.
 
-    `gains` are as in `Downmix`. `copied` means that it is the source's own track: whether that has
+    `gains` are as in `Downmix`. Streams that are `joined` follow the stream `index` as further
+    channels. `copied` means that it is the source's own track: whether that has
     gaps shows when it is read.
     """
 
     channels: int
     bitrate_bps: int
     gains: Mapping[str, Gains] = field(default_factory=dict)
+    joined: tuple[int, ...] = ()
     copied: bool = False
 
 
 def plan_audio(probe: Probe, *, may_copy: bool) -> tuple[AudioRung, ...]:
-    """The audio renditions, the default first; none for a source without sound."""
-    labelled = zip(probe.audio, _labelled(probe.audio, kind="Audio"), strict=True)
+    """Plan the audio renditions, the default first; none for a source without sound."""
+    groups = _grouped([track for track in probe.audio if not track.is_silent] or probe.audio)
+    firsts = [group[0] for group in groups]
+    labelled = zip(groups, _labelled(firsts, kind="Audio"), strict=True)
     return tuple(
-        AudioRung(
-            name="audio" if number == 1 else f"audio-{number}",
-            is_default=number == 1,
-            channels=min(2, track.channels),
-            gains=downmix(track).gains,
-            bitrate_bps=_MONO_BITRATE_BPS if track.channels == 1 else _STEREO_BITRATE_BPS,
-            # What players everywhere take as it is.
-            copied=may_copy
-            and (track.codec, track.profile) == ("aac", "LC")
-            and track.channels in (1, 2)
-            and track.sample_rate_hz in _COPIED_SAMPLE_RATES_HZ,
-            **labels,
-        )
-        for number, (track, labels) in enumerate(labelled, 1)
+        _audio_rung(group, number, may_copy=may_copy, **labels)
+        for number, (group, labels) in enumerate(labelled, 1)
+    )
+
+
+def _grouped(tracks: Sequence[AudioTrack]) -> list[tuple[AudioTrack, ...]]:
+    """Put tracks together that are channels of the same sound, such as those of a camera.
+
+    All are mono, equally long and of the same kind, and none has a language or title. With labels
+    they are one sound; without, each two are left and right.
+    """
+    first = tracks[0] if tracks else None
+    are_channels = len(tracks) > 1 and all(_is_channel(track, tracks[0]) for track in tracks)
+    if first is None or not are_channels:
+        return [(track,) for track in tracks]
+    ordered = sorted(tracks, key=lambda track: track.index)
+    if join([track.layout for track in ordered]) != join(("mono", "mono")):
+        return [tuple(ordered)]
+    return [tuple(ordered[place : place + 2]) for place in range(0, len(ordered), 2)]
+
+
+def _is_channel(track: AudioTrack, other: AudioTrack) -> bool:
+    """Return whether two tracks may be channels of the same sound."""
+    if track.end_s is None or other.end_s is None:
+        return False
+    return (
+        track.channels == 1
+        and not (track.language or track.title)
+        and (track.codec, track.sample_rate_hz) == (other.codec, other.sample_rate_hz)
+        and abs(track.end_s - other.end_s) <= _MAX_LENGTH_DIFFERENCE_S
+    )
+
+
+def _audio_rung(
+    group: Sequence[AudioTrack], number: int, *, may_copy: bool, **labels: Any
+) -> AudioRung:
+    track = group[0]
+    is_joined = len(group) > 1
+    channels = 2 if is_joined else min(2, track.channels)
+    mix = join([each.layout for each in group]) if is_joined else downmix(track)
+    # Players everywhere take these as they are.
+    is_copyable = (
+        not is_joined
+        and (track.codec, track.profile) == ("aac", "LC")
+        and track.channels in (1, 2)
+        and track.sample_rate_hz in _COPIED_SAMPLE_RATES_HZ
+    )
+    return AudioRung(
+        name="audio" if number == 1 else f"audio-{number}",
+        is_default=number == 1,
+        channels=channels,
+        bitrate_bps=_MONO_BITRATE_BPS if channels == 1 else _STEREO_BITRATE_BPS,
+        gains=mix.gains,
+        joined=tuple(each.index for each in group[1:]),
+        copied=may_copy and is_copyable,
+        **labels,
     )
 
 

@@ -25,6 +25,7 @@ from av.sidedata.sidedata import Type
 from av.stream import Disposition
 
 from portal.transcoding.probing import boxes, sample_index, shown_picture, source
+from portal.transcoding.probing.silence import is_silent
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
 _MAX_PACKETS = 600
@@ -49,6 +50,8 @@ _SOUND_LINE = re.compile(
 )
 # FFmpeg's mixer takes no more.
 _MAX_CHANNELS = 64
+# Layouts of sound that PyAV can decode; see `_described_sound`.
+_PLAIN_LAYOUTS = frozenset({"mono", "stereo", "1 channels", "2 channels"})
 _HDR_METADATA = (Type.MASTERING_DISPLAY_METADATA, Type.CONTENT_LIGHT_LEVEL)
 
 
@@ -257,8 +260,13 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     "channels": channels,
                     "layout": layout,
                     "sample_rate_hz": stream.sample_rate,
+                    "end_s": _seconds(stream.duration, stream.time_base),
                 }
             )
+    if len(audio) > 1 and not any(track["language"] or track["title"] for track in audio):
+        for track in audio:
+            stream = container.streams[track["index"]]
+            track["is_silent"] = track["layout"] in _PLAIN_LAYOUTS and is_silent(container, stream)
     return {"audio": audio[:_MAX_AUDIO_TRACKS], "unheard": unheard}
 
 

@@ -98,12 +98,16 @@ class AudioTrack(Track):
 
     `profile` and `layout` are FFmpeg's names, such as LC and 5.1. A layout in an unusual order
     lists its channels: "3 channels (FL+FC+FR)". It is empty in answers of earlier versions.
+    `end_s` is when its samples end, from the film's start; None in fragmented files. Only tracks
+    without a language or title among others are known to be silent.
     """
 
     profile: str | None
     channels: int
     sample_rate_hz: int
     layout: str = ""
+    end_s: float | None = None
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,46 @@
+"""Find silent sound tracks: cameras write one for each input, whether a microphone is there or not.
+
+A track is sampled at places all over the film, so that little is read of a long one. Limits: only
+layouts that PyAV can decode, see `__main__`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from array import array
+from itertools import islice
+from typing import Any
+
+import av
+from av.container import InputContainer
+
+from portal.transcoding.probing.source import packets
+
+_PLACES = 20
+# A decoder needs one packet to begin with.
+_PACKETS = 4
+# This is 60 dB below full scale in 16-bit samples.
+_SILENT_PEAK = 32
+# Storage may be slow, and the probe has a limit, too.
+_LIMIT_S = 5.0
+
+
+def is_silent(container: InputContainer, stream: Any) -> bool:
+    """Return whether no sample that was looked at is loud; False if that takes too long."""
+    until = time.monotonic() + _LIMIT_S
+    for place in range(_PLACES):
+        if time.monotonic() > until:
+            return False
+        with contextlib.suppress(av.FFmpegError):
+            container.seek((stream.duration or 0) * place // _PLACES, stream=stream)
+            for packet in islice(packets(container, [stream]), _PACKETS):
+                if any(_peak(frame) > _SILENT_PEAK for frame in stream.decode(packet)):
+                    return False
+    return True
+
+
+def _peak(frame: av.AudioFrame) -> int:
+    parts = av.AudioResampler(format="s16").resample(frame)
+    samples = array("h", b"".join(bytes(part.planes[0]) for part in parts))
+    return max(map(abs, samples), default=0)
