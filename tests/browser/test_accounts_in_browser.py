@@ -43,7 +43,7 @@ async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
     # Signed out: watching stays, changing goes.
     await account.click()
     await page.get_by_role("button", name="Sign out", exact=True).click()
-    await expect(navigation(page).get_by_role("link")).to_have_text(["Library", "API", "Sign in"])
+    await expect(navigation(page).get_by_role("link")).to_have_text(["Library", "Sign in"])
     await page.goto(video)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Ann's film")
     await expect(page.get_by_role("link", name="Edit")).to_have_count(0)

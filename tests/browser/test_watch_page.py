@@ -39,11 +39,30 @@ async def test_times_in_the_description_lead_the_player(page: Page, watched: str
     await wait_for(page, "!video.muted && video.currentTime >= 1")
 
 
+async def test_search_leads_to_the_library(page: Page, watched: str) -> None:
+    search = page.get_by_role("banner").get_by_role("searchbox", name="Search videos")
+    await search.fill("nothing like it")
+    await search.press("Enter")
+    await expect(page.get_by_text("No videos found for “nothing like it”")).to_be_visible()
+
+
+async def test_player_takes_the_width_that_nothing_else_needs(page: Page, watched: str) -> None:
+    await page.wait_for_load_state("networkidle")
+    related = page.locator(".related")
+    await related.evaluate_all("them => them.forEach((it) => it.remove())")
+    stage = await page.locator("#status").bounding_box()
+    summary = await page.locator("#summary").bounding_box()
+    assert stage is not None
+    assert summary is not None
+    assert stage["width"] == summary["width"] >= 0.7 * (page.viewport_size or {})["width"]
+
+
 async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
     page: Page, watched: str
 ) -> None:
     await page.get_by_text("Share").click()
     share = page.locator("#share")
+    await expect(share.get_by_label("Embedded size")).to_be_in_viewport()
     address, code = (share.get_by_label(it, exact=True) for it in ("Page link", "Embed code"))
     time, starts = (
         share.get_by_label("Start time"),

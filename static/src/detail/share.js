@@ -16,6 +16,10 @@ export function shareOptions(section, signal) {
   update(form, null);
   form.addEventListener("submit", (event) => event.preventDefault(), { signal });
   form.addEventListener("input", (event) => update(form, event.target), { signal });
+  const panel = section.closest("details");
+  // What unfolds may lie below the window.
+  const reveal = () => panel?.open && panel.scrollIntoView({ block: "nearest" });
+  panel?.addEventListener("toggle", reveal, { signal });
 }
 
 /** @param {HTMLFormElement} form @param {EventTarget | null} changed */

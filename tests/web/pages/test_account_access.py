@@ -29,15 +29,27 @@ async def test_header_leads_each_to_what_they_may_do(app: Quart, anyone: Sender)
         stranger = await page(anyone, path)
         assert "Sign in</a>" in header_of(stranger)
         assert 'href="/upload"' not in stranger
+        assert 'href="/api/docs"' not in header_of(stranger)
     for role, account in accounts.items():
         sender = await signed_in(app, account)
         for path, status in (("/", 200), ("/api/docs", 200), ("/nothing", 404)):
             header = header_of(await page(sender, path, status))
             assert f'title="{account.email}"' in header
-            assert ('href="/upload"' in header) is (role is not Role.VIEWER), (role, path)
+            for link in ('href="/upload"', 'href="/api/docs"'):
+                assert (link in header) is (role is not Role.VIEWER), (role, path)
             assert "Sign in</a>" not in header
         own = await page(sender, "/account")
         assert ('href="/people"' in own) is (role in (Role.OWNER, Role.ADMIN))
+
+
+async def test_only_people_who_publish_filter_by_status(
+    app: Quart, anyone: Sender, olga: Account
+) -> None:
+    await make_row()
+    owner = await signed_in(app, olga)
+    viewer = await signed_in(app, await make_account("vi", Role.VIEWER))
+    for sender, is_offered in ((anyone, False), (viewer, False), (owner, True)):
+        assert ('name="status"' in await page(sender, "/")) is is_offered
 
 
 async def test_who_is_signed_out_is_led_to_sign_in_and_back_by_a_missing_video(
