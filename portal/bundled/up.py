@@ -44,6 +44,8 @@ LIBPQ_PREFIX, AWS_PREFIX = "PG", "AWS_"
 # What leads to parts the user brings.
 OWN_DATABASE = "DATABASE_URL"
 OWN_STORAGE = ("S3_ENDPOINT_URL", "S3_BUCKET")
+# Names the settings in the data folder's `env` that the user did not give.
+MADE_SETTINGS = "PORTAL_UP_SETTINGS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
         with data_folder.claim(folder), open_terminal(folder.log("portal")) as terminal:
             await asyncio.to_thread(end_orphans, folder.children)
             addresses.check_port(host, port)
-            plan = _Plan(host, port, folder, os.environ)
+            plan = _Plan(host, port, folder, without_made_settings(os.environ))
             try:
                 async with running_children(
                     record=folder.children, failing=folder.failing
@@ -150,6 +152,15 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
             finally:
                 release_socket_folder(folder)
             terminal.write(f"Stopped. Start again on {folder.shown} to continue.")
+
+
+def without_made_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Leave out settings that a shell read from the `env` of a data folder.
+
+    Otherwise a `portal up` in that shell would take its own database for one the user brings.
+    """
+    made = {MADE_SETTINGS, *environ.get(MADE_SETTINGS, "").split(",")}
+    return {name: value for name, value in environ.items() if name not in made}
 
 
 async def start_embedded(
@@ -243,10 +254,13 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
     environ = _child_environ(plan, settings)
     # With what the user brings, so that another shell can do without both.
     theirs = (OWN_DATABASE, "S3_", "AWS_")
-    data_folder.save_environment(
-        plan.folder,
-        {name: it for name, it in environ.items() if name in settings or name.startswith(theirs)},
-    )
+    saved = {
+        name: value
+        for name, value in environ.items()
+        if name in settings or name.startswith(theirs)
+    }
+    made = ",".join(sorted(settings.keys() - plan.environ.keys()))
+    data_folder.save_environment(plan.folder, saved | {MADE_SETTINGS: made})
 
     def portal(command: str, *arguments: str, **options: Any) -> ChildSpec:
         return ChildSpec(

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from portal.concurrency import task_group
@@ -58,22 +59,28 @@ class ChildSpec:
 class RestartPolicy(Backoff):
     """Pauses between restarts. Failures are forgotten once a child has run for `settled_s`.
 
-    A child that must start is given up after `first_tries` failures before it was ever ready.
+    A child that was ready for `served_s` is restarted as after a first failure. A child that must
+    start is given up after `first_tries` failures before it was ever ready.
     """
 
     settled_s: float = 60.0
+    served_s: float = 5.0
     first_tries: int = 5
 
 
 @dataclass(slots=True)
 class _Child:
-    """One child over all its restarts; `failures` are those in a row."""
+    """One child over all its restarts; `failures` are those in a row.
+
+    The last process was ready for `served_s`; 0 for a child that doesn't say when it is ready.
+    """
 
     spec: ChildSpec
     process: Process | None = None
     pump: asyncio.Task[None] | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     failures: int = 0
+    served_s: float = 0.0
 
     @property
     def alive(self) -> bool:
@@ -155,7 +162,8 @@ class Children:
             if child.is_vital and child.failures >= self._policy.first_tries:
                 text = f"{spec.name} failed {child.failures} times, the last time: {reason}"
                 raise ChildError(_with_tail(text, spec))
-            pause_s = self._policy.pause_s(child.failures)
+            has_served = child.served_s >= self._policy.served_s
+            pause_s = self._policy.pause_s(1 if has_served else child.failures)
             again = f" (failure {child.failures} in a row)" if child.failures > 1 else ""
             text = f"{spec.name} died: {reason}{again}; starting it again in {pause_s:.1f} s"
             logger.warning(
@@ -169,6 +177,7 @@ class Children:
     async def _run_once(self, child: _Child) -> str:
         """Start, get ready, wait for the end. Returns its reason."""
         spec = child.spec
+        child.served_s = 0.0
         try:
             process = await self._spawn(child)
         except ChildError as exc:
@@ -181,6 +190,7 @@ class Children:
         except TimeoutError:
             await stop(process, spec.stop_signals)
             return f"not ready within {spec.ready_timeout_s:g} s"
+        ready_at = monotonic()
         while child.alive:
             try:
                 async with asyncio.timeout(self._policy.settled_s):
@@ -190,6 +200,8 @@ class Children:
                     child.failures = 0
                     self._write_state()
                 await asyncio.to_thread(spec.output.trim)
+        if spec.ready is not None:
+            child.served_s = monotonic() - ready_at
         kill_group(process)
         await _last_lines(child)
         return describe_exit(process.returncode or 0)

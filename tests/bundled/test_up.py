@@ -14,6 +14,9 @@ from command_line import run_program
 from running_portal import answers, call, free_port, until
 from running_up import CHILDREN, TIMEOUT_S, environment, running
 
+from portal.bundled.data_folder import load_environment
+from portal.bundled.up import without_made_settings
+
 # On a busy machine; alone it takes two.
 READY_LIMIT_S = 120.0
 STOP_LIMIT_S = 10.0
@@ -50,6 +53,9 @@ async def test_from_an_empty_folder_to_an_open_address_and_back(tmp_path: Path) 
 
     assert (code, took_s < STOP_LIMIT_S) == (0, True)
     await until_gone(list(children.values()))
+    # A shell that has read the folder's settings can start it again.
+    shell = {**load_environment(data), "AWS_PROFILE": "mine", "PUBLIC_URL": "https://a.example"}
+    assert without_made_settings(shell).keys() == {"AWS_PROFILE"}
     assert "Traceback" not in portal.said
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -117,6 +118,17 @@ async def test_a_child_that_keeps_dying_is_told_and_restarted_and_the_others_run
     assert caplog.messages[5].startswith("broken died: exit status 3 (failure 6 in a row)")
     assert "no disk" in caplog.messages[5]
     assert [line.split()[:2] for line in lines] == [["start", "one"], ["end", "one"]]
+
+
+async def test_a_child_that_served_is_restarted_without_a_growing_pause(lines: Lines) -> None:
+    policy = RestartPolicy(first_s=0.01, cap_s=1000, served_s=0.0)
+    async with running_children(policy=policy) as children:
+        await children.start(child("one", POLITE, lines.output, ready=said(lines, "start")))
+        for restarts in range(1, 13):
+            await until(lambda count=restarts: len(lines) == count)
+            os.kill(int(lines[-1].split()[-1]), signal.SIGKILL)
+        # A pause that doubled with each restart would be 20 s long by now.
+        await until(lambda: len(lines) == 13)
 
 
 async def test_a_child_that_must_start_and_does_not_ends_all_and_is_named(lines: Lines) -> None:
