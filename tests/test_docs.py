@@ -101,9 +101,14 @@ def test_deployments_run_commands_and_settings_that_exist() -> None:
     for service in ours:
         assert {it for it in service["environment"] if not OTHERS.fullmatch(it)} <= SETTINGS
     commands = [it["command"] for it in ours]
-    started = re.compile(r"^(?:ExecStart(?:Pre)?=\S*/|\w+: )portal (.+)$", re.MULTILINE)
-    for path in (ROOT / "Procfile", *DEPLOY.glob("*.service")):
+    started = re.compile(r"^ExecStart(?:Pre)?=\S*/portal (.+)$", re.MULTILINE)
+    for path in DEPLOY.glob("*.service"):
         commands += [line.split() for line in started.findall(text_of(path))]
+    # Lines of shell: each process migrates first, then becomes the portal's.
+    starting = re.compile(r"^(\w+): .*; portal migrate && exec portal (.+)$", re.MULTILINE)
+    for kind, command in starting.findall(text_of(ROOT / "Procfile")):
+        assert command.split()[0] == kind
+        commands.append(command.split())
     assert {"migrate", "web", "worker"} <= {name for name, *_ in commands}
     for command in commands:
         check_command(*command)

@@ -232,7 +232,7 @@ def nginx(folder: Path, url: str, portal_url: str) -> Iterator[None]:
     maps, _, rest = NGINX.read_text().partition("server {")
     site = "server {" + rest.split("server {")[1].partition("# Uploads and segments")[0]
     site = re.sub(r"    listen .*\n    listen .*", f"    listen {urlsplit(url).netloc};", site)
-    site = re.sub(r"    (ssl_certificate|auth_basic).*\n", "", site)
+    site = re.sub(r"    (ssl_certificate|auth_basic|access_log|error_log).*\n", "", site)
     for name, mine in (("videos.example.org", "127.0.0.1"), ("http://127.0.0.1:8000", portal_url)):
         site = site.replace(name, mine)
     main = f"user root; pid {folder}/nginx.pid; error_log {folder}/nginx.log;"
