@@ -112,6 +112,7 @@ class Note(StrEnum):
     COPY_UNDELIVERABLE = "copy_undeliverable"
     DOLBY_VISION_UNCONVERTED = "dolby_vision_unconverted"
     LOG_UNCONVERTED = "log_unconverted"
+    SIZE_CHANGES_FITTED = "size_changes_fitted"
 
     @property
     def words(self) -> str:
@@ -157,6 +158,10 @@ _NOTES = {
     Note.LOG_UNCONVERTED: (
         "This file doesn't name its brightness curve, as log footage does, so its colours were "
         "left as they are. If they look pale, export it as SDR and upload that."
+    ),
+    Note.SIZE_CHANGES_FITTED: (
+        "The picture changes its size or shape during the video. Each part was fitted into the "
+        "largest size, with black bars where its shape differs."
     ),
 }
 

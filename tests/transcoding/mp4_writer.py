@@ -67,13 +67,17 @@ def track(
     handler: bytes = b"vide",
     number: int = 1,
     shared: bool = False,
+    entries: int = 1,
 ) -> bytes:
-    """One track whose samples lie one behind the other, or, if `shared`, are all the first."""
+    """One track whose samples lie one behind the other, or, if `shared`, are all the first.
+
+    With several `entries` in `entry`, the last sample is of the second one.
+    """
     duration = min(frames * FRAME_MS, 2**32 - 1)
     chunks = [(1, 1 if shared else frames, 1)] if frames else []
     samples = box(
         b"stbl",
-        box(b"stsd", struct.pack(">II", 0, 1), entry),
+        box(b"stsd", struct.pack(">II", 0, entries), entry),
         table(b"stts", "II", *[(frames, FRAME_MS) for _ in chunks]),
         table(b"stsc", "III", *chunks),
         sizes,

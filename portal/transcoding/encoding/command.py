@@ -108,8 +108,12 @@ class Encode:
 
     @property
     def is_snapped(self) -> bool:
-        """Whether frames are moved to exact times, so that the encoder sees a constant rate."""
-        return self.probe.video.grid_lead is not None and not self.keeps_times
+        """Whether frames are moved to exact times, so that the encoder sees a constant rate.
+
+        Where frames change their size, filters begin anew and forget where the first frame stood.
+        """
+        video = self.probe.video
+        return video.grid_lead is not None and not (self.keeps_times or video.changes_size)
 
 
 def encode_arguments(task: Encode) -> tuple[str, ...]:

@@ -26,6 +26,11 @@ _CLOSEST_S = 0.002
 CUT_TOLERANCE_S = 0.004
 _DEINTERLACER_MIN_PX = 3
 _TICKS_PER_FRAME = 100
+# A shape this close to the expected one, as a share, gets no bars.
+_SHAPE_TOLERANCE = 0.02
+# A first frame is shown from the start of the film. Filters that begin anew later on, because
+# something about the frames changes, see a first frame, too.
+_FIRST_FRAME_S = 0.5
 # FFmpeg holds both parts of a time base as C's int.
 _MAX_INT = 2**31 - 1
 
@@ -61,7 +66,7 @@ def still_filters(video: VideoTrack, size: Size) -> Iterator[str]:
     """From one decoded frame to a picture of this size in the full range of a JPEG."""
     # One frame alone: a deinterlacer would look at its neighbours, which are seconds away.
     if video.interlaced:
-        yield "field"
+        yield "field,scale=iw:2*ih"
     yield from _finish(video, size)
     yield "scale=out_range=pc"
 
@@ -118,7 +123,8 @@ def _prepare(probe: Probe, *, is_snapped: bool, after_s: Fraction | None) -> Ite
     # A track may begin late, after its audio; its first frame is then shown from the start. One
     # that begins before zero would lose frames: it is moved, unless that would part it from audio.
     shift = "" if probe.audio else "-min(STARTPTS,0)"
-    yield f"setpts='if(eq(N,0),0,PTS{shift})'"
+    latest_s = max(video.start_s, 0.0) + _FIRST_FRAME_S
+    yield f"setpts='if(eq(N,0)*lt(T,{latest_s:.6f}),0,PTS{shift})'"
 
 
 def _thin_out(video: VideoTrack) -> Iterator[str]:
@@ -168,7 +174,7 @@ def _closest_s(video: VideoTrack) -> float:
 
 def _finish(video: VideoTrack, size: Size) -> Iterator[str]:
     """Scale, and bring the colours to what every screen shows: BT.709 in 8-bit 4:2:0."""
-    scale = _scale(size)
+    scale = _fit(video, size)
     if video.color_space not in _SCALABLE_MATRICES:
         yield "setparams=colorspace=bt2020nc"
     if video.has_alpha:
@@ -182,7 +188,28 @@ def _finish(video: VideoTrack, size: Size) -> Iterator[str]:
         yield f"{scale}:in_color_matrix={matrix}:out_color_matrix=bt709:out_range=tv"
     yield "format=yuv420p"
     yield "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
+    width, height = size
+    yield f"pad={width}:{height}:(ow-iw)/2:(oh-ih)/2"
     yield "setsar=1"
+
+
+def _fit(video: VideoTrack, size: Size) -> str:
+    """Scale into a size: frames of another shape keep it, and leave room for bars.
+
+    FFmpeg begins the filters anew when frames change their size, so these see frames of one size.
+    """
+    width, height = size
+    sar = float(video.upright_sar)
+    # Sizes of renditions, and of what an aperture leaves, are rounded to even numbers.
+    spare_x = _SHAPE_TOLERANCE * width + 2 * width / height + 2
+    spare_y = _SHAPE_TOLERANCE * height + 2 * height / width + 2
+    fitted_x = f"{height}*a*{sar:.6f}"
+    fitted_y = f"{width}/a/{sar:.6f}"
+    return (
+        f"scale=w='if(gt({width}-{fitted_x},{spare_x:.3f}),max(2,2*round({fitted_x}/2)),{width})'"
+        f":h='if(gt({height}-{fitted_y},{spare_y:.3f}),max(2,2*round({fitted_y}/2)),{height})'"
+        ":flags=bicubic"
+    )
 
 
 def _tone_map(video: VideoTrack) -> Iterator[str]:

@@ -162,6 +162,7 @@ def notes_for(
         errors.Note.HDR_CONVERTED: probe.video.is_hdr,
         errors.Note.DOLBY_VISION_UNCONVERTED: probe.video.dolby_only,
         errors.Note.LOG_UNCONVERTED: probe.video.is_log,
+        errors.Note.SIZE_CHANGES_FITTED: probe.video.changes_size,
         errors.Note.DEINTERLACED: probe.video.interlaced,
         errors.Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
         errors.Note.NO_AUDIO: not (probe.audio or probe.unheard),

@@ -198,9 +198,9 @@ async def fit_picture(content: bytes, *, shape: tuple[int, int], work_dir: Path)
 
 
 def _poster_size(width: int, height: int) -> tuple[int, int]:
-    """The size of the poster of a video of this size."""
+    """Return the size of the poster of a video of this size, in even numbers as 4:2:0 has them."""
     shrink = min(1.0, _MAX_SIDE / max(width, height))
-    return max(2, round(width * shrink)), max(2, round(height * shrink))
+    return max(2, int(width * shrink / 2) * 2), max(2, int(height * shrink / 2) * 2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,6 +25,7 @@ from av.sidedata.sidedata import Type
 from av.stream import Disposition
 
 from portal.transcoding.probing import boxes, sample_index, shown_picture, source
+from portal.transcoding.probing.sampled_frames import Place, sample_places
 from portal.transcoding.probing.silence import is_silent
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
@@ -114,11 +115,16 @@ def _examine(
     if frame is None:
         kind = "damaged" if first else "zero_duration"
         return _fail("truncated" if readable < 1.0 else kind)
+    # Sampling changes what the stream tells of itself.
     video = _video(stream, frame, outline)
+    places = sample_places(container, stream)
+    video["interlaced"] |= any(place.is_interlaced for place in places)
+    video["sizes"] = _sizes(stream, frame, outline, places, request)
     if not outline.is_fragmented:
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
-        video |= sample_index.facts(container, stream, first, offsets)
+        keys = (first, *(place.packet for place in places))
+        video |= sample_index.facts(stream, keys, offsets)
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
@@ -128,6 +134,27 @@ def _examine(
         "subtitles": _subtitles(container),
         "chapters": _chapters(container),
     }
+
+
+def _sizes(
+    stream: av.VideoStream,
+    frame: av.VideoFrame,
+    outline: boxes.Outline,
+    places: Iterable[Place],
+    request: dict[str, Any],
+) -> list[tuple[int, int]]:
+    """Return the sizes of frames: that of the first one, then any others that are known of.
+
+    A track with several sample entries announces the size of each.
+    """
+    announced = [(entry.width, entry.height) for entry in outline.pictures.get(stream.id, [])]
+    sampled = (size for place in places for size in sorted(place.sizes))
+    sizes = [(frame.width, frame.height)]
+    for width, height in (*sampled, *(announced if len(announced) > 1 else ())):
+        is_allowed = width * height <= (request["max_pixels"] or math.inf)
+        if min(width, height) > 0 and is_allowed and max(width, height) <= request["max_side_px"]:
+            sizes.append((width, height))
+    return list(dict.fromkeys(sizes))
 
 
 def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
@@ -184,9 +211,9 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
     dolby_vision = next((entry.dolby_vision for entry in entries if entry.dolby_vision), None)
     sar = stream.sample_aspect_ratio or context.sample_aspect_ratio
     margins = shown_picture.aperture_margins(entries[0])
-    if any(margins):
+    if any(margins) or len(entries) > 1:
         track_size = outline.track_sizes.get(stream.id, (0, 0))
-        sar = shown_picture.aperture_pixel_shape(entries[0], track_size) or sar
+        sar = shown_picture.track_pixel_shape(entries[0], track_size) or sar
     return {
         "index": stream.index,
         "codec": context.name,

@@ -1,5 +1,6 @@
 """What a probe found out about a source, and how the child's answer is read. Pure."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +24,8 @@ class VideoTrack:
     `grid_lead` of it late; where that is None, the file merely claims so. `level` is H.264's, ten
     times its name. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
 
+    `sizes` are those that frames are known to have, the first frame's first. Where there are
+    several, the largest one stands for the video, and other frames are fitted into it.
     The clean aperture cuts `margins` off each frame before it is turned: top, bottom, left, right.
     `dolby_only` frames are in colours of Dolby Vision that other decoders don't know.
 
@@ -66,6 +69,17 @@ class VideoTrack:
     longest_frame_s: float | None = None
     margins: Sequence[int] = (0, 0, 0, 0)
     dolby_only: bool = False
+    sizes: Sequence[Sequence[int]] = ()
+
+    @property
+    def changes_size(self) -> bool:
+        """Whether frames are known to have several sizes."""
+        return len(self.sizes) > 1
+
+    @property
+    def upright_sar(self) -> Fraction:
+        """The shape of pixels once frames are turned upright."""
+        return 1 / self.sar if _is_on_its_side(self.rotation) else self.sar
 
     @property
     def is_hdr(self) -> bool:
@@ -154,6 +168,11 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
     is_constant = facts.pop("constant_rate", average is not None and average == base)
     if "frame_count" not in facts:  # there is no index to tell from
         facts["duration_s"] = None
+    if len(sizes := facts.get("sizes", ())) > 1:
+        # An aperture belongs to frames of one size.
+        facts["margins"] = (0, 0, 0, 0)
+        largest = max(sizes, key=math.prod)
+        facts["coded_width"], facts["coded_height"] = largest
     width, height = _display_size(facts, sar)
     return VideoTrack(
         width=width,
@@ -174,9 +193,12 @@ def _display_size(facts: dict[str, Any], sar: Fraction) -> tuple[int, int]:
         width = round(width * sar)
     else:
         height = round(height / sar)
-    # FFmpeg turns by quarters within a degree, and by any other angle inside the same frame.
-    is_quarter = abs(facts["rotation"] % 180 - 90) <= 1
-    return (height, width) if is_quarter else (width, height)
+    return (height, width) if _is_on_its_side(facts["rotation"]) else (width, height)
+
+
+def _is_on_its_side(rotation: int) -> bool:
+    """Whether FFmpeg turns frames by a quarter; by any other angle it turns inside the frame."""
+    return abs(rotation % 180 - 90) <= 1
 
 
 def _nominal_rate(average: Fraction | None, base: Fraction | None) -> Fraction:

@@ -1,7 +1,8 @@
 """What a video track's index tells: frames, bytes, key frames, and when frames are shown.
 
-The index is looked through entry by entry, the file itself is not: a few key frames are fetched,
-wherever they lie. Limits: closed GOPs are recognised for H.264 with its parameters up front.
+The index is looked through entry by entry, the file itself is not: a few key frames were fetched,
+wherever they lie (`sampled_frames`). Limits: closed GOPs are recognised for H.264 with its
+parameters up front.
 
 Recorders and editors round times, and capture jitters; what was meant is one rate all the same.
 Two averages can't tell that from frames that come and go, so every frame's time is looked at to
@@ -10,7 +11,6 @@ find the grid that they stand on.
 
 from __future__ import annotations
 
-import contextlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,16 +19,13 @@ from itertools import pairwise, repeat
 from typing import Any
 
 import av
-from av.container import InputContainer
 
 from portal.transcoding.probing.cuts import peak_bitrate_bps
-from portal.transcoding.probing.source import IDR, SLICES, nal_units, packets, read_configuration
+from portal.transcoding.probing.source import IDR, SLICES, nal_units, read_configuration
 
 # Eighteen hours at 60 frames per second, which takes 4 s to look through.
 _MAX_ENTRIES = 4_000_000
 _MAX_FRAMES_PER_S = 1000
-# Where key frames are sampled, as shares of the index; the first one is looked at anyway.
-_SAMPLED = (0.25, 0.5, 0.75, 1.0)
 # A frame this far from its place still belongs there, but sound must not part from its picture: the
 # second is half of what is noticed (ITU-R BT.1359: 45 ms early).
 _TOLERANCE_FRAMES = Fraction(1, 3)
@@ -57,12 +54,11 @@ def is_too_dense(stream: av.VideoStream) -> bool:
 
 
 def facts(
-    container: InputContainer,
     stream: av.VideoStream,
-    first: av.Packet[Any] | None,
+    keys: Iterable[av.Packet[Any] | None],
     offsets: Iterable[int] | None,
 ) -> dict[str, Any]:
-    """The index's part of the facts, none without one; `first` is the stream's first packet.
+    """Return the index's part of the facts, none without one; `keys` are some of the key frames.
 
     `offsets` are how long after its decoding each sample is shown, in ticks; None when unclear.
     """
@@ -96,7 +92,7 @@ def facts(
         if is_plain
         else None,
         "max_key_distance_s": float(max(key_distances) * time_base) if summary.keys_at else None,
-        "closed_gops": is_plain and _has_closed_gops(container, stream, first),
+        "closed_gops": is_plain and _has_closed_gops(stream, keys),
         "constant_rate": grid is not None,
         "grid_fps": str(grid.fps) if grid else None,
         "grid_lead": grid.lead if grid else None,
@@ -138,28 +134,15 @@ def _end(stream: av.VideoStream) -> int:
     return int(last + (last - first) // (len(entries) - 1))
 
 
-def _has_closed_gops(
-    container: InputContainer, stream: av.VideoStream, first: av.Packet[Any] | None
-) -> bool:
-    """Whether a few sampled key frames can be cut at; False in doubt."""
+def _has_closed_gops(stream: av.VideoStream, keys: Iterable[av.Packet[Any] | None]) -> bool:
+    """Whether a stream can be cut at these key frames; False in doubt."""
     configuration = read_configuration(stream.codec_context.extradata)
     if stream.codec_context.name != "h264" or configuration is None:
         return False
     return all(
         packet is not None and packet.is_keyframe and _is_idr(packet, configuration.length_size)
-        for packet in (first, *_sampled(container, stream))
+        for packet in keys
     )
-
-
-def _sampled(container: InputContainer, stream: av.VideoStream) -> Iterator[av.Packet[Any] | None]:
-    entries = stream.index_entries
-    for share in _SAMPLED:
-        found = None
-        with contextlib.suppress(av.FFmpegError):
-            entry = entries[int(share * (len(entries) - 1))]
-            container.seek(entry.timestamp, stream=stream)
-            found = next(packets(container, [stream]), None)
-        yield found
 
 
 def _is_idr(packet: av.Packet[Any], length_size: int) -> bool:

@@ -61,19 +61,22 @@ def _cut_sides(length: int, aperture: Fraction, offset: Fraction) -> tuple[int, 
     return int(first), length - 1 - int(last)
 
 
-def aperture_pixel_shape(entry: PictureEntry, track_size: tuple[int, int]) -> Fraction | None:
-    """Return the shape of pixels that a cropped track's header implies; None when it implies none.
+def track_pixel_shape(entry: PictureEntry, track_size: tuple[int, int]) -> Fraction | None:
+    """Return the shape of pixels that a track's header implies; None when it implies none.
 
-    The header's size is that of the aperture as it is shown. FFmpeg takes it for that of the whole
-    frame. Writers who added the aperture later left the frame's size there, which implies nothing.
+    The header's size is that of the aperture as it is shown, which FFmpeg takes for that of the
+    whole frame, and of the last sample entry. Writers who added the aperture later left the frame's
+    size there, which implies nothing.
     """
-    if entry.aperture is None or entry.has_pixel_shape or 0 in track_size:
+    if entry.has_pixel_shape or 0 in (*track_size, entry.width, entry.height):
         return None
     if track_size == (entry.width, entry.height):
         return Fraction(1)
-    width, width_below, height, height_below, *_ = entry.aperture
-    aperture_shape = Fraction(width, width_below) / Fraction(height, height_below)
-    shape = Fraction(*track_size) / aperture_shape
+    shown_shape = Fraction(entry.width, entry.height)
+    if entry.aperture and any(aperture_margins(entry)):
+        width, width_below, height, height_below, *_ = entry.aperture
+        shown_shape = Fraction(width, width_below) / Fraction(height, height_below)
+    shape = Fraction(*track_size) / shown_shape
     return Fraction(1) if abs(shape - 1) < _NEARLY_SQUARE else shape
 
 

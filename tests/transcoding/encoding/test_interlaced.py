@@ -1,4 +1,4 @@
-"""Interlaced pictures lose their combs, and none of their frames."""
+"""Interlaced pictures lose their combs and none of their frames, wherever they begin."""
 
 from itertools import pairwise
 
@@ -61,3 +61,47 @@ async def test_no_comb_is_left_of_interlaced_pictures(
         assert all(a <= b for a, b in pairwise(middles)), "moves back and forth"
     assert Note.DEINTERLACED in published.result.output.notes
     check_published(published)
+
+
+@pytest.mark.parametrize("order", [("progressive", "tff"), ("tff", "progressive"), ("tff", "bff")])
+async def test_interlaced_parts_are_found_anywhere(
+    order: tuple[str, str], make_media: MakeMedia, publish: Publish
+) -> None:
+    moving = "color=black:s=96x64:r=50:d=1.2[b];color=white:s=16x64:r=50:d=1.2[w]"
+    moving += f";[b][w]overlay=x=n*{STEP_PX}"
+    filters = {
+        "progressive": "select='not(mod(n,2))'",
+        "tff": "tinterlace=interleave_top,fieldorder=tff",
+        "bff": "tinterlace=interleave_bottom,fieldorder=bff",
+    }
+    parts = []
+    for kind in order:
+        flags = () if kind == "progressive" else ("-x264-params", f"{kind}=1")
+        parts.append(
+            make_media(
+                f"{kind}.h264",
+                *lavfi(moving),
+                *("-vf", f"{filters[kind]},setpts=N/25/TB,format=yuv420p", "-r", "25"),
+                *("-c:v", "libx264", "-preset", "ultrafast", "-g", "10", *flags, "-f", "h264"),
+            )
+        )
+    joined = parts[0].with_name("-".join(order))
+    joined.write_bytes(b"".join(part.read_bytes() for part in parts))
+    source = make_media("joined.mp4", "-r", "25", "-i", str(joined), "-c", "copy")
+    with av.open(str(source)) as container:
+        decoded = list(container.decode(video=0))
+    combed = [frame for frame in decoded if frame.interlaced_frame]
+    assert combed
+    assert combing_px(combed[len(combed) // 2]) > STEP_PX / 2, "the source should have a comb"
+
+    published = await publish(source)
+
+    (rendition,) = published.result.renditions
+    smooth = frames(published.folder, rendition.name)
+    assert len(smooth) == len(decoded)
+    assert max(combing_px(frame) for frame in smooth) < 0.5
+    for number, frame in enumerate(decoded):
+        if not (frame.interlaced_frame or number % 7):
+            assert left_edges(smooth[number]) == left_edges(frame), "progressive frames stay"
+    assert Note.DEINTERLACED in published.result.output.notes
+    assert not any(rung.copied for rung in published.result.plan.video)

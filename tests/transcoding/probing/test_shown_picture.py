@@ -7,9 +7,9 @@ import pytest
 from portal.transcoding.probing.boxes import PictureEntry
 from portal.transcoding.probing.shown_picture import (
     aperture_margins,
-    aperture_pixel_shape,
     is_dolby_only,
     named_transfer,
+    track_pixel_shape,
 )
 
 BT709 = 1
@@ -72,7 +72,7 @@ def test_the_size_of_a_track_is_that_of_its_aperture(
 ) -> None:
     cropped = entry(240, 1, 180, 1, 0, 1, 0, 1)
     expected = None if shape is None else Fraction(shape)
-    assert aperture_pixel_shape(cropped, track_size) == expected
+    assert track_pixel_shape(cropped, track_size) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,111 @@
+"""Pictures that change their size or shape on the way are fitted into one, in their own shape."""
+
+from pathlib import Path
+
+import av
+import pytest
+from media_recipes import CORNERS, MakeMedia, as_yuv, card, lavfi
+from mp4_writer import movie, picture_entry, sample_sizes, track
+from published import Publish, Published, Write, frames, probe
+
+from portal.transcoding.errors import Note
+
+BLACK = 16
+BRIGHT = 24
+RAW = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "5", "-level:v", "4", "-f", "h264")
+
+
+def make_parts(make_media: MakeMedia, *sizes: str, rotation: str = "0") -> Path:
+    """Half a second of each size, whose parameter sets come in the middle of the stream."""
+    parts = [
+        make_media(
+            f"{size}.h264",
+            *lavfi(card(size=size, rate="10", duration_s=0.5, flashes_s=())),
+            *("-vf", as_yuv(), *RAW),
+        )
+        for size in sizes
+    ]
+    joined = parts[0].with_name(f"{'-'.join(sizes)}.h264")
+    joined.write_bytes(b"".join(part.read_bytes() for part in parts))
+    plain = make_media("parts.mp4", "-r", "10", "-i", str(joined), "-c", "copy")
+    turned = ("-display_rotation", rotation, "-i", str(plain), "-c", "copy")
+    return plain if rotation == "0" else make_media("turned.mp4", *turned)
+
+
+def picture_box(frame: av.VideoFrame) -> tuple[int, int, int, int]:
+    """Return left, top, width and height of what isn't black, to which corners of cards reach."""
+    plane = frame.planes[0]
+    rows = [bytes(plane)[row * plane.line_size :][: plane.width] for row in range(plane.height)]
+    lit_rows = [number for number, row in enumerate(rows) if max(row) > BRIGHT]
+    lit = [column for column in range(plane.width) if any(row[column] > BRIGHT for row in rows)]
+    return lit[0], lit_rows[0], lit[-1] - lit[0] + 1, lit_rows[-1] - lit_rows[0] + 1
+
+
+def published_frames(published: Published) -> list[av.VideoFrame]:
+    (rendition,) = published.result.renditions
+    return frames(published.folder, rendition.name)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rotation", "size", "boxes"),
+    [
+        (("96x64", "64x96"), "0", (96, 64), [(0, 0, 96, 64), (27, 0, 42, 64)]),
+        (("48x32", "96x64"), "0", (96, 64), [(0, 0, 96, 64), (0, 0, 96, 64)]),
+        (("96x64", "96x48"), "0", (96, 64), [(0, 0, 96, 64), (0, 8, 96, 48)]),
+        (("96x64", "64x96"), "90", (64, 96), [(0, 0, 64, 96), (0, 27, 64, 42)]),
+    ],
+)
+async def test_each_part_keeps_its_shape_in_the_largest_size(
+    sizes: tuple[str, ...],
+    rotation: str,
+    size: tuple[int, int],
+    boxes: list[tuple[int, int, int, int]],
+    make_media: MakeMedia,
+    publish: Publish,
+) -> None:
+    published = await publish(make_parts(make_media, *sizes, rotation=rotation))
+
+    pictures = published_frames(published)
+    assert [frame.time for frame in pictures] == pytest.approx([n / 10 for n in range(10)])
+    assert {(frame.width, frame.height) for frame in pictures} == {size}
+    for frame, expected in zip((pictures[2], pictures[7]), boxes, strict=True):
+        assert picture_box(frame) == pytest.approx(expected, abs=2)
+    assert Note.SIZE_CHANGES_FITTED in published.result.output.notes
+    assert not any(rung.copied for rung in published.result.plan.video)
+
+
+async def test_bars_are_black_and_the_picture_between_them_is_true(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    published = await publish(make_parts(make_media, "96x64", "64x96"))
+
+    last = published_frames(published)[-1]
+    luma, blue, red = (bytes(plane) for plane in last.planes)
+    strides = [plane.line_size for plane in last.planes]
+    assert luma[32 * strides[0] + 10] == pytest.approx(BLACK, abs=2)
+    assert blue[16 * strides[1] + 5] == pytest.approx(128, abs=2)
+    assert red[16 * strides[2] + 5] == pytest.approx(128, abs=2)
+    red_part, green_part, blue_part = (part / 255 for part in CORNERS[0])
+    expected = 16 + 219 * (0.2126 * red_part + 0.7152 * green_part + 0.0722 * blue_part)
+    assert luma[8 * strides[0] + 34] == pytest.approx(expected, abs=4)
+
+
+async def test_a_size_is_known_from_its_sample_entry(make_media: MakeMedia, write: Write) -> None:
+    def picture(size: str) -> bytes:
+        source = lavfi(card(size=size, rate="10", duration_s=0.1, flashes_s=()))
+        return make_media(f"{size}.png", *source, "-frames:v", "1").read_bytes()
+
+    small = picture("48x32")
+    large = picture("64x96")
+    film = track(
+        picture_entry(b"png ", 48, 32) + picture_entry(b"png ", 64, 96),
+        sample_sizes([len(small), len(large)]),
+        frames=2,
+        size=(48, 32),
+        entries=2,
+    )
+    source = write(movie(small + large, film, duration_ms=80))
+
+    video = (await probe(str(source))).video
+    assert video.sizes == [[48, 32], [64, 96]]
+    assert (video.width, video.height) == (64, 96)
