@@ -55,6 +55,10 @@ class VideoNotFound(NotFound, code="video_not_found"):
     """There is no video with this id. It may have been deleted, or the address is mistyped."""
 
 
+class ImportFailed(VideoNotFound, code="import_failed"):
+    """The file of this video could not be imported. Import it again once `failure` is remedied."""
+
+
 class PlaybackTokenRefused(VideoNotFound):
     """This link has expired, was revoked or is mistyped. Ask whoever shared it for a new one."""
 

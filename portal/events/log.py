@@ -23,7 +23,10 @@ logger = logging.getLogger(__name__)
 
 
 class EventType(StrEnum):
-    """What integrators hear of: a change of a video's record. Values are stored and documented."""
+    """Types of the events that integrators receive. Values are stored and documented.
+
+    The values begin with the kind of the object, by which the database completes the rows.
+    """
 
     CREATED = "video.created"
     UPDATED = "video.updated"
@@ -34,6 +37,7 @@ class EventType(StrEnum):
     COMPLETED = "video.completed"
     FAILED = "video.failed"
     DELETED = "video.deleted"
+    IMPORT_FAILED = "import.failed"
 
 
 class AuditAction(StrEnum):
@@ -132,9 +136,14 @@ async def note(
     logger.info("Audit: %s", action, extra=told)
 
 
-async def note_outcome(type: EventType, video_id: UUID) -> None:
-    """Write what became of a video, in the transaction of the change, which has locked it."""
-    await _write(type, PORTAL, video_id, type=type)
+async def note_outcome(
+    type: EventType, video_id: UUID, *, data: Mapping[str, object] | None = None
+) -> None:
+    """Write what became of a video, in the transaction of the change, which has locked it.
+
+    `data` is for an import, which has no video whose record the database could add.
+    """
+    await _write(type, PORTAL, video_id, type=type, data=data)
 
 
 async def _write(
@@ -145,6 +154,7 @@ async def _write(
     name: str = "",
     detail: Mapping[str, str] | None = None,
     type: EventType | None,
+    data: Mapping[str, object] | None = None,
 ) -> None:
     await Event.create(
         **asdict(actor),
@@ -154,6 +164,7 @@ async def _write(
         detail=dict(detail or {}),
         type=type,
         video_id=object_id if type else None,
+        data=data and dict(data),
     )
     if type not in (None, EventType.CREATED, EventType.DELETED):
         await Video.filter(id=object_id).update(updated_at=NOW)

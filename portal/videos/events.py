@@ -51,6 +51,10 @@ IS_READ = """
     SELECT FROM jsonb_to_record(data)
       AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
   ))
+  OR type = 'import.failed' AND EXISTS (
+    SELECT FROM jsonb_to_record(data)
+      AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
+  )
 )
 """
 LISTED = (
@@ -58,8 +62,8 @@ LISTED = (
 )
 # The type with which `as_seen_by` returns an event.
 IS_OF_TYPES = """
-CASE WHEN present.visibility IS NOT NULL AND {listed} THEN type ELSE 'video.deleted' END
-  = ANY({types})
+CASE WHEN type = 'import.failed' OR present.visibility IS NOT NULL AND {listed}
+     THEN type ELSE 'video.deleted' END = ANY({types})
 """
 
 
@@ -69,6 +73,8 @@ def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
     `sees` tells whether the reader sees videos with an audience. The record in `data` has the
     present audience. An event that took the video from the reader becomes a deletion.
     """
+    if event["type"] == EventType.IMPORT_FAILED:
+        return event if sees(_audience(event["data"])) else None
     present = event["present"]
     if present and sees(_audience(present)):
         audience = {name: present[name] for name in AUDIENCE_COLUMNS}

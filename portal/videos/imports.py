@@ -8,17 +8,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from datetime import datetime
 from urllib.parse import unquote, urlsplit
 from uuid import UUID, uuid4
 
+from tortoise.expressions import Q
+
 from portal import errors
 from portal.accounts.people import fetch_principals
-from portal.accounts.permissions import Action, Audience
+from portal.accounts.permissions import Action, Audience, Principal
 from portal.config import Config
 from portal.database.connection import server_time, transaction
 from portal.database.models import Upload, Visibility
 from portal.database.work_models import Import
-from portal.events.log import Actor, act_as
+from portal.events.log import Actor, EventType, act_as, note_outcome
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_import
 from portal.storage.bucket import Storage
@@ -75,6 +78,23 @@ async def find(import_id: UUID) -> Import | None:
     return await Import.get_or_none(id=import_id).select_related("upload")
 
 
+async def list_imports(
+    seen_by: Principal, *, limit: int, after: tuple[datetime, UUID] | None = None
+) -> list[Import]:
+    """Return a reader's imports that are no videos, the newest first; admins see everyone's.
+
+    `after` has the time and the id of the last one of the page before.
+    """
+    rows = Import.all().select_related("upload").order_by("-upload__created_at", "-id")
+    if not seen_by.sees_all:
+        rows = rows.filter(upload__owner_id=seen_by.account_id)
+    if after is not None:
+        created_at, import_id = after
+        is_older = Q(upload__created_at__lt=created_at)
+        rows = rows.filter(is_older | Q(upload__created_at=created_at, id__lt=import_id))
+    return await rows.limit(limit)
+
+
 async def run(
     import_id: UUID,
     *,
@@ -121,11 +141,25 @@ async def _make_video(
     except errors.Unavailable:
         raise
     except errors.PortalError as exc:
-        await record(row, error_code=exc.code, error_message=exc.detail)
+        await _record_failure(row, exc)
         # The message may contain the address, which may be signed.
         fields = {"action": "import_failed", "video_id": str(row.id), "code": exc.code}
         logger.warning("Import failed", extra=fields)
         await uploads.discard(upload_id(row.upload_id), storage=storage)
+
+
+async def _record_failure(row: Import, exc: errors.PortalError) -> None:
+    """Record why an import failed, with an event for those who may see the import."""
+    async with transaction():
+        await record(row, error_code=exc.code, error_message=exc.detail)
+        data = {
+            "id": str(row.id),
+            "failure": {"code": exc.code, "message": exc.detail},
+            "visibility": Visibility.PRIVATE.value,
+            "signed_in_only": False,
+            "owner_id": row.upload.owner_id and str(row.upload.owner_id),
+        }
+        await note_outcome(EventType.IMPORT_FAILED, row.id, data=data)
 
 
 async def _act_as_owner(upload: Upload) -> None:

@@ -14,12 +14,12 @@ from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import Video
 from portal.database.work_models import Import
-from portal.errors import Overloaded, VideoNotFound
+from portal.errors import ImportFailed, Overloaded, VideoNotFound
 from portal.videos import imports, reading
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.progress import Progress
-from portal.web.auth import require_visible
+from portal.web.auth import principal, require_visible
 from portal.web.composition import web_context
 
 Value = TypeVar("Value")
@@ -35,7 +35,7 @@ async def read_video(video_id: str) -> Video:
     """
     parsed = reading.parse_video_id(video_id)
     video = await web_context().videos.load(parsed) if parsed else None
-    return await _visible(video, reading.audience_of(video) if video else None)
+    return await _visible_video(video, reading.audience_of(video) if video else None, parsed)
 
 
 async def read_import(video_id: str) -> Import:
@@ -49,7 +49,7 @@ async def read_record(video_id: str) -> Row:
     """As `read_video`, what the API tells of it."""
     parsed = reading.parse_video_id(video_id)
     row = await web_context().records.load(parsed) if parsed else None
-    return await _visible(row, reading.audience_of(row) if row else None)
+    return await _visible_video(row, reading.audience_of(row) if row else None, parsed)
 
 
 async def find_videos(
@@ -91,6 +91,22 @@ async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
     """
     audience = await reading.fetch_served(video_id, attempt, rendition)
     return await _visible(audience, audience)
+
+
+async def _visible_video(
+    value: Value | None, audience: Audience | None, video_id: UUID | None
+) -> Value:
+    """As `_visible`; an import's owner and admins are told what became of the import instead."""
+    try:
+        return await _visible(value, audience)
+    except VideoNotFound:
+        row = await imports.find(video_id) if video_id else None
+        if row is None or not (await principal()).may_see(Audience(owner_id=row.upload.owner_id)):
+            raise
+        if row.error_code is None:
+            raise VideoNotFound("This video is still being imported. Try again later.") from None
+        failure = {"code": row.error_code, "message": row.error_message}
+        raise ImportFailed(f"The import failed. {row.error_message}", failure=failure) from None
 
 
 async def _visible(value: Value | None, audience: Audience | None) -> Value:

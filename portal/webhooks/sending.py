@@ -90,14 +90,19 @@ async def read_payload(
     event = await read_event(delivery.event_number, seen_by=seen_by)
     if event is None:
         return None
-    is_deletion = event["type"] == EventType.DELETED
-    details = {} if is_deletion else details_of(config, event["video_id"], event["present"])
+    data = {"id": event["video_id"]}
+    details: Row = {}
+    if event["type"] == EventType.IMPORT_FAILED:
+        data["failure"] = event["data"]["failure"]
+    elif event["type"] != EventType.DELETED:
+        data = _record(event["data"], config)
+        details = details_of(config, event["video_id"], event["present"])
     return {
         "id": delivery.event_id,
         "type": event["type"],
         "timestamp": rfc3339(event["at"]),
         "sequence": event["sequence"],
-        "data": {"id": event["video_id"]} if is_deletion else _record(event["data"], config),
+        "data": data,
         "details": {to_camel(name): value for name, value in details.items()} or None,
     }
 

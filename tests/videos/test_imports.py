@@ -19,10 +19,11 @@ from command_line import portal as command
 from http_server import listening
 from quart import Quart
 from running_portal import process, run_portal, until
-from signed_in import make_account, program, token_of
-from webhook_receiver import SETTINGS
+from signed_in import Sender, make_account, program, token_of
+from webhook_receiver import SETTINGS, receiving, send_due
 
 from portal.database.account_models import Role
+from portal.database.event_models import Webhook
 from portal.database.models import Upload, Video
 from portal.database.work_models import Import
 from portal.queue.app import WorkerConnector, queue_app
@@ -164,7 +165,8 @@ async def test_file_becomes_the_video_that_was_announced(
     async with serving(headers=disposition) as origin:
         video_id = await begun(client, origin.url, **said)
         path = f"/api/videos/{video_id}"
-        await problem(await client.get(path), 404, "video_not_found")
+        early = await problem(await client.get(path), 404, "video_not_found")
+        assert "still being imported" in early["detail"]
         told = await answered(await client.get(f"{path}/transcode"))
         assert (told["stage"], told["percent"], told["failure"]) == ("importing", 0, None)
         # One that waits is no abandoned upload.
@@ -285,6 +287,12 @@ async def test_what_can_not_be_published_fails_with_a_name_and_leaves_nothing(
     told = await answered(await client.get(f"/api/videos/{video_id}/transcode"))
     assert (told["stage"], told["failure"]["code"]) == ("failed", code)
     assert words in told["failure"]["message"]
+    address = await problem(await client.get(f"/api/videos/{video_id}"), 404, "import_failed")
+    assert words in address["detail"]
+    [event] = (await answered(await client.get("/api/events?type=import.failed")))["events"]
+    assert event["data"] == {"id": video_id, "failure": told["failure"]}
+    [listed] = (await answered(await client.get("/api/imports")))["imports"]
+    assert address["failure"] == listed["failure"] == told["failure"]
     await expect_nothing_stored(resources)
     await tidy(resources, now=hence(hours=23))
     assert await Import.exists()
@@ -403,6 +411,50 @@ async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> 
     assert (await mine.get(path)).status_code == 200
     assert (await other.get(path)).status_code == 404
     assert (await Video.get()).owner_id == edith.id
+
+
+async def test_failed_import_is_told_to_its_owner_and_admins_alone(
+    app: Quart, resources: WebContext
+) -> None:
+    """In lists, at its address, in events and by webhooks."""
+    admins = [await make_account("olga"), await make_account("adam", Role.ADMIN)]
+    edith, emil = [await make_account(name, Role.EDITOR) for name in ("edith", "emil")]
+    olga, adam, owner, other = [program(app, await token_of(it)) for it in (*admins, edith, emil)]
+    async with serving(status=404) as server, receiving() as receiver:
+        for sender in (olga, adam):
+            body = {"url": receiver.url, "events": ["import.failed"]}
+            await answered(await sender.post("/api/webhooks", json=body), 201)
+        # Only what its account may see is sent to a webhook.
+        await Webhook.filter(account_id=admins[1].id).update(account_id=emil.id)
+        video_id = await begun(owner, server.url)
+        await carry_out(resources, video_id)
+        await send_due(resources.config)
+    for reader in (olga, adam, owner):
+        [event] = (await answered(await reader.get("/api/events")))["events"]
+        assert (event["type"], event["sequence"]) == ("import.failed", 1)
+        [listed] = (await answered(await reader.get("/api/imports")))["imports"]
+        assert (listed["id"], listed["state"], listed["title"]) == (video_id, "failed", "Harbour")
+        assert listed["failure"]["code"] == "import_unreachable"
+        address = await reader.get(f"/api/videos/{video_id}")
+        assert (await problem(address, 404, "import_failed"))["failure"] == listed["failure"]
+    assert (await answered(await other.get("/api/imports")))["imports"] == []
+    for reader in (other, Sender(app)):
+        assert (await answered(await reader.get("/api/events")))["events"] == []
+        await problem(await reader.get(f"/api/videos/{video_id}"), 404, "video_not_found")
+    [sent] = receiver.events
+    assert {**event, "timestamp": sent["timestamp"]} == sent
+
+
+async def test_list_of_imports_is_in_pages(client: Client) -> None:
+    ids = [await begun(client, f"https://example.org/{number}.mp4") for number in range(3)]
+    await problem(await client.get("/api/imports?cursor=none"), 422, "validation_failed")
+    found, cursor = [], ""
+    while cursor is not None:
+        query = {"limit": 2} | ({"cursor": cursor} if cursor else {})
+        page = await answered(await client.get("/api/imports", query_string=query))
+        found += [row["id"] for row in page["imports"]]
+        cursor = page["nextCursor"]
+    assert found == ids[::-1]
 
 
 async def test_worker_killed_while_it_fetches_leads_to_one_video(

@@ -48,7 +48,7 @@ FITTING = (
     (r"GET /audit\.jsonl", Policy.AUDIT),
     (r"\w+ (/api)?/webhooks.*", Policy.WEBHOOKS),
     (r"GET /(upload|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
-    (r"POST /api/(imports|uploads|videos(/presign)?)", Policy.PUBLISH),
+    (r"POST /api/(imports|uploads|videos(/presign)?)|GET /api/imports", Policy.PUBLISH),
     (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
     (r"\w+ .+/(delete|deletion)|DELETE /api/videos/[^/]+", Policy.DELETE),
     (r"(PATCH|DELETE) .+/captions/.+|PATCH .+", Policy.EDIT),

@@ -29,6 +29,7 @@ from portal.videos.reading import audience_of, details_of
 from portal.web.api import json_bodies
 from portal.web.api.editing import DeletedVideo
 from portal.web.api.openapi import LAST_EVENT_ID
+from portal.web.api.transcodes import TranscodeFailure
 from portal.web.api.videos import (
     CommaSeparated,
     VideoDetails,
@@ -87,14 +88,23 @@ class EventsQuery(StreamQuery):
     limit: int = Field(100, ge=1, le=MAX_LIMIT)
 
 
+class FailedImport(json_bodies.Shape):
+    """An import that will be no video."""
+
+    id: str
+    failure: TranscodeFailure
+
+
 class VideoEvent(json_bodies.Shape):
-    """Something that happened to a video."""
+    """Something that happened to a video or to an import."""
 
     id: str
     type: EventType
     timestamp: json_bodies.Timestamp
     sequence: int = Field(description="Ascends among the events of a video.")
-    data: VideoWithPassthrough | DeletedVideo = Field(description="The record after it.")
+    data: VideoWithPassthrough | FailedImport | DeletedVideo = Field(
+        description="The video's record after it, or why the import failed."
+    )
     details: VideoDetails | None = Field(
         description="What the video is now, beside its record; null once it is gone."
     )
@@ -287,9 +297,11 @@ def _number(event_id: str) -> int:
 async def _told_event(row: Row, own_id: UUID | None, web: WebContext) -> VideoEvent:
     """An event as integrators hear of it."""
     record: dict[str, Any] = row["data"]
-    data: VideoWithPassthrough | DeletedVideo = DeletedVideo(id=row["video_id"])
+    data: VideoWithPassthrough | FailedImport | DeletedVideo = DeletedVideo(id=row["video_id"])
     details = None
-    if row["type"] != EventType.DELETED:
+    if row["type"] == EventType.IMPORT_FAILED:
+        data = FailedImport(**record)
+    elif row["type"] != EventType.DELETED:
         address = await playback_url_for(own_id, record, web=web)
         data = VideoWithPassthrough(**record, playback_url=address)
         details = VideoDetails(**details_of(web.config, row["video_id"], row["present"]))

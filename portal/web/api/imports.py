@@ -1,22 +1,30 @@
 """Imports for programs: files that the portal fetches by itself."""
 
+from datetime import UTC, datetime
+from typing import Literal
 from uuid import UUID
 
 from pydantic import Field
 from quart import Blueprint, Response, url_for
-from quart_schema import document_request, document_response, tag_blueprint
+from quart_schema import document_querystring, document_request, document_response, tag_blueprint
 
 from portal.accounts.permissions import Audience
 from portal.database.models import Visibility
+from portal.database.work_models import Import
+from portal.errors import FieldError, InvalidRequest
+from portal.text import rfc3339
 from portal.videos import imports
 from portal.web.api import json_bodies
 from portal.web.api.editing import Description, MetadataRecord, Tags
+from portal.web.api.transcodes import TranscodeFailure
 from portal.web.api.webhooks import Address
-from portal.web.auth import Policy, account_id, policy
+from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context
 
 blueprint = Blueprint("api_imports", __name__, url_prefix="/api/imports")
 tag_blueprint(blueprint, ["Videos"])
+
+MAX_LIMIT = 200
 
 
 class ImportRequest(MetadataRecord):
@@ -26,6 +34,32 @@ class ImportRequest(MetadataRecord):
     description: Description = ""
     tags: Tags = ""
     visibility: Visibility | None = Field(None, description="Who may see it from the start.")
+
+
+class ImportsQuery(json_bodies.ClosedShape):
+    """Page of the list of imports."""
+
+    limit: int = Field(50, ge=1, le=MAX_LIMIT)
+    cursor: json_bodies.Text = Field("", description="`nextCursor` of the page before.")
+
+
+class ListedImport(json_bodies.Shape):
+    """An import that is no video: it is under way, or has failed."""
+
+    id: UUID
+    state: Literal["importing", "failed"]
+    failure: TranscodeFailure | None
+    title: str
+    received_bytes: json_bodies.Size
+    size_bytes: json_bodies.Size | None = Field(description="Null until the server has told it.")
+    created_at: json_bodies.Timestamp
+
+
+class ImportList(json_bodies.Shape):
+    """A page of imports, the newest first."""
+
+    imports: list[ListedImport]
+    next_cursor: str | None = Field(description="Where the next page begins; null after the last.")
 
 
 class ImportRecord(json_bodies.Shape):
@@ -63,3 +97,50 @@ async def create_import() -> Response:
     response = json_bodies.json_response(ImportRecord(id=video_id, url=address), 202)
     response.headers["Location"] = address
     return response
+
+
+@blueprint.get("")
+@policy(Policy.PUBLISH)
+@document_querystring(ImportsQuery)
+@document_response(ImportList)
+async def list_imports() -> Response:
+    """List your imports that are under way, or have failed within the last day.
+
+    Admins and owners of the portal see everyone's. An import that has become a video is among the
+    videos.
+    """
+    asked = json_bodies.validated_query(ImportsQuery)
+    after = _place(asked.cursor) if asked.cursor else None
+    rows = await imports.list_imports(await principal(), limit=asked.limit + 1, after=after)
+    page = rows[: asked.limit]
+    next_cursor = None
+    if len(rows) > asked.limit:
+        next_cursor = f"{rfc3339(page[-1].upload.created_at)}_{page[-1].id}"
+    listed = ImportList(imports=[_listed(row) for row in page], next_cursor=next_cursor)
+    return json_bodies.json_response(listed)
+
+
+def _listed(row: Import) -> ListedImport:
+    failure = None
+    if row.error_code is not None:
+        failure = TranscodeFailure(code=row.error_code, message=row.error_message or "")
+    return ListedImport(
+        id=row.id,
+        state="failed" if failure else "importing",
+        failure=failure,
+        title=row.asked["title"],
+        received_bytes=row.received_bytes,
+        size_bytes=row.whole_bytes,
+        created_at=row.upload.created_at,
+    )
+
+
+def _place(cursor: str) -> tuple[datetime, UUID]:
+    """Return the time and the id after which a page begins. Raises `InvalidRequest`."""
+    time, _, import_id = cursor.partition("_")
+    try:
+        created_at = datetime.fromisoformat(time)
+        return created_at.replace(tzinfo=created_at.tzinfo or UTC), UUID(import_id)
+    except ValueError:
+        fault = "This cursor belongs to another list. Repeat the request without `cursor`."
+        raise InvalidRequest([FieldError("/cursor", fault)]) from None

@@ -159,6 +159,12 @@ class VideoDetails(json_bodies.Shape):
     failure: TranscodeFailure | None
 
 
+class ImportProblem(json_bodies.Problem):
+    """Problem details that tell why the video's import failed, if that is the problem."""
+
+    failure: TranscodeFailure | None = Field(default=None, description="With import_failed only.")
+
+
 class SpokenMatch(json_bodies.Shape):
     """Where the words that were searched for are said, nearest to each other."""
 
@@ -294,6 +300,7 @@ async def create_video() -> Response:
 @policy(Policy.WATCH)
 @document_querystring(VideoQuery)
 @document_response(RetrievedVideo)
+@document_response(ImportProblem, 404)
 async def get_video(id: str) -> Response:
     """Read a video's record.
 

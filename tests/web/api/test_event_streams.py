@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import aiohttp
 import psutil
@@ -147,6 +147,26 @@ async def test_stream_of_certain_types_leaves_out_the_others(app: Quart) -> None
             await note_outcome(EventType.READY, video.id)
         for stream in (of_all, of_video):
             assert (await stream.next())["event"] == "video.ready"
+
+
+async def test_failed_import_is_sent_to_its_owner_alone(app: Quart, edith: Account) -> None:
+    failure = {"code": "import_unreachable", "message": "The server answered with 404."}
+    audience = {"visibility": "private", "signed_in_only": False, "owner_id": str(edith.id)}
+    import_id = uuid4()
+    data = {"id": str(import_id), "failure": failure}
+    async with (
+        reading(app, ALL, (await signed_in(app, edith)).headers) as owner,
+        reading(app, ALL) as anyone,
+    ):
+        for stream in (owner, anyone):
+            assert (await stream.next())["event"] == "snapshot"
+        async with transaction():
+            await note_outcome(EventType.IMPORT_FAILED, import_id, data=data | audience)
+        await change((await make_row()).id)
+        event = await owner.next()
+        assert (event["event"], event["data"]["data"]) == ("import.failed", data)
+        for stream in (owner, anyone):
+            assert (await stream.next())["event"] == "video.updated"
 
 
 async def test_refusals_say_what_to_do(client: Client) -> None:
