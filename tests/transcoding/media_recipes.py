@@ -111,6 +111,13 @@ def with_late(make_media: MakeMedia, name: str, source: Path, track: str, late_s
     return make_media(name, *inputs, "-map", track, "-map", other, "-c", "copy")
 
 
+def join_streams(make_media: MakeMedia, *parts: Path, rate: str) -> Path:
+    """Put raw H.264 streams one behind the other; later parameter sets come amid the samples."""
+    joined = parts[0].with_name("-".join(part.parent.name for part in parts))
+    joined.write_bytes(b"".join(part.read_bytes() for part in parts))
+    return make_media("joined.mp4", "-r", rate, "-i", str(joined), "-c", "copy")
+
+
 def lavfi(*sources: str) -> tuple[str, ...]:
     return tuple(argument for source in sources for argument in ("-f", "lavfi", "-i", source))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from decoded_media import packets
-from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, lavfi
-from published import FolderSink, Result, joined, make_pass, playlist
+from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, join_streams, lavfi
+from published import FolderSink, Result, frames, joined, make_pass, playlist
 
 from portal.transcoding.encoding.continuation import (
     MadeRendition,
@@ -114,6 +114,34 @@ async def test_frames_and_sound_are_those_of_an_unbroken_pass(
     assert result.output.duration_s == pytest.approx(unbroken.output.duration_s, abs=TICK_S)
     one, other = (packets(joined(it.folder, "audio"), "audio") for it in (whole, parts))
     assert [packet.data for packet in one] == [packet.data for packet in other]
+
+
+async def test_parts_of_other_shapes_and_fields_are_those_of_an_unbroken_pass(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    def part(name: str, size: str, filters: str, *options: str) -> Path:
+        inputs = lavfi(f"testsrc2=s={size}:r=20:d=5")
+        encoding = ("-vf", filters, *X264, "-g", "10", *options, "-r", "10", "-f", "h264")
+        return make_media(f"{name}.h264", *inputs, *encoding)
+
+    interlacing = "tinterlace=interleave_top,fieldorder=tff,setpts=N/10/TB"
+    parts = (
+        part("progressive", "96x64", "select='not(mod(n,2))',setpts=N/10/TB"),
+        part("interlaced", "96x64", interlacing, "-x264-params", "tff=1"),
+        part("upright", "64x96", "select='not(mod(n,2))',setpts=N/10/TB"),
+    )
+    path = join_streams(make_media, *parts, rate="10")
+    whole, again = FolderSink(tmp_path / "whole"), FolderSink(tmp_path / "parts")
+
+    (rendition,) = (await make_pass(path, sink=whole, work_dir=tmp_path)).renditions
+    await continued(path, again, work_dir=tmp_path)
+
+    check_alike(whole.folder, again.folder, rendition.name, within_s=TICK_S)
+    for one, other in zip(
+        frames(whole.folder, rendition.name), frames(again.folder, rendition.name), strict=True
+    ):
+        pairs = zip(bytes(one.planes[0]), bytes(other.planes[0]), strict=True)
+        assert sum(abs(a - b) for a, b in pairs) / one.planes[0].buffer_size < 4
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import av
 import pytest
-from media_recipes import MakeMedia, lavfi
+from media_recipes import MakeMedia, join_streams, lavfi
 from published import Publish, frames
 from published_checks import check_published
 
@@ -85,9 +85,7 @@ async def test_interlaced_parts_are_found_anywhere(
                 *("-c:v", "libx264", "-preset", "ultrafast", "-g", "10", *flags, "-f", "h264"),
             )
         )
-    joined = parts[0].with_name("-".join(order))
-    joined.write_bytes(b"".join(part.read_bytes() for part in parts))
-    source = make_media("joined.mp4", "-r", "25", "-i", str(joined), "-c", "copy")
+    source = join_streams(make_media, *parts, rate="25")
     with av.open(str(source)) as container:
         decoded = list(container.decode(video=0))
     combed = [frame for frame in decoded if frame.interlaced_frame]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import av
 import pytest
-from media_recipes import CORNERS, MakeMedia, as_yuv, card, lavfi
+from media_recipes import CORNERS, MakeMedia, as_yuv, card, join_streams, lavfi
 from mp4_writer import movie, picture_entry, sample_sizes, track
 from published import Publish, Published, Write, frames, probe
 
@@ -25,9 +25,7 @@ def make_parts(make_media: MakeMedia, *sizes: str, rotation: str = "0") -> Path:
         )
         for size in sizes
     ]
-    joined = parts[0].with_name(f"{'-'.join(sizes)}.h264")
-    joined.write_bytes(b"".join(part.read_bytes() for part in parts))
-    plain = make_media("parts.mp4", "-r", "10", "-i", str(joined), "-c", "copy")
+    plain = join_streams(make_media, *parts, rate="10")
     turned = ("-display_rotation", rotation, "-i", str(plain), "-c", "copy")
     return plain if rotation == "0" else make_media("turned.mp4", *turned)
 
