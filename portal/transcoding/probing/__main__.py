@@ -255,12 +255,10 @@ def _is_mirrored(frame: av.VideoFrame) -> bool:
 
 def _side_data(frame: av.VideoFrame, kind: Type) -> bytes:
     """Return a frame's side data of a kind; empty without any."""
-    sides: Any = frame.side_data  # a mapping by its type, a sequence by its behaviour
-    for side in sides:
-        # PyAV doesn't know every kind of side data.
-        with contextlib.suppress(ValueError):
-            if side.type == kind:
-                return bytes(side)
+    # PyAV doesn't know every kind of side data, such as that of stereo video, and then gives none.
+    with contextlib.suppress(ValueError):
+        sides: Any = frame.side_data  # a mapping by its type, a sequence by its behaviour
+        return next((bytes(side) for side in sides if side.type == kind), b"")
     return b""
 
 
