@@ -18,7 +18,7 @@ from portal.transcoding.copying.rendition import Rendition, Sample, init_segment
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.cmaf import time_scale
 from portal.transcoding.probing import source
-from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, Cutter
+from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S, Cutter
 
 # What the package reads and writes elsewhere, and what every encoder writes.
 _NAL_LENGTH_BYTES = 4
@@ -54,6 +54,7 @@ class VideoCopy:
         self._parameter_sets = configuration.parameter_sets
         self.ticks_per_s: int = stream.time_base.denominator
         self._cutter = Cutter(0, self.ticks_per_s)
+        self._uncertain_cuts: list[int] = []  # the film may end right behind them
         self._scale = 1  # ticks of the copy in one of the source
         self._delay = 0  # from decoding the first frame to showing it
         self._waiting: list[Sample] = []
@@ -80,14 +81,11 @@ class VideoCopy:
         self._duration = packet.duration or decode_at - self._decode_at
         self._decode_at, self._last_at = decode_at, max(self._last_at, shown_at)
         self.frame_count += 1
-        if not is_key:
-            return []
-        self._key_at = shown_at
-        self._keys[shown_at] = self.frame_count - 1
-        cuts = self._cutter.push(shown_at)
-        for cut in cuts:
-            self._write(cut)
-        return cuts
+        if is_key:
+            self._key_at = shown_at
+            self._keys[shown_at] = self.frame_count - 1
+            self._uncertain_cuts += self._cutter.push(shown_at)
+        return self._write_certain(shown_at)
 
     def finish(self) -> None:
         """Write what is left. The last frame lasts as long as the source says."""
@@ -100,9 +98,8 @@ class VideoCopy:
         )
         end = shown_until // self._scale - self._delay
         self._check_gop(end)
-        for cut in self._cutter.push(end):
-            if cut != end:
-                self._write(cut)
+        self._uncertain_cuts += self._cutter.push(end)
+        self._write_certain(end)
         self._rendition.add(self._waiting, until=until, end_s=end / self.ticks_per_s)
         self._rendition.finish()
 
@@ -151,6 +148,15 @@ class VideoCopy:
         if shown_at - self._key_at > MAX_GOP_S * self.ticks_per_s:
             raise self._odd("long_gop", "too long after the latest IDR picture")
 
+    def _write_certain(self, reached: int) -> list[int]:
+        """Write up to the cuts that are far enough behind this time; returns those."""
+        latest = reached - SHORTEST_END_S * self.ticks_per_s
+        cuts = [cut for cut in self._uncertain_cuts if cut <= latest]
+        self._uncertain_cuts = [cut for cut in self._uncertain_cuts if cut > latest]
+        for cut in cuts:
+            self._write(cut)
+        return cuts
+
     def _write(self, cut: int) -> None:
         """Write the segment that ends before the IDR picture which is shown at `cut`."""
         place = len(self._waiting) - (self.frame_count - self._keys[cut])
@@ -184,6 +190,7 @@ class AudioCopy:
             and self._samples_per_tick <= _MAX_TICK_SAMPLES
         )
         self.dropped = None if is_deliverable else "codec"
+        self._shortest_end = SHORTEST_END_S * self._rate_hz
         self._tolerance = math.ceil(self._samples_per_tick) + _MAX_GAP_SAMPLES
         self._waiting: list[Sample] = []
         self._cuts: deque[int] = deque()
@@ -254,7 +261,7 @@ class AudioCopy:
             if self._has_video_ended and not self._cuts:
                 self._cuts.append(self._last_cut + SEGMENT_S * self._rate_hz)
             nearest = self._cuts[0] - _FRAME_SAMPLES // 2 if self._cuts else math.inf
-            if self._waiting[-1].decode_at - self._priming < nearest:
+            if self._waiting[-1].decode_at - self._priming < nearest + self._shortest_end:
                 return
             self._last_cut = self._cuts.popleft()
             first = nearest + self._priming

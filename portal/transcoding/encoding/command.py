@@ -21,7 +21,7 @@ from portal.transcoding.encoding.continuation import Continuation
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import CRF, PRESET, Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
-from portal.transcoding.probing.cuts import SEGMENT_S
+from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import reading_options, source_address
 
@@ -40,6 +40,8 @@ KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
 _LATER_START = "+frag_discont"
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
+# The end of encoded sound is known to a few frames.
+_UNCERTAIN_END_S = SHORTEST_END_S
 # Silence for what is missing, at the start and in gaps: audio stays in sync.
 _IN_SYNC = f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"
 _SAMPLE_RATE_HZ = 48_000
@@ -141,7 +143,7 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
         *source_input(task.source_url, task.probe, *seek),
         *graph,
         *(argument for rung in task.rungs for argument in _video_output(task, rung)),
-        *(argument for rung in task.audio for argument in _audio_output(rung)),
+        *(argument for rung in task.audio for argument in _audio_output(task, rung)),
         *(argument for rung in task.subtitles for argument in _subtitle_output(rung)),
     )
 
@@ -226,7 +228,7 @@ def _keyframes(task: Encode) -> str:
     return ",".join(f"{at_s - filters.CUT_TOLERANCE_S:.4f}" for at_s in starts_s) or "0"
 
 
-def _audio_output(rung: AudioRung) -> tuple[str, ...]:
+def _audio_output(task: Encode, rung: AudioRung) -> tuple[str, ...]:
     filtering = ",".join(
         (
             # The encoder fails at samples that are no numbers; integers always are.
@@ -246,8 +248,17 @@ def _audio_output(rung: AudioRung) -> tuple[str, ...]:
         *BARE,
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(_SAMPLE_RATE_HZ)),
-        *_hls(rung.name, segment_s=SEGMENT_S),
+        *_hls(rung.name, segment_s=_sound_segment_s(task.probe.duration_s)),
     )
+
+
+def _sound_segment_s(duration_s: float) -> float:
+    """Return how long segments of sound last, so that no few frames are left for the last one."""
+    count = max(1, round(duration_s / SEGMENT_S))
+    if abs(duration_s - count * SEGMENT_S) > _UNCERTAIN_END_S:
+        return SEGMENT_S
+    # Each segment is a little longer, and the last one a little shorter than the others.
+    return SEGMENT_S + 2 * _UNCERTAIN_END_S / count
 
 
 def _joined_streams(rung: AudioRung) -> str:

@@ -14,6 +14,8 @@ from itertools import pairwise
 MAX_GOP_S = 10.5
 # A segment ends at the first IDR picture this long after its start, or later.
 SEGMENT_S = 4
+# Players stumble over a last segment of a few frames: what is left after a cut is at least so long.
+SHORTEST_END_S = 0.1
 # When that one comes later than this, and another did before that leaves the segment not too
 # short, it ends there.
 _LATE_S = 6

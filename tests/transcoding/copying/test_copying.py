@@ -120,6 +120,20 @@ async def test_segments_begin_where_the_rule_says_and_decode_alone(
         assert files == named | {"init.mp4", "playlist.m3u8"}
 
 
+async def test_a_few_frames_at_the_end_are_no_segment(
+    make_video: MakeMedia, tmp_path: Path
+) -> None:
+    """The last frame is a key frame, eight seconds after the start."""
+    keys = ("-g", "999", "-force_key_frames", "0,4,8")
+    await copy(make_video("a key at the end.mp4", *keys, rate="25", duration_s=8.04), tmp_path)
+
+    for name, within_s in ((VIDEO, 0.001), (SOUND, 0.012)):
+        written = playlist(tmp_path, name)
+        assert written.starts_s == pytest.approx([0, 4], abs=within_s)
+        assert written.duration_s == pytest.approx(8.04, abs=0.03)
+        assert len(frames(tmp_path, name, 1)) == pytest.approx(101 if name == VIDEO else 175, abs=3)
+
+
 async def test_nothing_of_the_sources_metadata_is_copied(
     make_video: MakeMedia, tmp_path: Path
 ) -> None:

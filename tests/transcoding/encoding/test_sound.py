@@ -9,7 +9,7 @@ import pytest
 from decoded_media import Heard
 from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card
 from mp4_writer import box, channel_layout, replace_box
-from published import Publish, Published
+from published import Publish, Published, playlist
 from published_checks import check_published
 
 from portal.transcoding.errors import Note
@@ -223,3 +223,15 @@ async def test_loud_surround_is_not_clipped(make_media: MakeMedia, publish: Publ
     heard = published.sounds["audio"]
     # The peak of a sine is 3 dB above its mean; a clipped one comes nearer.
     assert 0.6 < heard.level(0.3, 0.7) < math.sqrt(0.5)
+
+
+@pytest.mark.parametrize("duration_s", [4, 8.04])
+async def test_a_few_frames_of_sound_at_the_end_are_no_segment(
+    duration_s: float, make_media: MakeMedia, publish: Publish
+) -> None:
+    film = lavfi(f"testsrc2=s=64x48:r=25:d={duration_s}", f"sine=d={duration_s}:r=48000")
+    codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "pcm_s16le")
+    published = await publish(make_media(f"{duration_s}.mov", *film, *codecs))
+    written = playlist(published.folder, "audio")
+    assert len(written.segments) == round(duration_s / 4)
+    assert written.duration_s == pytest.approx(duration_s, abs=0.05)
