@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 from chromium import find_or_install
 from command_line import run_program
+from http_server import listening
 from playwright.async_api import Browser
 from running_portal import LivePortal, call, create, free_port, fresh_portal, make_video, until
 
@@ -55,9 +56,9 @@ def environ(portal: LivePortal, **more: str) -> dict[str, str]:
     return {**os.environ, "PORTAL_URL": portal.base_url, **more}
 
 
-async def in_shell(portal: LivePortal, folder: Path, block: str) -> str:
+async def in_shell(portal: LivePortal, folder: Path, block: str, **more: str) -> str:
     argv = ("bash", "-eu", "-c", block)
-    code, out, errors = await run_program(*argv, cwd=folder, env=environ(portal))
+    code, out, errors = await run_program(*argv, cwd=folder, env=environ(portal, **more))
     assert code == 0, errors
     return out
 
@@ -96,6 +97,31 @@ async def test_shell_publishes_retries_changes_and_deletes(
 async def test_shell_uploads_in_parts(portal: LivePortal, folder: Path) -> None:
     out = await in_shell(portal, folder, example("Publish from a shell", "sh", 1))
     assert json.loads(out)["state"] == "stored"
+
+
+async def test_shell_imports_and_lists(portal: LivePortal, folder: Path) -> None:
+    app = web.Application()
+    app.router.add_static("/", folder)
+    async with listening(web.AppRunner(app)) as address:
+        source = {"SOURCE_URL": f"{address}/holiday.mp4"}
+        out = await in_shell(portal, folder, example("Import from an address", "sh"), **source)
+    imported = json.loads(out)
+    assert (imported["title"], imported["failure"]) == ("Imported", None)
+    video_id = json.loads((folder / "import.json").read_text())["id"]
+    await create(portal.base_url, folder / "holiday.mp4", title="Later")
+    # Of processing videos, too, and in several pages.
+    block = example("List and search", "sh").replace("status=ready&", "")
+    out = await in_shell(portal, folder, block.replace("limit=100", "limit=1"))
+    lines = out.splitlines()
+    assert f"{video_id} unlisted Imported" in lines
+    assert [line.endswith(" public Later") for line in lines].count(True) == 1
+
+
+async def test_shell_makes_tests_and_disables_a_webhook(portal: LivePortal, folder: Path) -> None:
+    receiver = {"RECEIVER_URL": f"http://127.0.0.1:{free_port()}/"}
+    out = await in_shell(portal, folder, example("Webhooks", "sh"), **receiver)
+    assert out.split() == ["waiting", "webhook.test", "person"]
+    assert (folder / "secret.txt").read_text().startswith("whsec_")
 
 
 async def test_python_publishes_waits_and_lists(portal: LivePortal, folder: Path) -> None:
