@@ -10,6 +10,6 @@ const [limits, ...paths] = process.argv.slice(2);
 
 for (const path of paths) {
   const facts = await examine(await openAsBlob(path));
-  const findings = findingsOf(facts, JSON.parse(limits));
+  const findings = findingsOf(facts, JSON.parse(limits), path);
   console.log(JSON.stringify({ facts, findings, words: factsInWords(facts) }));
 }

@@ -99,6 +99,34 @@ def test_cut_and_other_files_are_told_apart_and_an_index_behind_gigabytes_is_fou
 
 
 @pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (
+            bytes.fromhex("1a45dfa3a34286810142f7810142f2810442f381084282886d6174726f736b61"),
+            "a Matroska",
+        ),
+        (bytes.fromhex("1a45dfa39f4286810142f7810142f2810442f381084282847765626d"), "a WebM"),
+        (b"RIFF\0\0\1\0AVI LIST", "an AVI"),
+        (b"RIFF\0\0\1\0WAVEfmt ", "a WAV"),
+        (b"\0\0\1\xba\x44", "an MPEG program stream"),
+        ((b"G" + bytes(187)) * 3, "an MPEG transport stream"),
+        (b"ID3\4\0", "an MP3"),
+        (b"\x89PNG\r\n\x1a\n", "a PNG"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0heicmif1", "a HEIF"),
+    ],
+)
+def test_other_file_under_this_name_is_called_what_it_is(
+    content: bytes, name: str, tmp_path: Path
+) -> None:
+    source = tmp_path / "film.mp4"
+    source.write_bytes(content + bytes(500))
+    [finding] = examine(source)[0]["findings"]
+    assert finding["title"] == f"This is {name} file named .mp4"
+    assert finding["weight"] == "refuse"
+    assert "MP4" in finding["text"]
+
+
+@pytest.mark.parametrize(
     ("sample_entry", "expected"),
     [
         (b"apac", {"apac": "warn"}),

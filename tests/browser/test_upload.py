@@ -166,7 +166,7 @@ async def test_list_and_details_suit_everyone_in_any_state(
     await choose(page, silent, notes)
     await is_uploaded(page, silent.name)
     await expect(details(page)).to_contain_text("320 × 180 · 0:02 · 30 fps · H.264")  # noqa: RUF001
-    await expect(details(page)).to_contain_text("This video is published without sound.")
+    await expect(details(page)).to_contain_text("This video will be published without sound.")
     await page.wait_for_function("() => window.said.includes('silent.mp4: No audio track.')")
     await expect(line(page, notes.name)).to_contain_text("Can’t be published")  # noqa: RUF001
     await page.get_by_role("combobox", name="Categories").click()
@@ -184,6 +184,8 @@ async def test_list_and_details_suit_everyone_in_any_state(
     await page.evaluate("document.activeElement.blur()")
     await suits_everyone(page, f"upload-{scheme}")
     await open_line(page, notes.name)
+    await expect(details(page).get_by_text("isn’t a video that can be read")).to_be_visible()  # noqa: RUF001
+    await expect(details(page).get_by_label("Title")).to_be_hidden()
     assert await axe_findings(page) == []
 
 
@@ -221,7 +223,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
     changed = tmp_path / "other" / film.name
     changed.write_bytes(film.read_bytes()[:-1] + b"x")
     await again.set_input_files(changed)
-    await expect(form).to_contain_text("This is another file.")
+    await expect(form).to_contain_text("This is a different file.")
     await expect(again).to_be_focused()
 
     sent = record_requests(page, method="PUT")

@@ -102,6 +102,38 @@ test("a published video makes place for the next one's details", () => {
   assert.equal(batchOf(state).count, "3 videos published.");
 });
 
+test("a file that can't be published is not opened after the good one is published", () => {
+  let state = after(start(), chosen(film("notes.txt", "text/plain"), film("a.mp4")));
+  assert.equal(openOf(state).fileName, "a.mp4");
+  state = after(state, sent(2), { type: "published", number: 2, video: { id: "v", title: "Sea" } });
+  assert.equal(state.open, 0);
+  const processing = { stage: "ready", percent: 100, queuePosition: null, hasPoster: false, failure: "" };
+  state = after(state, { type: "followed", number: 2, processing });
+  assert.equal(state.open, 0);
+  assert.equal(after(state, { type: "opened", number: 1 }).open, 1);
+  assert.equal(after(start(), chosen(film("notes.txt", "text/plain"))).open, 1);
+});
+
+test("without a connection no time is promised for all files", () => {
+  const failure = new NoAnswer();
+  let state = withFiles("a.mp4", "b.mp4");
+  for (const number of [1, 2]) {
+    state = after(state, transferred(number, { sent_bytes: 0 }, 0), transferred(number, { sent_bytes: 500 }, 1000));
+  }
+  assert.match(batchOf(state).rest, /left$/);
+  state = after(state, transferred(1, { trouble: failure }), transferred(2, { trouble: failure }));
+  assert.match(batchOf(state).rest, /No connection, retrying…$/);
+  assert.equal(overallOf(state.uploads).speed_bps, 0);
+});
+
+test("what an earlier visit has sent is ready once its details are complete", () => {
+  const restoredWith = (details) => after(start(), { type: "restored", saved: [saved({ isStored: true, details })] });
+  assert.equal(standingOf(restoredWith(DETAILS).uploads[0]).rest, "Ready to publish");
+  const lacking = restoredWith({ ...DETAILS, categoryIds: [] });
+  assert.equal(standingOf(lacking.uploads[0]).rest, "");
+  assert.equal(submitOf(lacking).words, "1 video needs a category");
+});
+
 test("unsuitable files and the same file again are told beside good ones", () => {
   const files = [film("a.mp4"), film("a.mp4"), film("notes.txt", "text/plain"), film("b.mp4")];
   const state = after(start(), chosen(...files));
@@ -119,7 +151,9 @@ test("a file that no portal takes is refused by its name, kind or size", () => {
     return refusals(state)[0] ?? "";
   };
   const others = [["notes.txt", "text/plain"], ["film.avi", "video/x-msvideo"], ["page.mp4", "text/html"]];
-  for (const [name, type] of others) assert.match(refusalOf(name, type), /not an MP4 or QuickTime video/);
+  for (const [name, type] of others) assert.match(refusalOf(name, type), /upload the MP4|Choose an MP4 or QuickTime file/);
+  assert.equal(refusalOf("film.mkv", "video/x-matroska"), "“film.mkv” is a Matroska file. Convert it to MP4, for example with HandBrake, then upload the MP4.");
+  assert.match(refusalOf("song.mp3", "audio/mpeg"), /is an MP3 file. Add a picture in a video editor/);
   assert.match(refusalOf("empty.mp4", "video/mp4", 0), /is empty/);
   assert.match(refusalOf("a.mp4", "video/mp4", 100_000_000_001, 1e11), /larger than 100.GB/);
   assert.equal(refusalOf("a.mp4", "video/mp4", 1e11, 1e11), "");
@@ -288,7 +322,7 @@ test("another file takes a refused one's place, and what was typed stays", () =>
   assert.equal(standingOf(state.uploads[0]).canReplace, true);
   const replace = (file) => ({ type: "chosen", choices: [{ file, id: "n", match: 1 }], now: 2, from: 1 });
   state = after(state, replace(film("notes.txt", "text/plain")));
-  assert.match(state.uploads[0].faults[0].message, /not an MP4/);
+  assert.match(state.uploads[0].faults[0].message, /isn’t a video/);
   assert.equal(state.uploads[0].phase, "refused");
   assert.deepEqual(state.focus, { number: 1, target: "fault" });
   state = after(state, replace(film("b.mp4")));

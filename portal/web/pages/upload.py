@@ -43,5 +43,4 @@ def _limits_in_words(config: Config) -> list[str]:
     most = [size_in_words(config.max_source_bytes)] if config.max_source_bytes else []
     if config.max_source_duration_s:
         most.append(duration_in_words(config.max_source_duration_s))
-    formats = "MP4 or QuickTime: .mp4, .m4v or .mov"
-    return [formats, f"Up to {' and '.join(most)} each"] if most else [formats]
+    return [f"Up to {' and '.join(most)} each"] if most else []

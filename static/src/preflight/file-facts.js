@@ -4,6 +4,7 @@
  */
 
 import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
+import { containerOf, SIGNATURE_BYTES } from "./containers.js";
 
 /**
  * What a file is: "read" has tracks; "unknown" was not understood, which says nothing against it.
@@ -17,7 +18,9 @@ import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
  * `unsupported` is the sample entry of sound that the portal can't convert.
  *
  * @typedef {{ outcome: Outcome, duration_s: number | null, media_share: number,
- *   isEncrypted: boolean, video: VideoFacts | null, audio: AudioFacts | null }} Facts
+ *   isEncrypted: boolean, video: VideoFacts | null, audio: AudioFacts | null,
+ *   container: import("./containers.js").Container | null }} Facts
+ * `container` is what a file is that is no MP4 or QuickTime file, where that is known.
  * `media_share` is how much of the announced media is inside the file.
  */
 
@@ -37,7 +40,7 @@ const HEADER_BYTES = 16;
 /** @type {Facts} */
 const NOTHING = {
   ...{ outcome: "unknown", duration_s: null, media_share: 1 },
-  ...{ isEncrypted: false, video: null, audio: null },
+  ...{ isEncrypted: false, video: null, audio: null, container: null },
 };
 
 /** @param {Blob} file @returns {Promise<Facts>} */
@@ -50,7 +53,9 @@ export async function examine(file) {
       // As the portal itself judges it: most recorders write the index last, and a lone segment of a
       // stream never had one.
       const isCut = moov || (mdat && !boxes.some(({ kind }) => kind === "moof"));
-      return { ...NOTHING, outcome: isCut ? "truncated" : "not_a_video" };
+      if (isCut) return { ...NOTHING, outcome: "truncated" };
+      const first = new Uint8Array(await file.slice(0, SIGNATURE_BYTES).arrayBuffer());
+      return { ...NOTHING, outcome: "not_a_video", container: containerOf(first) };
     }
     // mediabunny doesn't understand all of these.
     const index = await file.slice(moov.at, moov.at + SEARCHED_BYTES).arrayBuffer();

@@ -1,6 +1,7 @@
 /** What an editor should know of a chosen file before it is published, and in which words. Pure. */
 
 import { formatClock, formatSize, wholeSeconds } from "../format.js";
+import { containerNamed, extensionOf, REMEDIES } from "./containers.js";
 
 /** @typedef {import("./file-facts.js").Facts} Facts */
 /**
@@ -27,18 +28,22 @@ const TYPES = { mp4: "video/mp4", m4v: "video/mp4", mov: "video/quicktime" };
 
 /** @type {Record<string, [Weight, title: string, text: string]>} */
 const FINDINGS = {
-  not_a_video: ["refuse", "This is not a video we can read", "Export it as MP4 or QuickTime."],
-  truncated: ["refuse", "The end of this file is missing", "Choose a complete copy of it."],
-  no_video_track: ["refuse", "Only the sound track was found", "Choose a file with a picture."],
+  not_a_video: [
+    "refuse",
+    "This isn’t a video that can be read",
+    "Export it as MP4, then upload that.",
+  ],
+  truncated: ["refuse", "The end of this file is missing", "Choose a complete copy of the file."],
+  no_video_track: ["refuse", "This file has sound but no picture", "Choose a file with a picture."],
   encrypted: ["refuse", "This file is copy-protected", "Choose an unprotected original."],
-  too_long: ["refuse", "Longer than this portal takes", "Cut it, and upload each part by itself."],
-  too_large: ["refuse", "A larger picture than this portal takes", "Export it in a smaller size."],
+  too_long: ["refuse", "Too long for this portal", "Split it, then upload each part."],
+  too_large: ["refuse", "The picture is too large for this portal", "Export it at a smaller size."],
   end_missing: [
     "warn",
     "The end seems to be missing",
     "The portal may refuse this file. If you have a complete copy, upload that.",
   ],
-  no_audio: ["warn", "No audio track", "This video is published without sound."],
+  no_audio: ["warn", "No audio track", "This video will be published without sound."],
   apac: [
     "warn",
     "Apple spatial audio can’t be converted",
@@ -60,18 +65,27 @@ const FINDINGS = {
     "Its colours will look wrong. Export it as HDR10 or SDR, and upload that.",
   ],
   hdr: ["info", "HDR", "It will be converted to standard colours."],
-  frame_rate: ["info", "High frame rate", "It will be reduced by leaving out whole frames."],
+  frame_rate: ["info", "High frame rate", "Some frames will be left out."],
   surround: ["info", "Surround sound", "It will be mixed down to stereo."],
-  portrait: ["info", "Portrait", "It is published upright, as it was shot."],
-  unknown_codec: ["info", "A codec this page doesn’t know", "The portal will examine the file."],
-  unknown: ["info", "This page couldn’t look into the file", "The portal will, once it is there."],
+  portrait: ["info", "Portrait", "It will be published upright, as it was shot."],
+  unknown_codec: ["info", "Unknown codec", "The portal will check the file after the upload."],
+  unknown: [
+    "info",
+    "This file couldn’t be checked here",
+    "The portal will check it after the upload.",
+  ],
 };
 
 /**
- * @param {Facts} facts @param {Limits} limits
+ * @param {Facts} facts @param {Limits} limits @param {string} fileName
  * @returns {Finding[]} the gravest first; where one refuses the file, no others
  */
-export function findingsOf(facts, limits) {
+export function findingsOf(facts, limits, fileName) {
+  const { container } = facts;
+  if (container) {
+    const title = `This is ${container.name} file named .${extensionOf(fileName)}`;
+    return [{ code: "not_a_video", weight: "refuse", title, text: REMEDIES[container.kind] }];
+  }
   const refusals = refusalsOf(facts, limits);
   const codes = refusals.length ? refusals : notesOf(facts);
   return codes.map((code) => {
@@ -138,12 +152,14 @@ function formatChannels(channels) {
  */
 export function unsuitable(file, contentType, max_size_bytes) {
   if (!contentType) {
-    return `“${file.name}” is not an MP4 or QuickTime video. Choose a file ending in .mp4, .m4v or .mov.`;
+    const container = containerNamed(file.name);
+    if (container) return `“${file.name}” is ${container.name} file. ${REMEDIES[container.kind]}`;
+    return `“${file.name}” isn’t a video. Choose an MP4 or QuickTime file: .mp4, .m4v or .mov.`;
   }
   if (file.size === 0) return `“${file.name}” is empty. Choose another file.`;
   if (max_size_bytes > 0 && file.size > max_size_bytes) {
     const limit = formatSize(max_size_bytes);
-    return `“${file.name}” is larger than ${limit}, the most this portal takes. Export it at a lower bit rate.`;
+    return `“${file.name}” is larger than ${limit}, the limit of this portal. Export it at a lower bit rate.`;
   }
   return "";
 }
@@ -171,7 +187,7 @@ export function beyondQuota(file, chosen, left) {
  * @returns {string | null} the type it is uploaded with; null when the portal takes no such file
  */
 export function contentTypeOf({ name, type }) {
-  const byExtension = TYPES[name.split(".").pop()?.toLowerCase() ?? ""];
+  const byExtension = TYPES[extensionOf(name)];
   if (!byExtension) return null;
   if (Object.values(TYPES).includes(type)) return type;
   // Browsers know few extensions: an empty or odd type (video/x-m4v) says less than the name.
@@ -183,5 +199,5 @@ export function contentTypeOf({ name, type }) {
  * @param {{ fileName: string, size_bytes: number }} upload
  */
 export function wrongFile({ fileName, size_bytes }) {
-  return `This is another file. Choose “${fileName}” (${formatSize(size_bytes)}), as it was when the upload began, or discard the upload.`;
+  return `This is a different file. Choose “${fileName}” (${formatSize(size_bytes)}), unchanged since the upload started, or discard the upload.`;
 }

@@ -26,6 +26,9 @@ export const isInFlight = ({ phase }) => IN_FLIGHT.has(phase);
 /** Its transfer takes one of the places at storage. @param {Upload | undefined} upload */
 export const isRunning = (upload) => ["sending", "confirming"].includes(upload?.phase ?? "");
 
+/** It is being sent, and nothing of it arrives. @type {Test} */
+export const isStalled = ({ failure, isSilent }) => isSilent || isDisconnected(failure);
+
 /** It is sent in one piece, of which nothing is kept. @param {{ size_bytes: number }} file */
 export const isSentWhole = ({ size_bytes }) => size_bytes <= SINGLE_PUT_LIMIT_BYTES;
 
@@ -87,16 +90,20 @@ export function uploadOf({ uploads }, number) {
 export const openOf = (state) => uploadOf(state, state.open);
 
 /**
- * A published video needs no details any more, and the next one is shown.
+ * A published video needs no details any more, and the next one is shown that could be published.
  * @param {State} before @param {State} after
  * @returns {number} of the one whose details are shown; 0 for none
  */
 export function openAfter(before, after) {
   const open = openOf(after);
   if (open && isUnpublished(open)) return after.open;
+  // Nothing opens by itself that was not chosen just now.
+  if (!before.open && after.uploads.length <= before.uploads.length) return 0;
   const at = before.uploads.findIndex(({ number }) => number === before.open);
-  const next = after.uploads.slice(Math.max(at, 0)).find(isUnpublished);
-  return (next ?? after.uploads.find(isUnpublished))?.number ?? 0;
+  /** @type {Test} */
+  const isNext = (it) => isUnpublished(it) && !(open && isDiscarded(it));
+  const next = after.uploads.slice(Math.max(at, 0)).find(isNext);
+  return (next ?? after.uploads.find(isNext))?.number ?? 0;
 }
 
 /**

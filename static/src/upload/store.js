@@ -169,7 +169,7 @@ export class Store {
     const facts = await readFacts(this.urls.preflightUrl, file, this.signal);
     const now = is.uploadOf(this.state, number);
     if (!facts || now?.file !== file || !is.isUnpublished(now)) return;
-    const findings = findingsOf(facts, this.state.limits);
+    const findings = findingsOf(facts, this.state.limits, file.name);
     const inspection = { facts: factsInWords(facts), findings };
     this.dispatch({ type: "inspected", number, inspection });
   }

@@ -151,6 +151,7 @@ export class DetailsView {
     setTexts(this.form, { name: upload.fileName, facts: upload.inspection?.facts ?? "" });
     if (upload.inspection !== before?.inspection) this.#drawFindings(upload);
     this.#drawNotice(upload);
+    element(this.form, "[data-fields]").hidden = upload.phase === "refused";
     if (upload.details !== before?.details) this.#write(upload.details);
     if (upload.faults !== before?.faults) this.#drawFaults(upload.faults);
     this.#drawSubmitTrouble(upload);

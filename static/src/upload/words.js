@@ -52,7 +52,8 @@ export function standingOf(upload) {
       return { figure, rest: upload.isSilent ? SILENT : "", share, buttons: ["cancel"] };
     }
     case "sent": {
-      const rest = upload.file ? "" : "Ready to publish";
+      const isReady = !upload.file && !is.faultsOf(upload).length;
+      const rest = isReady ? "Ready to publish" : "";
       return { art: "good", figure: "Uploaded", rest, buttons: ["remove"] };
     }
     case "cancelled":
@@ -216,7 +217,8 @@ export function overallOf(uploads) {
   const sum = (of) => counted.reduce((total, upload) => total + of(upload), 0);
   const sent_bytes = sum((upload) => upload.sent_bytes);
   const total_bytes = sum((upload) => upload.size_bytes);
-  const speed_bps = sum((upload) => (is.isRunning(upload) && upload.rate.speed_bps) || 0);
+  const isMoving = (/** @type {Upload} */ upload) => is.isRunning(upload) && !is.isStalled(upload);
+  const speed_bps = sum((upload) => (isMoving(upload) && upload.rate.speed_bps) || 0);
   const share = total_bytes ? sent_bytes / total_bytes : 0;
   const bytes = { sent_bytes, total_bytes, left_bytes: sum(leftOf), speed_bps };
   return { count: counted.length, share, ...bytes };
@@ -236,7 +238,10 @@ export function batchOf({ uploads }) {
   if (published === counted.length) count = `${published} videos published.`;
   const { sent_bytes, total_bytes, left_bytes, speed_bps } = overall;
   const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
-  if (speed_bps) parts.push(formatTimeLeft(left_bytes / speed_bps));
+  const running = counted.filter(is.isRunning);
+  const isOffline = running.length > 0 && running.every(is.isStalled);
+  if (isOffline) parts.push("No connection, retrying…");
+  else if (speed_bps) parts.push(formatTimeLeft(left_bytes / speed_bps));
   return {
     isHidden: counted.length < 2,
     share,

@@ -1,0 +1,87 @@
+/** Files of other kinds than the portal takes: told by their first bytes or by their names. Pure. */
+
+/** @typedef {"video" | "audio" | "other"} Kind */
+/** `name` comes with its article. @typedef {{ name: string, kind: Kind }} Container */
+
+/** So many bytes are enough for every signature: two packets of a transport stream. */
+export const SIGNATURE_BYTES = 400;
+
+const ANYWHERE = -1;
+/** The first all of whose marks are there counts: each at its offset. */
+const SIGNATURES =
+  /** @type {[name: string, kind: Kind, ...marks: [at: number, text: string][]][]} */ ([
+    ["a WebM", "video", [0, "\x1aE\xdf\xa3"], [ANYWHERE, "webm"]],
+    ["a Matroska", "video", [0, "\x1aE\xdf\xa3"]],
+    ["an AVI", "video", [0, "RIFF"], [8, "AVI "]],
+    ["a WAV", "audio", [0, "RIFF"], [8, "WAVE"]],
+    ["a WebP", "other", [0, "RIFF"], [8, "WEBP"]],
+    ["a Windows Media", "video", [0, "0&\xb2u\x8ef\xcf\x11"]],
+    ["a Flash Video", "video", [0, "FLV\x01"]],
+    ["an MXF", "video", [0, "\x06\x0e+4"]],
+    ["an MPEG transport stream", "video", [0, "G"], [188, "G"]],
+    ["an MPEG transport stream", "video", [4, "G"], [196, "G"]],
+    ["an MPEG program stream", "video", [0, "\0\0\x01\xba"]],
+    ["an Ogg", "video", [0, "OggS"], [ANYWHERE, "theora"]],
+    ["an Ogg", "audio", [0, "OggS"]],
+    ["a FLAC", "audio", [0, "fLaC"]],
+    ["an MP3", "audio", [0, "ID3"]],
+    ["an MP3", "audio", [0, "\xff\xfb"]],
+    ["an AAC", "audio", [0, "\xff\xf1"]],
+    ["a HEIF", "other", [4, "ftyphei"]],
+    ["an AVIF", "other", [4, "ftypavif"]],
+    ["a JPEG", "other", [0, "\xff\xd8\xff"]],
+    ["a PNG", "other", [0, "\x89PNG"]],
+    ["a GIF", "other", [0, "GIF8"]],
+    ["a PDF", "other", [0, "%PDF"]],
+    ["a ZIP", "other", [0, "PK\x03\x04"]],
+  ]);
+
+/** @type {Record<string, Container>} */
+const BY_EXTENSION = Object.fromEntries(
+  /** @type {[string, Kind, string][]} */ ([
+    ["a WebM", "video", "webm"],
+    ["a Matroska", "video", "mkv"],
+    ["an AVI", "video", "avi"],
+    ["a Windows Media", "video", "wmv asf"],
+    ["a Flash Video", "video", "flv"],
+    ["an MXF", "video", "mxf"],
+    ["an MPEG transport stream", "video", "ts mts m2ts"],
+    ["an MPEG program stream", "video", "mpg mpeg vob"],
+    ["a 3GP", "video", "3gp 3g2"],
+    ["an Ogg", "video", "ogv"],
+    ["an Ogg", "audio", "ogg oga opus"],
+    ["an MP3", "audio", "mp3"],
+    ["an MPEG-4 audio", "audio", "m4a m4b"],
+    ["an AAC", "audio", "aac"],
+    ["a WAV", "audio", "wav"],
+    ["an AIFF", "audio", "aif aiff"],
+    ["a FLAC", "audio", "flac"],
+    ["a Windows Media audio", "audio", "wma"],
+  ]).flatMap(([name, kind, extensions]) =>
+    extensions.split(" ").map((extension) => [extension, { name, kind }]),
+  ),
+);
+
+/** What to do about a file of each kind. @type {Record<Kind, string>} */
+export const REMEDIES = {
+  video: "Convert it to MP4, for example with HandBrake, then upload the MP4.",
+  audio: "Add a picture in a video editor, export the result as MP4, then upload that.",
+  other: "Choose a video: an MP4 or QuickTime file.",
+};
+
+/** @param {Uint8Array} bytes the first of a file @returns {Container | null} */
+export function containerOf(bytes) {
+  const text = String.fromCharCode(...bytes);
+  const match = SIGNATURES.find(([, , ...marks]) =>
+    marks.every(([at, mark]) =>
+      at === ANYWHERE ? text.includes(mark) : text.startsWith(mark, at),
+    ),
+  );
+  return match ? { name: match[0], kind: match[1] } : null;
+}
+
+/** @param {string} fileName @returns {Container | null} */
+export const containerNamed = (fileName) => BY_EXTENSION[extensionOf(fileName)] ?? null;
+
+/** @param {string} fileName @returns {string} in lower case, without the dot */
+export const extensionOf = (fileName) => fileName.split(".").pop()?.toLowerCase() ?? "";
