@@ -20,6 +20,8 @@ _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udf
 _STEREO_BITRATE_BPS = 128_000
 _MONO_BITRATE_BPS = 80_000
 _COPIED_SAMPLE_RATES_HZ = (44_100, 48_000)
+# What programs export for editing: languages of these are a default.
+_UNCOMPRESSED = "pcm_"
 # Channels that were recorded together end within a packet of each other.
 _MAX_LENGTH_DIFFERENCE_S = 0.1
 
@@ -65,8 +67,8 @@ def plan_audio(probe: Probe, *, may_copy: bool) -> tuple[AudioRung, ...]:
 def _grouped(tracks: Sequence[AudioTrack]) -> list[tuple[AudioTrack, ...]]:
     """Put tracks together that are channels of the same sound, such as those of a camera.
 
-    All are mono, equally long and of the same kind, and none has a language or title. With labels
-    they are one sound; without, each two are left and right.
+    All are mono, equally long and of the same kind. None has a title, and only uncompressed ones
+    have a language. With labels they are one sound; without, each two are left and right.
     """
     first = tracks[0] if tracks else None
     are_channels = len(tracks) > 1 and all(_is_channel(track, tracks[0]) for track in tracks)
@@ -84,8 +86,10 @@ def _is_channel(track: AudioTrack, other: AudioTrack) -> bool:
         return False
     return (
         track.channels == 1
-        and not (track.language or track.title)
-        and (track.codec, track.sample_rate_hz) == (other.codec, other.sample_rate_hz)
+        and track.title is None
+        and (track.language is None or track.codec.startswith(_UNCOMPRESSED))
+        and (track.codec, track.sample_rate_hz, track.language)
+        == (other.codec, other.sample_rate_hz, other.language)
         and abs(track.end_s - other.end_s) <= _MAX_LENGTH_DIFFERENCE_S
     )
 

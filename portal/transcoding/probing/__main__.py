@@ -43,6 +43,10 @@ _DEFAULT_NAMES = re.compile(
     r"hand\s?le|core media|iso media|produced by|inc\.|\(c\)|gpac|l-smash|bento4|\baac\b|\bavc\b",
     re.IGNORECASE,
 )
+# Names that tell a channel or a number, and nothing of what is heard.
+_PLAIN_NAMES = re.compile(
+    r"mono|stereo|left|right|[lr]|(audio|sound|track|channel|ch|a)[\s_.#-]*\d*", re.IGNORECASE
+)
 _FULL_TURN = 360
 # A line of FFmpeg's description of a file: the number of a sound stream, the code of its sample
 # entry in hexadecimal, least byte first, and its channel layout.
@@ -288,7 +292,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     "end_s": _seconds(stream.duration, stream.time_base),
                 }
             )
-    if len(audio) > 1 and not any(track["language"] or track["title"] for track in audio):
+    if len(audio) > 1 and len({(track["language"], track["title"]) for track in audio}) == 1:
         for track in audio:
             stream = container.streams[track["index"]]
             track["is_silent"] = track["layout"] in _PLAIN_LAYOUTS and is_silent(container, stream)
@@ -375,7 +379,7 @@ def _track(stream: Any) -> dict[str, Any]:
 def _title(stream: Any) -> str | None:
     for key in ("title", "name", "handler_name"):
         text = "".join(char for char in stream.metadata.get(key, "") if char.isprintable()).strip()
-        if text and not _DEFAULT_NAMES.search(text):
+        if text and not (_DEFAULT_NAMES.search(text) or _PLAIN_NAMES.fullmatch(text)):
             return text[:_MAX_TITLE_CHARS]
     return None
 

@@ -112,8 +112,8 @@ class AudioTrack(Track):
 
     `profile` and `layout` are FFmpeg's names, such as LC and 5.1. A layout in an unusual order
     lists its channels: "3 channels (FL+FC+FR)". It is empty in answers of earlier versions.
-    `end_s` is when its samples end, from the film's start; None in fragmented files. Only tracks
-    without a language or title among others are known to be silent.
+    `end_s` is when its samples end, from the film's start; None in fragmented files. `is_silent` is
+    only found out of tracks that nothing else tells apart.
     """
 
     profile: str | None

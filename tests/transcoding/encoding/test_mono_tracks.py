@@ -27,7 +27,8 @@ async def test_two_mono_tracks_become_left_and_right(
     codec: str, make_media: MakeMedia, publish: Publish
 ) -> None:
     sounds = [tone(400), tone(900), SILENCE, SILENCE]
-    source = film(make_media, f"{codec}.mov", sounds, "-c:a", codec)
+    names = ("-metadata:s:a:0", "handler_name=Mono", "-metadata:s:a:1", "handler_name=Track 2")
+    source = film(make_media, f"{codec}.mov", sounds, *names, "-c:a", codec)
     published = await publish(source)
     assert [(sound.label, sound.channels) for sound in published.result.audio] == [("Audio", 2)]
     heard = published.sounds["audio"]

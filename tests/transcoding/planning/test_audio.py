@@ -81,10 +81,16 @@ def test_tracks_that_differ_are_renditions_of_their_own() -> None:
     alone = [(1,), (2,)]
     assert streams({"language": "eng"}, {"language": "deu"}) == alone
     assert streams({}, {"title": "Commentary"}) == alone
+    english_aac = {"codec": "aac", "language": "eng"}
+    assert streams(english_aac, english_aac) == alone
     assert streams({}, {"end_s": 30.0}) == alone
     assert streams({}, {"codec": "aac"}) == alone
     assert streams({}, {"channels": 2, "layout": "stereo"}) == alone
     assert streams({"end_s": None}, {"end_s": None}) == alone
+
+
+def test_uncompressed_tracks_of_one_language_are_channels() -> None:
+    assert streams({"language": "eng"}, {"language": "eng"}) == [(1, 2)]
 
 
 def test_labelled_mono_tracks_are_mixed_by_their_labels() -> None:
