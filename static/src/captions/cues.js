@@ -99,12 +99,16 @@ export function join(cues, at) {
   return cues.toSpliced(at, 2, { ...cue, end_ms: Math.max(cue.end_ms, next.end_ms), text });
 }
 
-/** Nothing begins before the film does. @param {Cues} cues @param {number} by_ms */
+/**
+ * All cues, later by a time or as far as the first can be moved, which begins at 0 at the earliest.
+ * @param {Cues} cues @param {number} by_ms
+ */
 export function shift(cues, by_ms) {
   const moved_ms = Math.max(by_ms, -(cues[0]?.start_ms ?? 0));
-  return cues.map((cue) => {
+  const moved = cues.map((cue) => {
     return { ...cue, start_ms: cue.start_ms + moved_ms, end_ms: cue.end_ms + moved_ms };
   });
+  return { cues: moved, moved_ms };
 }
 
 /** Whatever its case. @param {Cues} cues @param {string} wanted @param {string} replacement */
@@ -123,10 +127,16 @@ export function inARow(cues) {
   });
 }
 
-/** @param {Cue} cue @returns {string} what is wrong with it; empty if nothing is */
+/** @param {Cue} cue @returns {string} why it can't be saved; empty if it can */
 export function faultOf({ start_ms, end_ms, text }) {
-  if (end_ms <= start_ms) return "It ends before it begins.";
-  return text.trim() ? "" : "It has no text.";
+  if (end_ms <= start_ms) return "End time must be after start time.";
+  return text.trim() ? "" : "Enter a text.";
+}
+
+/** @param {Cues} cues @param {number} at @returns {boolean} whether the cue before lasts into it */
+export function overlaps(cues, at) {
+  const [before, cue] = [cues[at - 1], cues[at]];
+  return !!before && !!cue && before.end_ms > cue.start_ms;
 }
 
 /** The cue that is shown at a time; -1 for none. @param {Cues} cues @param {number} at_ms */

@@ -30,6 +30,8 @@ export async function startEditor(root, signal) {
 class Editor {
   /** Index of the cue that is worked on. */
   #current = 0;
+  /** Whether someone has edited that cue since the player moved. */
+  #isEditing = false;
   #isBusy = false;
   /** What the player shows. @type {Map<Cue, VTTCue>} */
   #drawn = new Map();
@@ -80,13 +82,14 @@ class Editor {
       start: () => this.#change(at(), { start_ms: this.#now_ms }),
       end: () => this.#change(at(), { end_ms: this.#now_ms }),
       play: () => element(document, "media-play-button").click(),
-      shift: () => this.#apply(edit.shift(this.cues, Number(fieldOf(root, "shift").value) * 1000)),
+      shift: () => this.#shift(),
       replace: () => this.#replace(),
     };
     const clicked = (/** @type {Event} */ { target }) => {
       if (!(target instanceof Element)) return;
       const button = target.closest("[data-does]");
       if (button instanceof HTMLElement) actions[button.dataset.does ?? ""]?.();
+      else if (target.closest("[data-cue=text]")) this.#seekTo(indexOf(target));
     };
     root.addEventListener("click", clicked, { signal });
     root.addEventListener("keydown", (event) => this.#pressed(event), { signal });
@@ -120,6 +123,10 @@ class Editor {
       (isIdle ? this.list.reveal(now) : this.list.rowAt(now))?.classList.add("cue--now");
     };
     video.addEventListener("timeupdate", follow, { signal });
+    const leave = () => {
+      this.#isEditing = this.box.contains(document.activeElement);
+    };
+    for (const type of ["seeking", "play"]) video.addEventListener(type, leave, { signal });
   }
 
   /** Draws what has changed: the list, the captions on the picture, and what can be done. */
@@ -162,12 +169,20 @@ class Editor {
     const link = element(row, "a");
     Object.assign(link, { textContent: String(index + 1), ariaLabel: `Play ${name}` });
     link.dataset.seek = String(cue.start_ms / 1000);
-    row.title = edit.faultOf(cue);
+    const fault = edit.faultOf(cue);
+    const note =
+      !this.isChapters && edit.overlaps(this.cues, index) ? `Overlaps cue ${index}.` : "";
+    const reason = element(row, "[data-cue-fault]");
+    Object.assign(reason, { id: `cue-fault-${index}`, textContent: fault || note });
+    reason.classList.toggle("cue__fault--bad", fault !== "");
     const values = { start_ms: clockOf(cue.start_ms), end_ms: clockOf(cue.end_ms), text: cue.text };
     for (const [part, value] of Object.entries(values)) {
       const field = fieldOf(row, part);
       field.ariaLabel = `${name}: ${part === "text" ? "text" : `${part.slice(0, -3)}s at`}`;
-      field.ariaInvalid = row.title && (part === "text") === !cue.text.trim() ? "true" : null;
+      const isWrong = fault !== "" && (part === "text") === cue.end_ms > cue.start_ms;
+      field.ariaInvalid = isWrong ? "true" : null;
+      if (isWrong || note) field.setAttribute("aria-describedby", reason.id);
+      else field.removeAttribute("aria-describedby");
       if (field.value !== value && field !== document.activeElement) field.value = value;
     }
     row.classList.toggle("cue--current", index === this.#current);
@@ -194,6 +209,7 @@ class Editor {
     const [index, text] = [indexOf(target), target.value];
     const changed = this.cues.map((cue, at) => (at === index ? { ...cue, text } : cue));
     this.history.change(changed, `text ${index}`);
+    this.#say("");
     this.#show();
   }
 
@@ -201,8 +217,10 @@ class Editor {
   #timed({ target }) {
     if (!(target instanceof HTMLInputElement) || !target.closest(ROW)) return;
     const time_ms = edit.parseTime_ms(target.value);
-    if (time_ms === null) this.#say("Write a time like 1:02.500.");
-    else this.#change(indexOf(target), { [target.dataset.cue ?? ""]: time_ms });
+    if (time_ms === null) return this.#say("Write a time like 1:02.500.");
+    this.#change(indexOf(target), { [target.dataset.cue ?? ""]: time_ms });
+    const cue = this.#whole[this.#current];
+    if (cue && edit.faultOf(cue)) announce(edit.faultOf(cue));
   }
 
   /** @param {Event} event */
@@ -211,6 +229,7 @@ class Editor {
     if (!row) return;
     this.list.rowAt(this.#current)?.classList.remove("cue--current");
     this.#current = indexOf(row);
+    this.#isEditing = true;
     row.classList.add("cue--current");
   }
 
@@ -219,6 +238,7 @@ class Editor {
     const [before, changed] = [new Set(this.cues), edit.change(this.cues, index, changes)];
     this.#current = changed.findIndex((cue) => !before.has(cue));
     this.history.change(changed);
+    this.#say("");
     this.#show();
   }
 
@@ -233,6 +253,7 @@ class Editor {
   /** The focus, which would keep its old text, goes where it was. @param {Cues} cues */
   #apply(cues) {
     const hadFocus = this.#leaveField();
+    this.#say("");
     this.history.change(cues);
     this.#show();
     if (hadFocus) this.#goTo(this.#current);
@@ -240,9 +261,11 @@ class Editor {
 
   /** @param {number} way */
   #step(way) {
-    this.#leaveField();
+    const hadFocus = this.#leaveField();
+    this.#say("");
     this.history.step(way);
     this.#show();
+    if (hadFocus) this.#goTo(this.#current);
   }
 
   #leaveField() {
@@ -252,8 +275,10 @@ class Editor {
     return true;
   }
 
+  /** After the cue that is edited, else where the player is. */
   #add() {
-    const { cues, cue } = edit.add(this.cues, this.#now_ms);
+    const edited = this.#isEditing && !this.isChapters ? this.cues[this.#current] : undefined;
+    const { cues, cue } = edit.add(this.cues, edited?.end_ms ?? this.#now_ms);
     this.#apply(cues);
     this.#goTo(cues.indexOf(cue));
   }
@@ -266,12 +291,34 @@ class Editor {
     return caret > 0 && caret < length ? caret : Math.floor(length / 2);
   }
 
+  /** Shows a cue on the picture, unless it is there. @param {number} index */
+  #seekTo(index) {
+    const [video, cue] = [player(), this.cues[index]];
+    if (!video || !cue || edit.indexAt(this.#whole, video.currentTime * 1000) === index) return;
+    video.currentTime = cue.start_ms / 1000;
+  }
+
+  #shift() {
+    const field = fieldOf(this.root, "shift");
+    const by_ms = Math.round(field.valueAsNumber * 1000);
+    if (!by_ms) {
+      field.focus();
+      return this.#say("Enter a number of seconds, such as 1.5 or -1.5.");
+    }
+    const { cues, moved_ms } = edit.shift(this.cues, by_ms);
+    if (moved_ms) this.#apply(cues);
+    if (moved_ms === by_ms) return;
+    const by = moved_ms ? `by ${moved_ms / 1000} s only` : "no further";
+    this.#say(`Shifted ${by}: the first cue can’t start before 0:00.`);
+  }
+
   #replace() {
     const [wanted, by] = ["find", "replacement"].map((name) => fieldOf(this.root, name).value);
     const cues = wanted ? edit.replaceText(this.cues, wanted, by ?? "") : this.cues;
     const count = cues.filter((cue, at) => cue !== this.cues[at]).length;
     if (count) this.#apply(cues);
-    this.#say(count ? `Replaced in ${count}.` : `“${wanted}” is nowhere.`);
+    const captions = count === 1 ? "1 caption" : `${count.toLocaleString()} captions`;
+    this.#say(count ? `Replaced in ${captions}.` : `No matches for “${wanted}”.`);
   }
 
   /** @param {string} words */
@@ -286,7 +333,8 @@ class Editor {
     const [cue] = this.#whole.slice(wrong);
     if (wrong >= 0 && cue) {
       this.#goTo(wrong);
-      return this.#say(`No. ${wrong + 1}: ${edit.faultOf(cue)}`);
+      const thing = this.isChapters ? "Chapter" : "Cue";
+      return this.#say(`${thing} ${wrong + 1}: ${edit.faultOf(cue)}`);
     }
     this.#isBusy = true;
     this.#say("");
@@ -317,10 +365,13 @@ class Editor {
     this.etag = `"${version}"`;
     this.saved = theirs;
     this.history.change(cues);
-    if (!lost.length) return this.#send();
+    if (!lost.length) {
+      await this.#send();
+      return this.#say("Someone else saved changes while you edited. Yours were added to theirs.");
+    }
     const told = lost.map((cue) => `${clockOf(cue.start_ms)} “${cue.text.replace("\n", " ")}”`);
     this.#say(
-      `Someone else has changed what you have changed, too: ${told.join(", ")}. Yours is here now. Save again to keep it.`,
+      `Someone else changed the same cues: ${told.join(", ")}. Your version is shown. Save again to keep it.`,
     );
   }
 }
