@@ -159,6 +159,23 @@ def test_dolby_vision_that_cannot_be_converted_is_told_before_the_upload(
 
 
 @pytest.mark.parametrize(
+    ("name", "aperture", "size"),
+    [
+        ("plain.mp4", (240, 1, 160, 1, 0, 1, 0, 1), "240 × 160"),  # noqa: RUF001
+        ("upright.mp4", (240, 1, 160, 1, 0, 1, 0, 1), "160 × 240"),  # noqa: RUF001
+        ("plain.mp4", (400, 1, 160, 1, 0, 1, 0, 1), "320 × 180"),  # noqa: RUF001
+        ("plain.mp4", (0, 0, 0, 0, 0, 0, 0, 0), "320 × 180"),  # noqa: RUF001
+    ],
+)
+def test_a_clean_aperture_cuts_the_picture(
+    name: str, aperture: tuple[int, ...], size: str, files: dict[str, Path]
+) -> None:
+    clap = box(b"clap", struct.pack(">8i", *aperture))
+    (found,) = examine(insert_in_sample_entry(files[name], b"avc1", clap))
+    assert found["words"].startswith(f"{size} ")
+
+
+@pytest.mark.parametrize(
     ("limits", "expected"),
     [
         ({"duration_s": 2, "pixels": 320 * 180}, {}),

@@ -7,6 +7,7 @@ or conversions can't cancel itself out.
 from __future__ import annotations
 
 import io
+import struct
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -160,13 +161,25 @@ def flashes_s(pictures: Sequence[Shown]) -> list[float]:
 
 
 def display_aspect(path: Path) -> Fraction:
-    """Width to height as a player shows it: pixel shape and display matrix applied."""
+    """Width to height as a player shows it: aperture, pixel shape and display matrix applied."""
     with open_media(path) as container:
         stream = moving_pictures(container)
         frame = next(_frames_leniently(container, stream))
         sar = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio or 1
-        aspect = Fraction(frame.width, frame.height) * Fraction(sar)
+        width, height = _aperture(path, (frame.width, frame.height))
+        aspect = width / height * Fraction(sar)
         return 1 / aspect if frame.rotation % 180 == 90 else aspect
+
+
+def _aperture(path: Path, size: tuple[int, int]) -> tuple[Fraction, Fraction]:
+    """Return the size of the clean aperture of frames of this size."""
+    content = path.read_bytes()
+    at = content.find(struct.pack(">I4s", 40, b"clap"))
+    # The sample entry begins with the size of frames, up to a few boxes before.
+    if at < 0 or struct.pack(">HHII", *size, 72 << 16, 72 << 16) not in content[at - 4096 : at]:
+        return Fraction(size[0]), Fraction(size[1])
+    width, width_below, height, height_below = struct.unpack_from(">4i", content, at + 8)
+    return Fraction(width, width_below), Fraction(height, height_below)
 
 
 def _frames_leniently(container: Any, stream: Any) -> Iterator[Any]:

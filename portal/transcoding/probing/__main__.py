@@ -214,7 +214,7 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
     entries = outline.pictures.get(stream.id) or [boxes.PictureEntry()]
     dolby_vision = next((entry.dolby_vision for entry in entries if entry.dolby_vision), None)
     sar = stream.sample_aspect_ratio or context.sample_aspect_ratio
-    margins = shown_picture.aperture_margins(entries[0])
+    margins = shown_picture.aperture_margins(entries[0], (frame.width, frame.height))
     if any(margins) or len(entries) > 1:
         track_size = outline.track_sizes.get(stream.id, (0, 0))
         sar = shown_picture.track_pixel_shape(entries[0], track_size) or sar

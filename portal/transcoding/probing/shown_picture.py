@@ -31,12 +31,15 @@ class Margins(NamedTuple):
     right: int = 0
 
 
-def aperture_margins(entry: PictureEntry) -> Margins:
+def aperture_margins(entry: PictureEntry, frame_size: tuple[int, int]) -> Margins:
     """Return what a clean aperture cuts off, rounded as FFmpeg does; nothing when it is invalid.
 
     The aperture's centre is given relative to the picture's centre (ISO/IEC 14496-12, 12.1.4).
+    Frames of another size than the entry's (IMX with its blanking lines) are left whole.
     """
     if entry.aperture is None or min(entry.aperture[1::2]) <= 0:
+        return Margins()
+    if frame_size != (entry.width, entry.height):
         return Margins()
     width, height, off_x, off_y = (
         Fraction(above, below)
@@ -73,7 +76,7 @@ def track_pixel_shape(entry: PictureEntry, track_size: tuple[int, int]) -> Fract
     if track_size == (entry.width, entry.height):
         return Fraction(1)
     shown_shape = Fraction(entry.width, entry.height)
-    if entry.aperture and any(aperture_margins(entry)):
+    if entry.aperture and any(aperture_margins(entry, (entry.width, entry.height))):
         width, width_below, height, height_below, *_ = entry.aperture
         shown_shape = Fraction(width, width_below) / Fraction(height, height_below)
     shape = Fraction(*track_size) / shown_shape

@@ -31,6 +31,9 @@ const UNSUPPORTED_SOUND = new Set(["apac", "mha1", "mha2", "mhm1", "mhm2", "ac-4
 /** The configuration of Dolby Vision. */
 const DOLBY_VISION = /dv[cvw]C/;
 const DOLBY_RECORD_BYTES = 5;
+/** The head of a clean aperture, a box of 40 bytes. */
+const CLEAN_APERTURE = "\0\0\0(clap";
+const APERTURE_BYTES = 32;
 /** So much of an index is searched for these. */
 const SEARCHED_BYTES = 4 * 2 ** 20;
 /** So many frames show how many there are in a second. */
@@ -63,7 +66,7 @@ export async function examine(file) {
     const isEncrypted = ENCRYPTED.test(text);
     if (isEncrypted) return { ...NOTHING, outcome: "read", isEncrypted };
     const media_share = mdat ? shareOf(mdat, file) : 1;
-    return { ...(await tracks(file, isDolbyOnly(index, text))), media_share };
+    return { ...(await tracks(file, index, text)), media_share };
   } catch (error) {
     console.info("The file was not understood here.", error);
     return NOTHING;
@@ -123,8 +126,11 @@ function sizeOf(header, rest_bytes) {
   return { size_bytes: size_bytes === 0 ? rest_bytes : size_bytes, body_bytes: 8 };
 }
 
-/** @param {Blob} file @param {boolean} isDolby @returns {Promise<Facts>} */
-async function tracks(file, isDolby) {
+/**
+ * @param {Blob} file @param {ArrayBuffer} index @param {string} text of the same bytes
+ * @returns {Promise<Facts>}
+ */
+async function tracks(file, index, text) {
   Logging.level = LogLevel.Silent;
   const input = new Input({ source: new BlobSource(file), formats: [MP4, QTFF] });
   try {
@@ -136,7 +142,7 @@ async function tracks(file, isDolby) {
       ...NOTHING,
       outcome: "read",
       duration_s: await input.getDurationFromMetadata(),
-      video: video ? { ...(await videoFacts(video)), isDolbyOnly: isDolby } : null,
+      video: video ? await videoFacts(video, index, text) : null,
       audio: await audioFacts(sounds),
     };
   } finally {
@@ -161,18 +167,42 @@ async function audioFacts(sounds) {
 
 /**
  * @param {import("mediabunny").InputVideoTrack} track
- * @returns {Promise<Omit<VideoFacts, "isDolbyOnly">>}
+ * @param {ArrayBuffer} index @param {string} text of the same bytes
+ * @returns {Promise<VideoFacts>}
  */
-async function videoFacts(track) {
+async function videoFacts(track, index, text) {
   const colours = await track.getColorSpace();
+  const coded = { width: await track.getCodedWidth(), height: await track.getCodedHeight() };
+  const share = apertureShare(index, text, coded);
+  const isTurned = (await track.getRotation()) % 180 === 90;
+  const [shareX, shareY] = isTurned ? [share.y, share.x] : [share.x, share.y];
   const counted = await track.computePacketStats(COUNTED_FRAMES).catch(() => null);
   return {
     codec: await track.getCodec(),
-    width: Math.round(await track.getDisplayWidth()),
-    height: Math.round(await track.getDisplayHeight()),
+    width: Math.round((await track.getDisplayWidth()) * shareX),
+    height: Math.round((await track.getDisplayHeight()) * shareY),
     fps: counted?.averagePacketRate || null,
     transfer: colours.transfer ?? null,
+    isDolbyOnly: isDolbyOnly(index, text),
   };
+}
+
+/**
+ * How much of a frame's width and height the clean aperture leaves (ISO/IEC 14496-12, 12.1.4).
+ * @param {ArrayBuffer} index @param {string} text of the same bytes
+ * @param {{ width: number, height: number }} coded
+ */
+function apertureShare(index, text, coded) {
+  const whole = { x: 1, y: 1 };
+  const found = text.indexOf(CLEAN_APERTURE);
+  const at = found + CLEAN_APERTURE.length;
+  if (found < 0 || at + APERTURE_BYTES > index.byteLength) return whole;
+  const box = new DataView(index, at, APERTURE_BYTES);
+  const share = {
+    x: box.getInt32(0) / box.getInt32(4) / coded.width,
+    y: box.getInt32(8) / box.getInt32(12) / coded.height,
+  };
+  return share.x > 0 && share.x <= 1 && share.y > 0 && share.y <= 1 ? share : whole;
 }
 
 // Node, in which this is tested without a browser, has no such listener.

@@ -6,6 +6,7 @@ import pytest
 
 from portal.transcoding.probing.boxes import PictureEntry
 from portal.transcoding.probing.shown_picture import (
+    Margins,
     aperture_margins,
     is_dolby_only,
     named_transfer,
@@ -22,6 +23,10 @@ def entry(*aperture: int, width: int = 320, height: int = 180) -> PictureEntry:
     return PictureEntry(width=width, height=height, aperture=aperture)
 
 
+def margins_of(entry: PictureEntry) -> Margins:
+    return aperture_margins(entry, (entry.width, entry.height))
+
+
 @pytest.mark.parametrize(
     ("aperture", "margins"),
     [
@@ -34,12 +39,17 @@ def entry(*aperture: int, width: int = 320, height: int = 180) -> PictureEntry:
 def test_an_aperture_cuts_margins_around_its_centre(
     aperture: tuple[int, ...], margins: tuple[int, ...]
 ) -> None:
-    assert aperture_margins(entry(*aperture)) == margins
+    assert margins_of(entry(*aperture)) == margins
 
 
 def test_a_fractional_aperture_is_rounded() -> None:
     dv = entry(41472, 59, 576, 1, 0, 1, 0, 1, width=720, height=576)
-    assert aperture_margins(dv) == (0, 0, 8, 9)
+    assert margins_of(dv) == (0, 0, 8, 9)
+
+
+def test_an_aperture_of_frames_of_another_size_cuts_nothing() -> None:
+    imx = entry(704, 1, 480, 1, 0, 1, 0, 1, width=720, height=486)
+    assert not any(aperture_margins(imx, (720, 512)))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +64,7 @@ def test_a_fractional_aperture_is_rounded() -> None:
     ],
 )
 def test_an_absurd_aperture_cuts_nothing(aperture: tuple[int, ...]) -> None:
-    assert not any(aperture_margins(entry(*aperture)))
+    assert not any(margins_of(entry(*aperture)))
 
 
 @pytest.mark.parametrize(
