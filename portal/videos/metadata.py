@@ -64,7 +64,8 @@ class EditableMetadata:
 class Submission:
     """A new video: its metadata, the name its file had, and the storage key it was uploaded to.
 
-    `import_id` is the import that ends with it, and whose id it gets.
+    `import_id` is the import that ends with it, and whose id it gets. `visibility` is the one that
+    the request names, if it names any.
     """
 
     metadata: EditableMetadata
@@ -72,6 +73,7 @@ class Submission:
     key: str
     passthrough: str = ""
     import_id: UUID | None = None
+    visibility: Visibility | None = None
 
 
 def with_tags(said: EditableMetadata, tags: str) -> EditableMetadata:

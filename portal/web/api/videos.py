@@ -283,7 +283,12 @@ async def create_video() -> Response:
         CreateVideoRequest, await json_bodies.read_json(), context=categories
     )
     video, is_new = await publishing.publish(
-        metadata.Submission(metadata=wanted.value(), file_name=wanted.file_name, key=wanted.key),
+        metadata.Submission(
+            metadata=wanted.value(),
+            file_name=wanted.file_name,
+            key=wanted.key,
+            visibility=asked.visibility,
+        ),
         storage=web.storage,
         queue=web.queue,
         max_source_bytes=web.config.max_source_bytes,

@@ -117,6 +117,16 @@ async def test_same_request_answers_the_same_record_and_another_is_a_conflict(
     assert {member: read[member] for member in record} == record
 
 
+async def test_repetition_with_another_visibility_is_no_success(client: Client) -> None:
+    body = metadata(await uploaded(client))
+    created = await answered(await client.post("/api/videos", json=body), 201)
+    again = await client.post("/api/videos?visibility=private", json=body)
+    told = await problem(again, 409, "key_already_used")
+    assert f"which is public. Change that with PATCH /api/videos/{created['id']}" in told["detail"]
+    for query in ("", "?visibility=public"):
+        assert await answered(await client.post(f"/api/videos{query}", json=body)) == created
+
+
 async def test_key_that_was_not_issued_is_refused(client: Client, resources: WebContext) -> None:
     await resources.storage.put(FOREIGN_KEYS[1], RAW_FILE, content_type="video/mp4")
     for key in FOREIGN_KEYS:
