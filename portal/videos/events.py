@@ -109,7 +109,7 @@ async def list_events(
     listed = listed_for(seen_by)
     of_types: sql.Composable = sql.SQL("true")
     if types:
-        of_types = sql_with(IS_OF_TYPES, listed=listed, types=[it.value for it in types])
+        of_types = sql_with(IS_OF_TYPES, listed=listed, types=[kind.value for kind in types])
     read = sql_with(IS_READ, listed=listed)
     condition = sql_with(LISTED, newest=newest, days=KEEP_DAYS, read=read, of_types=of_types)
     rows = await _fetch(after or 0, condition, limit)

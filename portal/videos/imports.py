@@ -149,7 +149,7 @@ async def _make_video(
 
 
 async def _record_failure(row: Import, exc: errors.PortalError) -> None:
-    """Record why an import failed, with an event for those who may see the import."""
+    """Record why an import failed, with an event for its owner and admins."""
     async with transaction():
         await record(row, error_code=exc.code, error_message=exc.detail)
         data = {

@@ -1,4 +1,4 @@
-"""How errors are shown: RFC 9457 problem details to programs, an HTML page to people.
+"""Rendering of errors: RFC 9457 problem details for programs, an HTML page for people.
 
 People get the message; the log gets the cause and the request's id. A fragment names what takes its
 place once its video is gone.

@@ -96,7 +96,7 @@ async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
 async def _visible_video(
     value: Value | None, audience: Audience | None, video_id: UUID | None
 ) -> Value:
-    """As `_visible`; an import's owner and admins are told what became of the import instead."""
+    """Return the value as `_visible`; the error tells an import's owner and admins its state."""
     try:
         return await _visible(value, audience)
     except VideoNotFound:

@@ -109,7 +109,7 @@ async def test_shell_imports_and_lists(portal: LivePortal, folder: Path) -> None
     assert (imported["title"], imported["failure"]) == ("Imported", None)
     video_id = json.loads((folder / "import.json").read_text())["id"]
     await create(portal.base_url, folder / "holiday.mp4", title="Later")
-    # Of processing videos, too, and in several pages.
+    # The list includes videos that are being processed, and has several pages.
     block = example("List and search", "sh").replace("status=ready&", "")
     out = await in_shell(portal, folder, block.replace("limit=100", "limit=1"))
     lines = out.splitlines()

@@ -416,10 +416,12 @@ async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> 
 async def test_failed_import_is_told_to_its_owner_and_admins_alone(
     app: Quart, resources: WebContext
 ) -> None:
-    """In lists, at its address, in events and by webhooks."""
+    """Lists, the video's address, events and webhooks tell it."""
     admins = [await make_account("olga"), await make_account("adam", Role.ADMIN)]
     edith, emil = [await make_account(name, Role.EDITOR) for name in ("edith", "emil")]
-    olga, adam, owner, other = [program(app, await token_of(it)) for it in (*admins, edith, emil)]
+    olga, adam, owner, other = [
+        program(app, await token_of(account)) for account in (*admins, edith, emil)
+    ]
     async with serving(status=404) as server, receiving() as receiver:
         for sender in (olga, adam):
             body = {"url": receiver.url, "events": ["import.failed"]}
@@ -441,20 +443,21 @@ async def test_failed_import_is_told_to_its_owner_and_admins_alone(
     for reader in (other, Sender(app)):
         assert (await answered(await reader.get("/api/events")))["events"] == []
         await problem(await reader.get(f"/api/videos/{video_id}"), 404, "video_not_found")
-    [sent] = receiver.events
-    assert {**event, "timestamp": sent["timestamp"]} == sent
+    [payload] = receiver.events
+    assert {**event, "timestamp": payload["timestamp"]} == payload
 
 
 async def test_list_of_imports_is_in_pages(client: Client) -> None:
     ids = [await begun(client, f"https://example.org/{number}.mp4") for number in range(3)]
     await problem(await client.get("/api/imports?cursor=none"), 422, "validation_failed")
-    found, cursor = [], ""
-    while cursor is not None:
-        query = {"limit": 2} | ({"cursor": cursor} if cursor else {})
-        page = await answered(await client.get("/api/imports", query_string=query))
-        found += [row["id"] for row in page["imports"]]
+    listed_ids = []
+    query = "limit=2"
+    while query:
+        page = await answered(await client.get(f"/api/imports?{query}"))
+        listed_ids += [row["id"] for row in page["imports"]]
         cursor = page["nextCursor"]
-    assert found == ids[::-1]
+        query = f"limit=2&cursor={cursor}" if cursor else ""
+    assert listed_ids == ids[::-1]
 
 
 async def test_worker_killed_while_it_fetches_leads_to_one_video(

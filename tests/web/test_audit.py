@@ -300,9 +300,9 @@ async def test_errors_of_the_export_are_problem_documents(app: Quart, olga: Acco
     await problem(await reader.get(export), 403, "insufficient_scope")
     admin = program(app, await token_of(olga))
     await problem(await admin.post(export), 405, "method_not_allowed")
-    found = await faults(await admin.get(f"{export}?actoin=token.made&action=token.lost"))
-    assert "`action`" in found["/actoin"]
-    assert found["/action"].startswith("Choose 'account.signed_in', ")
+    messages = await faults(await admin.get(f"{export}?actoin=token.made&action=token.lost"))
+    assert "`action`" in messages["/actoin"]
+    assert messages["/action"].startswith("Choose 'account.signed_in', ")
 
 
 async def test_page_shows_lines_finds_some_and_exports_them_all(

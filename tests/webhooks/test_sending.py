@@ -164,7 +164,7 @@ async def test_webhook_that_is_gone_or_fails_for_five_days_is_disabled(
 async def test_each_replaced_secret_signs_until_its_own_end(
     client: Client, resources: WebContext
 ) -> None:
-    """Also when the secret is replaced several times within a day; but not too often."""
+    """A secret may be replaced several times within a day, but not too often."""
     async with receiving() as receiver:
         webhook = await add_webhook(client, receiver.url)
         rotation = f"/api/webhooks/{webhook['id']}/rotate-secret"

@@ -109,12 +109,12 @@ async def list_imports() -> Response:
     Admins and owners of the portal see everyone's. An import that has become a video is among the
     videos.
     """
-    asked = json_bodies.validated_query(ImportsQuery)
-    after = _place(asked.cursor) if asked.cursor else None
-    rows = await imports.list_imports(await principal(), limit=asked.limit + 1, after=after)
-    page = rows[: asked.limit]
+    query = json_bodies.validated_query(ImportsQuery)
+    after = _place(query.cursor) if query.cursor else None
+    rows = await imports.list_imports(await principal(), limit=query.limit + 1, after=after)
+    page = rows[: query.limit]
     next_cursor = None
-    if len(rows) > asked.limit:
+    if len(rows) > query.limit:
         next_cursor = f"{rfc3339(page[-1].upload.created_at)}_{page[-1].id}"
     listed = ImportList(imports=[_listed(row) for row in page], next_cursor=next_cursor)
     return json_bodies.json_response(listed)

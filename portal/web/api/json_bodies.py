@@ -215,8 +215,8 @@ def validated_query(shape: type[Sent]) -> Sent:
 
     A parameter that is given twice is refused like a misspelt one, unless it takes several values.
     """
-    given = request.args.to_dict(flat=False)
-    query = {name: values[0] if len(values) == 1 else values for name, values in given.items()}
+    parameters = request.args.to_dict(flat=False)
+    query = {name: values[0] if len(values) == 1 else values for name, values in parameters.items()}
     return _validated(shape, query, kind="parameter")
 
 
@@ -268,9 +268,9 @@ def field_errors(
 
 def _unknown_name_message(name: str, shape: type[ClosedShape], kind: str) -> str:
     message = f"This {kind} is not known here."
-    known = _known_names(shape)
-    for nearest in get_close_matches(name, {*known, *shape.elsewhere}, n=1):
-        remedy = f"Did you mean `{nearest}`?" if nearest in known else shape.elsewhere[nearest]
+    members = _known_names(shape)
+    for nearest in get_close_matches(name, {*members, *shape.elsewhere}, n=1):
+        remedy = f"Did you mean `{nearest}`?" if nearest in members else shape.elsewhere[nearest]
         return f"{message} {remedy}"
     return message
 

@@ -349,14 +349,15 @@ async def list_videos() -> Response:
     return response
 
 
-async def _listed(page: LibraryPage, asked: VideosQuery) -> list[ListedVideo]:
-    records = [await _with_included(record_of(video), asked.include) for video in page.videos]
-    if "matches" not in asked.include:
+async def _listed(page: LibraryPage, query: VideosQuery) -> list[ListedVideo]:
+    records = [await _with_included(record_of(video), query.include) for video in page.videos]
+    if "matches" not in query.include:
         return records
-    said = await find_said(query_words(page.text or asked.q), [video.id for video in page.videos])
+    words = query_words(page.text or query.q)
+    spoken = await find_said(words, [video.id for video in page.videos])
     matches = {
         str(video_id): SpokenMatch(language=match.language, seconds=match.at_s, text=match.text)
-        for video_id, match in said.items()
+        for video_id, match in spoken.items()
     }
     return [
         record.model_copy(update={"matches": [matches[record.id]] if record.id in matches else []})
@@ -365,9 +366,9 @@ async def _listed(page: LibraryPage, asked: VideosQuery) -> list[ListedVideo]:
 
 
 async def _with_included(record: Row, include: Collection[Included]) -> ListedVideo:
-    """Return a record with these members besides; others are not set."""
+    """Return a record with the members that `include` names; others are not set."""
     members = {name: record[name] for name in VideoRecord.model_fields}
-    # Before `include` could name several members, `matches` brought both.
+    # `matches` has always come with `passthrough`.
     if "passthrough" in include or "matches" in include:
         members["passthrough"] = record["passthrough"]
     if "details" in include:
@@ -399,8 +400,8 @@ async def _library_query(asked: VideosQuery, who: Principal) -> LibraryQuery:
 
 def record_of(video: Video) -> Row:
     """A video as `reading.fetch_records` reads it."""
-    others = ("passthrough", "published_attempt", *DETAIL_COLUMNS, *AUDIENCE_COLUMNS)
-    names = (*CreatedVideo.model_fields, *others)
+    internal = ("published_attempt", *DETAIL_COLUMNS, *AUDIENCE_COLUMNS)
+    names = (*CreatedVideo.model_fields, "passthrough", *internal)
     columns = {name: getattr(video, name) for name in names}
     return columns | {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
 

@@ -30,21 +30,22 @@ async def listed(client: Any, query: str = "") -> list[dict[str, Any]]:
 async def test_list_of_certain_types_is_in_pages_and_misses_nothing(
     app: Quart, edith: Account
 ) -> None:
-    hidden, shown = [await make_video(edith) for _ in range(2)]
+    hidden, public = [await make_video(edith) for _ in range(2)]
     async with transaction():
-        for video in (hidden, shown):
+        for video in (hidden, public):
             for kind in (EventType.READY, EventType.UPDATED, EventType.COMPLETED):
                 await note_outcome(kind, video.id)
     await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
-    types, after = "type=video.deleted,video.completed&type=video.ready", ""
-    found = []
+    query = "type=video.deleted,video.completed&type=video.ready&limit=1"
+    after = ""
+    events = []
     for _ in range(3):
-        page = await answered(await Sender(app).get(f"/api/events?{types}&limit=1{after}"))
-        found += [(event["type"], event["data"]["id"]) for event in page["events"]]
+        page = await answered(await Sender(app).get(f"/api/events?{query}{after}"))
+        events += [(event["type"], event["data"]["id"]) for event in page["events"]]
         after = f"&after={page['nextAfter']}"
     # A video that was hidden from its readers is a deleted one to them.
-    assert found == [
-        *[(f"video.{kind}", str(shown.id)) for kind in ("ready", "completed")],
+    assert events == [
+        *[(f"video.{kind}", str(public.id)) for kind in ("ready", "completed")],
         ("video.deleted", str(hidden.id)),
     ]
     faulty = await Sender(app).get("/api/events?type=video.lost")

@@ -96,7 +96,7 @@ async def test_refusal_that_may_pass_later_is_not_kept(
     client: Client, resources: WebContext
 ) -> None:
     upload = await presign(client)
-    body, video = metadata(upload["key"]), await make_row()
+    body = metadata(upload["key"])
     early = await client.post("/api/videos", json=body, headers=KEY)
     await problem(early, 409, "upload_not_found")
     # Another upload repairs this fault of the file.
@@ -105,9 +105,11 @@ async def test_refusal_that_may_pass_later_is_not_kept(
     assert await put(upload["uploadUrl"], RAW_FILE) == 200
     await answered(await client.post("/api/videos", json=body, headers=KEY), 201)
     # The video comes back, and its version counts again.
-    address, edit, key = f"/api/videos/{video.id}", {"title": "A"}, {"Idempotency-Key": "a"}
+    video = await make_row()
+    address = f"/api/videos/{video.id}"
+    edit = {"title": "A"}
+    headers = {"Idempotency-Key": "a", "If-Match": '"1"'}
     for change, code in (({"deleted_at": video.created_at}, 404), ({"metadata_version": 2}, 412)):
-        headers = {**key, "If-Match": '"1"'}
         await Video.filter(id=video.id).update(**change)
         assert (await client.patch(address, json=edit, headers=headers)).status_code == code
         await Video.filter(id=video.id).update(deleted_at=None, metadata_version=1)

@@ -67,7 +67,8 @@ async def test_every_change_of_a_video_moves_the_time_by_which_lists_find_it(
     client: Client,
 ) -> None:
     video = await make_row()
-    address, captions = f"/api/videos/{video.id}", f"/api/videos/{video.id}/captions"
+    address = f"/api/videos/{video.id}"
+    captions = f"{address}/captions"
     access = {"visibility": "public", "signedInOnly": False, "embedOrigins": ["https://a.example"]}
     chapters = {"chapters": [{"startSeconds": 0, "title": "Dawn"}]}
     webvtt = "WEBVTT\n\n0:01.000 --> 0:02.000\nHi"

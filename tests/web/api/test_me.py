@@ -33,8 +33,8 @@ async def test_token_is_told_its_name_scopes_and_end(app: Quart, olga: Account) 
     response = await program(app, secret).get("/api/me")
     me = await answered(response)
     assert (me["role"], me["tokenName"], me["scopes"]) == ("owner", "nightly", ["videos:write"])
-    left = datetime.fromisoformat(me["expiresAt"]) - datetime.now(UTC)
-    assert timedelta(days=6, hours=23) < left < timedelta(days=7)
+    life = datetime.fromisoformat(me["expiresAt"]) - datetime.now(UTC)
+    assert timedelta(days=6, hours=23) < life < timedelta(days=7)
     assert "no-store" in response.headers["Cache-Control"]
     # A scope from a time with another role does nothing, and is not told.
     edith = await make_account("edith", Role.EDITOR)
