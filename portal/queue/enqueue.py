@@ -32,7 +32,7 @@ from portal.database.connection import server_time
 from portal.database.models import Video
 from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors
-from portal.queue.rows import queued_at
+from portal.queue.rows import emptiest_lane, queued_at
 from portal.telemetry.tracing import current_trace_context
 
 MB = 1_000_000
@@ -190,18 +190,17 @@ async def defer_transcription(video_id: UUID, queue: Queue) -> int:
     return await _defer("portal:transcribe", SPEECH_QUEUE, video_id, queue, lock=lock)
 
 
-async def defer_import(
-    import_id: UUID, owner_id: UUID | None, queue: Queue, *, since: datetime, unfinished: int
-) -> int:
+async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:
     """Queue the job that fetches a file; returns the job's id.
 
-    The locks let an account's imports take four slots at most. See `import_priority`.
+    An account's imports wait in four lanes, and so take four slots at most.
     """
+    lock, unfinished = await emptiest_lane(f"import:{owner_id}:")
     job = queue.configure_task(
         "portal:import",
         queue=IMPORT_QUEUE,
-        lock=f"import:{owner_id}:{import_id.int & 3}",
-        priority=import_priority(unfinished, since=since),
+        lock=lock,
+        priority=import_priority(unfinished, since=await server_time()),
         connection=transaction_connection(),
     )
     with database_errors():

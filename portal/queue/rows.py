@@ -79,6 +79,14 @@ SELECT (
     AND (running.priority, -running.id) < (mine.priority, -mine.id)
 ) AS is_overtaken
 """  # noqa: S608 - put together from constants
+# Lane of an owner's imports with the fewest jobs, and the number of jobs in all lanes.
+IMPORT_LANE = """
+SELECT lane, sum(count(job.id)) OVER ()::int AS unfinished
+FROM generate_series(0, 3) lane
+LEFT JOIN procrastinate_jobs job ON job.lock = %s || lane
+  AND job.queue_name = 'imports' AND job.status IN ('todo', 'doing')
+GROUP BY lane ORDER BY count(job.id), lane LIMIT 1
+"""
 # True if an import above a priority could begin as soon as a job ended.
 IMPORT_WAITS = """
 SELECT EXISTS (
@@ -128,6 +136,12 @@ async def is_overtaken(job_id: int) -> bool:
     """Whether a first pass that waits should have the slot of the pass that this job runs."""
     [row] = await fetch_rows(OVERTAKEN, job_id)
     return bool(row["is_overtaken"])
+
+
+async def emptiest_lane(prefix: str) -> tuple[str, int]:
+    """Return the lock of the lane with the fewest imports, and how many all lanes have."""
+    [row] = await fetch_rows(IMPORT_LANE, prefix)
+    return f"{prefix}{row['lane']}", row["unfinished"]
 
 
 async def import_waits(job_id: int, above_priority: int) -> bool:

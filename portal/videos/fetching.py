@@ -46,8 +46,8 @@ IDLE_S = 30
 LEAST_BYTES_PER_S = 32_000
 PATIENCE_S = 60.0
 # A fetch that has used up this much of its patience gives way to imports that wait.
-GIVE_WAY_AFTER_S = 5.0
-BEAT_S = 3.0
+GIVE_WAY_AFTER_S = 3.0
+BEAT_S = 1.0
 MAX_REDIRECTS = 5
 # Failures in a row, without a whole part in between.
 TRIES = 5

@@ -65,11 +65,10 @@ async def begin(
     async with transaction():
         if not await publishing.issue_uploads([upload]):
             raise errors.NotSignedIn("Your account was removed.")
-        unfinished = await Import.filter(upload__owner_id=owner_id, error_code=None).count()
         row = await Import.create(
             id=uuid4(), upload_id=upload.key, url=url, asked={**asdict(said), **more}
         )
-        await defer_import(row.id, owner_id, queue, since=row.active_at, unfinished=unfinished)
+        await defer_import(row.id, owner_id, queue)
     return row.id
 
 

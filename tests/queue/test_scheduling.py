@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from api_client import run_sql
+from api_client import rows, run_sql
 from page_rows import READY, make_row
 
 from portal.database.connection import transaction
@@ -24,7 +24,7 @@ from portal.queue.enqueue import (
     defer_import,
     defer_transcode,
     encode_priority,
-    import_priority,
+    end_job,
     look_priority,
     slow_import_priority,
 )
@@ -181,30 +181,41 @@ async def next_import(resources: WebContext) -> UUID | None:
 
 async def test_owner_with_many_imports_does_not_delay_anothers_first(queue: WebContext) -> None:
     busy, other = uuid4(), uuid4()
-    # The ids end in the number of the lock, of which an account has four.
-    imports = [UUID(int=number) for number in range(1, 6)]
+    imports = [uuid4() for _ in range(5)]
     async with transaction():
-        for unfinished, import_id in enumerate(imports[:4]):
-            await defer_import(import_id, busy, queue.queue, since=NOW, unfinished=unfinished)
-        later = NOW + timedelta(minutes=50)
-        await defer_import(imports[4], other, queue.queue, since=later, unfinished=0)
+        for import_id in imports[:4]:
+            await defer_import(import_id, busy, queue.queue)
+        await defer_import(imports[4], other, queue.queue)
     order = [await next_import(queue) for _ in range(5)]
     assert order == [imports[0], imports[4], *imports[1:4]]
 
 
-async def test_slow_import_gives_way_to_one_that_could_begin(queue: WebContext) -> None:
-    owner, waiting_import = uuid4(), UUID(int=5)
+async def test_account_takes_four_slots_and_fills_the_emptiest_lane(queue: WebContext) -> None:
+    owner, imports = uuid4(), [uuid4() for _ in range(6)]
     async with transaction():
-        slow = await defer_import(UUID(int=1), owner, queue.queue, since=NOW, unfinished=0)
-    assert await next_import(queue) == UUID(int=1)
-    priority = import_priority(0, since=NOW)
+        jobs = [await defer_import(import_id, owner, queue.queue) for import_id in imports[:5]]
+    assert [await next_import(queue) for _ in range(5)] == [*imports[:4], None]
+    await end_job(jobs[1], queue.queue)
+    async with transaction():
+        await defer_import(imports[5], owner, queue.queue)
+    assert await next_import(queue) == imports[5]
+
+
+async def test_slow_import_gives_way_to_one_that_could_begin(queue: WebContext) -> None:
+    owner = uuid4()
+    async with transaction():
+        slow = await defer_import(uuid4(), owner, queue.queue)
+    await next_import(queue)
+    url = queue.config.database_url
+    [(priority,)] = await rows(url, "SELECT priority FROM procrastinate_jobs")
     above = slow_import_priority(priority)
     assert not await import_waits(slow, above)
     async with transaction():
-        # It has the same lock, which the slow one holds, and a lower priority.
-        await defer_import(waiting_import, owner, queue.queue, since=NOW, unfinished=1)
+        waiting = await defer_import(uuid4(), owner, queue.queue)
+    # It has the same lock, which the slow one holds, and a lower priority.
+    await run_sql(url, "UPDATE procrastinate_jobs SET lock = 'same'")
     assert await import_waits(slow, above)
     assert slow_import_priority(above) == above
     # Behind all others it gives way to none that is as slow.
-    await run_sql(queue.config.database_url, f"UPDATE procrastinate_jobs SET priority = {above}")
+    await run_sql(url, f"UPDATE procrastinate_jobs SET priority = {above} WHERE id = {waiting}")
     assert not await import_waits(slow, above)
