@@ -287,7 +287,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     **_track(stream),
                     "profile": stream.codec_context.profile,
                     "channels": channels,
-                    "layout": layout,
+                    "layout": "ambisonic" if stream.id in outline.ambisonic else layout,
                     "sample_rate_hz": stream.sample_rate,
                     "end_s": _seconds(stream.duration, stream.time_base),
                 }

@@ -55,7 +55,14 @@ _PICTURE_SIZE_AT, _PICTURE_BOXES_AT = 24, 78
 _CLEAN_APERTURE = struct.Struct(">8i")
 _DOLBY_VISION = {b"dvcC", b"dvvC", b"dvwC"}
 # Recorders write one entry, editors a few. The remaining ones are not read.
-_MAX_PICTURE_ENTRIES = 64
+_MAX_ENTRIES = 64
+_SOUND_HANDLER = b"soun"
+# Offset of the boxes in a sample entry of sound, by its version (QuickTime File Format).
+_SOUND_BOXES_AT = {0: 28, 1: 44, 2: 64}
+_SOUND_VERSION_AT = 8
+# Ambisonic layouts and first channels in `chan` that FFmpeg doesn't know (Core Audio).
+_AMBISONIC_TAGS = {107, 190, 191}
+_AMBISONIC_LABELS = {200, 2 << 16}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +101,8 @@ class Outline:
     # Sample entries of video tracks and the sizes in track headers, by the track's number.
     pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
     track_sizes: dict[int, tuple[int, int]] = field(default_factory=dict)
+    # Numbers of tracks that hold ambisonic sound.
+    ambisonic: set[int] = field(default_factory=set)
 
     @property
     def is_fragmented(self) -> bool:
@@ -228,11 +237,7 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
             handler = reader.header(box.body + _HANDLER_OFFSET_BYTES)[:4]
             outline.handlers[track] = handler
         elif box.kind == b"stsd":
-            entries = list(reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end))
-            outline.is_encrypted |= any(entry.kind in _ENCRYPTED for entry in entries)
-            if outline.handlers.get(track) == VIDEO_HANDLER:
-                entries = entries[:_MAX_PICTURE_ENTRIES]
-                outline.pictures[track] = [_picture_entry(reader, entry) for entry in entries]
+            _read_sample_entries(outline, reader, box, track)
         elif box.kind == b"dref":
             references = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
             is_external |= any(_is_external(reader, entry) for entry in references)
@@ -241,6 +246,18 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
     if is_external and parent.kind == b"mdia":
         outline.external.add(handler)
     return is_external
+
+
+def _read_sample_entries(outline: Outline, reader: _BoxReader, table: _Box, track: int) -> None:
+    """Record what sample entries say about encryption, pictures and ambisonic sound."""
+    entries = list(reader.boxes(table.body + _COUNT_PREFIX_BYTES, table.end))
+    outline.is_encrypted |= any(entry.kind in _ENCRYPTED for entry in entries)
+    entries = entries[:_MAX_ENTRIES]
+    handler = outline.handlers.get(track)
+    if handler == VIDEO_HANDLER:
+        outline.pictures[track] = [_picture_entry(reader, entry) for entry in entries]
+    elif handler == _SOUND_HANDLER and any(_is_ambisonic(reader, entry) for entry in entries):
+        outline.ambisonic.add(track)
 
 
 def _read_track_header(outline: Outline, reader: _BoxReader, header: _Box) -> int:
@@ -278,6 +295,17 @@ def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
         aperture=aperture,
         dolby_vision=dolby_vision,
     )
+
+
+def _is_ambisonic(reader: _BoxReader, entry: _Box) -> bool:
+    """Return whether a sample entry of sound says so in its `chan` box."""
+    version = int.from_bytes(reader.header(entry.body + _SOUND_VERSION_AT)[:2])
+    for box in reader.boxes(entry.body + _SOUND_BOXES_AT.get(version, 28), entry.end):
+        if box.kind == b"chan":
+            tag = int.from_bytes(reader.header(box.body + 4)[:4])
+            first_label = int.from_bytes(reader.header(box.body + 16)[:4])
+            return tag >> 16 in _AMBISONIC_TAGS or (not tag and first_label in _AMBISONIC_LABELS)
+    return False
 
 
 def _is_external(reader: _BoxReader, reference: _Box) -> bool:
