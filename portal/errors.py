@@ -141,6 +141,10 @@ class KeyAlreadyUsed(Conflict, code="key_already_used"):
     """This key already belongs to a video with other metadata. Ask for a new upload address."""
 
 
+class VisibilityDiffers(Conflict, code="visibility_differs"):
+    """The video of this key has another visibility. PATCH the video in `present` to change that."""
+
+
 class UploadNotIssued(NotFound, code="upload_not_issued"):
     """There is no upload with this id. Get a key from POST /api/videos/presign first."""
 

@@ -124,7 +124,8 @@ async def publish(
             parts is not complete.
         InvalidRequest: the key was not issued to this account, the file is too large, or was sent
             with a `Content-Encoding`.
-        KeyAlreadyUsed: the key belongs to a video with other metadata or another visibility.
+        KeyAlreadyUsed: the key belongs to a video with other metadata.
+        VisibilityDiffers: the video of the key has another visibility than the one asked for.
         VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
@@ -189,10 +190,8 @@ async def _existing(submission: Submission) -> Video:
     if not is_same or submission.file_name != video.file_name:
         raise errors.KeyAlreadyUsed
     if submission.visibility not in (None, video.visibility):
-        raise errors.KeyAlreadyUsed(
-            f"This key already belongs to a video, which is {video.visibility}. "
-            f"Change that with PATCH /api/videos/{video.id}."
-        )
+        present = {"id": str(video.id), "title": video.title, "visibility": video.visibility.value}
+        raise errors.VisibilityDiffers(present=present)
     return video
 
 

@@ -56,7 +56,9 @@ function portalWith(recorded) {
     publish: async (request) => {
       asked.push(["publish", request.visibility]);
       recorded ??= { title: request.title, visibility: request.visibility };
-      return { id: "v", title: recorded.title };
+      const present = { id: "v", title: recorded.title };
+      if (recorded.visibility === request.visibility) return present;
+      throw new Refused(409, { code: "visibility_differs", present });
     },
     readOf: async (_id, what) => ({ json: recorded, etag: `"${what}"` }),
     writeOf: async (_id, what, body, etag) => {

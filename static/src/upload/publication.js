@@ -60,7 +60,8 @@ async function repeat(api, unanswered, { visibility }, remember) {
     return await post(api, { ...unanswered, visibility });
   } catch (error) {
     if (!(error instanceof Refused) || canRetry(error) || isSignedOut(error)) throw error;
-    return null;
+    // The lost answer was a success.
+    return error.code === "visibility_differs" ? error.present : null;
   }
 }
 

@@ -121,8 +121,9 @@ async def test_repetition_with_another_visibility_is_no_success(client: Client) 
     body = metadata(await uploaded(client))
     created = await answered(await client.post("/api/videos", json=body), 201)
     again = await client.post("/api/videos?visibility=private", json=body)
-    document = await problem(again, 409, "key_already_used")
-    assert f"is public. Change that with PATCH /api/videos/{created['id']}" in document["detail"]
+    document = await problem(again, 409, "visibility_differs")
+    present = {"id": created["id"], "title": created["title"], "visibility": "public"}
+    assert document["present"] == present
     for query in ("", "?visibility=public"):
         assert await answered(await client.post(f"/api/videos{query}", json=body)) == created
 
