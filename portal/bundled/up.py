@@ -159,8 +159,8 @@ def without_made_settings(environ: Mapping[str, str]) -> dict[str, str]:
 
     Otherwise a `portal up` in that shell would take its own database for one the user brings.
     """
-    made = {MADE_SETTINGS, *environ.get(MADE_SETTINGS, "").split(",")}
-    return {name: value for name, value in environ.items() if name not in made}
+    names = {MADE_SETTINGS, *environ.get(MADE_SETTINGS, "").split(",")}
+    return {name: value for name, value in environ.items() if name not in names}
 
 
 async def start_embedded(
@@ -259,8 +259,8 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
         for name, value in environ.items()
         if name in settings or name.startswith(theirs)
     }
-    made = ",".join(sorted(settings.keys() - plan.environ.keys()))
-    data_folder.save_environment(plan.folder, saved | {MADE_SETTINGS: made})
+    saved[MADE_SETTINGS] = ",".join(sorted(settings.keys() - plan.environ.keys()))
+    data_folder.save_environment(plan.folder, saved)
 
     def portal(command: str, *arguments: str, **options: Any) -> ChildSpec:
         return ChildSpec(

@@ -70,7 +70,7 @@ class RestartPolicy(Backoff):
 
 @dataclass(slots=True)
 class _Child:
-    """One child over all its restarts; `failures` are those in a row.
+    """State of a child over all its restarts; `failures` are those in a row.
 
     The last process was ready for `served_s`; 0 for a child that doesn't say when it is ready.
     """

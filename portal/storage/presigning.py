@@ -80,7 +80,7 @@ class Presigner:
     async def presign_get_many(
         self, keys: Collection[str], *, ttl_s: int, headers: Mapping[str, str] | None = None
     ) -> dict[str, str]:
-        """As `presign_get` for many keys; off the event loop, for it may take a while."""
+        """Return the addresses of many objects, by key, as `presign_get`; off the event loop."""
         overrides = {f"response-{name}": value for name, value in (headers or {}).items()}
         query = f"?{urlencode(overrides, quote_via=quote)}" if overrides else ""
         sign = await self._signer(ttl_s)

@@ -50,7 +50,7 @@ VTT_TYPE = "text/vtt; charset=utf-8"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
-# Of an address with leave to watch in it; whether that is still given is asked with each request.
+# Life of an address with permission to watch in it, which is checked again with each request.
 OWN_ADDRESS_LIFE_S = 12 * 3600
 
 

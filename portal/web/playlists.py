@@ -32,7 +32,7 @@ PRIVATE_URL_TTL_S = 300
 SEGMENT_HEADERS = {"cache-control": "no-store"}
 # Another address than the same segment has in a media playlist, for caches that store all the same.
 FRAME_HEADERS = {"cache-control": "no-store, no-transform"}
-SEGMENT_SUFFIXES = (".m4s", ".mp4")
+SEGMENT_SUFFIXES = (".m4s", ".mp4", ".vtt")
 
 
 class Playlists:

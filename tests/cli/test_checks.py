@@ -21,7 +21,7 @@ REFUSAL = b'SFATAL\0C28P01\0Mpassword authentication failed for user "ann"\0\0'
 
 
 async def test_database_gives_its_reason(config: Config) -> None:
-    """The server answers what PostgreSQL answers to a wrong password."""
+    """Send the error of PostgreSQL for a wrong password."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(8)
@@ -50,7 +50,7 @@ async def test_checks_that_build_on_a_failed_one_are_skipped(live_portal: LivePo
 
 
 async def test_storage_must_let_players_of_other_sites_read(config: Config) -> None:
-    """Its rule names the portal alone, and so not the origin `null` of a redirected request."""
+    """The rule of this storage names the portal alone; redirected requests have the origin null."""
     origin = "http://127.0.0.1:8000"
 
     async def answer(request: web.Request) -> web.Response:

@@ -180,7 +180,8 @@ async def next_import(resources: WebContext) -> UUID | None:
 
 
 async def test_owner_with_many_imports_does_not_delay_anothers_first(queue: WebContext) -> None:
-    busy, other = uuid4(), uuid4()
+    busy = uuid4()
+    other = uuid4()
     imports = [uuid4() for _ in range(5)]
     async with transaction():
         for import_id in imports[:4]:
@@ -191,7 +192,8 @@ async def test_owner_with_many_imports_does_not_delay_anothers_first(queue: WebC
 
 
 async def test_account_takes_four_slots_and_fills_the_emptiest_lane(queue: WebContext) -> None:
-    owner, imports = uuid4(), [uuid4() for _ in range(6)]
+    owner = uuid4()
+    imports = [uuid4() for _ in range(6)]
     async with transaction():
         jobs = [await defer_import(import_id, owner, queue.queue) for import_id in imports[:5]]
     assert [await next_import(queue) for _ in range(5)] == [*imports[:4], None]
@@ -212,7 +214,7 @@ async def test_slow_import_gives_way_to_one_that_could_begin(queue: WebContext) 
     assert not await import_waits(slow, above)
     async with transaction():
         waiting = await defer_import(uuid4(), owner, queue.queue)
-    # It has the same lock, which the slow one holds, and a lower priority.
+    # The second import has the same lock, which the slow one holds, and a lower priority.
     await run_sql(url, "UPDATE procrastinate_jobs SET lock = 'same'")
     assert await import_waits(slow, above)
     assert slow_import_priority(above) == above

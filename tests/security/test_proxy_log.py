@@ -26,8 +26,8 @@ PATHS = (
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
 async def test_shipped_nginx_logs_no_secret(tmp_path: Path) -> None:
-    """Nothing listens behind it: the requests are logged all the same."""
-    port, log = free_port(), tmp_path / "portal.log"
+    """No portal runs behind it: the requests are logged all the same."""
+    port = free_port()
     maps, _, sites = SHIPPED.read_text().partition("server {")
     site = "server {" + sites.split("server {")[1].partition("# Uploads and segments")[0]
     site = re.sub(r"    listen .*\n    listen .*", f"    listen 127.0.0.1:{port};", site)
@@ -61,7 +61,7 @@ async def test_shipped_nginx_logs_no_secret(tmp_path: Path) -> None:
     finally:
         process.terminate()
         await process.wait()
-    text = log.read_text()
+    text = (tmp_path / "portal.log").read_text()
     assert "GET /videos/1 HTTP/1.1" in text
     assert "/p/..." in text
     for file in tmp_path.glob("*.log"):

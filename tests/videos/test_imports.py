@@ -306,7 +306,7 @@ async def test_failure_does_not_tell_what_a_host_name_resolves_to(
     async with serving() as server:
         url = server.url.replace("127.0.0.1", "localhost")
         for networks, words in (((), "leads to a network"), (LOCAL, "could not be reached")):
-            # Nothing listens on port 1.
+            # No server listens on port 1.
             address = re.sub(r":\d+/", ":1/", url) if networks else url
             video_id = await begun(client, address)
             await carry_out(resources, video_id, outgoing_networks=networks)
@@ -376,7 +376,7 @@ async def test_slow_imports_do_not_keep_a_good_one_waiting(
 async def test_steady_server_is_not_slow(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its file takes longer than its patience, which the bytes that arrive earn back."""
+    """The file takes longer than the patience, which the bytes that arrive earn back."""
     monkeypatch.setattr(fetching, "BEAT_S", 0.1)
     monkeypatch.setattr(fetching, "PATIENCE_S", 0.75)
     async with serving(chunk_pause_s=0.03) as server:

@@ -83,7 +83,8 @@ async def test_transcode_of_a_private_video_has_addresses_that_any_player_can_us
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
     video = await make_ready(resources, cast.editor, "for members")
-    sender, player = cast.senders["viewer's token"][0], Sender(app)
+    sender = cast.senders["viewer's token"][0]
+    player = Sender(app)
     path = f"/api/videos/{video.id}/transcode"
     transcode = await answered(await sender.get(path))
     for name in ("posterUrl", "storyboardUrl"):

@@ -18,7 +18,7 @@ REFUSED = (
     *("fe80::1%eth0", "::ffff:10.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "64:ff9b::a00:1"),
     *("2002:a00:1::1", "2002:808:808::1", "2001:0:a00:1::1", "2001:db8::1", "ff02::1"),
 )
-# As long as DNS allows.
+# Host name of the greatest length that DNS allows.
 LONGEST_HOST = ".".join(("a" * 63, "b" * 63, "c" * 63, "d" * 61))
 
 

@@ -145,7 +145,7 @@ async def get_transcode(id: str) -> Response:
         video = await read_video(id)
     except VideoNotFound:
         found = await read_import(id)
-        # It has no addresses yet.
+        # An import has no addresses yet.
         return _answer(found.id, _importing(found), "", cache_control="private, no-cache")
     return _answer(video.id, await read_progress(video.id), await _base_of(video))
 

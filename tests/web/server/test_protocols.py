@@ -16,11 +16,11 @@ UPGRADE = (
 )
 
 
-async def answer_to(portal: LivePortal, sent: bytes) -> bytes:
+async def answer_to(portal: LivePortal, request: bytes) -> bytes:
     """Return everything that the server answers to these bytes before it hangs up."""
     address = urlsplit(portal.base_url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
-    writer.write(sent)
+    writer.write(request)
     try:
         return await reader.read()
     finally:
@@ -28,8 +28,8 @@ async def answer_to(portal: LivePortal, sent: bytes) -> bytes:
 
 
 async def test_http2_without_encryption_is_refused(live_portal: LivePortal) -> None:
-    sent = PREFACE + SETTINGS + BROKEN_HEADERS
-    for answer in await asyncio.gather(*(answer_to(live_portal, sent) for _ in range(30))):
+    request = PREFACE + SETTINGS + BROKEN_HEADERS
+    for answer in await asyncio.gather(*(answer_to(live_portal, request) for _ in range(30))):
         # The preface looks like two requests of HTTP/1.
         assert answer.startswith(b"HTTP/1.1 4")
         assert answer.count(b"HTTP/1.1 400") >= 1
