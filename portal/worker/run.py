@@ -12,6 +12,7 @@ import random
 import shutil
 import socket
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,9 @@ SIDE_CONCURRENCY = 2
 WEBHOOK_CONCURRENCY = 20
 # Each holds a part in memory, of 16 MiB or little more; an account has four at most.
 IMPORT_CONCURRENCY = 8
+# Each webhook and import may hold one for as long as a name server doesn't answer. Python's own
+# number is 6 on two cores, for everything else that may not block the event loop as well.
+THREADS = WEBHOOK_CONCURRENCY + IMPORT_CONCURRENCY + 16
 FAILURE_PAUSE_S = 5.0
 INTERRUPTION_PAUSE_S = 10.0
 # Storage that is away or denied, a disk that is full: someone may have to see to it.
@@ -266,6 +270,7 @@ async def _run(config: Config, storage: Storage) -> None:
     queue = tools.queue
     queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(config.work_dir)
+    open_threads()
     ending, encoding = asyncio.Event(), set[int | None]()
     shared = {"config": config, "tools": tools, "encoding": encoding, "busy": asyncio.Event()}
     with on_stop(ending.set):
@@ -309,6 +314,11 @@ def bound_cores(wanted: int, cpu_max: Path = CPU_MAX) -> None:
             wanted = math.ceil(quota_us / period_us)
     if 0 < wanted < len(present):
         os.sched_setaffinity(0, random.sample(present, wanted))
+
+
+def open_threads() -> None:
+    """Give the running event loop enough threads for name servers that don't answer."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
 
 
 def remove_leftovers(work_dir: Path) -> None:

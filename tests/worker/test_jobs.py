@@ -1,6 +1,9 @@
 """The worker's promises: nothing stuck, and pauses between tries."""
 
+import asyncio
 import os
+import socket
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +14,13 @@ from running_portal import LivePortal, create, final_status, process, read, run_
 
 from portal.errors import StorageUnavailable
 from portal.transcoding.errors import DiskFull
-from portal.worker.run import Retries, bound_cores
+from portal.worker.run import (
+    IMPORT_CONCURRENCY,
+    WEBHOOK_CONCURRENCY,
+    Retries,
+    bound_cores,
+    open_threads,
+)
 
 # Attempts of the only video that workers left behind, of which they said no more.
 LEFT_ATTEMPTS = """
@@ -76,6 +85,25 @@ def test_pauses_of_an_outage_grow_to_two_minutes(exception: Exception) -> None:
     assert 35 <= pause_s(exception, tried=3) <= 80
     for tried in (6, 7, 100):
         assert 55 <= pause_s(exception, tried=tried) <= 120
+
+
+async def test_name_servers_that_do_not_answer_hold_up_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait(60) and [])
+    open_threads()
+    loop = asyncio.get_running_loop()
+    slots = WEBHOOK_CONCURRENCY + IMPORT_CONCURRENCY
+    lookups = [loop.getaddrinfo(f"{number}.example", 443) for number in range(slots)]
+    waiting = asyncio.gather(*lookups)
+    try:
+        async with asyncio.timeout(30):
+            assert await asyncio.to_thread(lambda: "done") == "done"
+        assert not waiting.done()
+    finally:
+        answered.set()
+        await waiting
 
 
 def test_worker_keeps_to_the_cores_it_is_given(tmp_path: Path) -> None:
