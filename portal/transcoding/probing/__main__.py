@@ -25,7 +25,7 @@ from av.sidedata.sidedata import Type
 from av.stream import Disposition
 
 from portal.transcoding.probing import boxes, sample_index, shown_picture, source
-from portal.transcoding.probing.sampled_frames import Place, sample_places
+from portal.transcoding.probing.sampled_frames import sample_places
 from portal.transcoding.probing.silence import is_silent
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
@@ -119,15 +119,19 @@ def _examine(
     if frame is None:
         kind = "damaged" if first else "zero_duration"
         return _fail("truncated" if readable < 1.0 else kind)
-    # Sampling changes what the stream tells of itself.
     video = _video(stream, frame, outline)
-    places = sample_places(container, stream)
-    video["interlaced"] |= any(place.is_interlaced for place in places)
-    video["sizes"] = _sizes(stream, frame, outline, places, request)
+    keys = [first]
+    # Several sample entries announce the size of each.
+    announced = [entry.size for entry in outline.pictures.get(stream.id, ())]
+    sizes = [(frame.width, frame.height), *(announced if len(announced) > 1 else ())]
+    for key, frames in sample_places(container, stream):
+        keys.append(key)
+        sizes += [(frame.width, frame.height) for frame in frames]
+        video["interlaced"] |= any(frame.interlaced_frame for frame in frames)
+    video["sizes"] = list(dict.fromkeys(size for size in sizes if min(size) > 0))
     if not outline.is_fragmented:
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
-        keys = (first, *(place.packet for place in places))
         video |= sample_index.facts(stream, keys, offsets)
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
@@ -138,27 +142,6 @@ def _examine(
         "subtitles": _subtitles(container),
         "chapters": _chapters(container),
     }
-
-
-def _sizes(
-    stream: av.VideoStream,
-    frame: av.VideoFrame,
-    outline: boxes.Outline,
-    places: Iterable[Place],
-    request: dict[str, Any],
-) -> list[tuple[int, int]]:
-    """Return the sizes of frames: that of the first one, then any others that are known of.
-
-    A track with several sample entries announces the size of each.
-    """
-    announced = [(entry.width, entry.height) for entry in outline.pictures.get(stream.id, [])]
-    sampled = (size for place in places for size in sorted(place.sizes))
-    sizes = [(frame.width, frame.height)]
-    for width, height in (*sampled, *(announced if len(announced) > 1 else ())):
-        is_allowed = width * height <= (request["max_pixels"] or math.inf)
-        if min(width, height) > 0 and is_allowed and max(width, height) <= request["max_side_px"]:
-            sizes.append((width, height))
-    return list(dict.fromkeys(sizes))
 
 
 def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
@@ -211,13 +194,13 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
     """Return the facts of the video, except those of its index."""
     context = stream.codec_context
     configuration = source.read_configuration(context.extradata)
-    entries = outline.pictures.get(stream.id) or [boxes.PictureEntry()]
-    dolby_vision = next((entry.dolby_vision for entry in entries if entry.dolby_vision), None)
-    sar = stream.sample_aspect_ratio or context.sample_aspect_ratio
+    entries = outline.pictures.get(stream.id) or [boxes.PictureEntry((0, 0), {})]
     margins = shown_picture.aperture_margins(entries[0], (frame.width, frame.height))
-    if any(margins) or len(entries) > 1:
-        track_size = outline.track_sizes.get(stream.id, (0, 0))
-        sar = shown_picture.track_pixel_shape(entries[0], track_size) or sar
+    profile, compatibility = shown_picture.dolby_vision(entries[0])
+    sar = stream.sample_aspect_ratio or context.sample_aspect_ratio
+    if b"pasp" not in entries[0].boxes and (any(margins) or len(entries) > 1):
+        # FFmpeg concludes it from the track's size, which is the aperture's or the first entry's.
+        sar = context.sample_aspect_ratio
     return {
         "index": stream.index,
         "codec": context.name,
@@ -240,11 +223,11 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
         "color_space": int(frame.colorspace),
         "color_transfer": shown_picture.named_transfer(
             int(frame.color_trc),
-            dolby_vision=dolby_vision,
+            compatibility=compatibility,
             has_hdr_metadata=any(_side_data(frame, kind) for kind in _HDR_METADATA),
         ),
         "color_primaries": int(frame.color_primaries),
-        "dolby_only": shown_picture.is_dolby_only(dolby_vision),
+        "dolby_only": shown_picture.is_dolby_only(profile, compatibility),
     }
 
 

@@ -12,7 +12,7 @@ unevenly, and one the reverse.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
@@ -52,8 +52,6 @@ _ENCRYPTED = {b"encv", b"enca", b"drmi", b"drms"}
 _HEAD, _ROW = struct.Struct(">4xI"), struct.Struct(">Ii")
 # Offsets of the size and of the boxes in a visual sample entry (ISO/IEC 14496-12, 12.1.3.2).
 _PICTURE_SIZE_AT, _PICTURE_BOXES_AT = 24, 78
-_CLEAN_APERTURE = struct.Struct(">8i")
-_DOLBY_VISION = {b"dvcC", b"dvvC", b"dvwC"}
 # Recorders write one entry, editors a few. The remaining ones are not read.
 _MAX_ENTRIES = 64
 _SOUND_HANDLER = b"soun"
@@ -65,19 +63,15 @@ _AMBISONIC_TAGS = {107, 190, 191}
 _AMBISONIC_LABELS = {200, 2 << 16}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PictureEntry:
-    """Visual sample entry: frames of one size, and how they are meant to be shown.
+    """Visual sample entry: the size of its frames, and the first 32 bytes of each of its boxes.
 
-    `aperture` holds the eight numbers of `clap`, `dolby_vision` the profile and the compatibility
-    of the base layer.
+    Bytes after the file's end count as zero.
     """
 
-    width: int = 0
-    height: int = 0
-    has_pixel_shape: bool = False
-    aperture: tuple[int, ...] | None = None
-    dolby_vision: tuple[int, int] | None = None
+    size: tuple[int, int]
+    boxes: Mapping[bytes, bytes]
 
 
 @dataclass(slots=True)
@@ -98,9 +92,8 @@ class Outline:
     # Where the composition offsets of each track lie, by its number: from and to in the file.
     composition: dict[int, tuple[int, int]] = field(default_factory=dict)
     handlers: dict[int, bytes] = field(default_factory=dict)
-    # Sample entries of video tracks and the sizes in track headers, by the track's number.
+    # Sample entries of video tracks, by the track's number.
     pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
-    track_sizes: dict[int, tuple[int, int]] = field(default_factory=dict)
     # Numbers of tracks that hold ambisonic sound.
     ambisonic: set[int] = field(default_factory=set)
 
@@ -230,7 +223,7 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
     for box in reader.boxes(parent.body, parent.end):
         outline.announces_fragments |= box.kind == b"mvex"
         if box.kind == b"tkhd":
-            track = _read_track_header(outline, reader, box)
+            track = _track_number(reader, box)
         elif box.kind == b"ctts":
             outline.composition[track] = (box.body, box.end)
         if box.kind == b"hdlr" and parent.kind == b"mdia":
@@ -260,41 +253,25 @@ def _read_sample_entries(outline: Outline, reader: _BoxReader, table: _Box, trac
         outline.ambisonic.add(track)
 
 
-def _read_track_header(outline: Outline, reader: _BoxReader, header: _Box) -> int:
-    """Record the size in a track header, in 16.16 fixed point. Returns the track's number.
+def _track_number(reader: _BoxReader, header: _Box) -> int:
+    """Return the number by which FFmpeg knows the track, too.
 
-    FFmpeg knows the track by that number, too. Two times of 4 or 8 bytes stand before it.
+    Two times of 4 or 8 bytes stand before it.
     """
     is_long = reader.header(header.body)[:1] == b"\1"
-    number_at, size_at = (20, 88) if is_long else (12, 76)
-    number = int.from_bytes(reader.header(header.body + number_at)[:4])
-    size = reader.header(header.body + size_at)[:8]
-    outline.track_sizes[number] = (int.from_bytes(size[:4]) >> 16, int.from_bytes(size[4:]) >> 16)
-    return number
+    return int.from_bytes(reader.header(header.body + (20 if is_long else 12))[:4], "big")
 
 
 def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
-    """Read a visual sample entry; bytes after the file's end count as zero."""
-    size = reader.header(entry.body + _PICTURE_SIZE_AT)[:4]
-    has_pixel_shape = False
-    aperture: tuple[int, ...] | None = None
-    dolby_vision: tuple[int, int] | None = None
-    for box in reader.boxes(entry.body + _PICTURE_BOXES_AT, entry.end):
-        content = reader.header(box.body) + reader.header(box.body + _HEADER_BYTES)
-        content = content.ljust(_CLEAN_APERTURE.size, b"\0")
-        if box.kind == b"pasp":
-            has_pixel_shape = True
-        elif box.kind == b"clap":
-            aperture = _CLEAN_APERTURE.unpack(content)
-        elif box.kind in _DOLBY_VISION:
-            dolby_vision = (content[2] >> 1, content[4] >> 4)
-    return PictureEntry(
-        width=int.from_bytes(size[:2]),
-        height=int.from_bytes(size[2:]),
-        has_pixel_shape=has_pixel_shape,
-        aperture=aperture,
-        dolby_vision=dolby_vision,
-    )
+    """Read a visual sample entry."""
+    size = reader.header(entry.body + _PICTURE_SIZE_AT)
+    boxes = {
+        box.kind: (reader.header(box.body) + reader.header(box.body + _HEADER_BYTES)).ljust(
+            32, b"\0"
+        )
+        for box in reader.boxes(entry.body + _PICTURE_BOXES_AT, entry.end)
+    }
+    return PictureEntry((int.from_bytes(size[:2]), int.from_bytes(size[2:4])), boxes)
 
 
 def _is_ambisonic(reader: _BoxReader, entry: _Box) -> bool:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import av
@@ -25,48 +24,31 @@ _PACKETS_AT_PLACE = 3
 _MAX_DECODING_CPU_S = 2.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """What a track has at a key frame: its packet, None without one, and how frames decode."""
+def sample_places(
+    container: InputContainer, stream: av.VideoStream
+) -> Iterator[tuple[av.Packet[Any] | None, list[av.VideoFrame]]]:
+    """Decode key frames all over a track, evenly spread by its index; none without an index.
 
-    packet: av.Packet[Any] | None
-    sizes: frozenset[tuple[int, int]] = frozenset()
-    is_interlaced: bool = False
-
-
-def sample_places(container: InputContainer, stream: av.VideoStream) -> list[Place]:
-    """Look at key frames all over a track, evenly spread by its index; none without an index."""
+    Yields a key frame's packet, None for one that can't be read, and frames from there on.
+    """
     entries = stream.index_entries
     count = min(_MAX_PLACES, len(entries))
     until_s = time.process_time() + _MAX_DECODING_CPU_S
-    places: list[Place] = []
     seen_at: set[int | None] = set()
     for number in range(1, count + 1):
-        place = Place(packet=None)
+        found: list[av.Packet[Any]] = []
         with contextlib.suppress(av.FFmpegError):
             # This goes to the key frame before.
             at = entries[number * len(entries) // count - 1].timestamp
             container.seek(at, stream=stream)
-            found = list(itertools.islice(packets(container, [stream]), _PACKETS_AT_PLACE))
-            place = Place(packet=next(iter(found), None))
-            if place.packet and place.packet.dts in seen_at:
-                continue
-            seen_at.add(place.packet.dts if place.packet else None)
-            if time.process_time() < until_s:
-                place = _decode(stream, found)
-        places.append(place)
-    return places
-
-
-def _decode(stream: av.VideoStream, found: Sequence[av.Packet[Any]]) -> Place:
-    """Decode packets that begin with a key frame. Damaged ones give no frames."""
-    frames: list[av.VideoFrame] = []
-    # Without a packet the decoder gives what it held back to put frames in order.
-    for packet in (*found, None):
-        with contextlib.suppress(av.FFmpegError):
-            frames += stream.decode(packet)
-    return Place(
-        packet=found[0] if found else None,
-        sizes=frozenset((frame.width, frame.height) for frame in frames),
-        is_interlaced=any(frame.interlaced_frame for frame in frames),
-    )
+            found += itertools.islice(packets(container, [stream]), _PACKETS_AT_PLACE)
+        key = found[0] if found else None
+        if key and key.dts in seen_at:
+            continue
+        seen_at.add(key.dts if key else None)
+        frames: list[av.VideoFrame] = []
+        # Without a packet the decoder gives what it held back to put frames in order.
+        for packet in (*found, None) if time.process_time() < until_s else ():
+            with contextlib.suppress(av.FFmpegError):
+                frames += stream.decode(packet)
+        yield key, frames
