@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -121,6 +122,26 @@ def problem_document(error: errors.PortalError) -> bytes:
     return json.dumps(problem).encode()
 
 
+def page_above(path: str) -> str:
+    """Return the nearest page above an address that takes forms only.
+
+    Fragments are no pages. What is done to a video in its workshop leads there.
+    """
+    addresses = current_app.create_url_adapter(request)
+    if addresses is None:
+        return "/"
+    parts = path.strip("/").split("/")
+    ancestors = ["/" + "/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
+    if parts[0] == "videos" and len(parts) > 2 and parts[2] not in ("retry", "status"):
+        ancestors.insert(0, f"/videos/{parts[1]}/edit")
+    for address in ancestors:
+        with suppress(HTTPException):
+            endpoint, _ = addresses.match(address, method="GET")
+            if not hasattr(current_app.view_functions[endpoint], GONE):
+                return address
+    return "/"
+
+
 async def _response(error: errors.PortalError) -> Response:
     is_api = f"{request.path}/".startswith(FOR_PROGRAMS)
     # A program would send the same token to the form again.
@@ -130,6 +151,8 @@ async def _response(error: errors.PortalError) -> Response:
     if is_signed_out and not is_api and _is_page():
         sign_in = url_for("signing_in.form", next=request.full_path.rstrip("?"))
         return Response(status=303, headers={"Location": sign_in})
+    if error.status == HTTPStatus.METHOD_NOT_ALLOWED and not is_api and _is_page():
+        return Response(status=303, headers={"Location": page_above(request.path)})
     gone = getattr(current_app.view_functions.get(request.endpoint or ""), GONE, None)
     if gone and isinstance(error, errors.VideoNotFound):
         return Response(await render_template(gone), 410)

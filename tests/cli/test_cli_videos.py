@@ -71,7 +71,7 @@ async def test_retry_does_what_it_can_and_names_what_it_can_not(
 
     assert code == 1
     assert out.count("is tried again") == 2
-    assert f"{whole.id}: Nothing of this video has failed" in err
+    assert f"{whole.id}: No part of this video has failed" in err
     assert (await Video.get(id=failed.id)).status is VideoStatus.PROCESSING
     assert await Rendition.filter(video_id=lacking.id, state=RenditionState.PLANNED).exists()
     queue = await document(environ, "queue")

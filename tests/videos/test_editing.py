@@ -130,7 +130,7 @@ async def test_changes_of_other_fields_by_two_editors_are_both_kept_and_told(
     if path == "edit":
         assert response.status_code == 303
         response = await client.get(response.headers["Location"].partition("#")[0])
-    assert "change of the title and the tags was kept." in await shown(response)
+    assert "change to the title and the tags was kept." in await shown(response)
     found = await Video.get(id=former.id)
     assert (found.title, found.description, found.tags) == ("Theirs", "Mine", "b, c, d")
     assert "was kept" not in await page(client, f"/videos/{former.id}/edit?kept=%3Cb%3E")
@@ -148,14 +148,14 @@ async def test_same_field_changed_by_two_is_shown_from_both_and_saved_as_chosen(
     mine = {"title": titles["mine"], "description": "Mine"}
     for path in (f"/videos/{former.id}/edit", address):
         text = await shown(await send_form(client, path, former, **mine), 409)
-        assert "You and someone else have both changed the title<" in text
+        assert "You and someone else both changed the title<" in text
         sides = re.findall(r'id="title-\w+-value"\s+dir="auto">([^<]*)<', text)
         assert sides == ["A day by the sea", "A night at the &lt;b&gt;sea"]
         (title,) = re.findall(r'<input[^>]* name="title"[^>]*>', text)
         assert ' value="A day by the sea"' in title
         assert 'id="tags-conflict"' not in text
         # The rest is merged, and the form is made from what is recorded.
-        assert "change of the tags is in the form, too" in text
+        assert "Someone else also changed the tags. Their change is in the form." in text
         assert 'name="base.title" value="A night at the &lt;b&gt;sea"' in text
         assert ">\nMine</textarea>" in text
     seen = await Video.get(id=former.id)
@@ -172,3 +172,13 @@ async def test_page_links_categories_tags_and_addresses_of_the_description(clien
     text = await page(client, f"/videos/{video.id}")
     addresses = ("/?category=3", "/?tag=sea+%26+sun", "https://example.org/a?b=1&amp;c=2")
     assert all(f'href="{address}"' in text for address in addresses)
+
+
+async def test_tags_that_were_typed_are_stored_with_single_spaces(client: Client) -> None:
+    video = await make_row(tags="a  b")
+    sent = {"base.title": video.title, "base.tags": "a  b", "title": video.title}
+    sent |= {"base.categoryIds": "1", "categoryIds": "1", "base.description": "", "description": ""}
+    for typed, stored in (("a  b", "a  b"), (" deep   sea,  sun ", "deep sea, sun")):
+        response = await client.post(f"/videos/{video.id}/edit", form={**sent, "tags": typed})
+        assert response.status_code == 303
+        assert (await Video.get(id=video.id)).tags == stored

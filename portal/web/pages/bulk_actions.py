@@ -98,6 +98,13 @@ async def apply() -> ResponseReturnValue:
     return _redirect(action, Counter(results.values()), undo_ids=done)
 
 
+@blueprint.get("/videos/selected")
+@policy(Policy.WATCH)
+async def selected() -> ResponseReturnValue:
+    """Lead to the page whose form is sent here, for people who open this address."""
+    return redirect(_listing_url(), 303)
+
+
 @blueprint.get("/videos/<video_id>/delete")
 @policy(Policy.DELETE)
 async def confirm_deletion(video_id: str) -> str:

@@ -115,8 +115,14 @@ async def save(video_id: str) -> EditForm:
 
 
 def typed_metadata(form: MultiDict[str, str]) -> Body:
-    """Read what was typed; the base, for fields of which someone else's value was chosen."""
-    typed, base = _read(form), _read(form, prefix="base.")
+    """Return what was typed, tags with single spaces.
+
+    A field for which the other editor's value was chosen has the value of the base.
+    """
+    typed = _read(form)
+    base = _read(form, prefix="base.")
+    if typed["tags"] != base["tags"]:
+        typed["tags"] = " ".join(typed["tags"].split())
     return {
         name: base[name] if form.get(f"choice.{name}") == "theirs" else value
         for name, value in typed.items()

@@ -4,12 +4,15 @@ import json
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
+from markupsafe import Markup
+from pydantic.alias_generators import to_camel
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.database.event_models import Webhook
 from portal.errors import InvalidRequest, NotFound
 from portal.events.log import EventType
+from portal.videos.reading import details_of, master_url
 from portal.web.api.json_bodies import validated
 from portal.web.api.webhooks import WebhookRequest
 from portal.web.auth import Policy, account_id, policy, principal
@@ -25,6 +28,19 @@ ACTIONS: dict[str, Callable[[UUID], Awaitable[object]]] = {
     "enable": endpoints.enable,
     "disable": endpoints.disable,
     "remove": endpoints.remove,
+}
+# What each event means, in the order in which they are offered.
+EVENT_WORDS = {
+    EventType.CREATED: "A video was published. It is not ready to watch yet.",
+    EventType.READY: "A video is ready to watch, at least in its first quality.",
+    EventType.RENDITION_ADDED: "Another quality can be watched.",
+    EventType.COMPLETED: "All qualities of a video are done.",
+    EventType.FAILED: "A video couldn't be processed.",
+    EventType.UPDATED: "The title, description, categories, tags or visibility changed.",
+    EventType.CAPTIONS_CHANGED: "Captions were added, changed or removed.",
+    EventType.CHAPTERS_CHANGED: "Chapters were added, changed or removed.",
+    EventType.DELETED: "A video was deleted, or hidden from you.",
+    EventType.IMPORT_FAILED: "A file couldn't be imported from its address.",
 }
 # What the page says has been done, by the word for it in the address.
 DONE = {
@@ -119,5 +135,44 @@ async def _page(webhook: Webhook, **more: object) -> str:
 
 async def _rendered(name: str, **values: object) -> str:
     done = DONE.get(request.args.get("done", ""), "")
-    types = {it: it for it in EventType}
-    return await render_template(f"webhooks/{name}.html", done=done, types=types, **values)
+    types = {
+        event: Markup('<code>{}</code> <span class="field__hint">{}</span>').format(event, words)
+        for event, words in EVENT_WORDS.items()
+    }
+    return await render_template(
+        f"webhooks/{name}.html", done=done, types=types, example=_example(), **values
+    )
+
+
+def _example() -> str:
+    """Return the JSON of a request, as a new video that is ready brings it about."""
+    config, video_id = web_context().config, UUID("0198f3c2-6b1a-7c55-9d0e-3f6a1b2c4d5e")
+    moment = "2026-01-31T12:00:00Z"
+    record = {
+        "id": str(video_id),
+        "title": "Harbour at dawn",
+        "description": "",
+        "categoryIds": [13],
+        "tags": "sea, harbour",
+        "fileName": "harbour.mp4",
+        "storageKey": "videos/5f0d6c1e9a7b4c3d8e2f1a0b9c8d7e6f.mp4",
+        "transcodeJobId": "42",
+        "status": "ready",
+        "sizeBytes": 104857600,
+        "passthrough": "",
+        "createdAt": moment,
+        "updatedAt": moment,
+        "playbackUrl": master_url(config, video_id, 1, is_private=False),
+    }
+    columns = {
+        "visibility": "public",
+        "duration_s": 61.5,
+        "has_poster": True,
+        "failure_code": None,
+        "failure_message": None,
+    }
+    details = {
+        to_camel(name): value for name, value in details_of(config, str(video_id), columns).items()
+    }
+    event = {"id": "evt_128", "type": EventType.READY, "timestamp": moment, "sequence": 128}
+    return json.dumps({**event, "data": record, "details": details}, indent=2)

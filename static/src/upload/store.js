@@ -188,7 +188,8 @@ export class Store {
       this.dispatch({ type: "requested", number, request: unanswered });
     await null; // `publish` tells something at once, and an event must have ended before another
     try {
-      const wanted = { ...details, fileName, key };
+      const tags = details.tags.trim().replace(/\s+/g, " ");
+      const wanted = { ...details, tags, fileName, key };
       const video = await publish(this.#api, wanted, request, remember);
       this.dispatch({ type: "published", number, video });
     } catch (error) {

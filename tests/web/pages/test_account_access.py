@@ -1,5 +1,7 @@
 """Who is shown what by the pages of a portal with accounts, and that nothing typed gets out."""
 
+import re
+
 import pytest
 from api_client import UNKNOWN_VIDEO_ID
 from page_rows import READY, make_rendition, make_row
@@ -39,7 +41,12 @@ async def test_header_leads_each_to_what_they_may_do(app: Quart, anyone: Sender)
                 assert (link in header) is (role is not Role.VIEWER), (role, path)
             assert "Sign in</a>" not in header
         own = await page(sender, "/account")
-        assert ('href="/people"' in own) is (role in (Role.OWNER, Role.ADMIN))
+        for place in ("people", "webhooks", "audit"):
+            assert (f'href="/{place}"' in own) is (role in (Role.OWNER, Role.ADMIN))
+            if role is Role.ADMIN:
+                settings = (await page(sender, f"/{place}")).partition('aria-label="Settings"')[2]
+                assert re.search(rf'href="/{place}"\s+aria-current="page"', settings)
+                assert 'href="/account"' in settings
 
 
 async def test_only_people_who_publish_filter_by_status(

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from api_client import Client
+from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED
 from page_rows import READY, make_attempt, make_rendition, make_row
 from page_texts import page, words_of
@@ -58,6 +58,37 @@ async def test_ready_video_plays_and_tells_what_is_still_being_made(client: Clie
     assert "be processed: 720p." in text
     assert f'action="/videos/{video.id}/retry"' in text
     assert f'hx-post="/videos/{video.id}/remaining"' in text
+
+
+@pytest.mark.parametrize(
+    ("address", "page_address"),
+    [
+        ("/people/invitations", "/people"),
+        (f"/people/{UNKNOWN_VIDEO_ID}/role", "/people"),
+        ("/account/tokens", "/account"),
+        (f"/account/sessions/{UNKNOWN_VIDEO_ID}/end", "/account"),
+        (f"/webhooks/{UNKNOWN_VIDEO_ID}/rotate-secret", f"/webhooks/{UNKNOWN_VIDEO_ID}"),
+        ("/sign-out", "/"),
+        ("/videos/selected?at=library.index&q=sea", "/?q=sea"),
+        ("/videos/some/retry", "/videos/some"),
+        ("/videos/some/edit/details", "/videos/some/edit"),
+        ("/videos/some/poster/picture", "/videos/some/edit"),
+        (f"/videos/some/links/{UNKNOWN_VIDEO_ID}/revoke", "/videos/some/edit"),
+    ],
+)
+async def test_address_of_a_form_leads_to_the_page_with_the_form(
+    client: Client, address: str, page_address: str
+) -> None:
+    response = await client.get(address)
+    assert response.status_code == 303
+    assert response.headers["Location"] == page_address
+
+
+async def test_page_that_takes_no_form_says_what_to_do(client: Client) -> None:
+    response = await client.put("/people", json={})
+    text = words_of(await response.get_data(as_text=True))
+    assert response.status_code == 405
+    assert "This page can\u2019t be opened directly. Go back, and use the form" in text
 
 
 @pytest.mark.parametrize(("code", "is_offered"), [("transcode_failed", True), ("damaged", False)])

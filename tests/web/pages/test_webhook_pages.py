@@ -1,13 +1,29 @@
 """The pages of webhooks: made, tested, looked at and sent again by people."""
 
+import html
+import json
 import re
+from typing import Any
 
 import pytest
+from api_client import Client, answered
+from page_rows import READY, make_row
 from quart import Quart
 from signed_in import Sender, send_fields, text_of
 from webhook_receiver import SETTINGS, receiving, send_due
 
+from portal.database.connection import transaction
+from portal.events.log import EventType, note_outcome
+from portal.web.pages.webhooks import EVENT_WORDS
 from portal.webhooks import endpoints
+
+
+def shape(value: Any) -> Any:
+    """The members of a JSON value with their types."""
+    if isinstance(value, dict):
+        return {name: shape(member) for name, member in value.items()}
+    return type(value)
+
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 
@@ -43,12 +59,29 @@ async def test_webhook_is_made_tested_and_sent_again(app: Quart, anyone: Sender)
     assert (await anyone.get(address)).status_code == 404
 
 
+async def test_example_has_the_members_of_an_event_and_each_type_is_explained(
+    client: Client,
+) -> None:
+    video = await make_row(**READY)
+    async with transaction():
+        await note_outcome(EventType.READY, video.id)
+    [event] = (await answered(await client.get("/api/events")))["events"]
+    text = await text_of(await client.get("/webhooks"))
+    example = json.loads(
+        html.unescape(text.partition("<pre")[2].partition("<code>")[2].partition("</code>")[0])
+    )
+    assert shape(example) == shape(event)
+    assert set(EVENT_WORDS) == set(EventType)
+    for words in EVENT_WORDS.values():
+        assert words in html.unescape(text)
+
+
 async def test_forms_say_what_is_wrong_and_keep_what_was_typed(anyone: Sender) -> None:
     webhook = await endpoints.make("https://example.org/", ["video.ready"], account_id=None)
     for path in ("/webhooks", f"/webhooks/{webhook.id}"):
         response = await send_fields(anyone, path, url="https://10.0.0.1/", events=[])
         page = await text_of(response)
         assert response.status_code == 422
-        for words in ('value="https://10.0.0.1/"', "OUTGOING_NETWORKS", "Choose one or more."):
+        for words in ('value="https://10.0.0.1/"', "OUTGOING_NETWORKS", "at least one event."):
             assert words in page
     assert (await endpoints.get(webhook.id)).url == "https://example.org/"
