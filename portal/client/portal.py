@@ -46,7 +46,11 @@ class Video(TypedDict):
 
 
 class Event(TypedDict):
-    """Something that happened to a video; `data` is its record then, of a deleted one its id."""
+    """Event of a video or of an import.
+
+    `data` is the video's record at that time; of a deleted video only its id, and of a failed
+    import its id and `failure`.
+    """
 
     id: str
     type: str

@@ -97,7 +97,9 @@ def _webhook(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 WEBHOOKS = {
     # Its shape is among those of the events that can be listed.
-    "event": _webhook("A video changed.", {"$ref": "#/components/schemas/VideoEvent"}),
+    "event": _webhook(
+        "A video changed, or an import failed.", {"$ref": "#/components/schemas/VideoEvent"}
+    ),
     "webhook.test": _webhook("Someone sends a test.", TestEvent.model_json_schema()),
 }
 CAPTION_TEXT = {"title": "CaptionText", "type": "string", "description": "WebVTT."}

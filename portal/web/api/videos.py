@@ -272,8 +272,8 @@ async def create_video() -> Response:
     """Create a video from an uploaded file and start its transcoding.
 
     Sending the same key with the same metadata again answers 200 with the same record, so a
-    request whose answer was lost may be repeated. Who may see it is the portal's setting, unless
-    the address says otherwise; PUT /api/videos/{id}/access changes it.
+    request whose answer was lost may be repeated. The visibility is the portal's setting, unless
+    the address names another one; PATCH /api/videos/{id} changes it.
     """
     web = web_context()
     asked = json_bodies.validated_query(NewVideoQuery)
