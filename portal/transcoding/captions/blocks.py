@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from portal.text import with_line_feeds
 from portal.transcoding.captions.faults import (
     MAX_CUES,
     TOO_LARGE,
@@ -11,7 +13,13 @@ from portal.transcoding.captions.faults import (
     CaptionWarning,
     WarningCode,
 )
-from portal.transcoding.captions.times import CueTimes, looks_like_times, read_times
+from portal.transcoding.captions.times import (
+    FRAMES_PER_S,
+    INVISIBLE,
+    CueTimes,
+    looks_like_times,
+    read_times,
+)
 
 _HEADER = "WEBVTT"
 _NOT_A_CUE = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
@@ -32,13 +40,36 @@ class RawCue:
 
 
 def read_blocks(text: str) -> tuple[list[RawCue], list[CaptionWarning]]:
-    """Return the cues of a file in their order, and a warning for each that can't be read.
+    """Return the cues of a file in their order, and warnings for guesses and omissions.
 
     Raises `CaptionsUnreadable` if there are too many.
     """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = with_line_feeds(text).split("\n")
     is_webvtt = lines[0].startswith(_HEADER)
-    heads: list[tuple[int, CueTimes | None]] = []
+    heads = list(islice(_heads(lines, is_webvtt=is_webvtt), MAX_CUES + 1))
+    if len(heads) > MAX_CUES:
+        raise CaptionsUnreadable(TOO_LARGE)
+    cues: list[RawCue] = []
+    warnings: list[CaptionWarning] = []
+    in_frames = next((index for index, times in heads if times and times.has_frames), None)
+    if in_frames is not None:
+        message = f"The times count frames. They were read at {FRAMES_PER_S} frames a second."
+        warnings.append(CaptionWarning(WarningCode.CUE_CHANGED, message, in_frames + 1))
+    for body, (index, times) in zip(_bodies(lines, heads, is_webvtt=is_webvtt), heads, strict=True):
+        if times is None:
+            message = "The times of this cue can't be read. It was left out."
+            warnings.append(CaptionWarning(WarningCode.CUE_SKIPPED, message, index + 1))
+            continue
+        words = times.suffix.split()
+        settings = " ".join(word for word in words if _SETTING.fullmatch(word))
+        if not all(map(_FOREIGN_SETTING.fullmatch, words)):
+            body = [times.suffix, *body]
+        cues.append(RawCue(index + 1, times.start_s, times.end_s, body, settings))
+    return cues, warnings
+
+
+def _heads(lines: Sequence[str], *, is_webvtt: bool) -> Iterator[tuple[int, CueTimes | None]]:
+    """Yield the index of each line of times, with None for times that can't be read."""
     is_comment = False
     for index, line in enumerate(lines):
         if is_webvtt and not line:
@@ -49,22 +80,7 @@ def read_blocks(text: str) -> tuple[list[RawCue], list[CaptionWarning]]:
             continue
         times = read_times(line)
         if times or looks_like_times(line):
-            heads.append((index, times))
-        if len(heads) > MAX_CUES:
-            raise CaptionsUnreadable(TOO_LARGE)
-    cues: list[RawCue] = []
-    skipped: list[CaptionWarning] = []
-    for body, (index, times) in zip(_bodies(lines, heads, is_webvtt=is_webvtt), heads, strict=True):
-        if times is None:
-            message = "The times of this cue can't be read. It was left out."
-            skipped.append(CaptionWarning(WarningCode.CUE_SKIPPED, message, index + 1))
-            continue
-        words = times.suffix.split()
-        settings = " ".join(word for word in words if _SETTING.fullmatch(word))
-        if not all(map(_FOREIGN_SETTING.fullmatch, words)):
-            body = [times.suffix, *body]
-        cues.append(RawCue(index + 1, times.start_s, times.end_s, body, settings))
-    return cues, skipped
+            yield index, times
 
 
 def _is_blank_above(lines: Sequence[str], index: int) -> bool:
@@ -89,5 +105,5 @@ def _bodies(
 
 def _has_identifier(lines: Sequence[str], index: int, *, is_webvtt: bool) -> bool:
     """Return whether the line above these times is the cue's number or name."""
-    above = lines[index - 1].strip()
+    above = re.sub(rf"[{INVISIBLE}\s]", "", lines[index - 1])
     return above.isdecimal() or (is_webvtt and bool(above) and _is_blank_above(lines, index - 1))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from portal.text import unescaped
+from portal.text import unescaped, with_line_feeds
 from portal.transcoding.captions import repairs
 from portal.transcoding.captions.blocks import RawCue, read_blocks
 from portal.transcoding.captions.decoding import Decoded, decode, known_charset
@@ -122,7 +122,7 @@ def _decoding_warnings(decoded: Decoded) -> list[CaptionWarning]:
         count = decoded.text.count("\ufffd")
         characters = "1 character" if count == 1 else f"{count:,} characters"
         message = f"{characters} can't be read as {decoded.charset}, and became \ufffd."
-        line = before.count("\n") + 1
+        line = with_line_feeds(before).count("\n") + 1
         warnings.append(CaptionWarning(WarningCode.CHARACTERS_REPLACED, message, line))
     return warnings
 
@@ -185,10 +185,11 @@ def _late_warnings(
     if not late:
         return []
     end = f"after the end of the video, at {clock(duration_s)}"
+    count = "All captions begin" if len(late) == len(cues) else f"{len(late):,} captions begin"
+    if len(late) == 1 < len(cues):
+        count = "1 caption begins"
+    remedy = "They are never shown."
     if suggested_shift_s is not None:
-        message = f"All captions begin {end}. Shift them by {suggested_shift_s:g} s to show them."
-    elif len(late) == 1:
-        message = f"1 caption begins {end}, so it is never shown."
-    else:
-        message = f"{len(late):,} captions begin {end}, so they are never shown."
+        remedy = f"Shift the captions by {suggested_shift_s:g} s to show all."
+    message = f"{count} {end}. {remedy}"
     return [CaptionWarning(WarningCode.AFTER_END, message, late[0].line)]

@@ -14,6 +14,7 @@ _MAX_REPAIRED_S = 5.0
 _LAST_REPAIRED_S = 2.0
 # Cues of captions that roll up follow each other without a pause.
 _ROLLING_GAP_S = 0.1
+_MAX_ROLLING_LINES = 4
 _LEAST_ROLLING = 2
 _LEAST_ROLLING_SHARE = 0.5
 # Times of single words, which YouTube writes into rolling captions.
@@ -95,7 +96,7 @@ def _plain_lines(cue: Cue) -> list[str]:
 
 def _carried_lines(before: Sequence[str], after: Sequence[str]) -> int:
     """Return how many of the last lines of a cue are the first ones of the next."""
-    counts = range(min(len(before), len(after)), 0, -1)
+    counts = range(min(len(before), len(after), _MAX_ROLLING_LINES), 0, -1)
     return next((count for count in counts if before[-count:] == after[:count]), 0)
 
 
@@ -119,10 +120,15 @@ def suggested_shift_s(cues: Sequence[FileCue], duration_s: float | None) -> floa
 
     Editing programs let a film begin at one hour, or at ten.
     """
-    if duration_s is None or cues[0].cue.start_s < duration_s:
-        return None
     first_s = cues[0].cue.start_s
+    last_s = cues[-1].cue.start_s
+    if duration_s is None or last_s < duration_s:
+        return None
     hours_s = floor(first_s / _HOUR_S) * _HOUR_S
+    if hours_s and last_s - hours_s < duration_s:
+        return -hours_s
+    if first_s < duration_s:
+        return None
     return -hours_s if first_s - hours_s < duration_s else -first_s
 
 

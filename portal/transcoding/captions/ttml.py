@@ -14,7 +14,7 @@ from portal.transcoding.captions.blocks import RawCue
 from portal.transcoding.captions.faults import MAX_CUES, TOO_LARGE, CaptionsUnreadable
 
 _IS_XML = re.compile(r"\s*<(?:\?xml\b|!--|!DOCTYPE\b|(?:\w+:)?tt\b)")
-_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>")
+_DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>\s*")
 _DECLARED_ENCODING = re.compile(rb"""<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]{1,40})["']""")
 _CLOCK = re.compile(r"(\d{1,4}):(\d{1,2}):(\d{1,2})(?:(\.\d{1,15})|[:;](\d{1,4})(?:\.\d+)?)?")
 _OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,15})?)(h|ms|m|s|f|t)")
@@ -70,7 +70,8 @@ def read_ttml(text: str) -> list[RawCue]:
     reader = _Reader()
     try:
         # The text is decoded already, whatever its declaration says.
-        reader.parser.Parse(_DECLARATION.sub("", text, count=1), True)
+        declaration = _DECLARATION.match(text)
+        reader.parser.Parse(text[declaration.end() :] if declaration else text.lstrip(), True)
     except expat.ExpatError as exc:
         reason = expat.errors.messages[exc.code]
         message = f"Line {exc.lineno}: this file is not well-formed XML ({reason}). {_REMEDY}"

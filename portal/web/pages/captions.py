@@ -233,9 +233,10 @@ async def _read_sent(
         contents = await captions.read_file(data, replace(chosen, charset=None))
         warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, str(exc)))
     offered_s = shift_s or contents.suggested_shift_s or 0.0
+    direction = "earlier" if offered_s < 0 else "later"
     shifts = [
-        (f"{offered_s:g}", f"Shift all captions by {offered_s:+,g} s"),
-        ("0", "Keep the times"),
+        (f"{offered_s:g}", f"Shift all captions {clock(abs(offered_s))} {direction}"),
+        ("0", "Keep the times of the file"),
     ]
     check = FileCheck(
         data=b64encode(data).decode(),

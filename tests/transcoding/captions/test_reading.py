@@ -2,7 +2,9 @@
 
 # ruff: noqa: RUF001 - texts in many scripts
 
+from contextlib import suppress
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -155,7 +157,9 @@ def test_one_bad_byte_of_utf8_is_one_bad_character(tail: bytes) -> None:
     [
         ("00:00:01 --> 00:00:02", 1.0, 2.0),
         ("00:00:01:500 --> 00:00:02:250", 1.5, 2.25),
-        ("00:00:01:05 --> 00:00:02;10", 1.2, 2.4),
+        ("\u202b00:00:01,500 --> 00:00:02,000\u200f", 1.5, 2.0),
+        ("7 00:00:01,500 --> 00:00:02,000", 1.5, 2.0),
+        ("[00:01.500 --> 00:02.000]", 1.5, 2.0),
         ("00:00:01，500 --> 00:00:02，000", 1.5, 2.0),
         ("00：00：01．500 --> 00：00：02．000", 1.5, 2.0),
         ("00: 00: 01, 500-->00 :00:02 ,000", 1.5, 2.0),
@@ -176,6 +180,18 @@ def test_times_are_read_however_they_are_written(line: str, start_s: float, end_
     assert times(file) == [(start_s, end_s), (3.0, 4.0)]
     assert texts(file) == ["Text", "Next"]
     assert not file.warnings
+
+
+def test_a_text_beside_its_times_is_kept() -> None:
+    text = "[00:01.500 --> 00:02.000]  Hello there.\n[00:02.000 --> 00:03.000]  1:30 it is.\n"
+    assert texts(read(text)) == ["Hello there.", "1:30 it is."]
+
+
+def test_times_in_frames_are_told() -> None:
+    file = read("1\n00:00:01:05 --> 00:00:02;10\nText")
+    assert times(file) == [(1.2, 2.4)]
+    assert warnings(file) == [("cue_changed", 2)]
+    assert "25 frames a second" in file.warnings[0].message
 
 
 def test_only_a_line_of_times_begins_a_cue() -> None:
@@ -289,6 +305,8 @@ def test_captions_after_the_end_come_with_a_shift(hours: int, shift_s: float) ->
     shifted = read(f"1\n{at}\nText", duration_s=6.0, shift_s=shift_s)
     assert shifted.cues[0].start_s == (0.0 if hours == 0 else 0.5)
     assert warnings(shifted) == [("shifted", None)]
+    two_hours = "1\n01:00:05,000 --> 01:00:06,000\nText\n\n2\n02:59:00,000 --> 02:59:01,000\nText"
+    assert read(two_hours, duration_s=7200.0).suggested_shift_s == -3600
     some = read(f"1\n{FIRST}\nText\n\n2\n{at}\nText", duration_s=6.0)
     assert (some.suggested_shift_s, warnings(some)) == (None, [("after_end", 6)])
 
@@ -362,6 +380,26 @@ def test_cues_that_fill_every_segment_are_refused() -> None:
     assert str(refused.value).startswith("Line 3: too many cues are shown at the same time")
     assert len(read(long, duration_s=600.0).cues) == 9000, "it's the film's length that counts"
     assert read(f"1\n{FIRST.replace('00:00:02', '99:00:00')}\nA watermark").cues
+
+
+MANY_LINES = "a\n" * 150_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " " * 1_000_000 + "<tt/>",
+        f"{FIRST}\n{MANY_LINES}b\n00:00:02,000 --> 00:00:03,000\n{MANY_LINES}",
+        f"{FIRST}\n{'{' * 300_000}{'</b ' * 100_000}{'&#' * 100_000}",
+        f"{'00:' * 90}\n" * 3_000,
+    ],
+    ids=["spaces", "lines", "markup", "times"],
+)
+def test_hostile_files_take_no_time(text: str) -> None:
+    begun = process_time()
+    with suppress(CaptionsUnreadable):
+        read(text)
+    assert process_time() - begun < 5, "what is quadratic takes minutes"
 
 
 def test_references_to_no_character_are_no_failure() -> None:
