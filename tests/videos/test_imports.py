@@ -19,7 +19,7 @@ from command_line import portal as command
 from http_server import listening
 from quart import Quart
 from running_portal import process, run_portal, until
-from signed_in import Sender, make_account, program, token_of
+from signed_in import Sender, make_account, program, text_of, token_of
 from webhook_receiver import SETTINGS, receiving, send_due
 
 from portal.database.account_models import Role
@@ -289,6 +289,8 @@ async def test_what_can_not_be_published_fails_with_a_name_and_leaves_nothing(
     assert words in told["failure"]["message"]
     address = await problem(await client.get(f"/api/videos/{video_id}"), 404, "import_failed")
     assert words in address["detail"]
+    page = await client.get(f"/videos/{video_id}")
+    assert (page.status_code, "The import failed." in await text_of(page)) == (404, True)
     [event] = (await answered(await client.get("/api/events?type=import.failed")))["events"]
     assert event["data"] == {"id": video_id, "failure": told["failure"]}
     [listed] = (await answered(await client.get("/api/imports")))["imports"]
