@@ -112,7 +112,7 @@ class Encode:
     def is_snapped(self) -> bool:
         """Whether frames are moved to exact times, so that the encoder sees a constant rate.
 
-        Where frames change their size, filters begin anew and forget where the first frame stood.
+        FFmpeg restarts the filters when frames change their size: they lose the first frame's time.
         """
         video = self.probe.video
         return video.grid_lead is not None and not (self.keeps_times or video.changes_size)

@@ -28,8 +28,8 @@ _DEINTERLACER_MIN_PX = 3
 _TICKS_PER_FRAME = 100
 # A shape this close to the expected one, as a share, gets no bars.
 _SHAPE_TOLERANCE = 0.02
-# A first frame is shown from the start of the film. Filters that begin anew later on, because
-# something about the frames changes, see a first frame, too.
+# The film's first frame is shown from zero if it begins at most this long after `start_s`. FFmpeg
+# also restarts the filters in the middle, when frames change; the first frame there keeps its time.
 _FIRST_FRAME_S = 0.5
 # FFmpeg holds both parts of a time base as C's int.
 _MAX_INT = 2**31 - 1
@@ -194,9 +194,9 @@ def _finish(video: VideoTrack, size: Size) -> Iterator[str]:
 
 
 def _fit(video: VideoTrack, size: Size) -> str:
-    """Scale into a size: frames of another shape keep it, and leave room for bars.
+    """Return a filter that scales frames to a size, or to less where their shape is another.
 
-    FFmpeg begins the filters anew when frames change their size, so these see frames of one size.
+    FFmpeg restarts the filters when frames change their size, so each graph sees one size.
     """
     width, height = size
     sar = float(video.upright_sar)

@@ -51,7 +51,8 @@ _ALIAS = b"alis"
 _ENCRYPTED = {b"encv", b"enca", b"drmi", b"drms"}
 _HEAD, _ROW = struct.Struct(">4xI"), struct.Struct(">Ii")
 # Offsets of the size and of the boxes in a visual sample entry (ISO/IEC 14496-12, 12.1.3.2).
-_PICTURE_SIZE_AT, _PICTURE_BOXES_AT = 24, 78
+_PICTURE_SIZE_AT = 24
+_PICTURE_BOXES_AT = 78
 # Recorders write one entry, editors a few. The remaining ones are not read.
 _MAX_ENTRIES = 64
 _SOUND_HANDLER = b"soun"

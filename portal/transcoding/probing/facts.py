@@ -24,8 +24,8 @@ class VideoTrack:
     `grid_lead` of it late; where that is None, the file merely claims so. `level` is H.264's, ten
     times its name. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
 
-    `sizes` are those that frames are known to have, the first frame's first. Where there are
-    several, the largest one stands for the video, and other frames are fitted into it.
+    `sizes` are the known sizes of frames, the first frame's first. The largest one is the video's,
+    and other frames are fitted into it.
     The clean aperture cuts `margins` off each frame before it is turned: top, bottom, left, right.
     `dolby_only` frames are in colours of Dolby Vision that other decoders don't know.
 
@@ -73,22 +73,22 @@ class VideoTrack:
 
     @property
     def changes_size(self) -> bool:
-        """Whether frames are known to have several sizes."""
+        """Return whether frames have several sizes."""
         return len(self.sizes) > 1
 
     @property
     def upright_sar(self) -> Fraction:
-        """The shape of pixels once frames are turned upright."""
+        """Shape of the pixels of upright frames."""
         return 1 / self.sar if _is_on_its_side(self.rotation) else self.sar
 
     @property
     def is_hdr(self) -> bool:
-        """Whether the light levels are PQ's or HLG's, and a conversion knows the colours."""
+        """Return whether light levels are PQ's or HLG's, and the colours can be converted."""
         return self.color_transfer in _HDR_TRANSFERS and not self.dolby_only
 
     @property
     def is_log(self) -> bool:
-        """Whether the frames look like log footage: more than eight bits of BT.2020, no curve."""
+        """Return whether frames look like log footage: over eight bits of BT.2020, no curve."""
         is_wide = self.color_primaries == _BT2020 and self.pix_fmt.endswith(("le", "be"))
         return is_wide and self.color_transfer in _UNNAMED_TRANSFERS and not self.dolby_only
 
@@ -197,7 +197,7 @@ def _display_size(facts: dict[str, Any], sar: Fraction) -> tuple[int, int]:
 
 
 def _is_on_its_side(rotation: int) -> bool:
-    """Whether FFmpeg turns frames by a quarter; by any other angle it turns inside the frame."""
+    """Return whether FFmpeg turns frames by a quarter; other angles leave their size as it is."""
     return abs(rotation % 180 - 90) <= 1
 
 

@@ -36,19 +36,19 @@ def sample_places(
     until_s = time.process_time() + _MAX_DECODING_CPU_S
     seen_at: set[int | None] = set()
     for number in range(1, count + 1):
-        found: list[av.Packet[Any]] = []
+        group: list[av.Packet[Any]] = []
         with contextlib.suppress(av.FFmpegError):
             # This goes to the key frame before.
             at = entries[number * len(entries) // count - 1].timestamp
             container.seek(at, stream=stream)
-            found += itertools.islice(packets(container, [stream]), _PACKETS_AT_PLACE)
-        key = found[0] if found else None
+            group += itertools.islice(packets(container, [stream]), _PACKETS_AT_PLACE)
+        key = group[0] if group else None
         if key and key.dts in seen_at:
             continue
         seen_at.add(key.dts if key else None)
         frames: list[av.VideoFrame] = []
         # Without a packet the decoder gives what it held back to put frames in order.
-        for packet in (*found, None) if time.process_time() < until_s else ():
+        for packet in (*group, None) if time.process_time() < until_s else ():
             with contextlib.suppress(av.FFmpegError):
                 frames += stream.decode(packet)
         yield key, frames

@@ -1,7 +1,7 @@
-"""How a track's frames are meant to be shown: their aperture and their light levels. Pure.
+"""Meaning of decoded frames: clean aperture, kind of Dolby Vision, transfer curve. Pure.
 
-FFmpeg decodes frames as they are stored. What it tells of their meaning is completed here by what
-the sample entry and the frame's side data say. Standard library only, for the child process.
+FFmpeg decodes frames as they are stored. The sample entry and side data say how to show them.
+Standard library only, for the child process.
 """
 
 import struct
@@ -17,7 +17,8 @@ NO_MARGINS: Margins = (0, 0, 0, 0)
 _LEAST_APERTURE_PX = 16
 # Code points of ISO/IEC 23091-2 that name no transfer curve.
 _UNNAMED_TRANSFERS = (0, 2)
-_PQ, _HLG = 16, 18
+_PQ = 16
+_HLG = 18
 _DOLBY_VISION = (b"dvcC", b"dvvC", b"dvwC")
 # Dolby Vision: the curve of the base layer by its compatibility (1 and 6 are HDR10).
 _BASE_LAYER_TRANSFERS = {1: _PQ, 6: _PQ, 4: _HLG}
@@ -34,10 +35,12 @@ def aperture_margins(entry: PictureEntry, frame_size: tuple[int, int]) -> Margin
         return NO_MARGINS
     pairs = zip(numbers[::2], numbers[1::2], strict=True)
     width, height, off_x, off_y = (Fraction(above, below) for above, below in pairs)
-    left, right = _cut_sides(frame_size[0], width, off_x)
-    top, bottom = _cut_sides(frame_size[1], height, off_y)
-    is_valid = min(width, height) >= _LEAST_APERTURE_PX and min(left, right, top, bottom) >= 0
-    return (top, bottom, left, right) if is_valid else NO_MARGINS
+    margins = (
+        *_cut_sides(frame_size[1], height, off_y),
+        *_cut_sides(frame_size[0], width, off_x),
+    )
+    is_valid = min(width, height) >= _LEAST_APERTURE_PX and min(margins) >= 0
+    return margins if is_valid else NO_MARGINS
 
 
 def _cut_sides(length: int, aperture: Fraction, offset: Fraction) -> tuple[int, int]:
@@ -57,9 +60,9 @@ def dolby_vision(entry: PictureEntry) -> tuple[int, int]:
 
 
 def named_transfer(transfer: int, *, compatibility: int, has_hdr_metadata: bool) -> int:
-    """Return the transfer curve's code point, completed by what else says that a track is HDR.
+    """Return the transfer curve's code point; other signs of HDR replace a missing one.
 
-    `compatibility` is that of Dolby Vision's base layer. Ten bits of BT.2020 alone say nothing: log
+    `compatibility` is that of Dolby Vision's base layer. Ten bits of BT.2020 are no such sign: log
     footage has them, too.
     """
     if transfer not in _UNNAMED_TRANSFERS:
@@ -68,7 +71,7 @@ def named_transfer(transfer: int, *, compatibility: int, has_hdr_metadata: bool)
 
 
 def is_dolby_only(profile: int, compatibility: int) -> bool:
-    """Whether only decoders of Dolby Vision know the colours of the base layer.
+    """Return whether only decoders of Dolby Vision know the colours of the base layer.
 
     Those are profile 5, and AV1 (10) and MV-HEVC (20) when they declare no compatibility. Older
     files of other profiles leave that field empty.

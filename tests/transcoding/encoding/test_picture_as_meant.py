@@ -112,7 +112,7 @@ def with_aperture(make_media: MakeMedia, name: str, filters: str, *aperture: int
     ("filters", "aperture", "size"),
     [
         ("pad=128:64:16:0:white", (96, 1, 64, 1, 0, 1, 0, 1), (96, 64)),
-        # Its centre is 15.5 pixels right of the frame's and 8 above it.
+        # The aperture's centre is 15.5 pixels right of the frame's and 8 above it.
         ("pad=128:80:32:0:white", (97, 1, 64, 1, 31, 2, -8, 1), (96, 64)),
         ("pad=128:64:16:0:white,setsar=4/3", (96, 1, 64, 1, 0, 1, 0, 1), (128, 64)),
     ],
