@@ -34,6 +34,8 @@ _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
 # Nothing of the source's metadata: where a video was taken is nobody's business.
 BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
+# The damage of a source is judged after the run.
+_TOLERANT = ("-max_error_rate", "1")
 KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
 # Decode times count from the film's start in a run that begins later. Sound, which begins before
 # zero with what the decoder throws away, must not have it: its first decode time would be negative.
@@ -138,8 +140,7 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
         seek = ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
     return (
         *general_options(),
-        # How much damage is too much is judged afterwards.
-        *("-max_error_rate", "1"),
+        *_TOLERANT,
         *source_input(task.source_url, task.probe, *seek),
         *graph,
         *(argument for rung in task.rungs for argument in _video_output(task, rung)),
@@ -228,7 +229,18 @@ def _keyframes(task: Encode) -> str:
     return ",".join(f"{at_s - filters.CUT_TOLERANCE_S:.4f}" for at_s in starts_s) or "0"
 
 
+def sound_check(task: Encode, rung: AudioRung) -> tuple[str, ...]:
+    """Return the arguments to encode one sound rendition, and to write nothing."""
+    source = source_input(task.source_url, task.probe)
+    return (*general_options(), *_TOLERANT, *source, *_sound(rung), "-f", "null", "-")
+
+
 def _audio_output(task: Encode, rung: AudioRung) -> tuple[str, ...]:
+    segment_s = _sound_segment_s(task.probe.duration_s)
+    return (*_sound(rung), *_hls(rung.name, segment_s=segment_s))
+
+
+def _sound(rung: AudioRung) -> tuple[str, ...]:
     filtering = ",".join(
         (
             # The encoder fails at samples that are no numbers; integers always are.
@@ -248,7 +260,6 @@ def _audio_output(task: Encode, rung: AudioRung) -> tuple[str, ...]:
         *BARE,
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(_SAMPLE_RATE_HZ)),
-        *_hls(rung.name, segment_s=_sound_segment_s(task.probe.duration_s)),
     )
 
 

@@ -279,7 +279,9 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
         for track in audio:
             stream = container.streams[track["index"]]
             track["is_silent"] = track["layout"] in _PLAIN_LAYOUTS and is_silent(container, stream)
-    return {"audio": audio[:_MAX_AUDIO_TRACKS], "unheard": unheard}
+    decodable = [track for track in audio if track.get("is_silent", False) is not None]
+    unheard += [""] * (len(audio) - len(decodable))
+    return {"audio": decodable[:_MAX_AUDIO_TRACKS], "unheard": unheard}
 
 
 def _has_samples(container: InputContainer, stream: Any) -> bool:

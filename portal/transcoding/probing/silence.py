@@ -26,18 +26,23 @@ _SILENT_PEAK = 32
 _LIMIT_S = 5.0
 
 
-def is_silent(container: InputContainer, stream: Any) -> bool:
-    """Return whether no sample that was looked at is loud; False if that takes too long."""
+def is_silent(container: InputContainer, stream: Any) -> bool | None:
+    """Return whether no sample that was looked at is loud; None if nothing can be decoded.
+
+    It is False if that takes too long.
+    """
     until = time.monotonic() + _LIMIT_S
+    peak = None
     for place in range(_PLACES):
         if time.monotonic() > until:
             return False
         with contextlib.suppress(av.FFmpegError):
             container.seek((stream.duration or 0) * place // _PLACES, stream=stream)
             for packet in islice(packets(container, [stream]), _PACKETS):
-                if any(_peak(frame) > _SILENT_PEAK for frame in stream.decode(packet)):
+                peak = max((_peak(frame) for frame in stream.decode(packet)), default=peak)
+                if peak is not None and peak > _SILENT_PEAK:
                     return False
-    return True
+    return None if peak is None else True
 
 
 def _peak(frame: av.AudioFrame) -> int:

@@ -6,9 +6,10 @@ import pytest
 from decoded_media import open_media
 from media_recipes import MakeMedia, lavfi
 from mp4_writer import replace_box, sample_sizes, table
-from published import Publish
+from published import FolderSink, Publish, make_pass
 
-from portal.transcoding.errors import Note
+from portal.transcoding.encoding import command
+from portal.transcoding.errors import Note, SoundUnconvertible
 
 FILM = lavfi("testsrc2=s=64x48:r=10:d=1")
 CODECS = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac")
@@ -109,13 +110,36 @@ async def test_samples_beyond_the_end_of_the_file_are_none(
     assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
 
 
-async def test_where_nothing_decodes_another_track_becomes_the_default(
+async def test_damaged_channels_are_left_out(
     film_with_two_sounds: Path, publish: Publish, tmp_path: Path
 ) -> None:
     source = tmp_path / "film.mp4"
     source.write_bytes(with_garbage(film_with_two_sounds, 0))
     published = await publish(source)
+    assert [sound.channels for sound in published.result.audio] == [1]
+    assert published.sounds["audio"].frequency_hz(0.2, 0.8) == pytest.approx(900, abs=5)
+    assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
+
+
+async def test_where_nothing_decodes_another_track_becomes_the_default(
+    film_with_two_sounds: Path, make_media: MakeMedia, publish: Publish, tmp_path: Path
+) -> None:
+    languages = ("-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu")
+    inputs = ("-i", str(film_with_two_sounds), "-map", "0", "-c", "copy")
+    plain = make_media("languages.mp4", *inputs, *languages)
+    source = tmp_path / "film.mp4"
+    source.write_bytes(with_garbage(plain, 0))
+    published = await publish(source)
     [sound] = published.result.audio
-    assert (sound.name, sound.is_default) == ("audio-2", True)
+    assert (sound.name, sound.language, sound.is_default) == ("audio-2", "de", True)
     assert published.sounds["audio-2"].frequency_hz(0.2, 0.8) == pytest.approx(900, abs=5)
     assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
+
+
+async def test_sound_that_ffmpeg_fails_at_is_named(
+    film: Path, sink: FolderSink, work_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_IN_SYNC", "aresample=no_option=1")
+    with pytest.raises(SoundUnconvertible) as caught:
+        await make_pass(film, sink=sink, work_dir=work_dir, may_copy=False)
+    assert caught.value.names == ["audio"]
