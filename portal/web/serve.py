@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import hypercorn.protocol
 import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
 from hypercorn.config import Config as ServerConfig
+from hypercorn.events import Closed, Event
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.run import run
 from quart import Quart
@@ -19,6 +20,8 @@ from quart import Quart
 from portal.config import Config
 from portal.telemetry.metrics import FOLDER_VARIABLE
 from portal.web.app import create_app
+
+logger = logging.getLogger(__name__)
 
 
 class Http1Protocol(H11Protocol):
@@ -28,6 +31,18 @@ class Http1Protocol(H11Protocol):
     HTTP/2 connections would hold up all requests and fill the log with megabytes of tracebacks.
     Hypercorn has no setting for it, so this replaces a method that is not public.
     """
+
+    async def handle(self, event: Event) -> None:
+        """Handle bytes of a client; close the connection if they can't be, with a line in the log.
+
+        Hypercorn raises such errors, and asyncio logs kilobytes of traceback for each.
+        """
+        try:
+            await super().handle(event)
+        except Exception as exc:  # noqa: BLE001  # whatever a client may send
+            fields = {"action": "connection_closed", "error": type(exc).__name__}
+            logger.warning("Connection closed: its request can't be read", extra=fields)
+            await self.send(Closed())
 
     async def _check_protocol(self, event: object) -> None:
         """Take every request as one of HTTP/1.1; the app knows none with the method PRI."""

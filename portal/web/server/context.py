@@ -12,6 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from time import perf_counter
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from hypercorn.asyncio.worker_context import EventWrapper
@@ -23,6 +24,7 @@ from hypercorn.typing import HTTPScope, Scope
 
 from portal.telemetry.logs import bind
 from portal.telemetry.metrics import begin_request, end_request
+from portal.text import host_name
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +45,8 @@ TOKEN = re.compile(r"(?:eyJ|\.eJ)[\w-]+\.[\w-]+")
 PLAYBACK_PREFIX = re.compile(r"/p/(?P<token>[^/]+)(?=/(?!/))")
 # Of a request's scope.
 STATE = "portal"
+# In a domain that is never there (RFC 2606).
+UNKNOWN_HOST = b"unknown.invalid"
 # A client usually has a whole network of IPv6 addresses: those that share so many first bits.
 IPV6_CLIENT_BITS = 64
 # Addresses whose reading is remembered; each costs about a hundred bytes.
@@ -131,6 +135,7 @@ class RequestContext:
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         started_at = perf_counter()
+        scope = readable(scope)
         status, is_complete = None, False
         asked_id = header(scope, REQUEST_ID_HEADER)
         request_id = asked_id if REQUEST_ID.fullmatch(asked_id) else uuid4().hex
@@ -176,6 +181,25 @@ def _log(scope: HTTPScope, status: int, duration_s: float) -> None:
         fields = {"action": "request", "method": method, "path": path, "status": status}
         duration = {"duration_ms": round(duration_s * 1000, 1)}
         logger.log(level, "%s %s %d", method, path, status, extra=fields | duration)
+
+
+def readable(scope: HTTPScope) -> HTTPScope:
+    """Return a request whose path and host the framework can read; it raises errors for others.
+
+    A request may be for a whole address (RFC 9112, section 3.2.2). Hosts that are none become one
+    that is refused.
+    """
+    scope = scope.copy()
+    if not scope["path"].startswith("/"):
+        try:
+            scope["path"] = urlsplit(scope["path"]).path or "/"
+        except ValueError:
+            scope["path"] = f"/{scope['path']}"
+    host = header(scope, b"host")
+    if host and not host_name(host):
+        others = [pair for pair in scope["headers"] if pair[0] != b"host"]
+        scope["headers"] = [*others, (b"host", UNKNOWN_HOST)]
+    return scope
 
 
 def client_of(scope: HTTPScope, *, trusted_proxies: Sequence[Network]) -> str:
