@@ -166,6 +166,11 @@ async def test_files_are_read_as_their_warnings_tell(client: Client) -> None:
     named = await answered(await send(client, "PUT", f"{track}?charset=CP1251", russian))
     assert (named["version"], named["warnings"]) == (added["version"], [])
 
+    for header, codes in (("windows-1251", []), ("UTF-8", ["encoding_detected"])):
+        kind = f"text/vtt; charset={header}"
+        told = await answered(await send(client, "PUT", track, russian, kind=kind))
+        assert [it["code"] for it in told["warnings"]] == codes
+
     english = await send(client, "POST", f"{video.id}/captions?language=en", russian)
     refused = await faults(english)
     assert "windows-1251" in refused["/charset"]

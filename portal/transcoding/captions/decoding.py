@@ -84,11 +84,13 @@ _BY_LANGUAGE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("et", "lv", "lt"), ("windows-1257",)),
 }
 _WESTERN = ("windows-1252",)
-_HAN = "CJK"
-# The scripts of text in an encoding, as Unicode names of letters begin; others are Latin.
+# Letters that are a part of Japanese and Korean text, but never most of it.
+_RARE = ("HALFWIDTH KATAKANA", "CJK")
+_RARE_PLAUSIBILITY = 0.5
+# The scripts of text in an encoding, as Unicode names of letters begin; others are Latin. Chinese
+# captions may quote Japanese.
 _SCRIPTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("gb18030", "big5"), (_HAN,)),
-    **dict.fromkeys(("shift_jis", "euc-jp"), (_HAN, "HIRAGANA", "KATAKANA")),
+    **dict.fromkeys(("gb18030", "big5", "shift_jis", "euc-jp"), ("CJK", "HIRAGANA", "KATAKANA")),
     **dict.fromkeys(_CYRILLIC, ("CYRILLIC",)),
     "euc-kr": ("HANGUL",),
     "windows-1253": ("GREEK",),
@@ -239,14 +241,16 @@ def _score(text: str, charset: str, language: str) -> float:
     words = _WORD.findall(text)
     usual_words = sum(word in (word.lower(), word.upper(), word.capitalize()) for word in words)
     plausible = sum(
-        letter not in implausible and _is_plausible(letter, scripts) for letter in special
+        _plausibility(letter, scripts) for letter in special if letter not in implausible
     )
     return (plausible / (len(special) or 1)) * (usual_words / (len(words) or 1))
 
 
-def _is_plausible(letter: str, scripts: Iterable[str]) -> bool:
+def _plausibility(letter: str, scripts: Iterable[str]) -> float:
     kind = unicodedata.category(letter)
     if kind[0] in "PZM" or letter in _SYMBOLS:
-        return True
+        return 1.0
     name = unicodedata.name(letter, "")
-    return name.startswith((*scripts, "FULLWIDTH")) and kind[0] in "LN"
+    if name.startswith((*scripts, "FULLWIDTH")) and kind[0] in "LN":
+        return 1.0
+    return _RARE_PLAUSIBILITY if name.startswith(_RARE) else 0.0

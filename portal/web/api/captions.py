@@ -408,9 +408,13 @@ async def _read_body(
     if request.mimetype not in CONTENT_TYPES:
         raise NotCaptions
     body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
+    charset = known_charset(query.charset or request.mimetype_params.get("charset", ""))
+    if charset == "utf-8" and query.charset is None:
+        # Clients add this to any text, whatever its encoding.
+        charset = None
     options = ReadOptions(
         language=language,
-        charset=known_charset(query.charset) if query.charset else None,
+        charset=charset,
         shift_s=query.shift_seconds,
         duration_s=video.duration_s,
     )
