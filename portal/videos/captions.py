@@ -319,22 +319,22 @@ async def _store_track(track_id: int, video: Video, storage: Storage) -> None:
     stored = 0
     while caption_segment(stored) in sizes_bytes:
         stored += 1
-    is_first = True
+    has_progress = False
 
     async def put(name: str, data: bytes) -> None:
-        nonlocal is_first
+        nonlocal has_progress
         await storage.put(folder + name, data, content_type=CONTENT_TYPES[Path(name).suffix])
         sizes_bytes[name] = len(data)
-        if is_first:
+        if not has_progress:
             await same.update(tries=0)
-        is_first = False
+        has_progress = True
 
     cues = await asyncio.to_thread(read_webvtt, row.text or "")
     try:
         await put_captions(cues, put, duration_s=video.duration_s or 0.0, stored=stored)
-    except Unavailable:
-        # An outage is not counted against the captions.
-        await same.update(tries=row.tries)
+    except (Unavailable, asyncio.CancelledError):
+        # Outages and time limits are not counted against the captions.
+        await same.update(tries=0 if has_progress else row.tries)
         raise
     await same.update(written_version=row.version, size_bytes=sum(sizes_bytes.values()))
 

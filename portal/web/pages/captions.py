@@ -182,7 +182,8 @@ async def add(video: Video) -> Caption | CaptionsForm:
         if data:
             contents, check = await _read_sent(data, language, form, video)
             is_plain = not check.warnings and "step" not in form
-            if not is_plain and form.get("step") != "save":
+            is_confirmed = form.get("step") == "save" and form.get("charset") == check.charset
+            if not is_plain and not is_confirmed:
                 return CaptionsForm(named, check=check)
             cues = contents.cues
         text = await asyncio.to_thread(CaptionText.of, cues)
@@ -230,8 +231,9 @@ async def _read_sent(
         if chosen.charset is None:
             raise
         # The file has no captions in the encoding that was chosen.
-        contents = await captions.read_file(data, replace(chosen, charset=None))
-        warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, str(exc)))
+        contents, check = await _read_sent(data, language, {**form, "charset": ""}, video)
+        warning = CaptionWarning(WarningCode.ENCODING_DETECTED, str(exc))
+        return contents, replace(check, warnings=(warning, *check.warnings))
     offered_s = shift_s or contents.suggested_shift_s or 0.0
     direction = "earlier" if offered_s < 0 else "later"
     shifts = [

@@ -56,7 +56,7 @@ async def test_another_encoding_is_shown_and_can_be_changed(client: Client, vide
     wrong = await shown(await client.post(address, form=other))
     assert "дНАПНЕ" in wrong
     right = await shown(
-        await client.post(address, form=sent_back(wrong, charset="utf-16le", step="preview"))
+        await client.post(address, form=sent_back(wrong, charset="utf-16le", step="save"))
     )
     assert "none of WebVTT" in words_of(right)
     assert "Доброе утро, друзья." in right
