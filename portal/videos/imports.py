@@ -125,8 +125,9 @@ async def cancel(row: Import, *, storage: Storage) -> None:
 
     Raises `KeyAlreadyUsed` for one that has just become a video.
     """
-    await uploads.discard(upload_id(row.upload_id), storage=storage)
+    # First the row: a run that misses its upload would record a failure.
     await Import.filter(id=row.id).delete()
+    await uploads.discard(upload_id(row.upload_id), storage=storage)
 
 
 async def _make_video(

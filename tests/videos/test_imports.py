@@ -373,6 +373,8 @@ async def test_slow_imports_do_not_keep_a_good_one_waiting(
     transcode = await answered(await client.get(f"/api/videos/{slow_ids[0]}/transcode"))
     assert transcode["failure"]["code"] == "import_too_slow"
     assert "less than 32 kB a second" in transcode["failure"]["message"]
+    events = (await answered(await client.get("/api/events")))["events"]
+    assert [event["type"] for event in events].count("import.failed") == 1
 
 
 async def test_steady_server_is_not_slow(
