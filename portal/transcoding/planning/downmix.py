@@ -83,13 +83,18 @@ def join(layouts: Sequence[str]) -> Downmix:
 
 
 def _by_list(names: Sequence[str]) -> Downmix:
-    """Mix channels by a list of their names; the first two where that says nothing."""
+    """Mix channels by a list of their names; the first two where that says nothing.
+
+    What would be heard on one side only, such as a lone left channel, is heard on both.
+    """
     if len(names) == 1:
         return Downmix(gains={"c0": _BOTH})
     heard = _STEREO_MIX if _STEREO_MIX.issubset(names) else _SPEAKERS.keys()
     gains = {f"c{number}": _SPEAKERS[name] for number, name in enumerate(names) if name in heard}
     if not gains:
         return _first_two(leaves_out=len(names) > 2)
+    if not all(map(any, zip(*gains.values(), strict=True))):
+        gains = {name: (max(sides), max(sides)) for name, sides in gains.items()}
     return Downmix(gains=gains, leaves_out=not _UNHEARD.union(_SPEAKERS).issuperset(names))
 
 

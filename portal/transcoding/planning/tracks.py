@@ -42,8 +42,8 @@ class AudioRung(TrackRung):
     """One audio rendition in AAC-LC; more channels become two.
 
     `gains` are as in `Downmix`. Streams that are `joined` follow the stream `index` as further
-    channels. `copied` means that it is the source's own track: whether that has
-    gaps shows when it is read.
+    channels. `copied` means that it is the source's own track: whether that has gaps shows when it
+    is read.
     """
 
     channels: int
@@ -70,9 +70,7 @@ def _grouped(tracks: Sequence[AudioTrack]) -> list[tuple[AudioTrack, ...]]:
     All are mono, equally long and of the same kind. None has a title, and only uncompressed ones
     have a language. With labels they are one sound; without, each two are left and right.
     """
-    first = tracks[0] if tracks else None
-    are_channels = len(tracks) > 1 and all(_is_channel(track, tracks[0]) for track in tracks)
-    if first is None or not are_channels:
+    if len(tracks) < 2 or not all(_is_channel(track, tracks[0]) for track in tracks):
         return [(track,) for track in tracks]
     ordered = sorted(tracks, key=lambda track: track.index)
     if join([track.layout for track in ordered]) != join(("mono", "mono")):
@@ -103,7 +101,7 @@ def _audio_rung(
     mix = join([each.layout for each in group]) if is_joined else downmix(track)
     # Players everywhere take these as they are.
     is_copyable = (
-        not is_joined
+        not mix.gains
         and (track.codec, track.profile) == ("aac", "LC")
         and track.channels in (1, 2)
         and track.sample_rate_hz in _COPIED_SAMPLE_RATES_HZ

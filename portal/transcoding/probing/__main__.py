@@ -15,6 +15,7 @@ import math
 import re
 import struct
 import sys
+import time
 from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
@@ -24,9 +25,8 @@ from av.container import InputContainer
 from av.sidedata.sidedata import Type
 from av.stream import Disposition
 
-from portal.transcoding.probing import boxes, sample_index, shown_picture, source
+from portal.transcoding.probing import boxes, sample_index, shown_picture, silence, source
 from portal.transcoding.probing.sampled_frames import sample_places
-from portal.transcoding.probing.silence import is_silent
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
 _MAX_PACKETS = 600
@@ -275,13 +275,29 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     "end_s": _seconds(stream.duration, stream.time_base),
                 }
             )
-    if len(audio) > 1 and len({(track["language"], track["title"]) for track in audio}) == 1:
-        for track in audio:
-            stream = container.streams[track["index"]]
-            track["is_silent"] = track["layout"] in _PLAIN_LAYOUTS and is_silent(container, stream)
-    decodable = [track for track in audio if track.get("is_silent", False) is not None]
-    unheard += [""] * (len(audio) - len(decodable))
-    return {"audio": decodable[:_MAX_AUDIO_TRACKS], "unheard": unheard}
+    del audio[_MAX_AUDIO_TRACKS:]
+    names = {(track["language"], track["title"]) for track in audio}
+    is_sampled = len(audio) > 1 and len(names) == 1 and not outline.is_fragmented
+    silent = _silent_tracks(container, audio) if is_sampled else {}
+    heard = [
+        {**track, "is_silent": silent.get(track["index"], False)}
+        for track in audio
+        if silent.get(track["index"], False) is not None
+    ]
+    unheard += [""] * (len(audio) - len(heard))
+    return {"audio": heard, "unheard": unheard}
+
+
+def _silent_tracks(
+    container: InputContainer, audio: Iterable[dict[str, Any]]
+) -> dict[int, bool | None]:
+    """Return whether tracks are silent, by index; None where nothing can be decoded."""
+    until = time.monotonic() + silence.LIMIT_S
+    return {
+        track["index"]: silence.is_silent(container, container.streams[track["index"]], until=until)
+        for track in audio
+        if track["layout"] in _PLAIN_LAYOUTS
+    }
 
 
 def _has_samples(container: InputContainer, stream: Any) -> bool:

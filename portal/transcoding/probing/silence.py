@@ -1,7 +1,7 @@
 """Find silent sound tracks: cameras write one for each input, whether a microphone is there or not.
 
 A track is sampled at places all over the film, so that little is read of a long one. Limits: only
-layouts that PyAV can decode, see `__main__`.
+layouts that PyAV can decode, see `__main__`; no fragmented files, whose index is incomplete.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _PLACES = 20
 _PACKETS = 4
 # This is 60 dB below full scale in 16-bit samples.
 _SILENT_PEAK = 32
-# Storage may be slow, and the probe has a limit, too.
-_LIMIT_S = 5.0
+# All tracks together may take so long: storage may be slow, and the probe has a limit, too.
+LIMIT_S = 5.0
 
 
-def is_silent(container: InputContainer, stream: Any) -> bool | None:
+def is_silent(container: InputContainer, stream: Any, *, until: float) -> bool | None:
     """Return whether no sample that was looked at is loud; None if nothing can be decoded.
 
-    It is False if that takes too long.
+    It is False if that takes longer than `until`, by the monotonic clock.
     """
-    until = time.monotonic() + _LIMIT_S
+    entries = stream.index_entries
     peak = None
     for place in range(_PLACES):
         if time.monotonic() > until:
             return False
         with contextlib.suppress(av.FFmpegError):
-            container.seek((stream.duration or 0) * place // _PLACES, stream=stream)
+            container.seek(entries[len(entries) * place // _PLACES].timestamp, stream=stream)
             for packet in islice(packets(container, [stream]), _PACKETS):
                 peak = max((_peak(frame) for frame in stream.decode(packet)), default=peak)
                 if peak is not None and peak > _SILENT_PEAK:

@@ -46,6 +46,8 @@ def test_listed_channels_keep_their_sides_in_any_order() -> None:
         ("4 channels (UNSD+UNSD+UNSD+UNSD)", {"c0": LEFT, "c1": RIGHT}, True),
         ("4 channels (FL+FR+UNSD+UNSD)", {"c0": LEFT, "c1": RIGHT}, False),
         ("3 channels (FL+FR+UNK)", {"c0": LEFT, "c1": RIGHT}, True),
+        ("2 channels (FL+UNSD)", {"c0": (1, 1)}, False),
+        ("2 channels (BL+LFE)", {"c0": (SOFTER, SOFTER)}, False),
         ("9 channels", {"c0": LEFT, "c1": RIGHT}, True),
         ("4 channels (FL+FR+DL+DR)", {"c2": LEFT, "c3": RIGHT}, False),
     ],
