@@ -92,7 +92,7 @@ class NotAcceptable(PortalError, status=406, code="not_acceptable"):
 
 
 class MalformedBody(PortalError, status=400, code="malformed_json", title="Malformed JSON"):
-    """The request body is not valid JSON. Send one JSON object, encoded as UTF-8."""
+    """The request body is not valid JSON. Send one object, in UTF-8, and name no member twice."""
 
     is_final = True
 

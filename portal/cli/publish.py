@@ -28,6 +28,11 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--tags", default="", help="Comma-separated.")
 @click.option(
+    "--visibility",
+    type=click.Choice(["public", "unlisted", "private"]),
+    help="Who may see it from the start; the portal's setting by default.",
+)
+@click.option(
     "--url",
     default="http://127.0.0.1:8000",
     show_default=True,

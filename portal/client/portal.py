@@ -115,13 +115,15 @@ class Portal:
         title: str = "",
         description: str = "",
         tags: str = "",
+        visibility: str | None = None,
         on_sent: OnSent = ignore,
     ) -> Video:
         """Upload a file and create its video; a repetition sends only what has not arrived.
 
         A text is the https address of a file that the portal fetches; this waits until it has.
-        `categories` are names or ids; the title is the file's name unless given. `on_sent` is
-        called with the bytes that have arrived, and those of the whole file.
+        `categories` are names or ids; the title is the file's name unless given. Without a
+        `visibility` the portal's setting decides who may see the video. `on_sent` is called with
+        the bytes that have arrived, and those of the whole file.
         """
         file = Path(URL(source).name) if isinstance(source, str) else source
         content_type = CONTENT_TYPES.get(file.suffix.lower(), "")
@@ -135,12 +137,13 @@ class Portal:
             "tags": tags,
         }
         if isinstance(source, str):
-            return await self._import({**body, "url": source})
+            return await self._import({**body, "url": source, "visibility": visibility})
         wanted = {"fileName": file.name, "contentType": content_type}
         upload = await self._api.call("POST", "/api/videos/presign", wanted)
         await send_file(self._api, file, upload["key"], on_sent=on_sent)
         body |= {"fileName": file.name, "key": upload["key"]}
-        created: Video = await self._api.call("POST", "/api/videos", body)
+        query = f"?{urlencode({'visibility': visibility})}" if visibility else ""
+        created: Video = await self._api.call("POST", f"/api/videos{query}", body)
         return created
 
     async def wait(self, video_id: str) -> Video:

@@ -14,15 +14,15 @@ async def test_publish_prints_an_address_that_plays_or_what_the_portal_refuses(
     live_portal: LivePortal, short_video: Path
 ) -> None:
     publish = ("publish", str(short_video), "--url", live_portal.base_url, "--category", "music")
-    texts = ("--title", "From the command line", "--tags", "a, b", "--category", "3")
-    ended = await portal({}, *publish, *texts)
+    texts = ("--title", "From the command line", "--tags", "a, b", "--visibility", "unlisted")
+    ended = await portal({}, *publish, *texts, "--category", "3")
     assert ended.code == 0, ended.err
     playback_url = ended.out.strip()
     video_id = playback_url.split("/")[-3]
-    record = await read(live_portal.base_url, video_id)
+    record = await read(live_portal.base_url, f"{video_id}?include=details")
     assert record["playbackUrl"] == playback_url
     assert (record["title"], record["tags"]) == ("From the command line", "a, b")
-    assert record["categoryIds"] == [2, 3]
+    assert (record["categoryIds"], record["details"]["visibility"]) == ([2, 3], "unlisted")
     assert await first_segment(playback_url)
 
     refused = await portal({}, *publish, "--title", "x" * 201)

@@ -37,10 +37,13 @@ async def test_published_file_is_waited_for_and_its_events_are_told(
             short_video,
             categories=["music", 3],
             tags="a, b",
+            visibility="unlisted",
             on_sent=lambda *bytes_of: arrived.append(bytes_of),
         )
         assert (video["title"], video["categoryIds"]) == (short_video.stem, [2, 3])
         assert arrived[-1] == (video["sizeBytes"], video["sizeBytes"])
+        unlisted = {it["id"] async for it in client.videos(visibility="unlisted")}
+        assert video["id"] in unlisted
         ready = await client.wait(video["id"])
         assert ready["status"] == "ready"
         assert ready["playbackUrl"].endswith("/master.m3u8")

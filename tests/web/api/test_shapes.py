@@ -122,6 +122,7 @@ MALFORMED = {
     "empty": b"",
     "cut off": GOOD[:-1],
     "two documents": GOOD + GOOD,
+    "a member named twice": GOOD.replace(b"{", b'{"fileName": "b.mp4", '),
     "NaN": b'{"fileName": "a.mp4", "contentType": NaN}',
     "invalid UTF-8": GOOD.replace(b"a.mp4", b"\xff.mp4"),
     "UTF-16": GOOD.decode().encode("utf-16"),
