@@ -64,7 +64,7 @@ class RestartPolicy(Backoff):
     """
 
     settled_s: float = 60.0
-    served_s: float = 5.0
+    served_s: float = 1.0
     first_tries: int = 5
 
 

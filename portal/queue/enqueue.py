@@ -86,14 +86,6 @@ def completion_priority(size_bytes: int, *, since: datetime) -> int:
     return look_priority(size_bytes, since=since) - COMPLETION_OFFSET
 
 
-def import_priority(unfinished: int, *, since: datetime) -> int:
-    """Return the priority of an import whose owner has this many unfinished ones already.
-
-    An owner with many imports doesn't delay another owner's first.
-    """
-    return _priority(since, min(MAX_ALLOWANCE_S, ALLOWANCE_PER_IMPORT_S * unfinished))
-
-
 def slow_import_priority(priority: int) -> int:
     """Return the priority of an import that was slow, behind all others; unchanged if it is."""
     return priority if priority < -SLOW_IMPORT_OFFSET else priority - SLOW_IMPORT_OFFSET
@@ -193,14 +185,16 @@ async def defer_transcription(video_id: UUID, queue: Queue) -> int:
 async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:
     """Queue the job that fetches a file; returns the job's id.
 
-    An account's imports wait in four lanes, and so take four slots at most.
+    An account's imports wait in four lanes, and so take four slots at most. Each is due later for
+    every unfinished one of its account: many don't delay another account's first.
     """
     lock, unfinished = await emptiest_lane(f"import:{owner_id}:")
+    allowance_s = min(MAX_ALLOWANCE_S, ALLOWANCE_PER_IMPORT_S * unfinished)
     job = queue.configure_task(
         "portal:import",
         queue=IMPORT_QUEUE,
         lock=lock,
-        priority=import_priority(unfinished, since=await server_time()),
+        priority=_priority(await server_time(), allowance_s),
         connection=transaction_connection(),
     )
     with database_errors():
