@@ -154,7 +154,7 @@ def notes_for(
     """Return what an editor should know of a source of which this share did not decode."""
     mixes = [downmix(track) for track in probe.audio]
     is_surround = [
-        track.channels > 2 and not mix.is_spatial
+        track.channels > 2 and not (mix.is_spatial or mix.leaves_out)
         for track, mix in zip(probe.audio, mixes, strict=True)
     ]
     applies = {

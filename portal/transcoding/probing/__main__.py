@@ -218,7 +218,7 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
         "average_rate": _ratio(stream.average_rate),
         "base_rate": _ratio(stream.base_rate),
         "start_s": _seconds(frame.pts, frame.time_base) or 0.0,
-        "duration_s": _seconds(stream.duration, stream.time_base),
+        "duration_s": _length_s(stream),
         "interlaced": frame.interlaced_frame,
         "color_space": int(frame.colorspace),
         "color_transfer": shown_picture.named_transfer(
@@ -272,7 +272,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     "channels": channels,
                     "layout": "ambisonic" if stream.id in outline.ambisonic else layout,
                     "sample_rate_hz": stream.sample_rate,
-                    "end_s": _seconds(stream.duration, stream.time_base),
+                    "end_s": None if outline.is_fragmented else _length_s(stream),
                 }
             )
     del audio[_MAX_AUDIO_TRACKS:]
@@ -387,6 +387,10 @@ def _title(stream: Any) -> str | None:
 
 def _ratio(value: Any) -> str | None:
     return f"{value.numerator}/{value.denominator}" if value else None
+
+
+def _length_s(stream: Any) -> float | None:
+    return _seconds(stream.duration, stream.time_base)
 
 
 def _seconds(value: int | None, time_base: Any) -> float | None:
