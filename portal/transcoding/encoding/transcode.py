@@ -7,7 +7,7 @@ and validated. Not here: which passes there are and when they are retried, and t
 which the caller writes once a pass is known to count.
 """
 
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -187,7 +187,10 @@ class _Pass:
     async def _remux(
         self, tracks: Mapping[str, int], throttle: segment_upload.Throttle
     ) -> list[str]:
-        """Copy, and check that while the last segments are uploaded; answers what was copied."""
+        """Copy, and check that while the last segments are uploaded. Returns the names of copies.
+
+        Sound that doesn't decode is left to be encoded.
+        """
         dropped = await remux(
             self.source_url,
             tracks=tracks,
@@ -197,16 +200,26 @@ class _Pass:
             timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
         )
         copied = [name for name in tracks if name not in dropped]
+        if await self._copy_fault(copied) is None:
+            return copied
+        faults = {name: await self._copy_fault([name]) for name in copied}
+        picture = copied[0]
+        if faults[picture] is not None:
+            raise errors.CopyUndeliverable("undecodable", detail=faults[picture] or "")
+        return [name for name, fault in faults.items() if fault is None]
+
+    async def _copy_fault(self, names: Sequence[str]) -> str | None:
+        """Return what is wrong with sampled segments of copies, None if they decode."""
         try:
             await output_validation.check_decoding(
                 self.upload.work_dir,
-                copied,
+                names,
                 self.upload.sampled,
                 first_s=output_validation.COPIED_SAMPLE_S,
             )
         except errors.TranscodeFailed as exc:
-            raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
-        return copied
+            return exc.detail
+        return None
 
     def _encoding(self, copied: Collection[str], reference: MediaPlaylist | None) -> Encode:
         """Return the task to make all renditions that are not copied."""
