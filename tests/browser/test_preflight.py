@@ -141,8 +141,8 @@ def test_sound_that_cannot_be_converted_is_told_before_the_upload(
     source = tmp_path / "film.mp4"
     content = files["plain.mp4"].read_bytes().replace(b"mp4a", sample_entry)
     source.write_bytes(content.replace(b"esds", b"free"))
-    (found,) = examine(source)
-    assert weights(found) == expected
+    (inspection,) = examine(source)
+    assert weights(inspection) == expected
 
 
 @pytest.mark.parametrize(

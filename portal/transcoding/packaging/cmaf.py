@@ -68,7 +68,7 @@ def time_scale(init_segment: bytes) -> int:
 
 def inspect_segment(segment: bytes) -> SegmentFacts:
     """Read the facts of an H.264 segment. Raises NoSamples or SegmentError."""
-    if segment[:4] == len(segment).to_bytes(4):  # It is a `styp` box alone.
+    if segment[:4] == len(segment).to_bytes(4):  # The `styp` box is all there is.
         raise NoSamples("no samples")
     run = _read_run(segment)
     first_end = run.first_at + run.sizes_bytes[0]

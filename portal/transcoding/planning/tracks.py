@@ -20,7 +20,7 @@ _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udf
 _STEREO_BITRATE_BPS = 128_000
 _MONO_BITRATE_BPS = 80_000
 _COPIED_SAMPLE_RATES_HZ = (44_100, 48_000)
-# What programs export for editing: languages of these are a default.
+# Editing programs export uncompressed sound, with a language that nobody chose.
 _UNCOMPRESSED = "pcm_"
 # Channels that were recorded together end within a packet of each other.
 _MAX_LENGTH_DIFFERENCE_S = 0.1

@@ -14,7 +14,7 @@ from itertools import pairwise
 MAX_GOP_S = 10.5
 # A segment ends at the first IDR picture this long after its start, or later.
 SEGMENT_S = 4
-# Players stumble over a last segment of a few frames: what is left after a cut is at least so long.
+# Players stumble over a last segment of a few frames. The rest of a film after a cut lasts longer.
 SHORTEST_END_S = 0.1
 # When that one comes later than this, and another did before that leaves the segment not too
 # short, it ends there.

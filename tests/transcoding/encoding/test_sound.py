@@ -120,7 +120,7 @@ def with_tones(make_media: MakeMedia, name: str, channels: int) -> Path:
 def tone_levels(heard: Heard, hz: int) -> tuple[float, ...]:
     """Return the amplitude of a tone in each channel, as a share of that in the source."""
     levels = []
-    # These 0.2 s hold whole periods of all tones.
+    # All tones have whole periods in these 0.2 s.
     measured = slice(12_000, 21_600)
     turns = [2 * math.pi * hz * number / 48_000 for number in range(9_600)]
     for channel in heard.channels:
