@@ -56,6 +56,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await form.get_by_label("File").set_input_files(file)
     await form.get_by_role("button", name="Add captions").click()
     await expect(page.get_by_text("À midi & night.")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Check the captions")).to_be_focused()
     await suits_by_day_and_night(page, "captions to check")
     await page.get_by_role("link", name="Cancel").click()
     file.write_text(SRT, encoding="utf-8")
