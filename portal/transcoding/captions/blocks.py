@@ -44,7 +44,8 @@ def read_blocks(text: str) -> tuple[list[RawCue], list[CaptionWarning]]:
 
     Raises `CaptionsUnreadable` if there are too many.
     """
-    lines = with_line_feeds(text).split("\n")
+    # Text modes of Windows have written a second carriage return.
+    lines = with_line_feeds(text.replace("\r\r\n", "\n")).split("\n")
     is_webvtt = lines[0].startswith(_HEADER)
     heads = list(islice(_heads(lines, is_webvtt=is_webvtt), MAX_CUES + 1))
     if len(heads) > MAX_CUES:

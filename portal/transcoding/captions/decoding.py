@@ -41,7 +41,10 @@ CHARSETS = {
     "euc-jp": "euc_jp",
     "iso-2022-jp": "iso2022_jp",
     "euc-kr": "cp949",
+    "macintosh": "mac_roman",
 }
+# Encodings that are never guessed.
+_NOT_GUESSED = ("utf-8", "utf-16le", "utf-16be", "iso-2022-jp", "macintosh")
 # Names of subsets, as `codecs.lookup` spells them.
 _SUBSETS = {
     "ascii": "utf-8",
@@ -201,8 +204,9 @@ def _detect(sample: bytes, language: str) -> str:
     usual = _BY_LANGUAGE.get(language, _WESTERN)
     if hinted := _plausible_charsets(sample, usual, language):
         return hinted[0]
-    legacy = [name for name in CHARSETS if not name.startswith(("utf", "iso-2022"))]
-    possible = _plausible_charsets(sample, legacy, language)
+    possible = _plausible_charsets(
+        sample, [name for name in CHARSETS if name not in _NOT_GUESSED], language
+    )
     if len(possible) == 1:
         return possible[0]
     raise EncodingUncertain((possible or list(usual))[:_MAX_CANDIDATES])

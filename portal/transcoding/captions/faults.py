@@ -47,5 +47,5 @@ class EncodingUncertain(CaptionsUnreadable):
         self.candidates = tuple(candidates)
         names = ", ".join(candidates)
         super().__init__(
-            f"The file isn't UTF-8, and its encoding is uncertain: it may be one of {names}."
+            f"The file isn't UTF-8, and its encoding is uncertain. Candidates: {names}."
         )

@@ -42,6 +42,7 @@ def warnings(file: CaptionContents) -> list[tuple[str, int | None]]:
 
 
 PLAIN = {
+    "two carriage returns": f"1\n{FIRST}\nGrüße\n".replace("\n", "\r\r\n").encode(),
     "UTF-8 with a mark": ("\ufeff1\n" + FIRST + "\nGrüße").encode(),
     "UTF-16": ("1\n" + FIRST + "\nGrüße").encode("utf-16"),
     "UTF-16 without a mark": ("1\n" + FIRST + "\nGrüße").encode("utf-16-be"),
@@ -142,6 +143,7 @@ def test_encodings_are_known_by_all_their_names() -> None:
         *("windows-1251", "windows-1251", "gb18030", "gb18030", "windows-1252"),
         *("shift_jis", "utf-8", "euc-kr", "big5"),
     ]
+    assert known_charset("mac-roman") == "macintosh"
     for name in ("punycode", "idna", "rot13", "x\0", "", "zlib"):
         assert known_charset(name) is None
 
