@@ -114,6 +114,7 @@ class Note(StrEnum):
     DOLBY_VISION_UNCONVERTED = "dolby_vision_unconverted"
     LOG_UNCONVERTED = "log_unconverted"
     SIZE_CHANGES_FITTED = "size_changes_fitted"
+    FRAMES_MISPLACED = "frames_misplaced"
 
     @property
     def words(self) -> str:
@@ -163,6 +164,10 @@ _NOTES = {
     Note.SIZE_CHANGES_FITTED: (
         "The picture changes its size or shape during the video. Each part was fitted into the "
         "largest size, with black bars where its shape differs."
+    ),
+    Note.FRAMES_MISPLACED: (
+        "Some frames have a time long after the end of the video. "
+        "They are shown right after the frame before them."
     ),
 }
 

@@ -16,7 +16,13 @@ from av.container import InputContainer
 from portal.transcoding.copying.rendition import NotWritten, Rendition
 from portal.transcoding.copying.tracks import AudioCopy, VideoCopy
 from portal.transcoding.errors import CopyUndeliverable
-from portal.transcoding.probing.source import UNREACHABLE, open_source, packets, told_lost
+from portal.transcoding.probing.source import (
+    UNREACHABLE,
+    film_start_s,
+    open_source,
+    packets,
+    told_lost,
+)
 
 
 class _Copy:
@@ -28,7 +34,9 @@ class _Copy:
         self._position_s = 0.0
         (name, index), *audio = request["tracks"].items()
         self._stream = container.streams[index]
-        self._video = VideoCopy(self._stream, self._rendition(name))
+        self._start_s = film_start_s(container)
+        span_s = (self._start_s, self._start_s + request["end_s"])
+        self._video = VideoCopy(self._stream, self._rendition(name), span_s=span_s)
         self._audio = {name: self._audio_copy(name, index) for name, index in audio}
 
     def run(self) -> dict[str, str]:
@@ -60,13 +68,18 @@ class _Copy:
         return {name: it.dropped for name, it in self._audio.items() if it.dropped}
 
     def _finish_video(self) -> None:
-        self._video.finish()
+        end = self._video.finish()
         for track in self._audio.values():
-            track.end_video()
+            track.end_video(end, self._video.ticks_per_s)
 
     def _audio_copy(self, name: str, index: int) -> AudioCopy:
         stream = self._container.streams[index]
-        return AudioCopy(stream, self._rendition(name), packet_count=_packet_count(stream))
+        return AudioCopy(
+            stream,
+            self._rendition(name),
+            start_s=self._start_s,
+            packet_count=_packet_count(stream),
+        )
 
     def _rendition(self, name: str) -> Rendition:
         return Rendition(self._folder / name, self._tell)

@@ -36,6 +36,7 @@ async def remux(
     source_url: str,
     *,
     tracks: Mapping[str, int],
+    end_s: float,
     work_dir: Path,
     on_progress: OnCopied,
     paused: asyncio.Event,
@@ -45,11 +46,12 @@ async def remux(
     """Write init segments, segments and playlists into a folder of each name in `work_dir`.
 
     `tracks` are the indexes of the source's streams by the names of the renditions that they
-    become, the video first. While `paused` is set the child stands still.
+    become, the video first. The last frame lasts until `end_s` at most. While `paused` is set the
+    child stands still.
 
-    Answers the names of sound that was dropped, with the reason: `codec`, `gaps`, `starts_late`,
-    `edited`, `damaged`, `truncated` or `empty`. Its folder may hold segments already; the caller
-    discards them and encodes it.
+    Answers the names of sound that was dropped, with the reason: `codec`, `gaps`, `edited`,
+    `damaged`, `truncated` or `empty`. Its folder may hold segments already; the caller discards
+    them and encodes it.
 
     Raises CopyUndeliverable, TranscodeFailed when the source can't be reached, it takes too long or
     memory is short, and OSError when nothing can be written.
@@ -60,6 +62,7 @@ async def remux(
         "options": reading_options(protocols),
         "folder": str(work_dir),
         "tracks": tracks,
+        "end_s": end_s,
     }
     limits = child.Limits(
         nice=0,

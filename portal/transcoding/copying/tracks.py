@@ -1,7 +1,7 @@
 """The tracks of a copy.
 
 Video: is every packet one that players take, and where does a segment end? Sound: AAC-LC without
-gaps, cut at the frames nearest to the video's cuts.
+gaps, cut at the frames nearest to the video's cuts, with silence where only the picture is.
 """
 
 from __future__ import annotations
@@ -31,19 +31,33 @@ _FRAME_SAMPLES = 1024
 _MAX_GAP_SAMPLES = 16
 # Encoders prime with one frame to three.
 _MAX_PRIMING_SAMPLES = 4 * _FRAME_SAMPLES
-# Players wait for sound that begins later; encoded sound begins with silence instead.
-_MAX_LATE_S = 1.0
 _MAX_TICK_SAMPLES = 256
 _SAMPLE_RATES_HZ = (44_100, 48_000)
+
+
+def silent_frame(channels: int, rate_hz: int) -> bytes:
+    """Return a frame of silence in AAC-LC."""
+    encoder = av.CodecContext.create("aac", "w")
+    encoder.sample_rate = rate_hz
+    encoder.layout = "mono" if channels == 1 else "stereo"
+    encoder.format = "fltp"
+    frame = av.AudioFrame(format="fltp", layout=encoder.layout.name, samples=_FRAME_SAMPLES)
+    frame.sample_rate = rate_hz
+    for plane in frame.planes:
+        plane.update(bytes(plane.buffer_size))
+    frame.pts = 0
+    return bytes([*encoder.encode(frame), *encoder.encode(None)][-1])
 
 
 class VideoCopy:
     """Takes packets in the order of decoding, and raises CopyUndeliverable at the first odd one.
 
-    Times are in ticks of the source. `frame_count` is how many packets were taken.
+    Times are in ticks of the source, counted from the film's start. `span_s` is where that is on
+    the source's time line, and the latest end of the last frame. `frame_count` is how many packets
+    were taken.
     """
 
-    def __init__(self, stream: Any, rendition: Rendition) -> None:
+    def __init__(self, stream: Any, rendition: Rendition, *, span_s: tuple[float, float]) -> None:
         configuration = source.read_configuration(stream.codec_context.extradata)
         if stream.codec_context.name != "h264" or configuration is None:
             raise CopyUndeliverable("codec", detail="no H.264 with its parameter sets up front")
@@ -55,11 +69,13 @@ class VideoCopy:
         self.ticks_per_s: int = stream.time_base.denominator
         self._cutter = Cutter(0, self.ticks_per_s)
         self._uncertain_cuts: list[int] = []  # the film may end right behind them
+        self._start, end = (round(at_s * self.ticks_per_s) for at_s in span_s)
+        self._end = end - self._start
         self._scale = 1  # ticks of the copy in one of the source
         self._delay = 0  # from decoding the first frame to showing it
         self._waiting: list[Sample] = []
         self._keys: dict[int, int] = {}  # the numbers of IDR pictures, by when they are shown
-        self._key_at = self._last_at = self._decode_at = -1
+        self._key_at = self._last_at = self._decode_at = self._shown_at = -1
         self._duration = 0
         self.frame_count = 0
 
@@ -70,7 +86,8 @@ class VideoCopy:
         if packet.pts is None or packet.dts is None or packet.pts < packet.dts:
             raise self._odd("times", "shown before it is decoded")
         if self.frame_count:
-            shown_at, decode_at = packet.pts, packet.dts + self._delay
+            shown_at = packet.pts - self._start
+            decode_at = packet.dts - self._start + self._delay
         else:
             # It is shown from zero when it is late, too: only its duration grows.
             shown_at, decode_at = 0, 0
@@ -79,7 +96,8 @@ class VideoCopy:
         offset = shown_at + self._delay - decode_at
         self._waiting.append(Sample(decode_at * self._scale, offset * self._scale, is_key, data))
         self._duration = packet.duration or decode_at - self._decode_at
-        self._decode_at, self._last_at = decode_at, max(self._last_at, shown_at)
+        self._decode_at, self._shown_at = decode_at, shown_at
+        self._last_at = max(self._last_at, shown_at)
         self.frame_count += 1
         if is_key:
             self._key_at = shown_at
@@ -87,21 +105,24 @@ class VideoCopy:
             self._uncertain_cuts += self._cutter.push(shown_at)
         return self._write_certain(shown_at)
 
-    def finish(self) -> None:
-        """Write what is left. The last frame lasts as long as the source says."""
+    def finish(self) -> int:
+        """Write what is left, and return when the picture ends."""
         if not self.frame_count:
             raise self._odd("first_frame", "no frame came")
-        until = (self._decode_at + max(1, self._duration)) * self._scale
+        # An edit list, or the header, may end the last frame before the source says.
+        lasts = max(1, min(self._duration, self._end - self._shown_at))
+        until = (self._decode_at + lasts) * self._scale
         ends = (*(sample.decode_at for sample in self._waiting[1:]), until)
         shown_until = max(
             end + sample.offset for sample, end in zip(self._waiting, ends, strict=True)
         )
-        end = shown_until // self._scale - self._delay
+        end: int = shown_until // self._scale - self._delay
         self._check_gop(end)
         self._uncertain_cuts += self._cutter.push(end)
         self._write_certain(end)
         self._rendition.add(self._waiting, until=until, end_s=end / self.ticks_per_s)
         self._rendition.finish()
+        return end
 
     def _is_key(self, packet: av.Packet[Any], data: bytes) -> bool:
         """Whether it is an IDR picture, every slice of it."""
@@ -172,16 +193,19 @@ class VideoCopy:
 class AudioCopy:
     """Takes packets and cuts. `dropped` says why it can't be delivered, None as long as it can.
 
-    Times are in samples. `packet_count` is what the index names, zero when that is unknown. What
-    was written of a dropped track stays, without a playlist.
+    Times are in samples from the film's start, which is at `start_s`. `packet_count` is what the
+    index names, zero when that is unknown. Segments of a dropped track stay, without a playlist.
     """
 
-    def __init__(self, stream: Any, rendition: Rendition, *, packet_count: int) -> None:
+    def __init__(
+        self, stream: Any, rendition: Rendition, *, start_s: float, packet_count: int
+    ) -> None:
         self.index: int = stream.index
         self._stream = stream
         self._rendition = rendition
         self._missing = packet_count
         self._rate_hz: int = stream.sample_rate
+        self._start = round(start_s * self._rate_hz)
         self._samples_per_tick: Fraction = stream.time_base * self._rate_hz
         is_deliverable = (
             (stream.codec_context.name, stream.codec_context.profile) == ("aac", "LC")
@@ -195,7 +219,7 @@ class AudioCopy:
         self._waiting: list[Sample] = []
         self._cuts: deque[int] = deque()
         self._last_cut = 0
-        self._has_video_ended = False
+        self._video_end: int | None = None
         self._priming = 0
         self._begins_at: int | None = None
         self._ends_at = 0
@@ -205,7 +229,7 @@ class AudioCopy:
         self._missing -= 1
         if self.dropped:
             return
-        at = round((packet.pts or 0) * self._samples_per_tick)
+        at = round((packet.pts or 0) * self._samples_per_tick) - self._start
         # What an edit list cuts from the end comes as the last packets.
         if packet.is_discard and at >= 0:
             return
@@ -220,16 +244,17 @@ class AudioCopy:
         self._cuts.append(round(cut * self._rate_hz / ticks_per_s))
         self._write_certain()
 
-    def end_video(self) -> None:
-        """The video has ended: there will be no further cuts of it."""
-        self._has_video_ended = True
+    def end_video(self, end: int, ticks_per_s: int) -> None:
+        """Take note that the video ends here: there will be no further cuts of it."""
+        self._video_end = round(end * self._rate_hz / ticks_per_s)
         self._write_certain()
 
     def finish(self) -> None:
-        """Write what is left, and the playlist."""
+        """Write what is left, silence up to the video's end, and the playlist."""
         if not self.dropped and (self._missing > 0 or self._begins_at is None):
             self.dropped = "truncated" if self._missing > 0 else "empty"
         if not self.dropped:
+            self._add_silence((self._video_end or 0) - self._ends_at)
             self._write(len(self._waiting), self._ends_at)
             self._rendition.finish()
 
@@ -240,25 +265,38 @@ class AudioCopy:
             return "codec"
         if self._begins_at is not None:
             return "gaps" if abs(at - self._ends_at) > self._tolerance else None
-        if at > _MAX_LATE_S * self._rate_hz:
-            return "starts_late"
         return "edited" if at < -_MAX_PRIMING_SAMPLES else None
 
     def _add(self, packet: av.Packet[Any], at: int) -> None:
         data = bytes(packet)
         if self._begins_at is None:
-            self._begins_at = self._ends_at = at
+            self._begins_at = at
+            self._ends_at = min(0, at)
             self._priming = max(0, -at)
-            first = min(0, packet.pts or 0)
+            first = round(self._ends_at / self._samples_per_tick)
             self._rendition.begin(init_segment(self._stream, data, pts=first, dts=first))
+            # Players wait for sound that begins later than the picture.
+            self._add_silence(at)
+            self._ends_at = at
+        self._append(data)
+
+    def _append(self, data: bytes) -> None:
         # Each begins where the one before ended, also where the source's ticks are coarser.
         self._waiting.append(Sample(self._ends_at + self._priming, 0, True, data))
         self._ends_at += _FRAME_SAMPLES
         self._write_certain()
 
+    def _add_silence(self, samples: int) -> None:
+        """Add as many silent frames as fit into a number of samples."""
+        if samples < _FRAME_SAMPLES:
+            return
+        silence = silent_frame(self._stream.channels, self._rate_hz)
+        for _ in range(samples // _FRAME_SAMPLES):
+            self._append(silence)
+
     def _write_certain(self) -> None:
         while self._waiting and self.dropped is None:
-            if self._has_video_ended and not self._cuts:
+            if self._video_end is not None and not self._cuts:
                 self._cuts.append(self._last_cut + SEGMENT_S * self._rate_hz)
             nearest = self._cuts[0] - _FRAME_SAMPLES // 2 if self._cuts else math.inf
             if self._waiting[-1].decode_at - self._priming < nearest + self._shortest_end:

@@ -19,7 +19,7 @@ from pathlib import Path
 from portal.transcoding.encoding import filters
 from portal.transcoding.encoding.continuation import Continuation
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
-from portal.transcoding.planning.ladder import CRF, PRESET, Rung
+from portal.transcoding.planning.ladder import CRF, PRESET, Plan, Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.facts import Probe
@@ -64,11 +64,17 @@ _EVERY_KEYFRAME_S = 0.1
 _KEYFRAME_RULE = f"expr:if(isnan(prev_forced_t),1,gte(t,prev_forced_t+{SEGMENT_S}))"
 # The muxer ends a segment before it knows when the next begins, and goes by the last frame's
 # duration, which the encoder only guesses: here it is the true distance. The very last of all
-# lasts until the end of the one that is shown last.
+# lasts until the picture's end, where that is known, else until the end of the one shown last.
 _TRUE_DURATIONS = (
-    "setts=pts=PTS:dts=DTS:duration='0*st(0,max(ld(0),PTS+DURATION))"
-    "+if(eq(NEXT_DTS,NOPTS),ld(0)-PTS,NEXT_DTS-DTS)'"
+    "setts=pts=PTS:dts=DTS:duration='0*st(0,max(ld(0),PTS{guessed}))"
+    "+if(eq(NEXT_DTS,NOPTS),max(1,{end}-PTS),NEXT_DTS-DTS)'"
 )
+# Frames with such a time lose it, and follow the ones before. Times of decoding would make FFmpeg
+# doubt all later times.
+_MISPLACED = "setts=pts='if(gt(PTS*TB,{after_s:.6f}),NOPTS,PTS)':dts=NOPTS"
+_MISPLACED_AFTER_S = 5  # half of what the probe goes by
+# A source that breaks off before its end is not made longer by more.
+_MAX_LENGTHENED_S = 1.0
 # A sample lasts until the next is decoded. The encoder has each decoded when another is shown,
 # mostly two frames earlier: at an even rate that is the same, but otherwise the frames before a
 # segment's end would seem to last as long as any before them, and the film to end later or earlier.
@@ -91,18 +97,17 @@ _LEAD_IN_S = 1
 class Encode:
     """Everything an encoding run depends on.
 
-    `starts_s` are when segments are to begin; None leaves the choice to the rule. `keeps_times` is
-    for renditions beside a copied one: frames have the source's times in both. With `after`, the
+    `starts_s` are when segments are to begin; None leaves the choice to the rule. With `after`, the
     run begins after what is made of its rungs already.
     """
 
     source_url: str
     probe: Probe
+    plan: Plan
     rungs: Sequence[Rung]
     audio: Sequence[AudioRung]
     subtitles: Sequence[TrackRung]
     starts_s: Sequence[float] | None
-    keeps_times: bool = False
     after: Continuation | None = None
 
     @property
@@ -116,8 +121,9 @@ class Encode:
 
         FFmpeg restarts the filters when frames change their size: they lose the first frame's time.
         """
-        video = self.probe.video
-        return video.grid_lead is not None and not (self.keeps_times or video.changes_size)
+        video, plan = self.probe.video, self.plan
+        keeps_times = plan.keeps_times or plan.is_held or video.changes_size
+        return video.grid_lead is not None and not keeps_times
 
 
 def encode_arguments(task: Encode) -> tuple[str, ...]:
@@ -131,7 +137,11 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
     after_s = task.after.after_s if task.after else None
     if task.rungs:
         filtering = filters.filter_graph(
-            task.probe, task.rungs, is_snapped=task.is_snapped, after_s=after_s
+            task.probe,
+            task.rungs,
+            is_snapped=task.is_snapped,
+            after_s=after_s,
+            held_until_s=task.plan.picture_s if task.plan.is_held else None,
         )
         graph = ("-filter_complex", filtering)
     if after_s is not None and after_s > _LEAD_IN_S:
@@ -171,6 +181,9 @@ def source_input(source_url: str, probe: Probe, *options: str) -> tuple[str, ...
     max_pixels = max(_MIN_MAX_PIXELS, seen * _FRAME_GROWTH)
     # An aperture that the probe took for invalid is not cut, whatever FFmpeg thinks of it.
     cropping = "all" if any(probe.video.margins) else "codec"
+    if probe.video.misplaced_frames and probe.video.duration_s:
+        misplaced = _MISPLACED.format(after_s=probe.video.duration_s + _MISPLACED_AFTER_S)
+        options = ("-bsf:v", misplaced, *options)
     return (
         *(argument for name, value in reading for argument in (f"-{name}", value)),
         *("-max_pixels", str(max_pixels), "-apply_cropping", cropping),
@@ -205,9 +218,19 @@ def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
         *("-sc_threshold", "0", "-g", str(_KEYFRAME_NEVER)),
         # Keeps each frame's time and drops only exact duplicates; the time base decides how finely.
         *("-fps_mode", "vfr", "-enc_time_base", f"{tick.numerator}:{tick.denominator}"),
-        *("-bsf:v", ("" if task.is_snapped else _DECODED_WHEN_SHOWN) + _TRUE_DURATIONS),
+        *("-bsf:v", ("" if task.is_snapped else _DECODED_WHEN_SHOWN) + _durations(task)),
         *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S, after=task.after),
     )
+
+
+def _durations(task: Encode) -> str:
+    """Return the bitstream filter that sets how long frames last."""
+    picture_s, last_frame_s = task.plan.picture_s, task.probe.video.last_frame_s
+    if picture_s is None or last_frame_s is None:
+        return _TRUE_DURATIONS.format(guessed="+DURATION", end="ld(0)")
+    last_s = SEGMENT_S if task.plan.is_held else picture_s - last_frame_s
+    end = f"min({picture_s:.6f}/TB,ld(0)+{last_s + _MAX_LENGTHENED_S:.6f}/TB)"
+    return _TRUE_DURATIONS.format(guessed="", end=end)
 
 
 def _threads(rung: Rung) -> int:
@@ -248,6 +271,8 @@ def _sound(rung: AudioRung) -> tuple[str, ...]:
             *([_mix(rung)] if rung.gains else []),
             _IN_SYNC,
             *([_LIMITER] if rung.gains else []),
+            # Players wait for sound that ends long before the picture.
+            f"apad=whole_dur={task.probe.duration_s:.6f}",
         )
     )
     if rung.joined:

@@ -18,7 +18,6 @@ from typing import Protocol
 from portal.transcoding.packaging.cmaf import SegmentFacts, time_scale
 from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.probing.cuts import SEGMENT_S
-from portal.transcoding.probing.facts import Probe
 
 _ROUNDING_S = 0.002
 # A source tells its end about so well.
@@ -30,9 +29,6 @@ _NEW_BUFFER_SHARE, _LEAST_BUFFER_SHARE = 0.9, 0.2
 # of that of one run, and no window takes more. With 0.5 it is up to 2.7 lower; with 0.7 2.1 higher,
 # and windows take 1.4 times as much of the buffer.
 _AMID_BUFFER_SHARE = 0.6
-# Every place where the film may be cut has a frame soon after it.
-_LATEST_START_S, _LONGEST_FRAME_S = 1.0, SEGMENT_S / 2
-_SHORTEST_END_S = 0.1
 
 
 class NotContinuable(Exception):
@@ -193,19 +189,6 @@ class Continuation:
             arrived = rung.max_bitrate_bps * length // rendition.scale
             bits = max(least, min(full, bits + arrived - segment.size_bytes * 8))
         return bits
-
-
-def even_starts_s(probe: Probe) -> list[float] | None:
-    """Where a film begins its segments that nothing else decides about: each full `SEGMENT_S`.
-
-    None where it is not known that a frame begins each of them.
-    """
-    video = probe.video
-    is_even = video.grid_lead is not None or (video.longest_frame_s or math.inf) < _LONGEST_FRAME_S
-    if video.duration_s is None or video.start_s > _LATEST_START_S or not is_even:
-        return None
-    count = math.ceil((video.duration_s - _SHORTEST_END_S) / SEGMENT_S)
-    return [float(SEGMENT_S * number) for number in range(max(1, count))]
 
 
 def continue_after(

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from portal.transcoding.planning.ladder import MAX_FPS, Rung, capped_fps, frame_step
+from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
 Size = tuple[int, int]
@@ -27,6 +28,10 @@ CUT_TOLERANCE_S = 0.004
 _DEINTERLACER_MIN_PX = 3
 # Codecs of broadcasts. The deinterlacer takes their pixel formats as they are, but for rare ones.
 _FIELD_CODECS = ("h264", "mpeg2video")
+# Two for each tick of the encoder's.
+_HELD_TICKS_PER_S = 180_000
+_HELD_ROUNDING_S = 0.0001
+_SDR = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
 _TICKS_PER_FRAME = 100
 # A shape this close to the expected one, as a share, gets no bars.
 _SHAPE_TOLERANCE = 0.02
@@ -47,18 +52,30 @@ _HD_MIN_HEIGHT = 720
 
 
 def filter_graph(
-    probe: Probe, rungs: Sequence[Rung], *, is_snapped: bool, after_s: Fraction | None = None
+    probe: Probe,
+    rungs: Sequence[Rung],
+    *,
+    is_snapped: bool,
+    after_s: Fraction | None = None,
+    held_until_s: float | None = None,
 ) -> str:
     """The graph for `-filter_complex`; its outputs are named for the rungs.
 
     `is_snapped` moves the frames of a constant rate to exact times; otherwise all keep their own.
     With `after_s`, when the last frame of an earlier run is shown, those that follow it come out as
-    they would have in that run.
+    they would have in that run. With `held_until_s`, frames are repeated where segments begin, up
+    to then.
     """
     top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
-    prepared = _prepare(probe, is_snapped=is_snapped, after_s=after_s)
-    steps = ",".join((*prepared, *_finish(probe.video, _size(top_down[0]))))
-    chains = [f"[0:{probe.video.index}]{steps}[scaled0]"]
+    size = _size(top_down[0])
+    if held_until_s is None:
+        prepared = _prepare(probe, is_snapped=is_snapped, after_s=after_s)
+        held = []
+    else:
+        prepared = _prepare_held(probe.video, after_s)
+        held = [*_hold(size, held_until_s, after_s)]
+    steps = ",".join((*prepared, *_finish(probe.video, size)))
+    chains = [f"[0:{probe.video.index}]{steps}[{'shown' if held else 'scaled0'}]", *held]
     for place, rung in enumerate(top_down):
         chains += _rung(place, rung, top_down[place + 1 : place + 2])
     return ";".join(chains)
@@ -83,12 +100,16 @@ def _rung(place: int, rung: Rung, following: Sequence[Rung]) -> Iterator[str]:
     yield f"[scaled{place}]split={branches.count('[')}{branches}"
 
 
-def frame_before(video: VideoTrack, at_s: float, *, is_snapped: bool) -> Fraction:
+def frame_before(
+    video: VideoTrack, at_s: float, *, is_snapped: bool, is_held: bool = False
+) -> Fraction:
     """What `after_s` is where nothing is made before a segment that begins at this time.
 
     That is the time of the frame before, or of one that would be followed by the same.
     """
     earliest_s = Fraction(at_s - CUT_TOLERANCE_S)
+    if is_held:
+        return earliest_s - Fraction(CUT_TOLERANCE_S)
     if not is_snapped:
         return earliest_s - Fraction(_closest_s(video))
     fps, start_s = capped_fps(video.fps), Fraction(video.start_s)
@@ -107,9 +128,7 @@ def time_base(fps: Fraction) -> Fraction:
     return 1 / ticks_per_s
 
 
-def _prepare(probe: Probe, *, is_snapped: bool, after_s: Fraction | None) -> Iterator[str]:
-    """From decoded frames (already turned upright by ffmpeg) to the frames that are shown."""
-    video = probe.video
+def _deinterlace(video: VideoTrack) -> Iterator[str]:
     is_tall_enough = min(video.coded_width, video.coded_height) >= _DEINTERLACER_MIN_PX
     # Key frames were sampled, so a short part may be interlaced all the same. Progressive frames
     # pass as they are: that takes 0.2 % of the time that encoding a ladder takes. Where frames
@@ -117,6 +136,12 @@ def _prepare(probe: Probe, *, is_snapped: bool, after_s: Fraction | None) -> Ite
     may_have_fields = video.codec in _FIELD_CODECS and not video.changes_size
     if (video.interlaced or may_have_fields) and is_tall_enough:
         yield "bwdif=mode=send_frame:deint=interlaced"
+
+
+def _prepare(probe: Probe, *, is_snapped: bool, after_s: Fraction | None) -> Iterator[str]:
+    """From decoded frames (already turned upright by ffmpeg) to the frames that are shown."""
+    video = probe.video
+    yield from _deinterlace(video)
     if after_s is not None:
         if is_snapped:
             yield from _snap_after(video, after_s)
@@ -129,8 +154,43 @@ def _prepare(probe: Probe, *, is_snapped: bool, after_s: Fraction | None) -> Ite
     # A track may begin late, after its audio; its first frame is then shown from the start. One
     # that begins before zero would lose frames: it is moved, unless that would part it from audio.
     shift = "" if probe.audio else "-min(STARTPTS,0)"
-    latest_s = max(video.start_s, 0.0) + _FIRST_FRAME_S
-    yield f"setpts='if(eq(N,0)*lt(T,{latest_s:.6f}),0,PTS{shift})'"
+    yield f"setpts='if(eq(N,0)*lt(T,{_latest_start_s(video):.6f}),0,PTS{shift})'"
+
+
+def _latest_start_s(video: VideoTrack) -> float:
+    return max(video.start_s, 0.0) + _FIRST_FRAME_S
+
+
+def _prepare_held(video: VideoTrack, after_s: Fraction | None) -> Iterator[str]:
+    """As `_prepare`, for frames that are repeated; those before `after_s` may be, too."""
+    yield from _deinterlace(video)
+    # By time, which any run can tell.
+    if frame_step(video.fps) > 1 or not video.constant_rate:
+        yield _select_thinly(video)
+    earliest = 0 if after_s is None else f"min(PTS,{float(after_s):.6f}/TB)"
+    yield f"setpts='if(eq(N,0)*lt(T,{_latest_start_s(video):.6f}),{earliest},PTS)'"
+
+
+def _hold(size: Size, until_s: float, after_s: Fraction | None) -> Iterator[str]:
+    """Repeat a frame wherever a segment begins and no other is shown.
+
+    A clock ticks there, and a filter that takes two inputs gives a frame at the times of both: the
+    latest one of each. The clock's picture is stacked beside the film's, then cut off. Frames have
+    even times and the clock odd ones, which tells them apart.
+    """
+    width, height = size
+    ticks = f"settb=1/{_HELD_TICKS_PER_S}"
+    yield f"[shown]{ticks},setpts='2*round(PTS/2)'[even]"
+    clock = f"color=s=2x{height}:r=1/{SEGMENT_S}:d={max(1.0, until_s - SHORTEST_END_S):.6f}"
+    yield f"{clock},format=yuv420p,{_SDR},setsar=1,{ticks},setpts='PTS+gt(N,0)'[clock]"
+    own = f"not(mod(pts,2))+gte(t-prev_selected_t,{CUT_TOLERANCE_S})"
+    if after_s is not None:
+        is_later = f"gte(t,{float(after_s) + CUT_TOLERANCE_S - _HELD_ROUNDING_S:.6f})"
+        own = f"{is_later}*({own}+isnan(prev_selected_t))"
+    yield (
+        f"[even][clock]hstack,crop={width}:{height}:0:0,select='{own}'"
+        ",setpts='2*floor(PTS/2)'[scaled0]"
+    )
 
 
 def _thin_out(video: VideoTrack) -> Iterator[str]:
@@ -139,7 +199,11 @@ def _thin_out(video: VideoTrack) -> Iterator[str]:
         if step > 1:
             yield f"framestep={step}"
         return
-    yield f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{_shortest_s(video):.6f})'"
+    yield _select_thinly(video)
+
+
+def _select_thinly(video: VideoTrack) -> str:
+    return f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{_shortest_s(video):.6f})'"
 
 
 def _shortest_s(video: VideoTrack) -> float:
@@ -193,7 +257,7 @@ def _finish(video: VideoTrack, size: Size) -> Iterator[str]:
         matrix = _assumed_matrix(video)
         yield f"{scale}:in_color_matrix={matrix}:out_color_matrix=bt709:out_range=tv"
     yield "format=yuv420p"
-    yield "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
+    yield _SDR
     width, height = size
     yield f"pad={width}:{height}:(ow-iw)/2:(oh-ih)/2"
     yield "setsar=1"

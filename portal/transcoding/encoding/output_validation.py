@@ -83,9 +83,8 @@ def check_source_read(probe: Probe, report: ffmpeg.RunReport) -> None:
         raise errors.TranscodeFailed(errors.FailCode.SOURCE_UNREACHABLE, detail=detail)
 
 
-def check_duration(written_s: float, probe: Probe) -> None:
-    """Raise SourceRejected when much less was written than the source claims to hold."""
-    expected_s = probe.video.duration_s
+def check_duration(written_s: float, expected_s: float | None) -> None:
+    """Raise SourceRejected when a picture is much shorter than expected."""
     if expected_s is None:  # fragmented: the file's own claim is often wrong
         return
     if written_s < min(expected_s - _SHORTFALL_S, expected_s * MIN_DECODED_SHARE):
@@ -171,6 +170,7 @@ def notes_for(
         errors.Note.SPATIAL_DOWNMIXED: any(mix.is_spatial for mix in mixes),
         errors.Note.CHANNELS_LEFT_OUT: any(mix.leaves_out for mix in mixes),
         errors.Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
+        errors.Note.FRAMES_MISPLACED: probe.video.misplaced_frames > 0,
     }
     if not probe.audio:
         unsupported = [entry for entry in probe.unheard if entry]

@@ -73,10 +73,14 @@ class RunMaker:
         starts_s, video = run.starts_s, self.probe.video
         before_s = Fraction(0)
         if run.first and starts_s:
-            is_snapped = task.is_snapped
-            before_s = filters.frame_before(video, starts_s[run.first], is_snapped=is_snapped)
+            before_s = filters.frame_before(
+                video,
+                starts_s[run.first],
+                is_snapped=task.is_snapped,
+                is_held=task.plan.is_held,
+            )
         after = continuation.continue_after(
-            run, task.rungs, end_s=video.duration_s, before_s=before_s
+            run, task.rungs, end_s=task.plan.picture_s, before_s=before_s
         )
         number = after.number if after else run.first
         if run.last is not None and number > run.last:
@@ -173,11 +177,11 @@ async def make_run(
             task = Encode(
                 source_url=source.name,
                 probe=probe,
+                plan=plan,
                 rungs=[rung for rung in plan.video if rung.name in names],
                 audio=(),
                 subtitles=(),
                 starts_s=run.starts_s,
-                keeps_times=plan.keeps_times,
             )
             upload = SegmentUpload(sink, folder)
             maker = RunMaker(

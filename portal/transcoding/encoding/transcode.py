@@ -32,7 +32,7 @@ from portal.transcoding.encoding.source_proxy import proxied
 from portal.transcoding.packaging.hls import MediaPlaylist, target_duration_s
 from portal.transcoding.packaging.master import FinishedRendition
 from portal.transcoding.packaging.webvtt import Cue
-from portal.transcoding.planning.ladder import Plan, Rung, frame_step
+from portal.transcoding.planning.ladder import Plan, Rung, even_starts_s, frame_step
 from portal.transcoding.planning.tracks import AudioRung
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
@@ -194,6 +194,7 @@ class _Pass:
         dropped = await remux(
             self.source_url,
             tracks=tracks,
+            end_s=self.plan.picture_s or self.plan.duration_s,
             work_dir=self.upload.work_dir,
             on_progress=self.progress.encoded,
             paused=throttle.paused,
@@ -223,14 +224,15 @@ class _Pass:
 
     def _encoding(self, copied: Collection[str], reference: MediaPlaylist | None) -> Encode:
         """Return the task to make all renditions that are not copied."""
+        starts_s = even_starts_s(self.plan, self.probe.video)
         return Encode(
             source_url=self.maker.source.name,
             probe=self.probe,
+            plan=self.plan,
             rungs=[rung for rung in self.rungs if rung.name not in copied],
             audio=[rung for rung in self.plan.audio if rung.name not in copied],
             subtitles=self.plan.subtitles,
-            starts_s=reference.starts_s if reference else continuation.even_starts_s(self.probe),
-            keeps_times=self.plan.keeps_times,
+            starts_s=reference.starts_s if reference else starts_s,
         )
 
     async def _check_sound(self, task: Encode) -> None:
@@ -314,7 +316,7 @@ class _Pass:
         starts_s = (reference or playlists[self.rungs[0].name]).starts_s
         for rung in self.rungs:
             playlist = playlists[rung.name]
-            output_validation.check_duration(playlist.duration_s, self.probe)
+            output_validation.check_duration(playlist.duration_s, self.plan.picture_s)
             output_validation.check_aligned(
                 rung.name, playlist, starts_s, frame_s=float(1 / rung.fps)
             )

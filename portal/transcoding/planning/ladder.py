@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from portal.transcoding.planning.tracks import AudioRung, TrackRung, plan_audio, plan_subtitles
-from portal.transcoding.probing.cuts import MAX_GOP_S
+from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
 # What a copied stream may be: what every player decodes, cut where players can switch.
@@ -24,6 +24,12 @@ _PIX_FMTS = frozenset({"yuv420p", "yuvj420p"})
 _MAX_LEVEL, _MAX_LEVEL_ABOVE_HD = 42, 52
 _HD_PIXELS = 1920 * 1088
 _MAX_BITRATE_RATIO = 3
+# Players stall where one of picture and sound ends long before the other: all of the film must be
+# there. A copied picture can't be made longer, but may end a segment earlier.
+_MAX_EARLY_END_S = SEGMENT_S
+# Where frames last longer, segments would begin late: they are repeated.
+_LONGEST_FRAME_S = SEGMENT_S / 2
+_LATEST_START_S = 1.0
 # At this rate, and this in any segment, a copy is enough to start with. Above it people on slow
 # lines need a lower rendition beside it.
 _ALONE_BITRATE_BPS = 8_000_000
@@ -134,17 +140,22 @@ class Plan:
     """All renditions of a source; `video` is lowest first and never empty.
 
     `plays_by_copy` means that the copied rendition is enough to start with, `keeps_times` that the
-    frames of all have the source's own times, as a copy's do. Expected times are those of a worker
-    with two processors. `decode_s` is that of decoding the source once.
+    frames of all have the source's own times, as a copy's do. An encoded picture ends at
+    `picture_s`, None where that is unknown; `is_held` means that a frame is repeated where a
+    segment begins without one. Expected times are those of a worker with two processors. `decode_s`
+    is that of decoding the source once, and frames come at their rate for `moving_s` in all.
     """
 
     duration_s: float
+    moving_s: float
     decode_s: float
     video: tuple[Rung, ...]
     audio: tuple[AudioRung, ...]
     subtitles: tuple[TrackRung, ...]
     plays_by_copy: bool
     keeps_times: bool
+    picture_s: float | None = None
+    is_held: bool = False
 
     def first_pass(self, *, cautious: bool = False) -> tuple[str, ...]:
         """The video renditions to make before the video is ready.
@@ -173,7 +184,7 @@ class Plan:
         if not encoded:
             return 0.0
         pixels_per_s = sum(rung.width * rung.height * float(rung.fps) for rung in encoded)
-        return self.decode_s + pixels_per_s * self.duration_s / _ENCODED_PIXELS_PER_S
+        return self.decode_s + pixels_per_s * self.moving_s / _ENCODED_PIXELS_PER_S
 
 
 def early_rendition(sizes: Mapping[str, tuple[int, int]]) -> str | None:
@@ -200,8 +211,12 @@ def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
     # By the frames that are shown, however few bytes they take: samples may share theirs.
     frames = video.frame_count or float(video.fps) * probe.duration_s
     pixels_per_s = _DECODED_PIXELS_PER_S.get(video.codec, _DECODED_OTHERWISE_PIXELS_PER_S)
+    picture_s = probe.duration_s if video.duration_s and not is_copyable else video.duration_s
+    is_held = not is_copyable and _is_held(video, picture_s)
+    repeated = probe.duration_s / SEGMENT_S if is_held else 0
     return Plan(
         duration_s=probe.duration_s,
+        moving_s=min(probe.duration_s, (frames + repeated) / float(video.fps)),
         decode_s=video.coded_width * video.coded_height * frames / pixels_per_s,
         video=(*rungs[:-1], replace(rungs[-1], copied=is_copied)),
         audio=plan_audio(probe, may_copy=is_copied),
@@ -210,7 +225,30 @@ def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
         and (video.bitrate_bps or math.inf) <= _ALONE_BITRATE_BPS
         and (video.peak_bitrate_bps or math.inf) <= _ALONE_PEAK_BPS,
         keeps_times=is_copyable,
+        picture_s=picture_s,
+        is_held=is_held,
     )
+
+
+def _is_held(video: VideoTrack, picture_s: float | None) -> bool:
+    """Whether a frame lasts too long in a picture that ends at this time."""
+    if picture_s is None or video.last_frame_s is None:
+        return False
+    return max(video.longest_frame_s or 0.0, picture_s - video.last_frame_s) >= _LONGEST_FRAME_S
+
+
+def even_starts_s(plan: Plan, video: VideoTrack) -> list[float] | None:
+    """Where a film begins its segments that nothing else decides about: each full `SEGMENT_S`.
+
+    None where it is not known that a frame begins each of them.
+    """
+    unknown_s = math.inf if video.grid_lead is None else 0.0
+    longest_s = unknown_s if video.longest_frame_s is None else video.longest_frame_s
+    is_even = video.start_s <= _LATEST_START_S and longest_s < _LONGEST_FRAME_S
+    if plan.picture_s is None or not (is_even or plan.is_held):
+        return None
+    count = math.ceil((plan.picture_s - SHORTEST_END_S) / SEGMENT_S)
+    return [float(SEGMENT_S * number) for number in range(max(1, count))]
 
 
 def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
@@ -221,7 +259,7 @@ def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
     sides = (*(Fraction(side) for side in _LADDER if side * _MIN_STEP <= top), top)
     rungs = [_rung(video, short_side=side, scale=side / source) for side in sides]
     capped = [_below_source_rate(rung, probe) for rung in rungs]
-    return (*capped[:-1], replace(capped[-1], copied=_can_copy(video, as_rung=rungs[-1])))
+    return (*capped[:-1], replace(capped[-1], copied=_can_copy(probe, as_rung=rungs[-1])))
 
 
 def size_class(width: int, height: int) -> Fraction:
@@ -275,11 +313,12 @@ def _below_source_rate(rung: Rung, probe: Probe) -> Rung:
     return replace(rung, max_bitrate_bps=min(rung.max_bitrate_bps, round(source_bps)))
 
 
-def _can_copy(video: VideoTrack, *, as_rung: Rung) -> bool:
+def _can_copy(probe: Probe, *, as_rung: Rung) -> bool:
     """Whether players everywhere take the stream as it is, and can switch to it.
 
     Whatever its frame timing. `as_rung` is how a rendition of the source's size would be encoded.
     """
+    video = probe.video
     max_bps = max(as_rung.max_bitrate_bps * _MAX_BITRATE_RATIO, _ALONE_BITRATE_BPS)
     is_large = video.coded_width * video.coded_height > _HD_PIXELS
     return (
@@ -296,6 +335,7 @@ def _can_copy(video: VideoTrack, *, as_rung: Rung) -> bool:
         and video.closed_gops
         and video.max_key_distance_s is not None
         and video.max_key_distance_s <= MAX_GOP_S
+        and probe.duration_s - (video.duration_s or 0.0) <= _MAX_EARLY_END_S
         and video.bitrate_bps is not None
         and video.bitrate_bps <= max_bps
     )

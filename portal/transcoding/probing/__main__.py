@@ -132,7 +132,8 @@ def _examine(
     if not outline.is_fragmented:
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
-        video |= sample_index.facts(stream, keys, offsets)
+        times = outline.times_of(stream.id)
+        video |= sample_index.facts(container, stream, keys, offsets, times)
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
@@ -272,7 +273,9 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     "channels": channels,
                     "layout": "ambisonic" if stream.id in outline.ambisonic else layout,
                     "sample_rate_hz": stream.sample_rate,
-                    "end_s": None if outline.is_fragmented else _length_s(stream),
+                    "end_s": None
+                    if outline.is_fragmented
+                    else sample_index.audio_end_s(container, stream, outline.times_of(stream.id)),
                 }
             )
     del audio[_MAX_AUDIO_TRACKS:]

@@ -36,7 +36,8 @@ _COUNT_PREFIX_BYTES = 8
 # What is entered on the way from the index down to the sample entries.
 _INSIDE = {
     b"moov": {b"trak"},
-    b"trak": {b"mdia"},
+    b"trak": {b"edts", b"mdia"},
+    b"edts": set[bytes](),
     b"mdia": {b"minf"},
     b"minf": {b"dinf", b"stbl"},
     b"dinf": set[bytes](),
@@ -75,6 +76,27 @@ class PictureEntry:
     boxes: Mapping[bytes, bytes]
 
 
+# Time scale and duration in the headers of a movie and of a track's media, by the box's version.
+_HEADER_TIMES = (struct.Struct(">12xII"), struct.Struct(">20xIQ"))
+# Duration and beginning of an edit. A beginning of -1 stands for an empty edit.
+_EDITS = (struct.Struct(">Ii4x"), struct.Struct(">Qq4x"))
+_UNKNOWN_DURATIONS = (0, 2**32 - 1, 2**64 - 1)
+
+
+@dataclass(slots=True)
+class TrackTimes:
+    """Claims about a track's length, in seconds; None where a box is missing or says nothing.
+
+    `header_s` is the media header's, `edited_s` the sum of the edit list, and `last_sample_s` how
+    long the last sample lasts by the table of decoding times.
+    """
+
+    ticks_per_s: int = 0
+    header_s: float | None = None
+    edited_s: float | None = None
+    last_sample_s: float | None = None
+
+
 @dataclass(slots=True)
 class Outline:
     """What the walk has come across."""
@@ -97,6 +119,13 @@ class Outline:
     pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
     # Numbers of tracks that hold ambisonic sound.
     ambisonic: set[int] = field(default_factory=set)
+    movie_ticks_per_s: int = 0
+    # By the tracks' numbers.
+    times: dict[int, TrackTimes] = field(default_factory=dict)
+
+    def times_of(self, track: int) -> TrackTimes:
+        """Return what is claimed about the length of a track, by its number."""
+        return self.times.get(track, TrackTimes())
 
     @property
     def is_fragmented(self) -> bool:
@@ -133,14 +162,15 @@ class _BoxReader:
         self._window, self._window_at = b"", 0
         self._jumps_left, self._boxes_left = _MAX_JUMPS, _MAX_BOXES
 
-    def header(self, at: int) -> bytes:
-        if not self._window_at <= at <= self._window_at + len(self._window) - _HEADER_BYTES:
-            self._move(at)
+    def read(self, at: int, size_bytes: int = _HEADER_BYTES) -> bytes:
+        """Return the bytes at a place, fewer at the end of the file."""
+        if not self._window_at <= at <= self._window_at + len(self._window) - size_bytes:
+            self._move(at, size_bytes)
         offset = at - self._window_at
-        return self._window[offset : offset + _HEADER_BYTES]
+        return self._window[offset : offset + size_bytes]
 
-    def _move(self, at: int) -> None:
-        """Begin the window at `at`; reading on is no jump."""
+    def _move(self, at: int, size_bytes: int) -> None:
+        """Begin the window at `at`, with so many bytes; reading on is no jump."""
         offset = at - self._window_at
         if 0 <= offset <= len(self._window):
             self._window = self._window[offset:]
@@ -152,9 +182,7 @@ class _BoxReader:
             self._window = b""
         self._window_at = at
         # Over http a packet is as long as what has arrived.
-        while len(self._window) < _HEADER_BYTES and (
-            more := bytes(next(self.container.demux(), b""))
-        ):
+        while len(self._window) < size_bytes and (more := bytes(next(self.container.demux(), b""))):
             self._window += more
 
     def boxes(self, at: int, end: int) -> Iterator[_Box]:
@@ -163,7 +191,7 @@ class _BoxReader:
             if not self._boxes_left:
                 raise _OutOfBudget
             self._boxes_left -= 1
-            header = self.header(at)
+            header = self.read(at)
             size, kind, body = int.from_bytes(header[:4], "big"), header[4:8], at + 8
             if size == 1 and len(header) == _HEADER_BYTES:
                 size, body = int.from_bytes(header[8:], "big"), at + _HEADER_BYTES
@@ -227,8 +255,10 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
             track = _track_number(reader, box)
         elif box.kind == b"ctts":
             outline.composition[track] = (box.body, box.end)
+        elif box.kind in (b"mvhd", b"mdhd", b"elst", b"stts"):
+            _read_times(outline, reader, box, track)
         if box.kind == b"hdlr" and parent.kind == b"mdia":
-            handler = reader.header(box.body + _HANDLER_OFFSET_BYTES)[:4]
+            handler = reader.read(box.body + _HANDLER_OFFSET_BYTES)[:4]
             outline.handlers[track] = handler
         elif box.kind == b"stsd":
             _read_sample_entries(outline, reader, box, track)
@@ -259,15 +289,15 @@ def _track_number(reader: _BoxReader, header: _Box) -> int:
 
     Two times of 4 or 8 bytes stand before it.
     """
-    is_long = reader.header(header.body)[:1] == b"\1"
-    return int.from_bytes(reader.header(header.body + (20 if is_long else 12))[:4], "big")
+    is_long = reader.read(header.body)[:1] == b"\1"
+    return int.from_bytes(reader.read(header.body + (20 if is_long else 12))[:4], "big")
 
 
 def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
     """Read a visual sample entry."""
-    size = reader.header(entry.body + _PICTURE_SIZE_AT)
+    size = reader.read(entry.body + _PICTURE_SIZE_AT)
     boxes = {
-        box.kind: (reader.header(box.body) + reader.header(box.body + _HEADER_BYTES)).ljust(
+        box.kind: (reader.read(box.body) + reader.read(box.body + _HEADER_BYTES)).ljust(
             32, b"\0"
         )
         for box in reader.boxes(entry.body + _PICTURE_BOXES_AT, entry.end)
@@ -277,18 +307,54 @@ def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
 
 def _is_ambisonic(reader: _BoxReader, entry: _Box) -> bool:
     """Return whether a sample entry of sound says so in its `chan` box."""
-    version = int.from_bytes(reader.header(entry.body + _SOUND_VERSION_AT)[:2])
+    version = int.from_bytes(reader.read(entry.body + _SOUND_VERSION_AT)[:2])
     for box in reader.boxes(entry.body + _SOUND_BOXES_AT.get(version, 28), entry.end):
         if box.kind == b"chan":
-            tag = int.from_bytes(reader.header(box.body + 4)[:4])
-            first_label = int.from_bytes(reader.header(box.body + 16)[:4])
+            tag = int.from_bytes(reader.read(box.body + 4)[:4])
+            first_label = int.from_bytes(reader.read(box.body + 16)[:4])
             return tag >> 16 in _AMBISONIC_TAGS or (not tag and first_label in _AMBISONIC_LABELS)
     return False
 
 
+def _read_times(outline: Outline, reader: _BoxReader, box: _Box, track: int) -> None:
+    times = outline.times.setdefault(track, TrackTimes())
+    if box.kind == b"stts":
+        rows_end = reader.read(max(box.body, box.end - 4), 4)
+        if len(rows_end) == 4 and times.ticks_per_s:
+            times.last_sample_s = int.from_bytes(rows_end) / times.ticks_per_s
+        return
+    content = reader.read(box.body, min(box.end - box.body, _WINDOW_BYTES))
+    version = content[:1] == b"\1"
+    try:
+        if box.kind == b"elst":
+            times.edited_s = _edited_s(outline, content, _EDITS[version])
+            return
+        ticks_per_s, duration = _HEADER_TIMES[version].unpack_from(content)
+    except struct.error:
+        return
+    if box.kind == b"mvhd":
+        outline.movie_ticks_per_s = ticks_per_s
+        return
+    times.ticks_per_s = ticks_per_s
+    if ticks_per_s and duration not in _UNKNOWN_DURATIONS:
+        times.header_s = duration / ticks_per_s
+
+
+def _edited_s(outline: Outline, content: bytes, edit: struct.Struct) -> float | None:
+    """Return how long all edits last together; None when one of them doesn't say.
+
+    Raises struct.error when the list is longer than what was read.
+    """
+    [count] = _HEAD.unpack_from(content)
+    durations = [edit.unpack_from(content, _HEAD.size + edit.size * n)[0] for n in range(count)]
+    if not (durations and outline.movie_ticks_per_s) or set(durations) & set(_UNKNOWN_DURATIONS):
+        return None
+    return float(sum(durations) / outline.movie_ticks_per_s)
+
+
 def _is_external(reader: _BoxReader, reference: _Box) -> bool:
     """Whether it names another place; some writers forget the flag but name none."""
-    flags, name = reader.header(reference.body)[3:4], reader.header(reference.body + 4)[:1]
+    flags, name = reader.read(reference.body)[3:4], reader.read(reference.body + 4)[:1]
     has_name = reference.end - reference.body > _MIN_NAMED_BYTES and (
         reference.kind == _ALIAS or name != b"\0"
     )

@@ -18,8 +18,7 @@ class VideoTrack:
     """The video as it is stored (`coded_*`) and as it is meant to be seen (`width`, `height`).
 
     `width` and `height` are after rotation and with square pixels; `mirrored` frames have to be
-    flipped, too (FFmpeg does both when it decodes). `duration_s` is None when the
-    file's own claim can't be trusted (fragmented files). `constant_rate` means that one frame is
+    flipped, too (FFmpeg does both when it decodes). `constant_rate` means that one frame is
     meant to be shown every 1/`fps`: all are within a third of that of a grid, the first one
     `grid_lead` of it late; where that is None, the file merely claims so. `level` is H.264's, ten
     times its name. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
@@ -30,11 +29,13 @@ class VideoTrack:
     `dolby_only` frames are in colours of Dolby Vision that other decoders don't know.
 
     `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
-    index is None without one (fragmented files): `frame_count` counts what is presented,
+    index is None without one (fragmented files). Counted from the film's start, from which on the
+    first frame is shown: `duration_s` is when the last frame ends, `last_frame_s` when it begins.
+    `longest_frame_s` is how long any other frame is shown. `misplaced_frames` have a time far
+    behind the track's end, which counts for nothing. `frame_count` counts what is presented,
     `bitrate_bps` is the stored bytes over the duration, those that samples share counted once,
     `peak_bitrate_bps` that of any segment of a copy (None in doubt), and `max_key_distance_s` the
-    longest stretch between key frames, the end included, `longest_frame_s` between frames of a
-    variable rate. `closed_gops` means that H.264 can be cut
+    longest stretch between key frames, the end included. `closed_gops` means that H.264 can be cut
     at every key frame without decoding: those sampled are IDR pictures, nothing is discarded, and
     no samples share their bytes. It is False in doubt.
     """
@@ -67,6 +68,8 @@ class VideoTrack:
     closed_gops: bool = False
     grid_lead: float | None = None
     longest_frame_s: float | None = None
+    last_frame_s: float | None = None
+    misplaced_frames: int = 0
     margins: Sequence[int] = (0, 0, 0, 0)
     dolby_only: bool = False
     sizes: Sequence[Sequence[int]] = ()
@@ -126,7 +129,9 @@ class AudioTrack(Track):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
-    """What a source holds. `duration_s` is the longest track's, as the file claims it.
+    """What a source holds. `duration_s` is when the last of picture and sound ends.
+
+    It goes by their samples; fragmented files are taken at their word.
 
     `readable_share` is the share of the video's samples that lie inside the file. The audio
     tracks' default comes first.
@@ -147,9 +152,11 @@ class Probe:
 def interpret(answer: dict[str, Any]) -> Probe:
     """The child's answer about a source it did not refuse."""
     video = _video_track(answer["video"])
+    video_end_s = video.duration_s or answer["duration_s"] or 0.0
+    audio_ends_s = (track.get("end_s") or 0.0 for track in answer["audio"])
     shortest_s = float(1 / video.fps)
     return Probe(
-        duration_s=max(answer["duration_s"] or 0.0, video.duration_s or 0.0, shortest_s),
+        duration_s=max(video_end_s, shortest_s, *audio_ends_s),
         size_bytes=answer["size_bytes"],
         readable_share=answer["readable_share"],
         video=video,

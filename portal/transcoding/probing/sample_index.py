@@ -1,5 +1,7 @@
 """What a video track's index tells: frames, bytes, key frames, and when frames are shown.
 
+The length of a track, too: headers are often wrong, and so is what tables say of a last sample.
+
 The index is looked through entry by entry, the file itself is not: a few key frames were fetched,
 wherever they lie (`sampled_frames`). Limits: closed GOPs are recognised for H.264 with its
 parameters up front.
@@ -12,6 +14,7 @@ find the grid that they stand on.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -19,9 +22,17 @@ from itertools import pairwise, repeat
 from typing import Any
 
 import av
+from av.container import InputContainer
 
+from portal.transcoding.probing.boxes import TrackTimes
 from portal.transcoding.probing.cuts import peak_bitrate_bps
-from portal.transcoding.probing.source import IDR, SLICES, nal_units, read_configuration
+from portal.transcoding.probing.source import (
+    IDR,
+    SLICES,
+    film_start_s,
+    nal_units,
+    read_configuration,
+)
 
 # Eighteen hours at 60 frames per second, which takes 4 s to look through.
 _MAX_ENTRIES = 4_000_000
@@ -33,6 +44,13 @@ _TOLERANCE_S = Fraction(1, 50)
 _NTSC = Fraction(1000, 1001)
 # Fine enough for a day of frames, and short enough to be written down.
 _MAX_DENOMINATOR = 1_000_000
+# A few frames shown this long after the end that the file claims for their track are misplaced.
+_MISPLACED_AFTER_S = 10
+_MAX_MISPLACED_SHARE = 0.1
+# How far frames may reach beyond such a claim all the same.
+_MAX_OVERHANG_S = 1
+# No packet of sound lasts longer.
+_MAX_PACKET_S = 1.0
 
 
 @dataclass(slots=True)
@@ -42,21 +60,29 @@ class _Summary:
     presented: int = 0
     is_rising: bool = True
     last_at: int | None = None
+    latest_decoding: int = 0
     keys_at: array[int] = field(default_factory=lambda: array("q"))
     bytes_before_keys: array[int] = field(default_factory=lambda: array("q"))
     shown: array[int] = field(default_factory=lambda: array("q"))
 
 
 def is_too_dense(stream: av.VideoStream) -> bool:
-    """Whether there are more frames than any camera makes: edit lists can multiply them."""
-    duration_s = float((stream.duration or 0) * (stream.time_base or 0))
-    return len(stream.index_entries) > _MAX_FRAMES_PER_S * max(1.0, duration_s)
+    """Whether there are more frames than any camera makes: edit lists can multiply them.
+
+    The header may be wrong, so it counts only where an edit list did that.
+    """
+    entries, ticks = stream.index_entries, stream.duration or 0
+    if 0 < len(entries) <= stream.frames:
+        ticks = entries[-1].timestamp - entries[0].timestamp
+    return len(entries) > _MAX_FRAMES_PER_S * max(1.0, float(ticks * (stream.time_base or 0)))
 
 
 def facts(
+    container: InputContainer,
     stream: av.VideoStream,
     keys: Iterable[av.Packet[Any] | None],
     offsets: Iterable[int] | None,
+    times: TrackTimes,
 ) -> dict[str, Any]:
     """Return the index's part of the facts, none without one; `keys` are some of the key frames.
 
@@ -65,22 +91,32 @@ def facts(
     entries, time_base = stream.index_entries, stream.time_base
     if not (stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES and time_base):
         return {}
-    summary = _summarise(stream, repeat(0) if offsets is None else offsets)
+    summary = _summarise(stream, repeat(0) if offsets is None else offsets, container.size)
+    if not summary.shown:
+        return {}
+    start_s = film_start_s(container)
+    presentation = _presentation(summary, times, time_base, start_s)
     # FFmpeg's two rates agree when every decoding time fits.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
-    grid = None if offsets is None else frame_grid(summary.shown, time_base, claimed_fps)
-    end = _end(stream)
+    grid = None if offsets is None else frame_grid(presentation.shown, time_base, claimed_fps)
+    end = _evenly_end(stream)
     duration_s = float((end - entries[0].timestamp) * time_base)
-    key_distances = (after - at for at, after in pairwise([*summary.keys_at, end]))
+    # The first frame is shown from the film's start.
+    delay = presentation.shown[0] - entries[0].timestamp
+    later_keys_s = (float((at + delay) * time_base) - start_s for at in summary.keys_at[1:])
+    keys_s = [0.0, *later_keys_s, presentation.end_s]
     # Samples that share their bytes are more than there is room for.
     stored_bytes = min(summary.size_bytes, summary.ends_at)
     is_plain = (
         summary.is_rising
-        and summary.presented == len(entries)
+        and summary.presented == len(entries) == len(presentation.shown)
         and summary.size_bytes == stored_bytes
         and entries[0].is_keyframe
     )
     return {
+        "duration_s": presentation.end_s,
+        "last_frame_s": presentation.last_s,
+        "misplaced_frames": len(summary.shown) - len(presentation.shown),
         "frame_count": summary.presented,
         "bitrate_bps": round(stored_bytes * 8 / duration_s) if duration_s > 0 else None,
         # Of any segment, if the stream is cut at its key frames.
@@ -91,28 +127,30 @@ def facts(
         )
         if is_plain
         else None,
-        "max_key_distance_s": float(max(key_distances) * time_base) if summary.keys_at else None,
+        "max_key_distance_s": max(after - at for at, after in pairwise(keys_s)),
         "closed_gops": is_plain and _has_closed_gops(stream, keys),
         "constant_rate": grid is not None,
         "grid_fps": str(grid.fps) if grid else None,
         "grid_lead": grid.lead if grid else None,
-        "longest_frame_s": _longest_s(summary.shown, time_base)
-        if grid is None and offsets is not None
-        else None,
+        "longest_frame_s": None if offsets is None else presentation.longest_s,
     }
 
 
-def _summarise(stream: av.VideoStream, offsets: Iterable[int]) -> _Summary:
+def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) -> _Summary:
     found = _Summary()
     for entry, offset in zip(stream.index_entries, offsets, strict=False):
         at = entry.timestamp
         if found.last_at is not None and at <= found.last_at:
             found.is_rising = False
         found.last_at = at
-        found.ends_at = max(found.ends_at, entry.pos + entry.size)
+        ends_at = entry.pos + entry.size
+        found.ends_at = max(found.ends_at, ends_at)
+        found.latest_decoding = max(found.latest_decoding, -offset)
         if not entry.is_discard:
             found.presented += 1
-            found.shown.append(at + offset)
+            # A file that is cut off ends earlier than its index says.
+            if not 0 < file_bytes < ends_at:
+                found.shown.append(at + offset)
         if entry.is_keyframe:
             found.keys_at.append(at)
             found.bytes_before_keys.append(found.size_bytes)
@@ -120,13 +158,74 @@ def _summarise(stream: av.VideoStream, offsets: Iterable[int]) -> _Summary:
     return found
 
 
-def _longest_s(shown: Iterable[int], time_base: Fraction) -> float:
-    distances = (after - at for at, after in pairwise(sorted(shown)))
-    return float(max(distances, default=0) * time_base)
+@dataclass(frozen=True, slots=True)
+class _Presentation:
+    """When a track's frames are shown: sorted, in ticks, without misplaced ones.
+
+    In seconds from the film's start: when the last one is shown, when that ends, and how long any
+    other is shown at most.
+    """
+
+    shown: array[int]
+    last_s: float
+    end_s: float
+    longest_s: float
 
 
-def _end(stream: av.VideoStream) -> int:
-    """When the last frame ends; the index has no durations, so it gets the mean one."""
+def _presentation(
+    summary: _Summary, times: TrackTimes, time_base: Fraction, start_s: float
+) -> _Presentation:
+    """Order the frames, and find out how long the last one lasts.
+
+    An edit list limits the track. Without one the header does, where the frames fit in it.
+    """
+    # FFmpeg has frames decoded so much earlier that none is shown before it is decoded.
+    ordered = sorted(at + summary.latest_decoding for at in summary.shown)
+    claimed_s = times.edited_s or times.header_s
+    if claimed_s:
+        kept = bisect_right(ordered, (claimed_s + _MISPLACED_AFTER_S) / time_base)
+        misplaced = len(ordered) - kept
+        is_rare = misplaced <= max(1, _MAX_MISPLACED_SHARE * len(ordered))
+        if kept and is_rare and ordered[kept - 1] * time_base <= claimed_s + _MAX_OVERHANG_S:
+            del ordered[kept:]
+    first, last = ordered[0], ordered[-1]
+    last_s = float(last * time_base)
+    mean_s = float((last - first) * time_base) / max(1, len(ordered) - 1)
+    end_s = last_s + (times.last_sample_s or mean_s or claimed_s or 0.0)
+    distances = (after - at for at, after in pairwise(ordered))
+    longest_s = float(max(distances, default=0) * time_base)
+    if times.edited_s and times.edited_s > last_s:
+        end_s = min(times.edited_s, max(end_s, last_s + longest_s))
+    elif times.header_s and last_s < times.header_s < end_s - _MAX_OVERHANG_S:
+        end_s = times.header_s
+    first_lasts_s = float(ordered[1] * time_base) - start_s if len(ordered) > 1 else 0.0
+    return _Presentation(
+        shown=array("q", ordered),
+        last_s=last_s - start_s,
+        end_s=end_s - start_s,
+        longest_s=max(longest_s, first_lasts_s),
+    )
+
+
+def audio_end_s(container: InputContainer, stream: Any, times: TrackTimes) -> float | None:
+    """Return when a sound track ends, from the film's start; None without an index."""
+    entries = stream.index_entries
+    count = len(entries) if stream.frames else 0
+    while count and 0 < container.size < entries[count - 1].pos + entries[count - 1].size:
+        count -= 1
+    if not count:
+        return None
+    last = entries[count - 1].timestamp
+    mean_s = float((last - entries[0].timestamp) * stream.time_base) / max(1, count - 1)
+    # An entry may stand for many samples of uncompressed sound.
+    is_packet = (times.last_sample_s or 0.0) * stream.sample_rate > 1
+    last_sample_s = times.last_sample_s if is_packet and times.last_sample_s else mean_s
+    end_s = float(last * stream.time_base) + min(last_sample_s, _MAX_PACKET_S)
+    return min(end_s, times.edited_s or end_s) - film_start_s(container)
+
+
+def _evenly_end(stream: av.VideoStream) -> int:
+    """Return when the last frame ends if it lasts as long as the others do on average."""
     entries = stream.index_entries
     first, last = entries[0].timestamp, entries[-1].timestamp
     if len(entries) == 1:

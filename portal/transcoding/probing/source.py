@@ -40,6 +40,11 @@ def open_source(
     return container
 
 
+def film_start_s(container: InputContainer) -> float:
+    """Return where the file's time line begins; FFmpeg shows that as zero."""
+    return (container.start_time or 0) / av.time_base
+
+
 def told_lost(complaints: Sequence[tuple[Any, str, str]]) -> str:
     """What FFmpeg logged of a source that broke off, which it takes for the end of the file.
 

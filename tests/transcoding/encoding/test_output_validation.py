@@ -51,9 +51,9 @@ async def source(plain: Path) -> Probe:
 
 
 def test_much_less_than_the_source_claims_is_damage(source: Probe) -> None:
-    check_duration(9.2, source)
+    check_duration(9.2, source.video.duration_s)
     with pytest.raises(SourceRejected, match=RejectCode.DAMAGED):
-        check_duration(8.9, source)
+        check_duration(8.9, source.video.duration_s)
 
 
 def test_a_copy_is_whole_and_begins_each_segment_anew(source: Probe) -> None:

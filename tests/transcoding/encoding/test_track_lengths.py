@@ -1,0 +1,140 @@
+"""Tracks of different lengths: silence where only the picture is, the last frame where it is not.
+
+Players stall where one track ends long before the other, and where segments are very long.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from decoded_media import Shown, look
+from media_recipes import COPYABLE, EXACT_TIMES, MakeMedia, as_yuv, card, lavfi
+from published import Publish, Published, playlist
+
+from portal.transcoding.errors import Note
+
+SEGMENT_S = 4
+TICK_S = 0.001
+FILM_S = 9.0
+SMALL = "64x48"
+X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "20", "-pix_fmt", "yuv420p")
+ENCODED = (*X264, "-level:v", "5.1")
+
+
+def check_length(published: Published, film_s: float) -> None:
+    """Every track lasts as long as the film, to a frame of sound."""
+    assert published.result.source.duration_s == pytest.approx(film_s, abs=0.03)
+    assert published.result.output.duration_s == pytest.approx(film_s, abs=0.05)
+    for each in (*published.result.renditions, *published.result.audio):
+        assert playlist(published.folder, each.name).duration_s == pytest.approx(film_s, abs=0.05)
+
+
+@pytest.mark.parametrize("codec", [(*X264, *COPYABLE), ENCODED], ids=["copied", "encoded"])
+async def test_sound_that_ends_early_goes_on_in_silence(
+    codec: Sequence[str], make_media: MakeMedia, publish: Publish
+) -> None:
+    inputs = lavfi(f"testsrc2=s={SMALL}:r=10:d={FILM_S}", "sine=d=2", "sine=d=5:r=44100")
+    maps = ("-map", "0", "-map", "1", "-map", "2", "-ac", "2")
+
+    published = await publish(make_media("sound ends.mp4", *inputs, *maps, *codec))
+
+    assert published.result.renditions[-1].copied == (codec != ENCODED)
+    check_length(published, FILM_S)
+    for name, ends_s in (("audio", 2), ("audio-2", 5)):
+        sound = published.sounds[name]
+        assert sound.level(0.5, ends_s - 0.2) > 0.03
+        assert sound.level(ends_s + 0.2, FILM_S - 0.1) < 0.001
+
+
+@pytest.mark.parametrize("codec", [(*X264, *COPYABLE), ENCODED], ids=["copied", "encoded"])
+async def test_sound_that_begins_late_begins_in_silence(
+    codec: Sequence[str], make_media: MakeMedia, publish: Publish
+) -> None:
+    inputs = (*lavfi(f"testsrc2=s={SMALL}:r=10:d=8"), "-itsoffset", "3", *lavfi("sine=d=5"))
+
+    published = await publish(make_media("sound begins.mp4", *inputs, *codec))
+
+    check_length(published, 8)
+    sound = published.sounds["audio"]
+    assert abs(sound.start_s) < TICK_S
+    assert sound.level(0, 2.9) < 0.001
+    assert sound.onsets_s()[0] == pytest.approx(3, abs=0.03)
+
+
+@pytest.mark.parametrize("picture_s", [0.1, 4.5])
+async def test_the_last_frame_stays_until_the_sound_ends(
+    picture_s: float, make_media: MakeMedia, publish: Publish
+) -> None:
+    inputs = lavfi(f"testsrc2=s={SMALL}:r=10:d={picture_s}", f"sine=d={FILM_S}")
+
+    published = await publish(make_media("picture ends.mp4", *inputs, *X264, *COPYABLE))
+
+    assert not published.result.renditions[-1].copied
+    check_length(published, FILM_S)
+    own = [n / 10 for n in range(round(picture_s * 10))]
+    check_held(published, own)
+
+
+def check_held(published: Published, own_times_s: Sequence[float]) -> None:
+    """Frames are shown at their own times, and again where a segment begins without one."""
+    film_s, sources = published.result.output.duration_s, look(published.path)
+    starts_s = [float(at) for at in range(0, int(film_s), SEGMENT_S)]
+    begun_s = [at for at in starts_s if any(at - 0.004 <= own <= at for own in own_times_s)]
+    repeated_s = sorted({*starts_s} - {*begun_s})
+    for name, pictures in published.pictures.items():
+        times_s = [picture.time_s for picture in pictures]
+        assert times_s == pytest.approx(sorted([*own_times_s, *repeated_s]), abs=TICK_S)
+        assert playlist(published.folder, name).starts_s == pytest.approx(starts_s, abs=0.005)
+        for picture in pictures:
+            source = [it for it in sources if it.time_s <= picture.time_s + TICK_S][-1]
+            assert_same(picture, source)
+
+
+def assert_same(picture: Shown, other: Shown) -> None:
+    assert picture.centre_luma == pytest.approx(other.centre_luma, abs=6)
+
+
+# Bursts of change and long pauses, one at the end; a frame is close to where a segment begins.
+GAPS_S = (0.0, 0.1, 0.7, 3.997, 13.5, 13.55, 20.003, 21.0)
+
+
+def recording(make_media: MakeMedia, times_s: Sequence[float] = GAPS_S) -> Path:
+    """A screen recording: the centre is bright in every second frame."""
+    number = "+".join(f"gte(T,{at - 0.0005})" for at in times_s[1:])
+    shown = "+".join(f"lt(abs(t-{at}),0.0005)" for at in times_s)
+    picture = f"color=c=black:s={SMALL}:r=1000:d={times_s[-1] + 0.01},select='{shown}'"
+    lit = f"geq=lum='40+150*mod({number},2)':cb=128:cr=128"
+    end = ("-bsf:v", "setts=duration='if(eq(NEXT_PTS,NOPTS),4.2/TB,DURATION)'")
+    codec = (*ENCODED, "-bf", "0", "-g", "999", *EXACT_TIMES, *end)
+    return make_media("recording.mp4", *lavfi(picture), "-vf", lit, *codec)
+
+
+async def test_a_frame_is_repeated_where_a_segment_begins(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    published = await publish(recording(make_media))
+
+    assert published.result.plan.is_held
+    check_length(published, 25.2)
+    check_held(published, GAPS_S)
+
+
+async def test_slides_are_repeated(make_media: MakeMedia, publish: Publish) -> None:
+    picture = card(size=SMALL, rate="1/5", duration_s=20, flashes_s=[5, 15], flash_s=5)
+
+    published = await publish(
+        make_media("slides.mp4", *lavfi(picture), "-vf", as_yuv(), *ENCODED, "-bf", "0")
+    )
+
+    check_length(published, 20)
+    check_held(published, (0, 5, 10, 15))
+
+
+async def test_a_film_without_pauses_has_its_own_frames_only(plain: Path, publish: Publish) -> None:
+    published = await publish(plain)
+
+    assert not published.result.plan.is_held
+    assert Note.FRAMES_MISPLACED not in published.result.output.notes
+    times_s = [picture.time_s for picture in next(iter(published.pictures.values()))]
+    assert max(after - at for at, after in pairwise(times_s)) < 0.04
