@@ -14,7 +14,7 @@ import signal
 from asyncio import StreamReader
 from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -59,6 +59,9 @@ _DECODED = re.compile(
     rb"\[in#0.*\[verbose\]   Input stream #0:\d+ \(video\):.*?"
     rb" (\d+) frames decoded; (\d+) decode errors;"
 )
+_UNHEARD = re.compile(
+    rb"\[in#0.*\[verbose\]   Input stream #0:(\d+) \(audio\):.*?; 0 frames decoded;"
+)
 _CORRUPT = re.compile(rb"\[vist#0:.*corrupt decoded frame")
 _OUT_OF_MEMORY = re.compile(
     r"Cannot allocate memory|malloc of size \d+ failed|pthread_create.*temporarily unavailable"
@@ -85,13 +88,15 @@ class RunReport:
     """What ffmpeg says about decoding the video in the end; no frames are None without a decoder.
 
     `decode_errors` counts packets that gave nothing, `corrupt_frames` frames with patched places,
-    `network_faults` complaints about reading the source, most of them overcome.
+    `network_faults` complaints about reading the source, most of them overcome. `unheard` are the
+    indexes of sound streams of which nothing was decoded.
     """
 
     frames_decoded: int | None = None
     decode_errors: int = 0
     corrupt_frames: int = 0
     network_faults: int = 0
+    unheard: set[int] = field(default_factory=set)
 
     @property
     def packets(self) -> int:
@@ -128,6 +133,8 @@ class FfmpegLog:
         elif (found := _DECODED.match(line)) is not None:
             self.report.frames_decoded = (self.report.frames_decoded or 0) + int(found[1])
             self.report.decode_errors += int(found[2])
+        elif (found := _UNHEARD.match(line)) is not None:
+            self.report.unheard.add(int(found[1]))
 
     def text(self) -> str:
         """The last complaints."""

@@ -269,13 +269,16 @@ class _Pass:
                 sound = tasks.create_task(self.maker.make_whole(others))
                 report = await self._make_runs(replace(task, audio=(), subtitles=()), run)
             report.network_faults += sound.result().network_faults
+            report.unheard |= sound.result().unheard
             return report
         return await self._make_runs(task, run)
 
     async def _make_runs(self, task: Encode, run: continuation.Run | None) -> RunReport:
         report = RunReport()
+        unheard: set[int] = set()
         while run is not None:
             report = await self.maker.make(task, run)
+            unheard |= report.unheard
             faults, network_faults = report.faults, report.network_faults
             await self.runs.done(run, faults=faults, network_faults=network_faults)
             run = await self.runs.next()
@@ -290,6 +293,7 @@ class _Pass:
             frames_decoded=frames * frame_step(self.probe.video.fps),
             corrupt_frames=whole.faults,
             network_faults=whole.network_faults,
+            unheard=unheard,
         )
 
     def _judge(self, copied: Collection[str], report: RunReport) -> None:
@@ -364,6 +368,10 @@ class _Pass:
         Raises TranscodeFailed when that may be storage's fault.
         """
         silent = self.upload.empty - {path.partition("/")[0] for path in self.upload.facts}
+        # Padding makes silence even of nothing.
+        for rung in self.plan.audio:
+            if report.unheard >= {rung.index, *rung.joined}:
+                silent.add(rung.name)
         if silent and report.network_faults:
             detail = f"nothing came of {', '.join(silent)}"
             raise errors.TranscodeFailed(errors.FailCode.SOURCE_UNREACHABLE, detail=detail)

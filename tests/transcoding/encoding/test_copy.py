@@ -48,7 +48,8 @@ async def test_sound_is_copied_too_and_the_other_renditions_are_cut_where_the_co
 
     assert [each.copied for each in published.result.renditions] == [False, True]
     sounds = [packets(it, "audio") for it in (joined(published.folder, "audio"), published.path)]
-    assert [it.data for it in sounds[0]] == [it.data for it in sounds[1]]
+    # Silence follows where the picture ends later.
+    assert [it.data for it in sounds[0]][: len(sounds[1])] == [it.data for it in sounds[1]]
     low, top = published.pictures
     starts_s = playlist(published.folder, top).starts_s
     assert starts_s == pytest.approx(cuts_s, abs=0.005)
