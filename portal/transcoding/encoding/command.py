@@ -255,15 +255,15 @@ def _keyframes(task: Encode) -> str:
 def sound_check(task: Encode, rung: AudioRung) -> tuple[str, ...]:
     """Return the arguments to encode one sound rendition, and to write nothing."""
     source = source_input(task.source_url, task.probe)
-    return (*general_options(), *_TOLERANT, *source, *_sound(rung), "-f", "null", "-")
+    return (*general_options(), *_TOLERANT, *source, *_sound(task, rung), "-f", "null", "-")
 
 
 def _audio_output(task: Encode, rung: AudioRung) -> tuple[str, ...]:
     segment_s = _sound_segment_s(task.probe.duration_s)
-    return (*_sound(rung), *_hls(rung.name, segment_s=segment_s))
+    return (*_sound(task, rung), *_hls(rung.name, segment_s=segment_s))
 
 
-def _sound(rung: AudioRung) -> tuple[str, ...]:
+def _sound(task: Encode, rung: AudioRung) -> tuple[str, ...]:
     filtering = ",".join(
         (
             # The encoder fails at samples that are no numbers; integers always are.

@@ -297,9 +297,7 @@ def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
     """Read a visual sample entry."""
     size = reader.read(entry.body + _PICTURE_SIZE_AT)
     boxes = {
-        box.kind: (reader.read(box.body) + reader.read(box.body + _HEADER_BYTES)).ljust(
-            32, b"\0"
-        )
+        box.kind: (reader.read(box.body) + reader.read(box.body + _HEADER_BYTES)).ljust(32, b"\0")
         for box in reader.boxes(entry.body + _PICTURE_BOXES_AT, entry.end)
     }
     return PictureEntry((int.from_bytes(size[:2]), int.from_bytes(size[2:4])), boxes)

@@ -33,6 +33,12 @@ SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "thinned out": (ONE_RUNG, "120", (*X264, "-g", "999")),
     "open groups": (ONE_RUNG, "30", OPEN_GOP),
     "variable": (ONE_RUNG, "240", ("-vf", IRREGULAR, *B_FRAMES, *EXACT_TIMES)),
+    "pauses": (
+        "64x48",
+        "10",
+        ("-vf", "select='lt(mod(t,7),0.7)'", *X264, "-bf", "2", "-g", "999", "-fps_mode", "vfr"),
+    ),
+    "picture ends early": ("64x48", "10", ("-vf", "select='lt(t,3)'", *X264, "-bf", "2")),
     "interlaced": (ONE_RUNG, "50", ("-vf", "interlace", *X264, "-flags", "+ilme+ildct")),
 }
 
@@ -99,7 +105,10 @@ def check_alike(whole: Path, parts: Path, name: str, *, within_s: float) -> None
 
 @pytest.mark.parametrize(
     "kind",
-    [it if it == "ntsc" else pytest.param(it, marks=pytest.mark.slow) for it in SOURCES],
+    [
+        it if it in ("ntsc", "pauses") else pytest.param(it, marks=pytest.mark.slow)
+        for it in SOURCES
+    ],
 )
 async def test_frames_and_sound_are_those_of_an_unbroken_pass(
     kind: str, make_media: MakeMedia, tmp_path: Path

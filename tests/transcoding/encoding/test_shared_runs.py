@@ -38,6 +38,13 @@ SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "thinned out": (ONE_RUNG, "120", (*X264, "-g", "999")),
     "variable": (ONE_RUNG, "60", ("-vf", IRREGULAR, *X264, "-g", "999", "-fps_mode", "vfr")),
     "interlaced": (ONE_RUNG, "50", ("-vf", "interlace", *X264, *FLAGS)),
+    # A frame is repeated where a part begins, once long after it is shown.
+    "pauses": (
+        "64x48",
+        "10",
+        ("-vf", "select='lt(mod(t,13),2.6)'", *X264, "-bf", "2", "-g", "999", "-fps_mode", "vfr"),
+    ),
+    "picture ends early": ("64x48", "10", ("-vf", "select='lt(t,5)'", *X264, "-bf", "2")),
     "beside a copy": (TWO_RUNGS, "25", (*B_FRAMES, "-b:v", "9M")),
 }
 
@@ -106,7 +113,11 @@ class SharedRuns:
 
 
 @pytest.mark.parametrize(
-    "kind", [it if it == "ntsc" else pytest.param(it, marks=pytest.mark.slow) for it in SOURCES]
+    "kind",
+    [
+        it if it in ("ntsc", "pauses") else pytest.param(it, marks=pytest.mark.slow)
+        for it in SOURCES
+    ],
 )
 async def test_runs_that_are_made_apart_have_no_seam(
     kind: str, make_media: MakeMedia, tmp_path: Path
