@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
+from portal.text import whole_number
 from portal.transcoding.captions.blocks import RawCue
 from portal.transcoding.captions.faults import MAX_CUES, TOO_LARGE, CaptionsUnreadable
 
@@ -18,7 +19,6 @@ _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>\s*")
 _DECLARED_ENCODING = re.compile(rb"""<\?xml[^>]*\bencoding\s*=\s*["']([\w.:-]{1,40})["']""")
 _CLOCK = re.compile(r"(\d{1,4}):(\d{1,2}):(\d{1,2})(?:(\.\d{1,15})|[:;](\d{1,4})(?:\.\d+)?)?")
 _OFFSET = re.compile(r"(\d{1,12}(?:\.\d{1,15})?)(h|ms|m|s|f|t)")
-_FRACTION = re.compile(r"(\d{1,9})(?: (\d{1,9}))?")
 _MAX_DEPTH = 100
 _REMEDY = "Export it again, or save it as SubRip or WebVTT."
 
@@ -27,8 +27,8 @@ _REMEDY = "Export it again, or save it as SubRip or WebVTT."
 class _Rates:
     """Frames and ticks in a second, as the root element gives them."""
 
-    frames: float = 30.0
-    ticks: float = 1.0
+    frames: int = 30
+    ticks: int = 30
 
     def seconds(self, text: str) -> float | None:
         """Return a time expression of TTML in seconds; None if it is none."""
@@ -153,14 +153,7 @@ class _Reader:
 
 def _read_rates(attributes: Mapping[str, str]) -> _Rates:
     parameters = {name.rpartition("}")[2]: value for name, value in attributes.items()}
-    frames = _fraction(parameters.get("frameRate", "")) or 30.0
-    frames *= _fraction(parameters.get("frameRateMultiplier", "")) or 1.0
-    return _Rates(frames, _fraction(parameters.get("tickRate", "")) or frames)
-
-
-def _fraction(text: str) -> float:
-    """Return a number, or a quotient such as "1000 1001"; 0 for anything else."""
-    match = _FRACTION.fullmatch(text.strip().replace(":", " "))
-    if match is None or not int(match[2] or 1):
-        return 0.0
-    return int(match[1]) / int(match[2] or 1)
+    # A multiplier, which makes 29.97 of 30, changes less than a millisecond.
+    frames = whole_number(parameters.get("frameRate", ""), max_digits=4) or 30
+    ticks = whole_number(parameters.get("tickRate", ""), max_digits=9) or frames
+    return _Rates(frames, ticks)
