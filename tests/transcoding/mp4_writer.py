@@ -67,21 +67,27 @@ def track(
     handler: bytes = b"vide",
     number: int = 1,
     shared: bool = False,
-    entries: int = 1,
+    later: tuple[bytes, int, int] | None = None,
 ) -> bytes:
     """One track whose samples lie one behind the other, or, if `shared`, are all the first.
 
-    With several `entries` in `entry`, the last sample is of the second one.
+    Of another sample entry are so many `later` samples, which begin so far behind the first one.
     """
     duration = min(frames * FRAME_MS, 2**32 - 1)
     chunks = [(1, 1 if shared else frames, 1)] if frames else []
+    offsets = [MEDIA_AT] * (frames if shared else len(chunks))
+    entries = [entry]
+    if later:
+        entries.append(later[0])
+        chunks = [(1, frames - later[1], 1), (2, later[1], 2)]
+        offsets.append(MEDIA_AT + later[2])
     samples = box(
         b"stbl",
-        box(b"stsd", struct.pack(">II", 0, entries), entry),
-        table(b"stts", "II", *[(frames, FRAME_MS) for _ in chunks]),
+        box(b"stsd", struct.pack(">II", 0, len(entries)), *entries),
+        table(b"stts", "II", *[(frames, FRAME_MS) for _ in chunks[:1]]),
         table(b"stsc", "III", *chunks),
         sizes,
-        table(b"stco", "I", *[(MEDIA_AT,)] * (frames if shared else len(chunks))),
+        table(b"stco", "I", *[(offset,) for offset in offsets]),
     )
     media = box(
         b"minf",

@@ -35,8 +35,9 @@ _SDR = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=t
 _TICKS_PER_FRAME = 100
 # A shape this close to the expected one, as a share, gets no bars.
 _SHAPE_TOLERANCE = 0.02
-# The film's first frame is shown from zero if it begins at most this long after `start_s`. FFmpeg
-# also restarts the filters in the middle, when frames change; the first frame there keeps its time.
+# The film's first frame is shown from zero if it begins at most this long after `start_s`: decoders
+# may differ about a damaged start. FFmpeg also restarts the filters in the middle, when frames
+# change; the first frame there keeps its time.
 _FIRST_FRAME_S = 0.5
 # FFmpeg holds both parts of a time base as C's int.
 _MAX_INT = 2**31 - 1
@@ -158,7 +159,9 @@ def _prepare(probe: Probe, *, is_snapped: bool, after_s: Fraction | None) -> Ite
 
 
 def _latest_start_s(video: VideoTrack) -> float:
-    return max(video.start_s, 0.0) + _FIRST_FRAME_S
+    """Return when the film's first frame is shown at the latest, and no other one yet."""
+    spare_s = float(Fraction(1, 2) / video.fps) if video.changes_size else _FIRST_FRAME_S
+    return max(video.start_s, 0.0) + spare_s
 
 
 def _prepare_held(video: VideoTrack, after_s: Fraction | None) -> Iterator[str]:

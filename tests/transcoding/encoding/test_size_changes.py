@@ -4,9 +4,10 @@ from pathlib import Path
 
 import av
 import pytest
+from decoded_media import packets
 from media_recipes import CORNERS, MakeMedia, as_yuv, card, join_streams, lavfi
-from mp4_writer import movie, picture_entry, sample_sizes, track
-from published import Publish, Published, Write, frames, probe
+from mp4_writer import movie, sample_sizes, track
+from published import Publish, Published, Write, frames
 
 from portal.transcoding.errors import Note
 
@@ -88,22 +89,37 @@ async def test_bars_are_black_and_the_picture_between_them_is_true(
     assert luma[8 * strides[0] + 34] == pytest.approx(expected, abs=4)
 
 
-async def test_a_size_is_known_from_its_sample_entry(make_media: MakeMedia, write: Write) -> None:
-    def picture(size: str) -> bytes:
-        source = lavfi(card(size=size, rate="10", duration_s=0.1, flashes_s=()))
-        return make_media(f"{size}.png", *source, "-frames:v", "1").read_bytes()
+def entry_and_samples(make_media: MakeMedia, size: str) -> tuple[bytes, list[bytes]]:
+    """Return the sample entry of a short card, and its samples."""
+    source = lavfi(card(size=size, rate="25", duration_s=0.2, flashes_s=()))
+    encoding = (*RAW[:6], "-bf", "0", "-level:v", "4")
+    path = make_media(f"{size}.mp4", *source, "-vf", as_yuv(), *encoding)
+    content = path.read_bytes()
+    at = content.index(b"avc1", content.index(b"stsd")) - 4
+    length = int.from_bytes(content[at : at + 4])
+    return content[at : at + length], [packet.data for packet in packets(path)]
 
-    small = picture("48x32")
-    large = picture("64x96")
+
+async def test_sample_entries_of_other_sizes_are_fitted(
+    make_media: MakeMedia, publish: Publish, write: Write
+) -> None:
+    small, small_samples = entry_and_samples(make_media, "48x32")
+    upright, upright_samples = entry_and_samples(make_media, "64x96")
+    first = b"".join(small_samples)
     film = track(
-        picture_entry(b"png ", 48, 32) + picture_entry(b"png ", 64, 96),
-        sample_sizes([len(small), len(large)]),
-        frames=2,
+        small,
+        sample_sizes([len(sample) for sample in (*small_samples, *upright_samples)]),
+        frames=10,
         size=(48, 32),
-        entries=2,
+        later=(upright, 5, len(first)),
     )
-    source = write(movie(small + large, film, duration_ms=80))
+    source = write(movie(first + b"".join(upright_samples), film, duration_ms=400))
 
-    video = (await probe(str(source))).video
-    assert video.sizes == [[48, 32], [64, 96]]
-    assert (video.width, video.height) == (64, 96)
+    published = await publish(source)
+
+    pictures = published_frames(published)
+    assert [frame.time for frame in pictures] == pytest.approx([n / 25 for n in range(10)])
+    assert {(frame.width, frame.height) for frame in pictures} == {(64, 96)}
+    assert picture_box(pictures[2]) == pytest.approx((0, 27, 64, 42), abs=2)
+    assert picture_box(pictures[7]) == pytest.approx((0, 0, 64, 96), abs=2)
+    assert Note.SIZE_CHANGES_FITTED in published.result.output.notes
