@@ -25,9 +25,12 @@ async function bundle() {
       captions: "css/captions.css",
       "multi-select": "css/multi-select.css",
       player: "css/player.css",
+      problem: "css/problem.css",
+      settings: "css/settings.css",
       table: "css/table.css",
       upload: "css/upload.css",
       "upload-list": "css/upload-list.css",
+      watch: "css/watch.css",
       workshop: "css/workshop.css",
       // A worker of the upload page, started by its address.
       preflight: "src/preflight/file-facts.js",

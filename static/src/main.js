@@ -20,6 +20,7 @@ const behaviours = [
     async () => (await import("./captions/transcript.js")).startTranscript,
   ),
   onDemand("[data-edit-form]", async () => (await import("./detail/forms.js")).editForm),
+  onDemand("[data-save-bar]", async () => (await import("./detail/save-bar.js")).saveBar),
   onDemand("[data-revisited]", async () => (await import("./detail/watch.js")).revisits),
   onDemand("[data-access]", async () => (await import("./detail/forms.js")).accessPanel),
   onDemand("[data-poster]", async () => (await import("./detail/poster.js")).posterTool),

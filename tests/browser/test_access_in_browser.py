@@ -68,14 +68,14 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     await owner.keyboard.press("Tab")
     may_go_on = await hold_requests(owner, "**/access/panel")
     await owner.keyboard.press("Enter")
-    await expect(form.get_by_role("button", name="Saving…")).to_be_focused()
+    await expect(owner.get_by_role("button", name="Saving…")).to_be_focused()
     may_go_on.set()
-    # The page says it in its other places, too, and the keyboard stays where it was.
+    # The page says it in its other places, too, and the keyboard is led to what was saved.
     await expect(state(owner)).to_have_text("Visible to: everyone")
     # Beside how far the video is.
     told = owner.locator("[data-detail-live]")
     await expect(told).to_contain_text("Saved. Visible to: everyone")
-    await expect(form.get_by_role("button", name="Save")).to_be_focused()
+    await expect(form.get_by_text("Saved.")).to_be_focused()
     await expect(owner.locator(".summary__title")).to_have_text("Ours")
     await expect(form.get_by_label("Sites that can embed this video")).to_have_value(
         "https://blog.example.org"
@@ -85,7 +85,7 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     await expect(other.get_by_role("link", name="Edit")).to_have_count(0)
 
     await form.get_by_role("radio", name="Private").check()
-    await form.get_by_role("button", name="Save").click()
+    await owner.get_by_role("button", name="Save changes").click()
     await expect(state(owner)).to_have_text(YOURS)
     response = await other.reload()
     assert response is not None

@@ -45,6 +45,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await play_past(viewer, 0.1)
 
     await page.goto(f"/videos/{video}/edit")
+    await page.locator("summary", has_text="Add captions").click()
     form = page.get_by_role("form", name="New captions")
     file = tmp_path / "captions.srt"
     file.write_text("nothing of the kind", encoding="utf-8")
@@ -59,6 +60,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await expect(page.get_by_role("heading", name="Check the captions")).to_be_focused()
     await suits_by_day_and_night(page, "captions to check")
     await page.get_by_role("link", name="Cancel").click()
+    await page.locator("summary", has_text="Add captions").click()
     file.write_text(SRT, encoding="utf-8")
     await form.get_by_label("Language").fill("english")
     await form.get_by_label("File").set_input_files(file)
@@ -119,6 +121,7 @@ async def test_a_machine_writes_captions_while_one_looks_on(
         await form.get_by_role("button", name="Write captions").click()
         await expect(panel.get_by_role("progressbar")).to_be_visible()
         # What one does meanwhile stays.
+        await panel.locator("summary", has_text="Add captions").click()
         await panel.get_by_label("Language", exact=True).fill("Greek")
         await expect(panel.get_by_text("made by a machine")).to_be_visible()
         await expect(panel.get_by_label("Language", exact=True)).to_have_value("Greek")
@@ -132,6 +135,7 @@ async def test_a_machine_writes_captions_while_one_looks_on(
 
 async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) -> None:
     await page.goto(f"/videos/{video}/edit")
+    await page.locator("summary", has_text="Add captions").click()
     form = page.get_by_role("form", name="New captions")
     await form.get_by_label("Language").fill("de")
     await form.get_by_role("button", name="Add captions").click()
@@ -232,7 +236,7 @@ async def test_what_two_editors_change_is_merged_or_told(page: Page, video: str)
 async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video: str) -> None:
     # Chromium may keep the first byte alone of a segment whose page is left while it comes.
     await page.goto(f"/videos/{video}/edit", wait_until="networkidle")
-    await page.get_by_role("link", name="Edit chapters").click()
+    await page.get_by_role("link", name="Add chapters").click()
     await page.wait_for_load_state("networkidle")
     await expect(page.get_by_text("No chapters yet.")).to_be_visible()
     for at_s, title in ((0, "Dawn"), (1, "Noon & after")):

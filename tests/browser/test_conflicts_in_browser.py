@@ -22,7 +22,7 @@ async def test_who_conflicts_chooses_for_each_field(
 
     await form.get_by_label("Title").fill("A day by the sea")
     await form.get_by_label("Description").fill("Mine")
-    await form.get_by_role("button", name="Save changes").click()
+    await page.get_by_role("button", name="Save changes").click()
     await expect(page.locator("#conflict")).to_be_focused()
     title = page.get_by_role("group", name="Version of the title to keep")
     await expect(title).to_contain_text("A day by the sea")
@@ -35,6 +35,6 @@ async def test_who_conflicts_chooses_for_each_field(
     await title.get_by_role("radio", name="Their version").check()
     await expect(field).to_be_hidden()
     await form.get_by_role("textbox", name="Description").fill("Mine, and Theirs")
-    await form.get_by_role("button", name="Save changes").click()
+    await page.get_by_role("button", name="Save changes").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("A night at the sea")
     await expect(form.get_by_label("Description")).to_have_value("Mine, and Theirs")

@@ -29,7 +29,7 @@ async def test_words_are_saved_in_place_and_nothing_typed_is_lost(page: Page, vi
     dialog = await asked.value
     assert dialog.type == "beforeunload"
     await dialog.dismiss()
-    save, saved = form.get_by_role("button", name="Save changes"), form.get_by_text("Saved.")
+    save, saved = page.get_by_role("button", name="Save changes"), form.get_by_text("Saved.")
     await page.route("**/edit/details", lambda route: route.abort())
     await save.click()
     await expect(form.get_by_role("alert")).to_contain_text("be reached")
@@ -52,15 +52,18 @@ async def test_words_are_saved_in_place_and_nothing_typed_is_lost(page: Page, vi
     await save.click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("After <b>")
     await expect(saved).to_be_visible()
-    await expect(save).to_be_focused()
+    await expect(saved).to_be_focused()
+    await expect(save).to_be_hidden()
     await expect(page.locator("[data-detail-live]")).to_contain_text("Saved.")
     await expect(page).to_have_title("Edit After <b> · Portal")
-    await expect(page.locator("#facts")).to_contain_text("Last change")
+    await expect(page.locator("#facts")).to_contain_text("Last changed")
     await expect(chosen_categories(page)).to_have_text(["Sports"])
     await title.press("End")
     await title.press("Space")
     await expect(saved).to_have_count(0)
+    await expect(save).to_be_visible()
     await title.press("Backspace")
+    await expect(save).to_be_hidden()
     await page.get_by_role("link", name="Watch page").click()
     about = page.locator("#summary")
     await expect(about.get_by_role("link", name="sun")).to_have_attribute("href", "/?tag=sun")
@@ -68,6 +71,23 @@ async def test_words_are_saved_in_place_and_nothing_typed_is_lost(page: Page, vi
     link = page.locator(".video-page__description").get_by_role("link")
     await expect(link).to_have_attribute("href", "https://example.org/a")
     await expect(link).to_have_attribute("rel", "nofollow noopener ugc")
+
+
+async def test_one_bar_saves_every_form_that_was_changed(page: Page, video: str) -> None:
+    details = await open_workshop(page, f"/videos/{video}", "Details")
+    access, bar = page.locator("#access"), page.get_by_role("region", name="Unsaved changes")
+    await expect(bar).to_be_hidden()
+    await details.get_by_label("Title").fill("After")
+    await access.get_by_role("radio", name="Unlisted").check()
+    await bar.get_by_role("button", name="Save changes").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("After")
+    await expect(access).to_contain_text("Visible to: anyone with the link")
+    await expect(page.get_by_text("Saved.")).to_have_count(3)
+    await expect(bar).to_be_hidden()
+    await details.get_by_label("Title").fill("Never")
+    await bar.get_by_role("link", name="Discard").click()
+    await expect(details.get_by_label("Title")).to_have_value("After")
+    await expect(bar).to_be_hidden()
 
 
 @pytest.mark.slow
@@ -94,7 +114,7 @@ async def test_page_of_a_video_that_is_deleted_elsewhere_says_only_that(
 async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> None:
     await page.goto(f"/videos/{video}/edit")
     await page.wait_for_load_state("networkidle")
-    link = page.get_by_role("link", name="Delete")
+    link = page.get_by_role("link", name="Delete…")
     await link.focus()
     await page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Delete this video?")

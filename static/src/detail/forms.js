@@ -1,6 +1,7 @@
 /** Forms whose answer takes their place, and what to do when none comes. */
 
 import { announce, contextOf, element, setText } from "../dom.js";
+import { savedForm } from "./save-bar.js";
 
 const GONE = 410;
 const UNAVAILABLE =
@@ -16,17 +17,13 @@ const NO_ANSWER =
  */
 export function editForm(form, signal) {
   if (!(form instanceof HTMLFormElement)) return;
+  savedForm(form, signal);
   let isDirty = Boolean(form.querySelector("#conflict, [aria-invalid]"));
-  let isSent = false;
   const touched = () => {
     isDirty = true;
-    isSent = false;
     form.querySelector("[data-saved-words]")?.remove();
   };
   form.addEventListener("input", touched, { signal });
-  form.addEventListener("submit", () => (isSent = true), { signal });
-  const ask = (/** @type {Event} */ event) => isDirty && !isSent && event.preventDefault();
-  window.addEventListener("beforeunload", ask, { signal });
   const show = followRequests(form, signal, touched);
   const keep = (/** @type {Event} */ event) => {
     if (contextOf(event).response.status !== GONE || !(isDirty || event.target === form)) return;
@@ -57,7 +54,10 @@ function outlive(form) {
  */
 export function accessPanel(panel, signal) {
   const form = panel.querySelector("form");
-  if (form) followRequests(form, signal);
+  if (form) {
+    savedForm(form, signal);
+    followRequests(form, signal);
+  }
   const state = panel.querySelector("[data-state]")?.textContent?.trim();
   if ("saved" in panel.dataset) announce(`Saved. ${state}`);
 }
