@@ -350,8 +350,8 @@ async def _read_from_file(row: Caption, storage: Storage) -> bool:
         segments = [await files.read(segment.uri) for segment in files.playlist.segments]
         cues = await asyncio.to_thread(_cues_of_segments, segments)
     except (ObjectMissing, PlaylistError) as exc:
-        told = {"action": "captions_unreadable", "video_id": str(row.video_id)}
-        logger.warning("Captions of a file can't be read: %s", exc, extra=told)
+        event = {"action": "captions_unreadable", "video_id": str(row.video_id)}
+        logger.warning("Captions of a file can't be read: %s", exc, extra=event)
         return False
     content = await asyncio.to_thread(CaptionText.of, cues)
     row.text = content.text
@@ -366,10 +366,16 @@ def _cues_of_segments(segments: Sequence[bytes]) -> list[Cue]:
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:
-    """Remove versions but for the newest and the one before, which someone may be watching."""
-    root, used = captions_root(video_id), set[str]()
-    for row in await list_captions(video_id):
-        used |= {f"{root}{row.id}-{version}/" for version in (row.version, row.version - 1)}
-    for folder in [it async for it in entries_of(root, storage) if isinstance(it, str)]:
-        if folder not in used:
+    """Remove versions but for those in playlists, the newest, and the one before.
+
+    Someone may be watching the one before.
+    """
+    root = captions_root(video_id)
+    used: set[str] = set()
+    for track in await list_captions(video_id):
+        versions = (track.version, track.version - 1, track.written_version)
+        used |= {f"{root}{track.id}-{version}/" for version in versions}
+    entries = [entry async for entry in entries_of(root, storage)]
+    for folder in entries:
+        if isinstance(folder, str) and folder not in used:
             await remove_below(folder, storage)

@@ -324,7 +324,10 @@ async def test_a_job_that_stores_nothing_is_given_up(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     video = await playable()
-    await add(client, video)
+    added = await add(client, video)
+    assert f"captions/{added['version']}/" in await store(video, resources)
+    for text in (LATER, SRT.replace("Good", "Fine")):
+        await send(client, "PUT", f"{video.id}/captions/en", text)
 
     async def fail(*_: Any, **__: Any) -> None:
         raise Ends
@@ -334,7 +337,9 @@ async def test_a_job_that_stores_nothing_is_given_up(
         for _ in range(captions.MAX_TRIES):
             with pytest.raises(Ends):
                 await store(video, resources)
-    assert "captions/" not in await store(video, resources)
+    # Players have the last version that was stored.
+    assert f"captions/{added['version']}/" in await store(video, resources)
+    assert f"/captions/{added['version']}/" in "".join(await stored(resources.storage, video.id))
     track = f"{video.id}/captions"
     [told] = (await answered(await client.get(f"/api/videos/{track}")))["captions"]
     assert told["errorCode"] == captions.NOT_STORED
