@@ -207,9 +207,10 @@ class AudioCopy:
         self._rate_hz: int = stream.sample_rate
         self._start = round(start_s * self._rate_hz)
         self._samples_per_tick: Fraction = stream.time_base * self._rate_hz
+        self._channels = _channel_configuration(stream.codec_context.extradata)
         is_deliverable = (
             (stream.codec_context.name, stream.codec_context.profile) == ("aac", "LC")
-            and _channel_configuration(stream.codec_context.extradata) in (1, 2)
+            and self._channels in (1, 2)
             and self._rate_hz in _SAMPLE_RATES_HZ
             and self._samples_per_tick <= _MAX_TICK_SAMPLES
         )
@@ -290,7 +291,7 @@ class AudioCopy:
         """Add as many silent frames as fit into a number of samples."""
         if samples < _FRAME_SAMPLES:
             return
-        silence = silent_frame(self._stream.channels, self._rate_hz)
+        silence = silent_frame(self._channels, self._rate_hz)
         for _ in range(samples // _FRAME_SAMPLES):
             self._append(silence)
 

@@ -304,9 +304,12 @@ def _silent_tracks(
 
 
 def _has_samples(container: InputContainer, stream: Any) -> bool:
-    """Return whether any sample that the index lists is inside the file."""
+    """Return whether any sample that the index lists is inside the file, and they last any time."""
+    entries = stream.index_entries
+    if len(entries) > 1 and entries[0].timestamp == entries[-1].timestamp:
+        return False
     size_bytes = container.size if container.size > 0 else math.inf
-    return any(entry.size > 0 and _end(entry) <= size_bytes for entry in stream.index_entries)
+    return any(entry.size > 0 and _end(entry) <= size_bytes for entry in entries)
 
 
 def _described_sound(container: Any) -> dict[int, tuple[str, str]]:

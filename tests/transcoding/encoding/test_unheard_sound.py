@@ -110,6 +110,19 @@ async def test_samples_beyond_the_end_of_the_file_are_none(
     assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
 
 
+async def test_samples_that_last_no_time_are_none(
+    film: Path, publish: Publish, tmp_path: Path
+) -> None:
+    content = film.read_bytes()
+    with open_media(film) as container:
+        count = len(container.streams.audio[0].index_entries)
+    source = tmp_path / "film.mp4"
+    source.write_bytes(replace_box(content, b"stts", table(b"stts", "II", (count, 0))))
+    published = await publish(source)
+    assert not published.result.audio
+    assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
+
+
 async def test_damaged_channels_are_left_out(
     film_with_two_sounds: Path, publish: Publish, tmp_path: Path
 ) -> None:
