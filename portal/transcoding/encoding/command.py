@@ -272,7 +272,7 @@ def _sound(task: Encode, rung: AudioRung) -> tuple[str, ...]:
             _IN_SYNC,
             *([_LIMITER] if rung.gains else []),
             # Players wait for sound that ends long before the picture.
-            f"apad=whole_dur={task.probe.duration_s:.6f}",
+            *([f"apad=whole_dur={task.plan.duration_s:.6f}"] if task.plan.picture_s else []),
         )
     )
     if rung.joined:

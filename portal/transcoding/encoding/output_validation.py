@@ -92,6 +92,17 @@ def check_duration(written_s: float, expected_s: float | None) -> None:
         raise errors.SourceRejected(errors.RejectCode.DAMAGED, detail=detail)
 
 
+def check_frames(probe: Probe, report: ffmpeg.RunReport) -> None:
+    """Raise SourceRejected when many frames are missing.
+
+    Repeated frames would hide from `check_duration` that a source ended early.
+    """
+    expected = (probe.video.frame_count or 0) * probe.readable_share
+    if report.frames_decoded is not None and report.packets < expected * MIN_DECODED_SHARE:
+        detail = f"{report.packets} frames came of {expected:.0f}"
+        raise errors.SourceRejected(errors.RejectCode.DAMAGED, detail=detail)
+
+
 def check_copy(facts: Sequence[SegmentFacts], probe: Probe) -> None:
     """Raise CopyUndeliverable unless a copy is all there and can be switched to at each segment."""
     if not all(fact.is_closed for fact in facts):

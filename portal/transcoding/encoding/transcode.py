@@ -300,6 +300,8 @@ class _Pass:
         """Raise SourceRejected, TranscodeFailed or CopyUndeliverable for what ffmpeg reported."""
         output_validation.check_damage(output_validation.damaged_share(self.probe, report))
         output_validation.check_source_read(self.probe, report)
+        if self.plan.is_held:
+            output_validation.check_frames(self.probe, report)
         if copied and report.faults:
             # Players stop at what ffmpeg decodes around.
             detail = f"{report.faults} faults while decoding"

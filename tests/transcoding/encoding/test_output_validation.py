@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from published import probe
 
+from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.output_validation import (
     check_aligned,
     check_copy,
     check_duration,
+    check_frames,
     check_stored,
 )
 from portal.transcoding.errors import (
@@ -54,6 +56,14 @@ def test_much_less_than_the_source_claims_is_damage(source: Probe) -> None:
     check_duration(9.2, source.video.duration_s)
     with pytest.raises(SourceRejected, match=RejectCode.DAMAGED):
         check_duration(8.9, source.video.duration_s)
+
+
+def test_missing_frames_are_damage(source: Probe) -> None:
+    count = source.video.frame_count or 0
+    check_frames(source, RunReport(frames_decoded=count - 10, decode_errors=5))
+    check_frames(source, RunReport())
+    with pytest.raises(SourceRejected, match=RejectCode.DAMAGED):
+        check_frames(source, RunReport(frames_decoded=count // 2))
 
 
 def test_a_copy_is_whole_and_begins_each_segment_anew(source: Probe) -> None:

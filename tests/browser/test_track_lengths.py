@@ -1,0 +1,65 @@
+"""Films whose tracks have different lengths play to the end of the longer one."""
+
+import re
+from pathlib import Path
+
+import pytest
+from chromium import Publish, play_past
+from passes import make_source
+from player_page import open_player, read, wait_for
+from playwright.async_api import Page, expect
+from running_portal import LivePortal, call, create, process, run_ffmpeg, until
+
+pytestmark = pytest.mark.slow
+
+# More than the player buffers ahead after the end of the shorter track.
+FILM_S, SHORT_S = 50, 2
+COPIED, ENCODED = ("-g", "20", "-level:v", "4"), ("-level:v", "5.1")
+
+
+@pytest.mark.parametrize(
+    ("picture_s", "sound_s", "options"),
+    [
+        pytest.param(FILM_S, SHORT_S, COPIED, id="short sound, copied picture"),
+        pytest.param(FILM_S, SHORT_S, ENCODED, id="short sound, encoded picture"),
+        pytest.param(SHORT_S, FILM_S, COPIED, id="short picture"),
+    ],
+)
+async def test_a_film_plays_past_the_end_of_its_shorter_track_to_its_own(
+    picture_s: float,
+    sound_s: float,
+    options: tuple[str, ...],
+    publish: Publish,
+    page: Page,
+    tmp_path: Path,
+) -> None:
+    inputs = (f"testsrc2=s=320x180:r=10:d={picture_s}", f"sine=d={sound_s}")
+    sources = [argument for source in inputs for argument in ("-f", "lavfi", "-i", source)]
+    codec = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", *options)
+    film = run_ffmpeg(tmp_path / "film.mp4", *sources, *codec)
+    video_id = await publish(film, "Tracks of two lengths", until="ready")
+
+    await open_player(page, f"/videos/{video_id}")
+    assert await read(page, "video.duration") == pytest.approx(FILM_S, abs=0.2)
+    await play_past(page, SHORT_S + 1)
+    await read(page, f"video.currentTime = {FILM_S - 1}")
+    await wait_for(page, "video.ended")
+    assert await read(page, "video.currentTime") == pytest.approx(FILM_S, abs=0.2)
+
+
+async def test_a_film_is_watched_past_the_end_of_its_sound_while_it_is_made(
+    portal: LivePortal, page: Page, tmp_path: Path
+) -> None:
+    silent = ("-af", f"atrim=end={SHORT_S}")
+    film = make_source(tmp_path / "film.mp4", *silent, seconds=61)
+    created = await create(portal.base_url, film)
+    transcode = f"{portal.base_url}/api/videos/{created['id']}/transcode"
+
+    async def can_be_watched() -> bool:
+        return (await call("GET", transcode))["previewUrl"] is not None
+
+    async with process("worker", portal.environ):
+        await until(can_be_watched, timeout_s=60)
+        await page.goto(f"{portal.base_url}/videos/{created['id']}")
+        await expect(page.locator("video")).to_have_attribute("data-src", re.compile("preview"))
+        await play_past(page, SHORT_S + 2)
