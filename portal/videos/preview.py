@@ -4,6 +4,7 @@ Playlists are made of the segments that passes record, the first up to where one
 name files in the attempts' folders beside their own.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,6 +23,7 @@ from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import early_rendition
 from portal.transcoding.probing.cuts import SEGMENT_S
+from portal.transcoding.probing.facts import interpret
 
 # `number` is null of a rendition of which there is nothing; what is copied is watched once it is
 # whole. A pass of an earlier version told no durations.
@@ -101,6 +103,27 @@ async def fetch_growing(video_id: UUID) -> list[GrowingRendition]:
     if early is None or not all(it.made for it in sounds):
         raise PreviewNotReady
     return [videos[early], *sounds]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchablePart:
+    """How much of a video can be watched while it is processed, and its length where known."""
+
+    made_s: float
+    whole_s: float | None
+
+
+async def read_watchable_part(video: Video) -> WatchablePart | None:
+    """Return how much of a video can be watched by now; None if nothing can be."""
+    try:
+        picture, *_ = await fetch_growing(video.id)
+    except PreviewNotReady:
+        return None
+    facts = json.loads(video.probe_answer) if video.probe_answer else None
+    return WatchablePart(
+        made_s=sum(row["duration_s"] for row in picture.made),
+        whole_s=interpret(facts).duration_s if facts else None,
+    )
 
 
 async def read_playlist(video_id: UUID, name: str, storage: Storage) -> str:

@@ -25,7 +25,8 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
     async with process("worker", portal.environ):
         await until(can_be_watched, timeout_s=30)
     await page.goto(f"{portal.base_url}/videos/{made['id']}")
-    await expect(page.get_by_text("You can watch the part that is done.")).to_be_visible()
+    await expect(page.get_by_text("Still processing. You can watch the first")).to_be_visible()
+    await expect(page.locator("media-time-display")).to_contain_text("/ 1:01")
     await play_past(page, 1)
     video = page.locator("video")
     first = await video.element_handle()

@@ -1,17 +1,20 @@
 """What is made of a video can be watched before it is ready."""
 
+import re
 from pathlib import Path
 from urllib.parse import urljoin
 
 import aiohttp
 import pytest
 from api_client import Client, answered
+from page_texts import words_of
 from passes import ended_after, first_attempt, pass_of, published_file
 from yarl import URL
 
 from portal.database.models import Video
 from portal.transcoding.packaging.hls import MediaPlaylist, parse_media_playlist, playlist_uris
 from portal.web.composition import WebContext
+from portal.web.pages.formatting import clock
 
 pytestmark = pytest.mark.usefixtures("early_first")
 
@@ -73,7 +76,11 @@ async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
     assert "RESOLUTION=640x360" in master
     assert "I-FRAME" not in master
     page = await text_at(client, f"/videos/{video.id}")
-    assert "You can watch the part that is done." in page[1]
+    made_s = (await playlists(client, path))["360p"].duration_s
+    assert f"Still processing. You can watch the first {clock(made_s)}." in words_of(page[1])
+    told = re.search(r'data-duration="([\d.]+)"', page[1])
+    assert told is not None
+    assert float(told[1]) == pytest.approx(40, abs=0.2)
     assert f'data-src="{path}"' in page[1]
     assert 'viewBox="0 0 1280 720"' in page[1]
     begun = await playlists(client, path)

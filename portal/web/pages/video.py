@@ -15,6 +15,7 @@ from portal.errors import NotFound, NothingToRetry
 from portal.processing.sources import SourceChanged, check_source
 from portal.videos import publishing
 from portal.videos.library import related_videos
+from portal.videos.preview import WatchablePart, read_watchable_part
 from portal.videos.reading import audience_of, master_url, preview_url
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
@@ -69,6 +70,12 @@ def player_source(video: Video) -> str:
     address = stream_url(video) or preview_url(config.public_url, video.id)
     path = address.removeprefix(config.public_url)
     return address if path == address else request.root_path + path
+
+
+@blueprint.app_template_global()
+async def watchable_part(video: Video) -> WatchablePart | None:
+    """Return how much can be watched of a video that is being processed."""
+    return await read_watchable_part(video) if video.status is VideoStatus.PROCESSING else None
 
 
 @blueprint.app_template_global()
