@@ -191,7 +191,7 @@ def _hold(size: Size, until_s: float, after_s: Fraction | None) -> Iterator[str]
         is_later = f"gte(t,{float(after_s) + CUT_TOLERANCE_S - _HELD_ROUNDING_S:.6f})"
         own = f"{is_later}*({own}+isnan(prev_selected_t))"
     yield (
-        f"[even][clock]hstack,crop={width}:{height}:0:0,select='{own}'"
+        f"[even][clock]hstack,crop={width}:{height}:0:0,{_SDR},select='{own}'"
         ",setpts='2*floor(PTS/2)'[scaled0]"
     )
 

@@ -106,7 +106,9 @@ def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, 
     options = (*command.KEY_FRAMES_ONLY, "-noaccurate_seek") if has_keys else ()
     size = _poster_size(video.width, video.height)
     filters = ",".join(("select='eq(n,0)'", *still_filters(video, size)))
-    duration_s = video.duration_s or probe.duration_s
+    # After the last frame there is none to find, however long that one is shown.
+    last_s = video.duration_s if video.last_frame_s is None else video.last_frame_s
+    duration_s = probe.duration_s if last_s is None else last_s
     reachable_s = duration_s if has_keys else min(duration_s, _DECODED_S)
     for share in _CANDIDATES_AT:
         at_s = f"{reachable_s * share:.3f}"

@@ -86,6 +86,7 @@ def check_held(published: Published, own_times_s: Sequence[float]) -> None:
         times_s = [picture.time_s for picture in pictures]
         assert times_s == pytest.approx(sorted([*own_times_s, *repeated_s]), abs=TICK_S)
         assert playlist(published.folder, name).starts_s == pytest.approx(starts_s, abs=0.005)
+        assert {picture.tags for picture in pictures} == {(1, 1, 1, 1)}, "BT.709"
         for picture in pictures:
             source = [it for it in sources if it.time_s <= picture.time_s + TICK_S][-1]
             assert_same(picture, source)
