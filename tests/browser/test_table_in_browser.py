@@ -100,7 +100,7 @@ async def test_rows_change_while_videos_are_processed(page: Page, shelf: LivePor
     places = await page.evaluate(PLACES)
 
     await rows.begin(video, 41.7)
-    await expect(row.locator(".videos__state")).to_contain_text("Converting · 41%")
+    await expect(row.locator(".videos__state")).to_contain_text("Processing · 41%")
     assert await page.evaluate(PLACES) == places
     await rows.finish(video, "ready")
     await expect(row.locator("img")).to_be_visible()

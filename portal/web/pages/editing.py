@@ -115,7 +115,7 @@ async def save(video_id: str) -> EditForm:
 
 
 def typed_metadata(form: MultiDict[str, str]) -> Body:
-    """Return what was typed, tags with single spaces.
+    """Return the typed metadata, its tags with single spaces.
 
     A field for which the other editor's value was chosen has the value of the base.
     """

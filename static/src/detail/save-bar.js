@@ -19,7 +19,7 @@ let isDiscarded = false;
 export function savedForm(form, signal) {
   const isRefused = form.querySelector("[aria-invalid=true], .choice-of") !== null;
   forms.set(form, isRefused ? null : valuesOf(form));
-  // What takes its place draws the bar.
+  // The form that replaces it draws the bar.
   signal.addEventListener("abort", () => {
     forms.delete(form);
     sending.delete(form);

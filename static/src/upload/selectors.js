@@ -97,7 +97,7 @@ export const openOf = (state) => uploadOf(state, state.open);
 export function openAfter(before, after) {
   const open = openOf(after);
   if (open && isUnpublished(open)) return after.open;
-  // Nothing opens by itself that was not chosen just now.
+  // Only a file that was chosen just now opens by itself.
   if (!before.open && after.uploads.length <= before.uploads.length) return 0;
   const at = before.uploads.findIndex(({ number }) => number === before.open);
   /** @type {Test} */
