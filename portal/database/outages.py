@@ -35,7 +35,10 @@ def is_outage(error: BaseException | None) -> bool:
 
 @contextmanager
 def skipped_in_outage() -> Iterator[None]:
-    """Around work that is optional: an outage ends the block and nothing else."""
+    """Suppress an error of the block that is an outage (`is_outage`); other errors are raised.
+
+    For optional work: execution continues after the block, whose first part may have been done.
+    """
     try:
         yield
     except Exception as exc:

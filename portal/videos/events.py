@@ -68,10 +68,12 @@ CASE WHEN type = 'import.failed' OR present.visibility IS NOT NULL AND {listed}
 
 
 def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
-    """Return an event as one reader receives it, or None if they don't.
+    """Return an event as it is sent to one reader, or None if it isn't sent to them.
 
-    `sees` tells whether the reader sees videos with an audience. The record in `data` has the
-    present audience. An event that took the video from the reader becomes a deletion.
+    `sees` tells whether the reader sees videos with a given audience. It is asked about the
+    audience that the video has now, and then about the one before the event (`was`): an event that
+    hid the video from the reader is returned as a deletion. The record in the returned `data` has
+    the audience of now, whatever it was at the time of the event.
     """
     if event["type"] == EventType.IMPORT_FAILED:
         return event if sees(_audience(event["data"])) else None

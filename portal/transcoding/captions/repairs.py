@@ -66,9 +66,11 @@ def repair_times(cues: Sequence[FileCue]) -> tuple[list[FileCue], list[CaptionWa
 
 
 def collapse_rolling(cues: Sequence[FileCue]) -> tuple[list[FileCue], list[CaptionWarning]]:
-    """Return cues without the lines that roll up from the cue before, if these captions roll.
+    """Return cues in which each spoken line stands once, and a warning if any line was removed.
 
-    Such captions, as YouTube writes them, repeat each line in the next cue while it moves up.
+    In captions that roll up, as YouTube writes them, a line is repeated at the top of the next cue
+    while a new one appears below. If most cues of the file do so, repeated lines are removed, and
+    cues without any other line are left out; times stay. Other files are returned unchanged.
     """
     texts = [_plain_lines(file_cue.cue) for file_cue in cues]
     carried = [0]
