@@ -92,7 +92,10 @@ class ImportTooLarge(errors.PortalError, status=422, code="import_too_large"):
 
 
 async def record(row: Import, **values: Any) -> None:
-    """Update an import's row and its model; `Superseded` if the row is gone or another run's."""
+    """Write column values to the database and to `row`.
+
+    Raises `Superseded`, and changes neither, if the import was cancelled or another job runs it.
+    """
     values["active_at"] = await server_time()
     if not await Import.filter(id=row.id, active_at=row.active_at).update(**values):
         raise Superseded

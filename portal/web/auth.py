@@ -243,8 +243,11 @@ def sent_credentials() -> Credentials:
     )
 
 
-async def is_still(reader: Principal, credentials: Credentials, web: WebContext) -> bool:
-    """Whether credentials still stand for the same account, role and scopes."""
+async def still_identify(reader: Principal, credentials: Credentials, web: WebContext) -> bool:
+    """Return whether credentials still identify `reader`, with the same role and scopes.
+
+    They don't once the account is disabled, its role changes, or the token or session has ended.
+    """
     try:
         return await _identify(credentials, web) == reader
     except errors.TokenRefused:

@@ -56,10 +56,10 @@ class Downmix:
 
 
 def downmix(track: AudioTrack) -> Downmix:
-    """Return how a track becomes mono or stereo.
+    """Return the gains that mix a track's channels to stereo; none if it is mono or stereo already.
 
-    Channels in one of FFmpeg's own orders are named, so that the rule also holds where the layout
-    changes on the way. Others are numbered.
+    In FFmpeg's standard layouts the gains name channels (FL, FR), so that they still fit when the
+    layout changes in the middle of the track. In other layouts they number them (c0, c1).
     """
     layout = track.layout
     if layout in _PLAIN:

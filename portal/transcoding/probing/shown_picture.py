@@ -60,10 +60,11 @@ def dolby_vision(entry: PictureEntry) -> tuple[int, int]:
 
 
 def named_transfer(transfer: int, *, compatibility: int, has_hdr_metadata: bool) -> int:
-    """Return the transfer curve's code point; other signs of HDR replace a missing one.
+    """Return the code point of a transfer curve (ISO/IEC 23091-2), also if the file names none.
 
-    `compatibility` is that of Dolby Vision's base layer. Ten bits of BT.2020 are no such sign: log
-    footage has them, too.
+    An unspecified `transfer` is replaced by the curve that Dolby Vision's base layer is compatible
+    with (`compatibility`, 0 without any), else by PQ if there is HDR metadata; without either it
+    stays unspecified. Ten bits of BT.2020 don't imply HDR: log footage has them, too.
     """
     if transfer not in _UNNAMED_TRANSFERS:
         return transfer

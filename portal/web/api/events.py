@@ -40,10 +40,10 @@ from portal.web.api.videos import (
 from portal.web.auth import (
     Credentials,
     Policy,
-    is_still,
     policy,
     principal,
     sent_credentials,
+    still_identify,
 )
 from portal.web.composition import WebContext, web_context
 from portal.web.event_streams import HEARTBEAT_S, Stream, StreamEvent
@@ -244,7 +244,7 @@ async def _send(
                     break
                 if monotonic() - asked_at >= HEARTBEAT_S:
                     asked_at = monotonic()
-                    if not await is_still(stream.reader, credentials, web):
+                    if not await still_identify(stream.reader, credentials, web):
                         break
                 texts = [await _text(event, stream, web) for event in found]
                 text = b"".join(texts) or HEARTBEAT
