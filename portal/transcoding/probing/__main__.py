@@ -134,6 +134,9 @@ def _examine(
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
         times = outline.times_of(stream.id)
         video |= sample_index.facts(container, stream, keys, offsets, times)
+    elif (end_s := _fragments_end_s(container, outline, stream)) is not None:
+        last_sample_s = outline.times_of(stream.id).last_sample_s or 0.0
+        video |= {"fragments_end_s": end_s, "last_frame_s": end_s - last_sample_s}
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
@@ -273,7 +276,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     "channels": channels,
                     "layout": "ambisonic" if stream.id in outline.ambisonic else layout,
                     "sample_rate_hz": stream.sample_rate,
-                    "end_s": None
+                    "end_s": _fragments_end_s(container, outline, stream)
                     if outline.is_fragmented
                     else sample_index.audio_end_s(container, stream, outline.times_of(stream.id)),
                 }
@@ -393,6 +396,16 @@ def _title(stream: Any) -> str | None:
 
 def _ratio(value: Any) -> str | None:
     return f"{value.numerator}/{value.denominator}" if value else None
+
+
+def _fragments_end_s(
+    container: InputContainer, outline: boxes.Outline, stream: Any
+) -> float | None:
+    length_s = outline.times_of(stream.id).fragments_s
+    if length_s is None:
+        return None
+    begins_s = _seconds(stream.start_time, stream.time_base) or 0.0
+    return max(0.0, length_s + begins_s - source.film_start_s(container))
 
 
 def _length_s(stream: Any) -> float | None:

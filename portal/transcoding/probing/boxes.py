@@ -35,7 +35,8 @@ _HANDLER_OFFSET_BYTES = 8
 _COUNT_PREFIX_BYTES = 8
 # What is entered on the way from the index down to the sample entries.
 _INSIDE = {
-    b"moov": {b"trak"},
+    b"moov": {b"mvex", b"trak"},
+    b"mvex": set[bytes](),
     b"trak": {b"edts", b"mdia"},
     b"edts": set[bytes](),
     b"mdia": {b"minf"},
@@ -80,6 +81,10 @@ class PictureEntry:
 _HEADER_TIMES = (struct.Struct(">12xII"), struct.Struct(">20xIQ"))
 # Duration and beginning of an edit. A beginning of -1 stands for an empty edit.
 _EDITS = (struct.Struct(">Ii4x"), struct.Struct(">Qq4x"))
+_TRACK_DEFAULTS = struct.Struct(">4xIII")
+# Over http each fragment is a request. The ends of longer films are not known.
+_MAX_FRAGMENTS = 400
+_MAX_RUN_BYTES = 256 * 1024
 _UNKNOWN_DURATIONS = (0, 2**32 - 1, 2**64 - 1)
 
 
@@ -95,6 +100,11 @@ class TrackTimes:
     header_s: float | None = None
     edited_s: float | None = None
     last_sample_s: float | None = None
+    # Of samples in fragments: the duration of those that say nothing, when the first one begins,
+    # and how long all last.
+    default_ticks: int = 0
+    first_ticks: int | None = None
+    fragments_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -233,7 +243,8 @@ def _open_raw(request: dict[str, Any], window_bytes: int) -> InputContainer:
 
 
 def _walk_top(outline: Outline, reader: _BoxReader) -> None:
-    """As far as the index, or the first fragment behind it when it announces any."""
+    """Walk as far as the index, and through the fragments behind it when it announces any."""
+    fragments = 0
     for box in reader.boxes(0, reader.size_bytes):
         outline.has_media |= box.kind == b"mdat"
         outline.has_fragments |= box.kind == b"moof"
@@ -242,8 +253,19 @@ def _walk_top(outline: Outline, reader: _BoxReader) -> None:
             outline.is_index_cut = box.end > reader.size_bytes
             _walk_index(outline, reader, box)
             outline.is_unfinished = False
-        if outline.has_index and (outline.has_fragments or not outline.announces_fragments):
+        if outline.has_index and not outline.announces_fragments:
             return
+        if box.kind == b"moof" and outline.has_index:
+            fragments += 1
+            for track in reader.boxes(box.body, box.end):
+                if track.kind == b"traf":
+                    _read_fragment(outline, reader, track)
+        if fragments == _MAX_FRAGMENTS:
+            break
+    else:
+        return
+    for times in outline.times.values():
+        times.fragments_s = None
 
 
 def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int = 0) -> bool:
@@ -255,7 +277,7 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
             track = _track_number(reader, box)
         elif box.kind == b"ctts":
             outline.composition[track] = (box.body, box.end)
-        elif box.kind in (b"mvhd", b"mdhd", b"elst", b"stts"):
+        elif box.kind in (b"mvhd", b"mdhd", b"elst", b"stts", b"trex"):
             _read_times(outline, reader, box, track)
         if box.kind == b"hdlr" and parent.kind == b"mdia":
             handler = reader.read(box.body + _HANDLER_OFFSET_BYTES)[:4]
@@ -322,6 +344,10 @@ def _read_times(outline: Outline, reader: _BoxReader, box: _Box, track: int) -> 
             times.last_sample_s = int.from_bytes(rows_end) / times.ticks_per_s
         return
     content = reader.read(box.body, min(box.end - box.body, _WINDOW_BYTES))
+    if box.kind == b"trex":
+        number, _, ticks = _TRACK_DEFAULTS.unpack_from(content.ljust(_TRACK_DEFAULTS.size, b"\0"))
+        outline.times.setdefault(number, TrackTimes()).default_ticks = ticks
+        return
     version = content[:1] == b"\1"
     try:
         if box.kind == b"elst":
@@ -336,6 +362,37 @@ def _read_times(outline: Outline, reader: _BoxReader, box: _Box, track: int) -> 
     times.ticks_per_s = ticks_per_s
     if ticks_per_s and duration not in _UNKNOWN_DURATIONS:
         times.header_s = duration / ticks_per_s
+
+
+def _read_fragment(outline: Outline, reader: _BoxReader, fragment: _Box) -> None:
+    """Record when the samples of a track fragment end (ISO/IEC 14496-12, 8.8)."""
+    times = TrackTimes()
+    at = last = default = 0
+    for box in reader.boxes(fragment.body, fragment.end):
+        content = reader.read(box.body, min(box.end - box.body, _MAX_RUN_BYTES)).ljust(16, b"\0")
+        flags, value = struct.unpack_from(">II", content)
+        flags &= 0xFFFFFF
+        if box.kind == b"tfhd":
+            times = outline.times.setdefault(value, TrackTimes())
+            place = 8 + 8 * bool(flags & 1) + 4 * bool(flags & 2)
+            own = content[place : place + 4] if flags & 8 else b""
+            default = int.from_bytes(own) or times.default_ticks
+        elif box.kind == b"tfdt":
+            at = int.from_bytes(content[4:12] if content[0] else content[4:8])
+            times.first_ticks = at if times.first_ticks is None else times.first_ticks
+        elif box.kind == b"trun":
+            place = 8 + 4 * bool(flags & 1) + 4 * bool(flags & 4)
+            row_bytes = 4 * (flags >> 8 & 0xF).bit_count()
+            durations = [default] * min(value, _MAX_RUN_BYTES)
+            if flags & 0x100:
+                rows = range(place, min(len(content), place + value * row_bytes), row_bytes)
+                durations = [int.from_bytes(content[row : row + 4]) for row in rows]
+            at += sum(durations)
+            last = durations[-1] if durations else last
+    if times.ticks_per_s:
+        times.last_sample_s = last / times.ticks_per_s
+        length_s = (at - (times.first_ticks or 0)) / times.ticks_per_s
+        times.fragments_s = max(times.fragments_s or 0.0, length_s)
 
 
 def _edited_s(outline: Outline, content: bytes, edit: struct.Struct) -> float | None:

@@ -115,8 +115,8 @@ class AudioTrack(Track):
 
     `profile` and `layout` are FFmpeg's names, such as LC and 5.1. A layout in an unusual order
     lists its channels: "3 channels (FL+FC+FR)". It is empty in answers of earlier versions.
-    `end_s` is when its samples end, from the film's start; None in fragmented files. `is_silent` is
-    only found out of tracks that nothing else tells apart.
+    `end_s` is when its samples end, from the film's start; None in files of very many fragments.
+    `is_silent` is only found out of tracks that nothing else tells apart.
     """
 
     profile: str | None
@@ -131,7 +131,7 @@ class AudioTrack(Track):
 class Probe:
     """What a source holds. `duration_s` is when the last of picture and sound ends.
 
-    It goes by their samples; fragmented files are taken at their word.
+    It goes by their samples; files of very many fragments are taken at their word.
 
     `readable_share` is the share of the video's samples that lie inside the file. The audio
     tracks' default comes first.
@@ -174,7 +174,7 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
     grid_fps = _fraction(facts.pop("grid_fps", None))
     is_constant = facts.pop("constant_rate", average is not None and average == base)
     if "frame_count" not in facts:  # there is no index to tell from
-        facts["duration_s"] = None
+        facts["duration_s"] = facts.pop("fragments_end_s", None)
     if len(sizes := facts.get("sizes", ())) > 1:
         # An aperture belongs to frames of one size.
         facts["margins"] = (0, 0, 0, 0)

@@ -128,6 +128,23 @@ async def test_a_misplaced_frame_counts_for_nothing(
     assert found.duration_s == pytest.approx(FILM_S, abs=0.15)
 
 
+@pytest.mark.parametrize("flags", ["frag_keyframe+empty_moov", "dash+delay_moov"])
+async def test_fragments_tell_how_long_they_last(
+    flags: str, make_media: MakeMedia, write: Write
+) -> None:
+    inputs = lavfi("testsrc2=s=64x48:r=10:d=5", "sine=d=2:r=48000")
+    codec = ("-c:v", "libx264", "-bf", "2", "-g", "10", "-movflags", flags)
+    content = bytearray(make_media("fragments.mp4", *inputs, *codec).read_bytes())
+    for ticks in (0, 2**31):
+        found = await probe(str(write(bytes(claiming(content, tuple(DURATION_AT), ticks)))))
+
+        assert found.duration_s == pytest.approx(5, abs=0.21)
+        assert found.video.duration_s == found.duration_s
+        assert found.video.last_frame_s == pytest.approx(found.duration_s - 0.1, abs=0.001)
+        # Without an edit list all begins later, by the delay of decoding.
+        assert found.audio[0].end_s == pytest.approx(2, abs=0.21)
+
+
 async def test_many_frames_in_a_short_header_are_no_attack(
     make_media: MakeMedia, write: Write
 ) -> None:

@@ -107,7 +107,8 @@ async def test_a_fragmented_source_has_no_index_to_tell_from(
     fragmented = ("-c", "copy", "-movflags", "+frag_keyframe+empty_moov")
     source = make_media("fragments.mp4", "-i", str(plain), *fragmented)
     video = (await probe(str(source))).video
-    assert (video.duration_s, video.frame_count, video.max_key_distance_s) == (None, None, None)
+    assert video.duration_s == pytest.approx(10.01, abs=0.07)
+    assert (video.frame_count, video.max_key_distance_s) == (None, None)
     assert video.grid_lead is None
     assert not video.closed_gops
 
