@@ -66,7 +66,7 @@ async def test_what_is_said_becomes_captions_that_a_person_takes_over(
     asked = await answered(await client.post(address), 202)
     assert asked == {"state": "waiting", "percent": 0, "language": None, "errorCode": None}
     workshop = words_of(await page(client, f"/videos/{video.id}/edit"))
-    assert "Waiting for a worker to write captions" in workshop
+    assert "Waiting for a worker to generate captions" in workshop
     await write(video, resources, model, tmp_path)
 
     captions = f"/api/videos/{video.id}/captions"
@@ -78,7 +78,7 @@ async def test_what_is_said_becomes_captions_that_a_person_takes_over(
     assert 1.5 < first.start_s < 2.5
     assert last.plain_text.endswith("back.")
     assert 9.5 < last.start_s < last.end_s < 13
-    assert "made by a machine" in words_of(await page(client, f"/videos/{video.id}/edit"))
+    assert "generated automatically" in words_of(await page(client, f"/videos/{video.id}/edit"))
     assert 'label="English (by a machine)"' in await page(client, f"/videos/{video.id}")
     await problem(await client.get(address), 404, "transcription_not_found")
 
@@ -156,7 +156,9 @@ async def test_what_fails_says_why(
     await write(video, resources, model, tmp_path)
     told = await answered(await client.get(address))
     assert (told["state"], told["errorCode"]) == ("failed", "language_unknown")
-    assert "does not know this language" in words_of(await page(client, f"/videos/{video.id}/edit"))
+    assert "supported. Choose another one" in words_of(
+        await page(client, f"/videos/{video.id}/edit")
+    )
 
     await answered(await client.post(address), 202)
     (tmp_path / "empty").mkdir()
