@@ -165,9 +165,9 @@ def _latest_start_s(video: VideoTrack) -> float:
 
 
 def _prepare_held(video: VideoTrack, after_s: Fraction | None) -> Iterator[str]:
-    """As `_prepare`, for frames that are repeated; those before `after_s` may be, too."""
+    """Prepare frames that are repeated; a frame before `after_s` may be repeated, too."""
     yield from _deinterlace(video)
-    # By time, which any run can tell.
+    # Each run can tell the time of a frame, but not its number.
     if frame_step(video.fps) > 1 or not video.constant_rate:
         yield _select_thinly(video)
     earliest = 0 if after_s is None else f"min(PTS,{float(after_s):.6f}/TB)"

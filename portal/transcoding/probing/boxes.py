@@ -100,8 +100,8 @@ class TrackTimes:
     header_s: float | None = None
     edited_s: float | None = None
     last_sample_s: float | None = None
-    # Of samples in fragments: the duration of those that say nothing, when the first one begins,
-    # and how long all last.
+    # Fragments: the duration of samples that don't have their own, the time of the first sample,
+    # and the length of all.
     default_ticks: int = 0
     first_ticks: int | None = None
     fragments_s: float | None = None
@@ -130,7 +130,7 @@ class Outline:
     # Numbers of tracks that hold ambisonic sound.
     ambisonic: set[int] = field(default_factory=set)
     movie_ticks_per_s: int = 0
-    # By the tracks' numbers.
+    # Claims about the length of each track, by its number.
     times: dict[int, TrackTimes] = field(default_factory=dict)
 
     def times_of(self, track: int) -> TrackTimes:
@@ -398,7 +398,7 @@ def _read_fragment(outline: Outline, reader: _BoxReader, fragment: _Box) -> None
 def _edited_s(outline: Outline, content: bytes, edit: struct.Struct) -> float | None:
     """Return how long all edits last together; None when one of them doesn't say.
 
-    Raises struct.error when the list is longer than what was read.
+    Raises struct.error when the list is longer than its content.
     """
     [count] = _HEAD.unpack_from(content)
     durations = [edit.unpack_from(content, _HEAD.size + edit.size * n)[0] for n in range(count)]

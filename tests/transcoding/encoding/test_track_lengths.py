@@ -20,7 +20,7 @@ FILM_S = 9.0
 SMALL = "64x48"
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "20", "-pix_fmt", "yuv420p")
 ENCODED = (*X264, "-level:v", "5.1")
-# As browsers and streaming software record, with no length in any header.
+# The kind of file that browsers and streaming software record. No header has its length.
 FRAGMENTED = (*X264, "-bf", "0", "-movflags", "frag_keyframe+empty_moov+default_base_moof")
 
 
@@ -81,17 +81,19 @@ async def test_the_last_frame_stays_until_the_sound_ends(
     assert not published.result.renditions[-1].copied
     check_length(published, FILM_S)
     own = [n / 10 for n in range(round(picture_s * 10))]
-    if codec != FRAGMENTED:  # whose picture begins later, for want of an edit list
+    # Without an edit list the picture of fragments begins a little later.
+    if codec != FRAGMENTED:
         check_held(published, own)
     for pictures in published.pictures.values():
-        assert [it.time_s for it in pictures][len(own) :] == [
+        assert [picture.time_s for picture in pictures][len(own) :] == [
             at for at in (4.0, 8.0) if at > own[-1]
         ]
 
 
 def check_held(published: Published, own_times_s: Sequence[float]) -> None:
     """Frames are shown at their own times, and again where a segment begins without one."""
-    film_s, sources = published.result.output.duration_s, look(published.path)
+    film_s = published.result.output.duration_s
+    sources = look(published.path)
     starts_s = [float(at) for at in range(0, int(film_s), SEGMENT_S)]
     begun_s = [at for at in starts_s if any(at - 0.004 <= own <= at for own in own_times_s)]
     repeated_s = sorted({*starts_s} - {*begun_s})
@@ -101,7 +103,7 @@ def check_held(published: Published, own_times_s: Sequence[float]) -> None:
         assert playlist(published.folder, name).starts_s == pytest.approx(starts_s, abs=0.005)
         assert {picture.tags for picture in pictures} == {(1, 1, 1, 1)}, "BT.709"
         for picture in pictures:
-            source = [it for it in sources if it.time_s <= picture.time_s + TICK_S][-1]
+            source = [each for each in sources if each.time_s <= picture.time_s + TICK_S][-1]
             assert_same(picture, source)
 
 

@@ -1,4 +1,4 @@
-"""How long tracks really last: by their samples and edit lists, whatever headers claim."""
+"""Tracks last as long as their samples and edit lists say, whatever headers claim."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from portal.transcoding.probing.probe import SourceLimits
 
 FILM_S = 3
 UNKNOWN = 2**32 - 1
-# Where the duration stands behind the type of a box.
+# Offset of the duration from the end of a box's type.
 DURATION_AT = {b"mvhd": 16, b"tkhd": 20, b"mdhd": 16}
 HOUR_S = 3600
 
@@ -27,7 +27,7 @@ def film(make_media: MakeMedia) -> bytearray:
 
 
 def places(content: bytes, kind: bytes) -> list[int]:
-    """Where boxes of a kind begin, behind their size."""
+    """Return where the content of boxes of a kind begins."""
     parts = content.split(kind)
     return [sum(map(len, parts[:n])) + n * len(kind) for n in range(1, len(parts))]
 
