@@ -16,9 +16,9 @@ from portal.database.connection import execute
 from portal.database.models import Caption, CaptionSource, Video
 from portal.database.work_models import Transcription
 from portal.maintenance.recovery import recover
+from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, wrapped
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import read_webvtt
-from portal.transcoding.speech.lines import CLAUSE_ENDS, wrapped
 from portal.transcoding.speech.transcribe import Word, cues_of
 from portal.videos import transcription
 from portal.web.composition import WebContext

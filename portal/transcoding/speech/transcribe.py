@@ -19,10 +19,10 @@ from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.encoding.segment_upload import pass_folder
 from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, LINE_WIDTH, width, wrapped
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.packaging.webvtt import Cue, escaped
 from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE
-from portal.transcoding.speech.lines import CLAUSE_ENDS, LINE_WIDTH, width, wrapped
 
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.speech")
 _SOUND, _SAMPLES = "sound.mp4", "samples.pcm"
