@@ -1,14 +1,12 @@
 """Films whose tracks have different lengths play to the end of the longer one."""
 
-import re
 from pathlib import Path
 
 import pytest
 from chromium import Publish, play_past
-from passes import make_source
 from player_page import open_player, read, wait_for
-from playwright.async_api import Page, expect
-from running_portal import LivePortal, call, create, process, run_ffmpeg, until
+from playwright.async_api import Page
+from running_portal import run_ffmpeg
 
 pytestmark = pytest.mark.slow
 
@@ -45,21 +43,3 @@ async def test_a_film_plays_past_the_end_of_its_shorter_track_to_its_own(
     await read(page, f"video.currentTime = {FILM_S - 1}")
     await wait_for(page, "video.ended")
     assert await read(page, "video.currentTime") == pytest.approx(FILM_S, abs=0.2)
-
-
-async def test_a_film_is_watched_past_the_end_of_its_sound_while_it_is_made(
-    portal: LivePortal, page: Page, tmp_path: Path
-) -> None:
-    silent = ("-af", f"atrim=end={SHORT_S}")
-    film = make_source(tmp_path / "film.mp4", *silent, seconds=61)
-    created = await create(portal.base_url, film)
-    transcode = f"{portal.base_url}/api/videos/{created['id']}/transcode"
-
-    async def can_be_watched() -> bool:
-        return (await call("GET", transcode))["previewUrl"] is not None
-
-    async with process("worker", portal.environ):
-        await until(can_be_watched, timeout_s=60)
-        await page.goto(f"{portal.base_url}/videos/{created['id']}")
-        await expect(page.locator("video")).to_have_attribute("data-src", re.compile("preview"))
-        await play_past(page, SHORT_S + 2)
