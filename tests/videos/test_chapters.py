@@ -118,6 +118,6 @@ async def test_pages_list_them(client: Client) -> None:
     assert page.count("data-seek=") == 3 + 4, "in the description, too"
     assert f'src="/videos/{video.id}/chapters.vtt?v=' in page
     workshop = await (await client.get(f"/videos/{video.id}/edit")).get_data(as_text=True)
-    assert "3 chapters, by the times of the description." in " ".join(workshop.split())
+    assert "3 chapters, from the times in the description" in " ".join(workshop.split())
     embed = await (await client.get(f"/embed/{video.id}")).get_data(as_text=True)
     assert "chapters.vtt" in embed
