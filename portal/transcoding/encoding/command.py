@@ -148,13 +148,21 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
         # Begin to read at a key frame; frames keep the times they have.
         at_s = f"{float(after_s - _LEAD_IN_S):.6f}"
         seek = ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
+    sound_inputs = _sound_inputs(task)
+    sources = source_input(task.source_url, task.probe, *seek)
+    for _ in range(max(sound_inputs.values(), default=0)):
+        sources += source_input(task.source_url, task.probe)
     return (
         *general_options(),
         *_TOLERANT,
-        *source_input(task.source_url, task.probe, *seek),
+        *sources,
         *graph,
         *(argument for rung in task.rungs for argument in _video_output(task, rung)),
-        *(argument for rung in task.audio for argument in _audio_output(task, rung)),
+        *(
+            argument
+            for rung in task.audio
+            for argument in _audio_output(task, rung, sound_inputs[rung.name])
+        ),
         *(argument for rung in task.subtitles for argument in _subtitle_output(rung)),
     )
 
@@ -255,15 +263,28 @@ def _keyframes(task: Encode) -> str:
 def sound_check(task: Encode, rung: AudioRung) -> tuple[str, ...]:
     """Return the arguments to encode one sound rendition, and to write nothing."""
     source = source_input(task.source_url, task.probe)
-    return (*general_options(), *_TOLERANT, *source, *_sound(task, rung), "-f", "null", "-")
+    return (*general_options(), *_TOLERANT, *source, *_sound(task, rung, 0), "-f", "null", "-")
 
 
-def _audio_output(task: Encode, rung: AudioRung) -> tuple[str, ...]:
+def _sound_inputs(task: Encode) -> dict[str, int]:
+    """Return the number of the input that each sound rendition is read from.
+
+    FFmpeg learns only at the end of an input that its tracks have ended. Where a track ends long
+    before another, each sound is read from an input of its own: what is missing is then made up for
+    while the source is still being read, and not at its end.
+    """
+    ends_s = [task.probe.video.duration_s, *(track.end_s for track in task.probe.audio)]
+    known_s = [end_s for end_s in ends_s if end_s is not None]
+    is_uneven = max(known_s, default=0) - min(known_s, default=0) > SEGMENT_S
+    return {rung.name: number if is_uneven else 0 for number, rung in enumerate(task.audio, 1)}
+
+
+def _audio_output(task: Encode, rung: AudioRung, source: int) -> tuple[str, ...]:
     segment_s = _sound_segment_s(task.probe.duration_s)
-    return (*_sound(task, rung), *_hls(rung.name, segment_s=segment_s))
+    return (*_sound(task, rung, source), *_hls(rung.name, segment_s=segment_s))
 
 
-def _sound(task: Encode, rung: AudioRung) -> tuple[str, ...]:
+def _sound(task: Encode, rung: AudioRung, source: int) -> tuple[str, ...]:
     filtering = ",".join(
         (
             # The encoder fails at samples that are no numbers; integers always are.
@@ -276,12 +297,12 @@ def _sound(task: Encode, rung: AudioRung) -> tuple[str, ...]:
         )
     )
     if rung.joined:
-        graph = f"{_joined_streams(rung)},{filtering}[{rung.name}]"
-        source = ("-filter_complex", graph, "-map", f"[{rung.name}]")
+        graph = f"{_joined_streams(rung, source)},{filtering}[{rung.name}]"
+        sound = ("-filter_complex", graph, "-map", f"[{rung.name}]")
     else:
-        source = ("-map", f"0:{rung.index}", "-af", filtering)
+        sound = ("-map", f"{source}:{rung.index}", "-af", filtering)
     return (
-        *source,
+        *sound,
         *BARE,
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(_SAMPLE_RATE_HZ)),
@@ -297,12 +318,12 @@ def _sound_segment_s(duration_s: float) -> float:
     return SEGMENT_S + 2 * _UNCERTAIN_END_S / count
 
 
-def _joined_streams(rung: AudioRung) -> str:
+def _joined_streams(rung: AudioRung, source: int) -> str:
     """Return the graph that makes mono streams the channels of one, in the order of the rung."""
     indexes = (rung.index, *rung.joined)
     # Channels of the same name keep their order.
     as_mono = f"pan=mono|c0=c0,{_IN_SYNC},aformat=channel_layouts=mono"
-    parts = [f"[0:{index}]{as_mono}[part{index}]" for index in indexes]
+    parts = [f"[{source}:{index}]{as_mono}[part{index}]" for index in indexes]
     inputs = "".join(f"[part{index}]" for index in indexes)
     return ";".join((*parts, f"{inputs}amerge=inputs={len(indexes)}"))
 

@@ -60,7 +60,7 @@ _DECODED = re.compile(
     rb" (\d+) frames decoded; (\d+) decode errors;"
 )
 _UNHEARD = re.compile(
-    rb"\[in#0.*\[verbose\]   Input stream #0:(\d+) \(audio\):.*?; 0 frames decoded;"
+    rb"\[in#.*\[verbose\]   Input stream #\d+:(\d+) \(audio\):.*?; 0 frames decoded;"
 )
 _CORRUPT = re.compile(rb"\[vist#0:.*corrupt decoded frame")
 _OUT_OF_MEMORY = re.compile(
