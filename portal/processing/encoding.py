@@ -7,7 +7,7 @@ on this worker is compared with what was expected of them.
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -32,7 +32,7 @@ from portal.transcoding.encoding.continuation import (
 )
 from portal.transcoding.encoding.progress import OnProgress, Stage, percent_of, share_done
 from portal.transcoding.encoding.transcode import PassOutput, make_renditions
-from portal.transcoding.errors import Note, RejectCode, SoundUnconvertible
+from portal.transcoding.errors import RejectCode
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import master_playlist
 from portal.transcoding.planning.ladder import Plan
@@ -285,14 +285,6 @@ class EncodingRun:
             logger.warning("Pass begins anew: %s", exc, extra=told)
             await self.heartbeat.begin_anew()
             return await self._make()
-        except SoundUnconvertible as exc:
-            fields = {"action": "sound_left_out", "attempt": self.attempt.number}
-            logger.warning("Sound is left out: %s", exc, extra=fields)
-            await self.heartbeat.begin_anew()
-            audio = tuple(rung for rung in self.plan.audio if rung.name not in exc.names)
-            outcome = await replace(self, plan=replace(self.plan, audio=audio)).make()
-            notes = {**dict.fromkeys(outcome.output.notes), Note.SOUND_LEFT_OUT: None}
-            return replace(outcome, output=replace(outcome.output, notes=tuple(notes)))
 
     async def _make(self) -> PassOutcome:
         attempt, tools = self.attempt, self.tools

@@ -6,7 +6,6 @@ a signed URL; `without_signatures` is what keeps them out.
 """
 
 import re
-from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 
@@ -219,14 +218,6 @@ class CopyUndeliverable(Exception):
         self.reason = reason
         self.detail = without_signatures(detail)
         super().__init__(f"{reason}: {self.detail}" if detail else reason)
-
-
-class SoundUnconvertible(Exception):
-    """ffmpeg fails at these renditions of sound; without them the film may be made."""
-
-    def __init__(self, names: Collection[str]) -> None:
-        self.names = names
-        super().__init__(", ".join(names))
 
 
 class DiskFull(Exception):

@@ -260,12 +260,6 @@ def _keyframes(task: Encode) -> str:
     return ",".join(f"{at_s - filters.CUT_TOLERANCE_S:.4f}" for at_s in starts_s) or "0"
 
 
-def sound_check(task: Encode, rung: AudioRung) -> tuple[str, ...]:
-    """Return the arguments to encode one sound rendition, and to write nothing."""
-    source = source_input(task.source_url, task.probe)
-    return (*general_options(), *_TOLERANT, *source, *_sound(task, rung, 0), "-f", "null", "-")
-
-
 def _sound_inputs(task: Encode) -> dict[str, int]:
     """Return the number of the input that each sound rendition is read from.
 

@@ -23,7 +23,7 @@ from portal.transcoding.encoding import (
     output_validation,
     segment_upload,
 )
-from portal.transcoding.encoding.command import Encode, sound_check
+from portal.transcoding.encoding.command import Encode
 from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.pictures import put_poster
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
@@ -80,8 +80,8 @@ async def make_renditions(
     segment of it that is in storage; runs of a later call, with the same arguments else, may go on
     after those. Sound is then made again.
 
-    Raises CopyUndeliverable, SoundUnconvertible, NotContinuable, SourceRejected, TranscodeFailed,
-    DiskFull, or whatever the sink raised. However it ends, no process is left running.
+    Raises CopyUndeliverable, NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever
+    the sink raised. However it ends, no process is left running.
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
     with segment_upload.pass_folder(work_dir) as folder:
@@ -135,12 +135,7 @@ class _Pass:
             copied = await self._copy()
             reference = next(iter(copied.values()), reference)
             task = self._encoding(copied, reference)
-            try:
-                report = await self._encode(task)
-            except errors.TranscodeFailed as exc:
-                if exc.code is errors.FailCode.FFMPEG_FAILED:
-                    await self._check_sound(task)
-                raise
+            report = await self._encode(task)
             try:
                 self._judge(copied, report)
                 await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
@@ -234,22 +229,6 @@ class _Pass:
             subtitles=self.plan.subtitles,
             starts_s=reference.starts_s if reference else starts_s,
         )
-
-    async def _check_sound(self, task: Encode) -> None:
-        """Raise SoundUnconvertible when it was sound that ffmpeg failed at."""
-        failing = []
-        for rung in task.audio:
-            try:
-                await ffmpeg.run(
-                    sound_check(task, rung),
-                    timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-                    environ=self.maker.source.environ,
-                )
-            except errors.TranscodeFailed as exc:
-                if exc.code is errors.FailCode.FFMPEG_FAILED:
-                    failing.append(rung.name)
-        if failing:
-            raise errors.SoundUnconvertible(failing)
 
     async def _encode(self, task: Encode) -> RunReport:
         """Carry out a task: the video in runs, with sound and subtitles beside it.

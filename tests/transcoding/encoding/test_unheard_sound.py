@@ -6,10 +6,9 @@ import pytest
 from decoded_media import open_media
 from media_recipes import MakeMedia, lavfi
 from mp4_writer import replace_box, sample_sizes, table
-from published import FolderSink, Publish, make_pass
+from published import Publish
 
-from portal.transcoding.encoding import command
-from portal.transcoding.errors import Note, SoundUnconvertible
+from portal.transcoding.errors import Note
 
 FILM = lavfi("testsrc2=s=64x48:r=10:d=1")
 CODECS = ("-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac")
@@ -163,12 +162,3 @@ async def test_sound_that_does_not_decode_does_not_keep_the_picture_from_being_c
     source.write_bytes(content)
     published = await publish(source)
     assert [rendition.copied for rendition in published.result.renditions][-1]
-
-
-async def test_sound_that_ffmpeg_fails_at_is_named(
-    film: Path, sink: FolderSink, work_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command, "_IN_SYNC", "aresample=no_option=1")
-    with pytest.raises(SoundUnconvertible) as caught:
-        await make_pass(film, sink=sink, work_dir=work_dir, may_copy=False)
-    assert caught.value.names == ["audio"]
