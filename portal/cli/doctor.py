@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -21,36 +22,29 @@ CHECK_TIMEOUT_S = 20
 
 
 @click.command()
-@click.option("--deep", is_flag=True, help="Compare database and storage instead, both ways.")
+@click.option("--deep", is_flag=True, help="Compare the database with storage instead.")
 @click.option(
-    "--fix", is_flag=True, help="With --deep: make again what is missing, remove what is unused."
-)
-@click.option(
-    "--accept-sources",
-    is_flag=True,
-    help="With --fix, after a restore: take files of the right size for the uploaded ones.",
+    "--fix", is_flag=True, help="With --deep: enqueue the jobs that make missing files again."
 )
 @click.option("--json", "as_json", is_flag=True, help="With --deep: print JSON.")
 @data_dir_option
-def doctor(
-    deep: bool, fix: bool, accept_sources: bool, as_json: bool, data_dir: Path | None
-) -> None:
-    """Try every part for real and print the fix for what does not work."""
-    if not deep and (fix or as_json or accept_sources):
-        raise click.UsageError("--fix, --accept-sources and --json go with --deep.")
-    # The libraries' own warnings would say everything twice.
+def doctor(deep: bool, fix: bool, as_json: bool, data_dir: Path | None) -> None:
+    """Test every part of the portal and print how to fix what fails.
+
+    With --deep, report missing, changed and unused files in storage. Exits with 1 if a test fails
+    or a difference is left.
+    """
+    if not deep and (fix or as_json):
+        raise click.UsageError("--fix and --json require --deep.")
     quiet()
     config = read_config(data_dir)
     if not deep:
         sys.exit(0 if asyncio.run(_examine(config)) else 1)
-    report = run(_examine_deeply(config, fix=fix, accepts_sources=accept_sources, quietly=as_json))
+    report = run(_examine_deeply(config, fix=fix, quietly=as_json))
     if report is None:
         sys.exit(1)
     if as_json:
-        differences = {
-            kind.value: {"count": it.count, "left": it.left, "examples": it.examples}
-            for kind, it in report.counts.items()
-        }
+        differences = {kind.value: asdict(tally) for kind, tally in report.counts.items()}
         print_json({"differences": differences, "left": report.left})
     else:
         _print_report(report)
@@ -58,24 +52,20 @@ def doctor(
 
 
 def _print_report(report: Report) -> None:
-    """Print a paragraph for each kind of difference."""
-    for kind in Difference:
-        if (found := report.counts.get(kind)) is None:
-            continue
-        is_repaired = report.fix and not found.left
-        mark = click.style("fixed", fg="green") if is_repaired else click.style("DIFF", fg="red")
-        click.echo(f"{mark}  {found.count} {kind.label}")
-        for example in found.examples:
-            click.echo(f"      {example}")
-        if found.count > len(found.examples):
-            click.echo(f"      and {found.count - len(found.examples):,} more")
+    """Print a paragraph for each kind of difference, with its remedy if any are left."""
     if not report.counts:
         click.echo(f"{click.style('ok', fg='green')}    Database and storage agree")
-    elif report.fix:
-        total = sum(each.count for each in report.counts.values())
-        click.echo(f"{total - report.left} of {total} differences repaired.")
-    else:
-        click.echo("`portal doctor --deep --fix` repairs what can be repaired.")
+    for kind in Difference:
+        if (tally := report.counts.get(kind)) is None:
+            continue
+        mark = click.style("DIFF", fg="red") if tally.left else click.style("job ", fg="green")
+        click.echo(f"{mark}  {tally.count} {kind.label}")
+        for example in tally.examples:
+            click.echo(f"      {example}")
+        if tally.count > len(tally.examples):
+            click.echo(f"      and {tally.count - len(tally.examples):,} more")
+        if tally.left:
+            click.echo(f"      {kind.remedy}")
 
 
 @asynccontextmanager
@@ -97,23 +87,15 @@ async def _examine(config: Config) -> bool:
     return not failed
 
 
-async def _examine_deeply(
-    config: Config, *, fix: bool, accepts_sources: bool, quietly: bool
-) -> Report | None:
-    """Compare database and storage; None when one of them can't be used, which is printed."""
+async def _examine_deeply(config: Config, *, fix: bool, quietly: bool) -> Report | None:
+    """Compare database and storage; print the fault and return None if one is unavailable."""
     async with _opened(config) as parts:
         for check in checks.CHECKS:
             is_needed = check.run in (checks.check_database, checks.check_bucket)
             if is_needed and not await _passes(check, parts, quietly):
                 return None
         async with parts.queue.open_async():
-            return await compare(
-                config,
-                storage=parts.storage,
-                queue=parts.queue,
-                fix=fix,
-                accepts_sources=accepts_sources,
-            )
+            return await compare(config, storage=parts.storage, queue=parts.queue, fix=fix)
 
 
 async def _passes(check: checks.Check, parts: checks.Parts, quietly: bool = False) -> bool:

@@ -10,7 +10,7 @@ from portal import __version__
 COMMANDS = {
     "accounts": ("accounts", "Add, change and remove the accounts of a portal."),
     "audit": ("administration", "List who did what, from where and when."),
-    "doctor": ("doctor", "Try every part for real and print the fix for what does not work."),
+    "doctor": ("doctor", "Test every part of the portal and print how to fix what fails."),
     "keys": ("administration", "List and replace the keys that sign playback addresses."),
     "migrate": ("serving", "Bring the database to the newest version."),
     "publish": (

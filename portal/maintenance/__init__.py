@@ -1,5 +1,6 @@
-"""What keeps a portal in order: recovery, the janitor, and `portal doctor --deep`.
+"""Tasks that keep a portal in order, and the report of `portal doctor --deep`.
 
-`recovery` queues again what a dead worker left behind, `janitor` removes what nobody needs any
-more, `consistency` compares the database with storage and repairs what differs.
+`recovery` enqueues the work of dead workers again, `janitor` removes objects, rows and jobs that
+are no longer needed, and `consistency` compares the database with storage. Begin reading at
+`janitor`.
 """

@@ -1,9 +1,7 @@
-"""Compares database and storage, both ways: `portal doctor --deep`.
+"""Comparison of database and storage, in both directions: `portal doctor --deep`.
 
-It reports what differs, and repairs what can be without losing anything: what is missing of a
-ready video is made again (`video_files`), what nothing refers to is removed once it is a day old.
-A portal may go on working meanwhile: what looks wrong is looked at again before it is reported.
-Jobs, leases and abandoned uploads are not compared: recovery and the janitor see to those.
+The portal may work during the comparison: differences are looked at twice before they are reported.
+Jobs, leases and abandoned uploads are not compared, because recovery and the janitor handle them.
 """
 
 from dataclasses import dataclass, field
@@ -13,10 +11,9 @@ from uuid import UUID
 from portal.config import Config
 from portal.database.connection import fetch_rows, rows_by_key, server_time
 from portal.database.models import Attempt, Video
-from portal.maintenance.janitor import DAY_S, PERIOD_S, Cutoffs, is_settled
-from portal.maintenance.video_files import Difference, find_defects, make_again
+from portal.maintenance.janitor import PERIOD_S, Cutoffs, is_settled
+from portal.maintenance.video_files import Difference, enqueue_missing, find_defects
 from portal.processing.outputs import unused_below, used_folders
-from portal.processing.removal import remove_below
 from portal.processing.sources import holds_source, identify
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage, entries_of, objects_below
@@ -26,8 +23,6 @@ from portal.videos.reading import parse_video_id
 
 MAX_EXAMPLES = 10
 PAGE = 1000
-TOO_YOUNG = "not yet: it is younger than a day, and may be someone's work in progress"
-UPLOAD_AGAIN = "can't be repaired: upload the file again and delete this video"
 
 VIDEOS = "SELECT id::text AS key FROM videos WHERE id > %s ORDER BY id LIMIT %s"
 IS_VIDEO_KNOWN = """
@@ -44,7 +39,7 @@ UNION ALL SELECT 1 FROM tombstones WHERE storage_key = %s
 
 @dataclass(slots=True)
 class DifferenceCount:
-    """How many differences of a kind there are; `left` of them are not repaired."""
+    """Number of differences of a kind; for `left` of them no job was enqueued."""
 
     count: int = 0
     left: int = 0
@@ -53,33 +48,22 @@ class DifferenceCount:
 
 @dataclass(slots=True)
 class Report:
-    """What was found, counted by kind: memory does not depend on how much that is."""
+    """Differences counted by kind, with at most `MAX_EXAMPLES` examples of each."""
 
-    fix: bool
     counts: dict[Difference, DifferenceCount] = field(default_factory=dict)
 
     @property
     def left(self) -> int:
-        return sum(found.left for found in self.counts.values())
+        """Return the number of differences for which no job was enqueued."""
+        return sum(tally.left for tally in self.counts.values())
 
-    def add(self, kind: Difference, subject: str, why_left: str) -> None:
-        """Count a difference; `why_left` is empty for one that was repaired."""
-        found = self.counts.setdefault(kind, DifferenceCount())
-        found.count += 1
-        found.left += not self.fix or bool(why_left)
-        if len(found.examples) < MAX_EXAMPLES:
-            outcome = f": {why_left or 'repaired'}" if self.fix else ""
-            found.examples.append(subject + outcome)
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    storage: Storage
-    queue: Queue
-    report: Report
-    cutoffs: Cutoffs
-    now: datetime
-    accepts_sources: bool
+    def add(self, kind: Difference, example: str, *, is_enqueued: bool = False) -> None:
+        """Count a difference."""
+        tally = self.counts.setdefault(kind, DifferenceCount())
+        tally.count += 1
+        tally.left += not is_enqueued
+        if len(tally.examples) < MAX_EXAMPLES:
+            tally.examples.append(f"{example}: job enqueued" if is_enqueued else example)
 
 
 async def compare(
@@ -88,103 +72,92 @@ async def compare(
     storage: Storage,
     queue: Queue,
     fix: bool = False,
-    accepts_sources: bool = False,
     now: datetime | None = None,
 ) -> Report:
-    """Compare, and repair if wanted, with a queue that is open.
+    """Compare database and storage; with `fix` enqueue the jobs that make missing files again.
 
-    With `accepts_sources` restored files of the right size are taken for the same. `now` is the
-    database's time unless a test says so.
+    The queue has to be open. `now` is the database's time by default.
     """
-    now = now or await server_time()
-    cutoffs = Cutoffs.at(now, config)
-    run = _Comparison(storage, queue, Report(fix), cutoffs, now, accepts_sources)
+    report = Report()
+    cutoffs = Cutoffs.at(now or await server_time(), config)
+    # By then the janitor, even a late one, has removed the output of superseded attempts.
+    settled_since = cutoffs.settled_since - timedelta(seconds=2 * PERIOD_S)
     async for row in rows_by_key(VIDEOS, page=PAGE):
         video_id = UUID(row["key"])
-        await _check_source(video_id, run)
-        await _check_files(video_id, run)
-        await _check_unused(video_id, run)
+        await _check_source(video_id, report, storage)
+        await _check_files(video_id, report, storage, queue if fix else None)
+        await _check_unused(video_id, report, storage, settled_since)
     async for stored in objects_below(UPLOAD_FOLDER, storage):
         if not await fetch_rows(IS_KEY_KNOWN, *[stored.key] * 3):
-            await _report_unused(stored.key, run)
+            await _report_unused(stored.key, report, storage)
     async for entry in entries_of(OUTPUT_FOLDER, storage):
         key = entry.key if isinstance(entry, StoredObject) else entry
-        known_as = parse_video_id(key.removeprefix(OUTPUT_FOLDER).removesuffix("/"))
-        if not known_as or not await fetch_rows(IS_VIDEO_KNOWN, *[known_as] * 3):
-            await _report_unused(key, run)
-    return run.report
+        named_id = parse_video_id(key.removeprefix(OUTPUT_FOLDER).removesuffix("/"))
+        if not named_id or not await fetch_rows(IS_VIDEO_KNOWN, *[named_id] * 3):
+            await _report_unused(key, report, storage)
+    return report
 
 
-async def _check_source(video_id: UUID, run: _Comparison) -> None:
+async def _check_source(video_id: UUID, report: Report, storage: Storage) -> None:
     video = await Video.get_or_none(id=video_id)
-    if video is None or await holds_source(video, run.storage):
+    if video is None or await holds_source(video, storage):
         return
     subject = f"video {video_id}: {video.storage_key}"
     try:
-        found = await identify(video.storage_key, run.storage)
+        source = await identify(video.storage_key, storage)
     except ObjectMissing:
-        run.report.add(Difference.SOURCE_MISSING, subject, UPLOAD_AGAIN)
+        report.add(Difference.SOURCE_MISSING, subject)
         return
-    if found.size_bytes != video.size_bytes:
-        subject += f", {found.size_bytes:,} bytes instead of {video.size_bytes:,}"
-        run.report.add(Difference.SOURCE_CHANGED, subject, UPLOAD_AGAIN)
-        return
-    # Storage gives restored objects other ETags; whether that is so only the operator knows.
-    why_left = "after a restore, --accept-sources takes it for the same file"
-    if run.report.fix and run.accepts_sources:
-        await Video.filter(id=video_id, source_etag=video.source_etag).update(
-            source_etag=found.etag
-        )
-        why_left = ""
-    run.report.add(Difference.SOURCE_CHANGED, f"{subject}, another ETag", why_left)
+    if source.size_bytes != video.size_bytes:
+        subject += f", {source.size_bytes:,} bytes instead of {video.size_bytes:,}"
+    else:
+        subject += f", ETag {source.etag} instead of {video.source_etag}"
+    report.add(Difference.SOURCE_CHANGED, subject)
 
 
-async def _check_files(video_id: UUID, run: _Comparison) -> None:
-    defects = await find_defects(video_id, run.storage)
+async def _check_files(
+    video_id: UUID, report: Report, storage: Storage, queue: Queue | None
+) -> None:
+    """Report the defects of a video; with a queue enqueue the jobs that repair them."""
+    defects = await find_defects(video_id, storage)
     if defects:
-        # Once more: it may have been published, completed or deleted while it was looked at.
-        still = await find_defects(video_id, run.storage)
-        defects = [defect for defect in defects if defect in still]
-    if not defects:
-        return
-    why_left = ""
-    if run.report.fix:
-        why_left = await make_again(video_id, defects, storage=run.storage, queue=run.queue)
+        # The video may have been published, completed or deleted during the first look.
+        confirmed = await find_defects(video_id, storage)
+        defects = [defect for defect in defects if defect in confirmed]
+    enqueued: set[Difference] = set()
+    if defects and queue is not None:
+        enqueued = await enqueue_missing(video_id, defects, storage=storage, queue=queue)
     for defect in defects:
-        run.report.add(defect.kind, f"{output_root(video_id)} {defect}", why_left)
+        example = f"{output_root(video_id)} {defect}"
+        report.add(defect.kind, example, is_enqueued=defect.kind in enqueued)
 
 
-async def _check_unused(video_id: UUID, run: _Comparison) -> None:
-    # The janitor, even a late one, has removed the output of superseded attempts by then.
-    since = run.cutoffs.settled_since - timedelta(seconds=2 * PERIOD_S)
+async def _check_unused(
+    video_id: UUID, report: Report, storage: Storage, settled_since: datetime
+) -> None:
     video = await Video.get_or_none(id=video_id)
-    if video is None or not await is_settled(video_id, since):
+    if video is None or not await is_settled(video_id, settled_since):
         return
-    used = await used_folders(video, run.storage)
-    # An attempt that is open may yet be published; the janitor closes it first.
+    used = await used_folders(video, storage)
+    # An open attempt may still be published; the janitor closes it first.
     if used is None or await Attempt.filter(video_id=video_id, outcome=None).exists():
         return
     root = output_root(video_id)
-    for folder in [it async for it in entries_of(root, run.storage) if isinstance(it, str)]:
-        number = folder.removeprefix(root).rstrip("/")
+    async for entry in entries_of(root, storage):
+        number = "" if isinstance(entry, StoredObject) else entry.removeprefix(root).rstrip("/")
         if number.isdecimal():
-            async for prefix in unused_below(video, int(number), used, run.storage):
-                await _report_unused(prefix, run)
+            async for prefix in unused_below(video, int(number), used, storage):
+                await _report_unused(prefix, report, storage)
 
 
-async def _report_unused(prefix: str, run: _Comparison) -> None:
-    """Report, and remove once nobody may still be writing there, what nothing refers to."""
-    is_folder = prefix.endswith("/")
-    count, size_bytes, is_young = 0, 0, False
-    async for stored in objects_below(prefix, run.storage):
-        if is_folder or stored.key == prefix:
-            count, size_bytes = count + 1, size_bytes + stored.size_bytes
-            is_young |= stored.written_at >= run.now - timedelta(seconds=DAY_S)
-    if run.report.fix and not is_young:
-        if is_folder:
-            await remove_below(prefix, run.storage)
-        else:
-            await run.storage.delete(prefix)
+async def _report_unused(prefix: str, report: Report, storage: Storage) -> None:
+    """Report an object, or all objects below a folder, that no row refers to."""
+    count = 0
+    size_bytes = 0
+    async for stored in objects_below(prefix, storage):
+        if prefix.endswith("/") or stored.key == prefix:
+            count += 1
+            size_bytes += stored.size_bytes
     if count:
-        subject = f"{prefix} ({count:,} objects, {size_bytes:,} bytes)"
-        run.report.add(Difference.OBJECT_UNUSED, subject, TOO_YOUNG if is_young else "")
+        example = f"{prefix} ({count:,} objects, {size_bytes:,} bytes)"
+        report.add(Difference.OBJECT_UNUSED, example)

@@ -4,7 +4,7 @@ A periodic task of the workers.
 
 From storage it removes only what this database knows: uploads it issued, attempts it counted,
 videos it deleted. An object unknown to the database may belong to a newer state of it, or to
-another portal; `portal doctor --deep` shows those and removes them on demand.
+another portal; `portal doctor --deep` lists those.
 
 The address that a file was PUT to stays good after the video was published, and even deleted. So
 sources are compared with the size that quotas count, from when the address expires until nothing
