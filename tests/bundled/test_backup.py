@@ -22,7 +22,7 @@ from seaweed import seaweed_server
 
 PAGE = (Path(__file__).parents[2] / "docs/operations.md").read_text()
 BACKUP_SECTION = PAGE.partition("\n## Backup")[2].partition("\n## ")[0]
-TOOLS, BACKUP_UP, RESTORE_UP, RESTORE_UP_DATABASE, BACKUP_S3, RESTORE_S3, ACCEPT_S3 = re.findall(
+TOOLS, BACKUP_UP, RESTORE_UP, RESTORE_UP_DATABASE, BACKUP_S3, RESTORE_S3, CHECK_S3 = re.findall(
     r"```sh\n(.+?)```", BACKUP_SECTION, re.DOTALL
 )
 
@@ -73,7 +73,7 @@ async def test_own_database_and_bucket_are_backed_up_and_restored(
             assert (await read(live.base_url, ids["processing"]))["status"] == "processing"
         remotes = {**_remote("live", second), **_remote("backup", second)}
         await _shell(place, RESTORE_S3, {**second, **remotes})
-        await _shell(place, ACCEPT_S3, {**second, **remotes})
+        await _shell(place, CHECK_S3, {**second, **remotes})
         async with run_portal(second) as restored:
             await _check_restored(restored.base_url, ids)
             code, out, err = await portal(restored.environ, "doctor", "--deep")
