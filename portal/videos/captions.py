@@ -10,7 +10,7 @@ needed.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -72,8 +72,6 @@ LISTED = (
     "error_code",
     "changed_at",
 )
-SAVED = ("label", "is_default", "version", "tries", "error_code", "changed_at")
-SAVED_TEXT = ("text", "search", "cue_count", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,66 +130,91 @@ async def read_file(data: bytes, options: ReadOptions) -> CaptionContents:
 async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Queue) -> Caption:
     """Add captions in another language.
 
-    Raises `InvalidRequest` for its label, `CaptionsExist` unless the same are recorded,
-    `TooManyCaptions`, or `VideoNotFound`.
+    Raises `InvalidRequest` for a label that is taken, `CaptionsExist` unless the same captions are
+    recorded, `TooManyCaptions`, or `VideoNotFound`.
     """
     async with transaction():
         video = await locked_video(video_id)
-        tracks = await _locked_tracks(video_id)
-        track = _track_in(language, tracks)
+        track = await _lock_track(video_id, language)
         if track is None:
-            return await _insert(video, language, change, tracks, queue)
+            return await _insert(video, language, change, queue)
         if await _is_change(track, change):
             raise CaptionsExist
         return track
 
 
 async def put(
-    video_id: UUID, language: str, change: CaptionChange, *, version: str | None, queue: Queue
+    video_id: UUID, language: str, change: CaptionChange, *, queue: Queue
 ) -> tuple[Caption, bool]:
-    """Replace captions over the version that was read, or add them if none was.
+    """Replace captions whatever their version, or add them.
 
-    Returns the captions, and whether they were added. Raises as `add` and `change` do.
+    Returns the captions, and whether they were added. Raises `InvalidRequest` for a label that is
+    taken, `TooManyCaptions`, or `VideoNotFound`.
     """
     async with transaction():
         video = await locked_video(video_id)
-        tracks = await _locked_tracks(video_id)
-        track = _track_in(language, tracks)
-        if track is not None:
-            return await _update(video, track, change, version, tracks, queue), False
-        if version is not None:
-            raise CaptionsNotFound
-        return await _insert(video, language, change, tracks, queue), True
+        track = await _lock_track(video_id, language)
+        if track is None:
+            return await _insert(video, language, change, queue), True
+        if await _is_change(track, change):
+            await _save(track, change, video, queue)
+        return track, False
 
 
 async def change(
-    video_id: UUID, language: str, change: CaptionChange, *, version: str | None, queue: Queue
+    video_id: UUID,
+    language: str,
+    change: CaptionChange,
+    *,
+    versions: Collection[str] | None,
+    queue: Queue,
 ) -> Caption:
-    """Change captions over the version that was read; None writes over whatever is there.
+    """Change captions of one of these versions; None changes any version.
 
-    Raises `InvalidRequest` for their label, `CaptionsNotFound`, `VideoNotFound`, or
-    `CaptionsChanged` if another version is recorded by now, and says something else.
+    Raises `InvalidRequest` for a label that is taken, `CaptionsNotFound`, `VideoNotFound`, or
+    `CaptionsChanged` if another version is recorded that differs from the change.
     """
     async with transaction():
         video = await locked_video(video_id)
-        tracks = await _locked_tracks(video_id)
-        track = _track_in(language, tracks)
+        track = await _lock_track(video_id, language)
         if track is None:
             raise CaptionsNotFound
-        return await _update(video, track, change, version, tracks, queue)
+        if await _is_change(track, change):
+            _check_version(track, versions)
+            await _save(track, change, video, queue)
+        return track
 
 
-async def _locked_tracks(video_id: UUID) -> list[Caption]:
-    """Return the captions of a locked video without their text, locked against the job, too."""
-    return await Caption.filter(video_id=video_id).select_for_update().only(*LISTED)
+async def remove(
+    video_id: UUID, language: str, *, versions: Collection[str] | None, queue: Queue
+) -> None:
+    """Remove captions of one of these versions; None removes any version.
+
+    Raises `CaptionsNotFound`, `CaptionsChanged`, or `VideoNotFound`.
+    """
+    async with transaction():
+        video = await locked_video(video_id)
+        track = await _lock_track(video_id, language)
+        if track is None:
+            raise CaptionsNotFound
+        _check_version(track, versions)
+        await track.delete()
+        await _announce(video, track.language, queue)
 
 
-def _track_in(language: str, tracks: Sequence[Caption]) -> Caption | None:
-    return next((track for track in tracks if track.language == language), None)
+async def _lock_track(video_id: UUID, language: str) -> Caption | None:
+    """Return the track in a language without its text, locked with its video."""
+    tracks = Caption.filter(video_id=video_id, language=language)
+    return await tracks.select_for_update().only(*LISTED).first()
+
+
+def _check_version(track: Caption, versions: Collection[str] | None) -> None:
+    if versions is not None and folder_name(track) not in versions:
+        raise CaptionsChanged
 
 
 async def _is_change(track: Caption, change: CaptionChange) -> bool:
-    """Return whether something of a change is not recorded yet."""
+    """Return whether a part of a change is not recorded yet."""
     if change.label not in (None, track.label) or change.is_default not in (None, track.is_default):
         return True
     if change.content is None:
@@ -200,74 +223,41 @@ async def _is_change(track: Caption, change: CaptionChange) -> bool:
     return not await Caption.filter(id=track.id, text=change.content.text).exists()
 
 
-async def _insert(
-    video: Video, language: str, change: CaptionChange, tracks: Sequence[Caption], queue: Queue
-) -> Caption:
+async def _insert(video: Video, language: str, change: CaptionChange, queue: Queue) -> Caption:
+    tracks = await Caption.filter(video_id=video.id).only("label")
     if len(tracks) >= MAX_TRACKS:
         raise TooManyCaptions
     name = attribute_text(language_name(language))
     is_taken = name in {track.label for track in tracks}
-    track = Caption(
-        video_id=video.id,
-        language=language,
-        label=f"{name} ({language})" if is_taken else name,
-        version=0,
-    )
-    return await _save(track, change, video, tracks, queue)
-
-
-async def _update(
-    video: Video,
-    track: Caption,
-    change: CaptionChange,
-    version: str | None,
-    tracks: Sequence[Caption],
-    queue: Queue,
-) -> Caption:
-    if not await _is_change(track, change):
-        return track
-    if version not in (None, folder_name(track)):
-        raise CaptionsChanged
-    return await _save(track, change, video, tracks, queue)
-
-
-async def _save(
-    track: Caption, change: CaptionChange, video: Video, tracks: Sequence[Caption], queue: Queue
-) -> Caption:
-    track.label = change.label or track.label
-    if any(other.label == track.label for other in tracks if other.language != track.language):
-        fault = "Captions in another language have this label. Choose another one."
-        raise InvalidRequest([FieldError("/label", fault)])
-    columns: tuple[str, ...] = SAVED
-    if change.content is not None:
-        track.update_from_dict({**asdict(change.content), "source": change.source})
-        columns += SAVED_TEXT
-    if change.is_default is not None:
-        track.is_default = change.is_default
-    if track.is_default:
-        await Caption.filter(video_id=video.id, is_default=True).update(is_default=False)
-    is_new = track.version == 0
-    track.version += 1
-    track.tries = 0
-    track.error_code = None
-    await track.save(update_fields=None if is_new else columns)
-    await _note(video, track.language, queue)
+    label = f"{name} ({language})" if is_taken else name
+    track = Caption(video_id=video.id, language=language, label=label, version=0)
+    await _save(track, change, video, queue)
     return track
 
 
-async def remove(video_id: UUID, language: str, *, version: str | None, queue: Queue) -> None:
-    """Remove captions, of this version unless it is None; raises as `change`."""
-    async with transaction():
-        video = await locked_video(video_id)
-        track = await find_captions(video_id, language)
-        if version not in (None, folder_name(track)):
-            raise CaptionsChanged
-        await Caption.filter(id=track.id).delete()
-        await _note(video, track.language, queue)
+async def _save(track: Caption, change: CaptionChange, video: Video, queue: Queue) -> None:
+    """Write a change of a track as its next version."""
+    is_new = track.version == 0
+    label = change.label or track.label
+    columns: dict[str, object] = {"label": label, "version": track.version + 1}
+    columns |= {"tries": 0, "error_code": None}
+    others = Caption.filter(video_id=video.id).exclude(language=track.language)
+    if (is_new or label != track.label) and await others.filter(label=label).exists():
+        fault = "Captions in another language have this label. Choose another one."
+        raise InvalidRequest([FieldError("/label", fault)])
+    if change.is_default is not None:
+        columns["is_default"] = change.is_default
+    if change.is_default:
+        await others.filter(is_default=True).update(is_default=False)
+    if change.content is not None:
+        columns |= {**asdict(change.content), "source": change.source}
+    track.update_from_dict(columns)
+    await track.save(update_fields=None if is_new else [*columns, "changed_at"])
+    await _announce(video, track.language, queue)
 
 
-async def _note(video: Video, language: str, queue: Queue) -> None:
-    """Note a change, and queue the job that makes it known to players."""
+async def _announce(video: Video, language: str, queue: Queue) -> None:
+    """Record the event of a change, and queue the job that stores it for players."""
     if video.status is VideoStatus.READY:
         job_id = await defer_captions(video.id, queue)
         await Video.filter(id=video.id).update(captions_job_id=job_id)

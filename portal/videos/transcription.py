@@ -185,4 +185,4 @@ async def _finish(row: Transcription, transcript: Transcript, queue: Queue) -> N
             tracks = Caption.filter(video_id=row.video_id, language=language)
             if not await tracks.exclude(source=CaptionSource.MACHINE).exists():
                 break
-        await captions.put(row.video_id, language, change, version=None, queue=queue)
+        await captions.put(row.video_id, language, change, queue=queue)

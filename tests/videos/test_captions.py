@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import tracemalloc
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -28,12 +29,21 @@ from portal.storage.bucket import Storage, objects_below
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.videos import captions
+from portal.videos.captions import CaptionChange
 from portal.web.composition import WebContext
 
 SRT = "1\n00:00:01,000 --> 00:00:02,500\nGood morning.\n"
 LATER = SRT + "\n2\n00:01:00,000 --> 00:01:02,000\nA minute later.\n"
 WEBVTT = "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nGood morning.\n"
 SUBRIP, VTT = "application/x-subrip", "text/vtt"
+MIB = 1024**2
+COPY_TRACK = """
+INSERT INTO captions (
+  video_id, language, label, is_default, source, text, cue_count, version, changed_at
+)
+SELECT video_id, 'x-' || number, number, is_default, source, text, cue_count, version, changed_at
+FROM captions, generate_series(1, 99) AS number WHERE id = %s
+"""
 
 
 async def send(
@@ -270,6 +280,27 @@ async def test_a_save_reads_no_text_of_tracks(
     loads = [it for it in caplog.messages if it.startswith("SELECT") and '"text",' in it]
     assert loads
     assert all('FROM "captions" WHERE "id"=%s' in it for it in loads), "one track at a time"
+
+
+async def test_a_save_holds_no_text_but_its_own(client: Client, resources: WebContext) -> None:
+    video = await make_row()
+    largest = "x" * 4 * MIB
+    row = await Caption.create(
+        video=video, language="en", label="English", source="upload", text=largest
+    )
+    await execute(COPY_TRACK, row.id)
+    assert await Caption.filter(video_id=video.id).count() == 100
+    text = CaptionText(text=largest[:-1] + "y", search="", cue_count=1)
+    change = CaptionChange(content=text)
+    tracemalloc.start()
+    try:
+        await captions.put(video.id, "en", change, queue=resources.queue)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert await Caption.filter(text=text.text).count() == 1
+    # The new text itself is held, too.
+    assert peak_bytes + 4 * MIB <= 3 * 4 * MIB
 
 
 async def test_one_track_is_shown_by_itself(client: Client) -> None:

@@ -1,6 +1,7 @@
 """The JSON API of captions, the text of each as WebVTT, and of chapters."""
 
 import asyncio
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Annotated, Any, ClassVar
 
@@ -283,13 +284,10 @@ async def put_captions(id: str, language: str) -> Response:
     tag = captions.language_of(language)
     query = json_bodies.validated_query(TrackQuery)
     file, change = await _read_body(video, tag, query)
-    version = await _version_read(video, tag)
     if "If-Match" in request.headers:
-        row = await _change(video, tag, change, version)
+        row = await _change(video, tag, change)
         return _saved(row, file, HTTPStatus.OK)
-    row, is_new = await captions.put(
-        video.id, tag, change, version=version, queue=web_context().queue
-    )
+    row, is_new = await captions.put(video.id, tag, change, queue=web_context().queue)
     return _saved(row, file, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 
@@ -304,8 +302,7 @@ async def patch_captions(id: str, language: str) -> Response:
     video = await read_video(id)
     sent = json_bodies.validated(CaptionsPatch, await json_bodies.read_json())
     change = CaptionChange(label=sent.label, is_default=sent.is_default)
-    tag = captions.known_as(language)
-    row = await _change(video, tag, change, await _version_read(video, tag))
+    row = await _change(video, captions.known_as(language), change)
     return json_bodies.json_response(CaptionRecord(**_columns(row)), etag=folder_name(row))
 
 
@@ -318,9 +315,7 @@ async def delete_captions(id: str, language: str) -> Response:
     video = await read_video(id)
     tag = captions.known_as(language)
     try:
-        await captions.remove(
-            video.id, tag, version=await _version_read(video, tag), queue=web_context().queue
-        )
+        await captions.remove(video.id, tag, versions=_named_versions(), queue=web_context().queue)
     except CaptionsChanged as exc:
         await _tell_present(exc, video, tag)
         raise
@@ -434,24 +429,23 @@ async def _read_file(body: bytes, options: ReadOptions) -> CaptionContents:
         raise InvalidRequest([FieldError("", str(exc))]) from exc
 
 
-async def _change(
-    video: Video, language: str, change: CaptionChange, version: str | None
-) -> Caption:
-    """Change captions; a conflict is answered with what is recorded."""
+async def _change(video: Video, language: str, change: CaptionChange) -> Caption:
+    """Change captions of the version that If-Match names; a conflict shows what is recorded."""
+    queue = web_context().queue
     try:
         return await captions.change(
-            video.id, language, change, version=version, queue=web_context().queue
+            video.id, language, change, versions=_named_versions(), queue=queue
         )
     except CaptionsChanged as exc:
         await _tell_present(exc, video, language)
         raise
 
 
-async def _version_read(video: Video, language: str) -> str | None:
-    """The version that If-Match names; None for any."""
-    if "If-Match" not in request.headers:
+def _named_versions() -> Collection[str] | None:
+    """Return the versions that If-Match names (RFC 9110, 13.1.1); None for any."""
+    if "If-Match" not in request.headers or request.if_match.star_tag:
         return None
-    return json_bodies.version_read(folder_name(await captions.find_captions(video.id, language)))
+    return request.if_match.as_set()
 
 
 async def _tell_present(exc: CaptionsChanged, video: Video, language: str) -> None:

@@ -119,7 +119,7 @@ async def show_captions(video_id: str, language: str) -> ResponseReturnValue:
     with suppress(CaptionsNotFound):
         track = await captions.find_captions(found.id, language)
         change = CaptionChange(is_default=not track.is_default)
-        await captions.change(found.id, track.language, change, version=None, queue=queue)
+        await captions.change(found.id, track.language, change, versions=None, queue=queue)
     return _workshop(found)
 
 
@@ -129,7 +129,7 @@ async def remove_captions(video_id: str, language: str) -> ResponseReturnValue:
     """Delete captions, whatever their version. Those that are gone already are no fault."""
     found = await read_video(video_id)
     with suppress(CaptionsNotFound):
-        await captions.remove(found.id, language, version=None, queue=web_context().queue)
+        await captions.remove(found.id, language, versions=None, queue=web_context().queue)
     return _workshop(found)
 
 
