@@ -8,17 +8,28 @@ and none of the events before.
 """
 
 from collections.abc import Callable, Collection
-from uuid import UUID
 
 from psycopg import sql
+from pydantic import Field
 
 from portal.accounts.permissions import Audience, Principal
+from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, run_query, sql_with
-from portal.database.models import Visibility
+from portal.database.event_models import EVENT_ID_PREFIX
 from portal.errors import EventsExpired
 from portal.events.log import EventType
+from portal.events.records import (
+    DeletedVideo,
+    FailedImport,
+    Shape,
+    Time,
+    VideoColumns,
+    VideoDetails,
+    VideoWithPassthrough,
+    details_of,
+)
 from portal.videos.library import listed_for
-from portal.videos.reading import AUDIENCE_COLUMNS
+from portal.videos.reading import AUDIENCE_COLUMNS, audience_in
 
 # Older ones are not told any more.
 KEEP_DAYS = 30
@@ -67,6 +78,21 @@ CASE WHEN type = 'import.failed' OR present.visibility IS NOT NULL AND {listed}
 """
 
 
+class VideoEvent(Shape):
+    """Something that happened to a video or to an import."""
+
+    id: str
+    type: EventType
+    timestamp: Time
+    sequence: int = Field(description="Ascends among the events of a video.")
+    data: VideoWithPassthrough | FailedImport | DeletedVideo = Field(
+        description="The video's record after it, or why the import failed."
+    )
+    details: VideoDetails | None = Field(
+        description="What the video is now, beside its record; null once it is gone."
+    )
+
+
 def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
     """Return an event as it is sent to one reader, or None if it isn't sent to them.
 
@@ -76,17 +102,48 @@ def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
     the audience of now, whatever it was at the time of the event.
     """
     if event["type"] == EventType.IMPORT_FAILED:
-        return event if sees(_audience(event["data"])) else None
+        return event if sees(audience_in(event["data"])) else None
     present = event["present"]
-    if present and sees(_audience(present)):
+    if present and sees(audience_in(present)):
         audience = {name: present[name] for name in AUDIENCE_COLUMNS}
         return {**event, "data": event["data"] | audience}
-    if event["was"] is None or not sees(_audience(event["was"])):
+    if event["was"] is None or not sees(audience_in(event["was"])):
         return None
-    if event["type"] != EventType.DELETED and sees(_audience(event["data"])):
+    if event["type"] != EventType.DELETED and sees(audience_in(event["data"])):
         # A later event hid the video from the reader.
         return None
     return {**event, "type": EventType.DELETED.value, "present": None}
+
+
+def record_in(event: Row) -> VideoColumns | None:
+    """Return the video's record in an event; None for a deletion and a failed import."""
+    if event["type"] in (EventType.IMPORT_FAILED, EventType.DELETED):
+        return None
+    return VideoColumns(**event["data"])
+
+
+def shown_event(event: Row, config: Config, *, playback_url: str) -> VideoEvent:
+    """Return an event, after `as_seen_by`, as programs receive it.
+
+    `playback_url` is the address to play its video from, as far as the reader receives one.
+    """
+    data: VideoWithPassthrough | FailedImport | DeletedVideo
+    details = None
+    if record := record_in(event):
+        data = record.shown(playback_url)
+        details = details_of(config, record.id, event["present"])
+    elif event["type"] == EventType.IMPORT_FAILED:
+        data = FailedImport(**event["data"])
+    else:
+        data = DeletedVideo(id=event["video_id"])
+    return VideoEvent(
+        id=f"{EVENT_ID_PREFIX}{event['number']}",
+        type=event["type"],
+        timestamp=event["at"],
+        sequence=event["sequence"],
+        data=data,
+        details=details,
+    )
 
 
 async def newest_number() -> int:
@@ -140,13 +197,3 @@ async def read_event(number: int, *, seen_by: Principal) -> Row | None:
 
 async def _fetch(after: int, condition: sql.Composable, limit: int) -> list[Row]:
     return await run_query(sql_with(AFTER, after=after, limit=limit, condition=condition))
-
-
-def _audience(recorded: Row) -> Audience:
-    """Return an audience from JSON; of a record without one, that of nobody else."""
-    owner_id = recorded.get("owner_id")
-    return Audience(
-        visibility=Visibility(recorded.get("visibility", Visibility.PRIVATE)),
-        signed_in_only=recorded.get("signed_in_only", False),
-        owner_id=UUID(owner_id) if owner_id else None,
-    )

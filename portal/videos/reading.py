@@ -5,7 +5,6 @@ a query does.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from uuid import UUID
 
 from psycopg import sql
@@ -15,17 +14,12 @@ from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present
 from portal.database.models import Video, Visibility
 from portal.errors import VideoNotFound
+from portal.events.records import VideoColumns, VideoRow
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
-# Columns that only `details_of` needs.
-DETAIL_COLUMNS = ("duration_s", "has_poster", "failure_code", "failure_message")
 RECORDS = f"""
-SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
-       transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at,
-       passthrough, visibility, signed_in_only, owner_id, metadata_version,
-       {", ".join(DETAIL_COLUMNS)}
-FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
+SELECT {", ".join(VideoRow.model_fields)} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
 VIDEOS = f"SELECT * FROM videos WHERE id = ANY({{ids}}) AND {IS_PRESENT}"  # noqa: S608
 AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
@@ -70,10 +64,10 @@ def parse_video_id(text: str) -> UUID | None:
     return parsed if str(parsed) == text else None
 
 
-async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
-    """The columns that the API shows of these videos, as far as there are such videos."""
+async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, VideoRow]:
+    """Return the records of the existing videos, by id."""
     rows = await fetch_rows(RECORDS, list(video_ids))
-    return {row.pop("key"): row for row in rows}
+    return {row["id"]: VideoRow(**row) for row in rows}
 
 
 async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience | None:
@@ -82,7 +76,7 @@ async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience
     The rendition is empty for what lies in none's folder.
     """
     rows = await fetch_rows(SERVED, rendition, video_id, attempt, rendition, attempt)
-    return audience_of(rows[0]) if rows else None
+    return audience_in(rows[0]) if rows else None
 
 
 async def locked_video(video_id: UUID) -> Video:
@@ -96,7 +90,7 @@ async def locked_video(video_id: UUID) -> Video:
 async def fetch_audience(video_id: UUID) -> Audience | None:
     """Who may see a video; None when there is no such video."""
     rows = await fetch_rows(AUDIENCE, video_id)
-    return audience_of(rows[0]) if rows else None
+    return audience_in(rows[0]) if rows else None
 
 
 def master_url(
@@ -115,30 +109,21 @@ def stream_below(base: str, video_id: UUID | str, published_attempt: int | None)
     return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
 
 
-def details_of(config: Config, video_id: str, columns: Row) -> Row:
-    """Return a video's details for integrators, beside its record, with absolute addresses.
-
-    `columns` has the columns of the video that are named here.
-    """
-    page_url = f"{config.public_url}/videos/{video_id}"
-    failure = {"code": columns["failure_code"], "message": columns["failure_message"]}
-    return {
-        "visibility": columns["visibility"],
-        "duration_seconds": columns["duration_s"],
-        "page_url": page_url,
-        "embed_url": f"{config.public_url}/embed/{video_id}",
-        "poster_url": f"{page_url}/poster.jpg" if columns["has_poster"] else None,
-        "failure": failure if columns["failure_code"] else None,
-    }
-
-
 def preview_url(base: str, video_id: UUID | str) -> str:
     """Return the address of the master playlist of what is made so far, below `base`."""
     return f"{base}/{output_root(video_id)}preview/{MASTER_NAME}"
 
 
-def audience_of(found: Video | Row) -> Audience:
-    """Who may see a video, by its record or by a row with the same columns."""
-    read = partial(getattr, found) if isinstance(found, Video) else found.__getitem__
-    visibility, signed_in_only, owner_id = map(read, AUDIENCE_COLUMNS)
-    return Audience(Visibility(visibility), signed_in_only, owner_id)
+def audience_of(video: Video | VideoColumns) -> Audience:
+    """Return the audience of a video."""
+    return Audience(video.visibility, video.signed_in_only, video.owner_id)
+
+
+def audience_in(columns: Row) -> Audience:
+    """Return the audience in columns of a row, or in JSON; the narrowest if there is none."""
+    owner_id = columns.get("owner_id")
+    return Audience(
+        visibility=Visibility(columns.get("visibility", Visibility.PRIVATE)),
+        signed_in_only=columns.get("signed_in_only", False),
+        owner_id=UUID(str(owner_id)) if owner_id else None,
+    )

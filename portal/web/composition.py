@@ -23,6 +23,7 @@ from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Video
 from portal.database.pool import refuse_if_away
+from portal.events.records import VideoRow
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
@@ -132,7 +133,7 @@ class WebContext:
         default_factory=partial(DataLoader, issue_uploads)
     )
     categories: CategoryTable = field(default_factory=CategoryTable)
-    records: DataLoader[UUID, Row] = field(default_factory=partial(DataLoader, fetch_records))
+    records: DataLoader[UUID, VideoRow] = field(default_factory=partial(DataLoader, fetch_records))
     videos: DataLoader[UUID, Video] = field(default_factory=partial(DataLoader, fetch_videos))
     progress: DataLoader[UUID, Progress] = field(
         default_factory=partial(DataLoader, fetch_progress)

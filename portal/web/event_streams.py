@@ -23,7 +23,7 @@ from portal.events.log import EventType
 from portal.retry import retry
 from portal.videos import events
 from portal.videos.progress import fetch_under_way
-from portal.videos.reading import audience_of
+from portal.videos.reading import audience_in
 
 HEARTBEAT_S = 15.0
 PROGRESS_INTERVAL_S = 2.0
@@ -50,7 +50,7 @@ class StreamEvent:
         """Return the row as a reader receives it, or None if they don't: `events.as_seen_by`."""
         if self.number is not None:
             return events.as_seen_by(sees, self.row)
-        return self.row if sees(audience_of(self.row)) else None
+        return self.row if sees(audience_in(self.row)) else None
 
 
 class Stream:

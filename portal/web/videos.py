@@ -11,10 +11,10 @@ from typing import TypeVar
 from uuid import UUID
 
 from portal.accounts.permissions import Audience
-from portal.database.connection import Row
 from portal.database.models import Video
 from portal.database.work_models import Import
 from portal.errors import ImportFailed, Overloaded, VideoNotFound
+from portal.events.records import VideoRow
 from portal.videos import imports, reading
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
@@ -45,8 +45,8 @@ async def read_import(video_id: str) -> Import:
     return await _visible(found, Audience(owner_id=found.upload.owner_id) if found else None)
 
 
-async def read_record(video_id: str) -> Row:
-    """As `read_video`, what the API tells of it."""
+async def read_record(video_id: str) -> VideoRow:
+    """Return the record of the video in an address; raise as `read_video`."""
     parsed = reading.parse_video_id(video_id)
     row = await web_context().records.load(parsed) if parsed else None
     return await _visible_video(row, reading.audience_of(row) if row else None, parsed)

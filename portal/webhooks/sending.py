@@ -10,16 +10,15 @@ from typing import Any
 from uuid import UUID
 
 import aiohttp
-from pydantic.alias_generators import to_camel
 from standardwebhooks import Webhook as Signer
 
 from portal import __version__
 from portal.accounts.people import fetch_principals
 from portal.accounts.permissions import EVERYONES, Principal
 from portal.config import Config
-from portal.database.connection import NOW, Row, server_time, transaction
+from portal.database.connection import NOW, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
-from portal.events.log import PORTAL, EventType, act_as
+from portal.events.log import PORTAL, act_as
 from portal.events.outgoing import (
     RequestFailed,
     address_fault,
@@ -28,8 +27,8 @@ from portal.events.outgoing import (
     read_start,
 )
 from portal.text import rfc3339, whole_number
-from portal.videos.events import read_event
-from portal.videos.reading import AUDIENCE_COLUMNS, audience_of, details_of, master_url
+from portal.videos.events import read_event, record_in, shown_event
+from portal.videos.reading import audience_of, master_url
 from portal.webhooks.endpoints import disable, signing_secrets
 
 TIMEOUT_S = 15
@@ -43,8 +42,6 @@ FAILING_FOR = timedelta(days=5)
 GONE = 410
 # Of what takes longer, recovery thinks that it was lost.
 LONGEST_JOB_S = 60
-# What the record in an event has besides what integrators are told.
-UNTOLD = {"published_attempt", *AUDIENCE_COLUMNS}
 
 
 async def send(webhook_id: UUID, lane: int, *, config: Config) -> None:
@@ -90,21 +87,12 @@ async def read_payload(
     event = await read_event(delivery.event_number, seen_by=seen_by)
     if event is None:
         return None
-    data = {"id": event["video_id"]}
-    details: Row = {}
-    if event["type"] == EventType.IMPORT_FAILED:
-        data["failure"] = event["data"]["failure"]
-    elif event["type"] != EventType.DELETED:
-        data = _record(event["data"], config)
-        details = details_of(config, event["video_id"], event["present"])
-    return {
-        "id": delivery.event_id,
-        "type": event["type"],
-        "timestamp": rfc3339(event["at"]),
-        "sequence": event["sequence"],
-        "data": data,
-        "details": {to_camel(name): value for name, value in details.items()} or None,
-    }
+    record = record_in(event)
+    address = ""
+    # Anyone who reads the request could watch a private video by its address.
+    if record and not audience_of(record).is_private:
+        address = master_url(config, record.id, record.published_attempt, is_private=False)
+    return shown_event(event, config, playback_url=address).model_dump(mode="json")
 
 
 def body_of(payload: dict[str, Any]) -> str:
@@ -133,17 +121,6 @@ def next_try(tries: int, retry_after: str = "", *, now: datetime) -> datetime | 
     # The jitter keeps those that failed together from coming back together.
     own_s = PAUSES_S[tries - 1] * uniform(1, 1.2)  # noqa: S311  # no secret
     return now + timedelta(seconds=max(own_s, min(wanted_s, PAUSES_S[-1])))
-
-
-def _record(record: Row, config: Config) -> dict[str, Any]:
-    """Return a record as GET /api/events has it, without `playbackUrl` of a private video."""
-    # The address of a private video would let whoever reads the request watch it.
-    attempt = None if audience_of(record).is_private else record["published_attempt"]
-    address = master_url(config, record["id"], attempt, is_private=False)
-    times = ("created_at", "updated_at")
-    columns = record | {name: rfc3339(datetime.fromisoformat(record[name])) for name in times}
-    members = {to_camel(name): value for name, value in columns.items() if name not in UNTOLD}
-    return {**members, "playbackUrl": address}
 
 
 async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from quart_schema import (
 
 from portal.database.models import Video, Visibility
 from portal.errors import MetadataChanged, VideoNotFound
+from portal.events.records import DeletedVideo
 from portal.videos import deletion, imports, metadata
 from portal.videos.metadata import EditableMetadata
 from portal.web.api import json_bodies
@@ -117,12 +118,6 @@ class EditConflict(json_bodies.Problem):
     """Problem details with the present values; their version is the answer's ETag."""
 
     present: EditedVideo
-
-
-class DeletedVideo(json_bodies.Shape):
-    """A video that was deleted; its files are removed from storage soon after."""
-
-    id: str
 
 
 @blueprint.after_request

@@ -25,18 +25,11 @@ from portal.database.outages import skipped_in_outage
 from portal.errors import NotAcceptable
 from portal.events.log import EventType
 from portal.videos import events
-from portal.videos.reading import audience_of, details_of
+from portal.videos.events import VideoEvent
+from portal.videos.reading import audience_in
 from portal.web.api import json_bodies
-from portal.web.api.editing import DeletedVideo
 from portal.web.api.openapi import LAST_EVENT_ID
-from portal.web.api.transcodes import TranscodeFailure
-from portal.web.api.videos import (
-    CommaSeparated,
-    VideoDetails,
-    VideoWithPassthrough,
-    playback_url,
-    playback_url_for,
-)
+from portal.web.api.videos import CommaSeparated, playback_url, playback_url_for
 from portal.web.auth import (
     Credentials,
     Policy,
@@ -88,28 +81,6 @@ class EventsQuery(StreamQuery):
     limit: int = Field(100, ge=1, le=MAX_LIMIT)
 
 
-class FailedImport(json_bodies.Shape):
-    """An import that will be no video."""
-
-    id: str
-    failure: TranscodeFailure
-
-
-class VideoEvent(json_bodies.Shape):
-    """Something that happened to a video or to an import."""
-
-    id: str
-    type: EventType
-    timestamp: json_bodies.Timestamp
-    sequence: int = Field(description="Ascends among the events of a video.")
-    data: VideoWithPassthrough | FailedImport | DeletedVideo = Field(
-        description="The video's record after it, or why the import failed."
-    )
-    details: VideoDetails | None = Field(
-        description="What the video is now, beside its record; null once it is gone."
-    )
-
-
 class EventList(json_bodies.Shape):
     """Events in the order in which they happened."""
 
@@ -152,7 +123,7 @@ async def list_events() -> Response:
         rows, next_after = await events.list_events(
             who, after=after, limit=asked.limit, types=asked.type
         )
-    told = [await _told_event(row, who.account_id, web) for row in rows]
+    told = [await _shown_event(row, who.account_id, web) for row in rows]
     page = EventList(events=told, next_after=f"{EVENT_ID_PREFIX}{next_after}")
     return json_bodies.json_response(page)
 
@@ -189,7 +160,7 @@ async def stream_video_events(id: str) -> Response:
     # Before the record: what that does not show comes after it.
     newest = await web_context().streams.newest_number()
     record = await read_record(id)
-    snapshot = VideoWithPassthrough(**record, playback_url=await playback_url(record))
+    snapshot = record.shown(await playback_url(record))
     return await _response(snapshot.model_dump_json(), newest=newest, video_id=id)
 
 
@@ -266,13 +237,13 @@ async def _text(event: StreamEvent, stream: Stream, web: WebContext) -> bytes:
     if row is None or (stream.types and row.get("type") not in stream.types):
         return b""
     # Only the address to play a private video from is not the same for all.
-    is_private = event.number is not None and audience_of(row["data"]).is_private
+    is_private = event.number is not None and audience_in(row["data"]).is_private
     key = (row.get("type", PROGRESS), stream.reader.account_id if is_private else None)
     if key not in event.texts:
         if event.number is None:
             event.texts[key] = _progress_message(row)
         else:
-            told = await _told_event(row, stream.reader.account_id, web)
+            told = await _shown_event(row, stream.reader.account_id, web)
             event.texts[key] = _message(told.type, told.model_dump_json(), event.number)
     return event.texts[key]
 
@@ -294,22 +265,8 @@ def _number(event_id: str) -> int:
     return int(event_id.removeprefix(EVENT_ID_PREFIX))
 
 
-async def _told_event(row: Row, own_id: UUID | None, web: WebContext) -> VideoEvent:
-    """An event as integrators hear of it."""
-    record: dict[str, Any] = row["data"]
-    data: VideoWithPassthrough | FailedImport | DeletedVideo = DeletedVideo(id=row["video_id"])
-    details = None
-    if row["type"] == EventType.IMPORT_FAILED:
-        data = FailedImport(**record)
-    elif row["type"] != EventType.DELETED:
-        address = await playback_url_for(own_id, record, web=web)
-        data = VideoWithPassthrough(**record, playback_url=address)
-        details = VideoDetails(**details_of(web.config, row["video_id"], row["present"]))
-    return VideoEvent(
-        id=f"{EVENT_ID_PREFIX}{row['number']}",
-        type=row["type"],
-        timestamp=row["at"],
-        sequence=row["sequence"],
-        data=data,
-        details=details,
-    )
+async def _shown_event(row: Row, own_id: UUID | None, web: WebContext) -> VideoEvent:
+    """Return an event as an account receives it."""
+    record = events.record_in(row)
+    address = await playback_url_for(own_id, record, web=web) if record else ""
+    return events.shown_event(row, web.config, playback_url=address)

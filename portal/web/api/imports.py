@@ -12,11 +12,11 @@ from portal.accounts.permissions import Audience
 from portal.database.models import Visibility
 from portal.database.work_models import Import
 from portal.errors import FieldError, InvalidRequest
+from portal.events.records import TranscodeFailure
 from portal.text import rfc3339
 from portal.videos import imports
 from portal.web.api import json_bodies
 from portal.web.api.editing import Description, MetadataRecord, Tags
-from portal.web.api.transcodes import TranscodeFailure
 from portal.web.api.webhooks import Address
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context

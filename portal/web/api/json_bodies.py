@@ -10,18 +10,13 @@ from typing import Annotated, Any, ClassVar, NoReturn, TypeVar
 
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
-    PlainSerializer,
     StrictInt,
     StrictStr,
     ValidationError,
-    WithJsonSchema,
 )
-from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 from quart import Response, current_app, request
 from quart_schema.validation import (
@@ -30,7 +25,10 @@ from quart_schema.validation import (
 )
 
 from portal.errors import FieldError, InvalidRequest, MalformedBody, NotJson, VersionRequired
-from portal.text import rfc3339
+from portal.events.records import Shape as Shape
+from portal.events.records import Size as Size
+from portal.events.records import Time
+from portal.events.records import Uri as Uri
 from portal.videos.metadata import text_fault
 from portal.web.server.context import SAFE_METHODS
 
@@ -98,27 +96,7 @@ def _in_utc(value: datetime) -> datetime:
 WholeNumber = Annotated[StrictInt, BeforeValidator(_whole)]
 # Checked before pydantic sees the text, which has words of its own for surrogates.
 Text = Annotated[StrictStr, BeforeValidator(_storable)]
-Size = Annotated[int, Field(json_schema_extra={"format": "int64"})]
-Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
-Timestamp = Annotated[
-    AwareDatetime,
-    BeforeValidator(_is_rfc3339),
-    AfterValidator(_in_utc),
-    PlainSerializer(rfc3339, return_type=str),
-    WithJsonSchema({"type": "string", "format": "date-time"}),
-]
-
-
-class Shape(BaseModel):
-    """What all shapes share: camelCase members, nothing changed after it was made."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        field_title_generator=lambda name, _: to_camel(name),
-        populate_by_name=True,
-        serialize_by_alias=True,
-        frozen=True,
-    )
+Timestamp = Annotated[Time, BeforeValidator(_is_rfc3339), AfterValidator(_in_utc)]
 
 
 class ClosedShape(Shape, extra="forbid"):

@@ -15,6 +15,7 @@ from quart_schema import document_querystring, document_response, tag_blueprint
 from portal.database.models import Video
 from portal.database.work_models import Import
 from portal.errors import NoTranscription, TranscriptionNotFound, VideoNotFound
+from portal.events.records import TranscodeFailure
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos import captions, publishing, transcription
@@ -47,13 +48,6 @@ def _rounded(digits: int | None) -> BeforeValidator:
 
 Percent = Annotated[float, Field(ge=0, le=100), _rounded(1)]
 Seconds = Annotated[int | None, _rounded(None)]
-
-
-class TranscodeFailure(Shape):
-    """Why a video failed."""
-
-    code: str = Field(description="Stable name of the reason, for programs.")
-    message: str
 
 
 class TranscodeNote(Shape):

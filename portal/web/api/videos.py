@@ -16,25 +16,25 @@ from quart_schema import document_querystring, document_request, document_respon
 
 from portal.accounts.people import fetch_account_id
 from portal.accounts.permissions import Audience, Principal
-from portal.database.connection import Row
-from portal.database.models import Video, VideoStatus, Visibility
+from portal.database.models import VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH, query_words
 from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
+from portal.events.records import (
+    RetrievedVideo,
+    TranscodeFailure,
+    VideoColumns,
+    VideoDetails,
+    VideoRecord,
+    VideoRow,
+    details_of,
+)
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
-from portal.videos.reading import (
-    AUDIENCE_COLUMNS,
-    DETAIL_COLUMNS,
-    audience_of,
-    details_of,
-    master_url,
-    stream_below,
-)
+from portal.videos.reading import audience_of, master_url, stream_below
 from portal.videos.words import find_said
 from portal.web.api import json_bodies
 from portal.web.api.editing import VideoMetadata
-from portal.web.api.transcodes import TranscodeFailure
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import WebContext, web_context
 from portal.web.playback import token_base
@@ -112,51 +112,8 @@ class NewVideoQuery(json_bodies.ClosedShape):
     visibility: Visibility | None = Field(None, description="Who may see it from the start.")
 
 
-class VideoRecord(json_bodies.Shape):
-    """What both records of a video have."""
-
-    id: str
-    title: str
-    description: str
-    category_ids: list[int]
-    tags: str
-    file_name: str
-    storage_key: str
-    transcode_job_id: str
-    status: VideoStatus
-    size_bytes: json_bodies.Size
-    created_at: json_bodies.Timestamp
-    updated_at: json_bodies.Timestamp
-
-
-class CreatedVideo(VideoRecord):
+class CreatedVideo(VideoRecord, from_attributes=True):
     """A video's record as answered to its creation."""
-
-
-class RetrievedVideo(VideoRecord):
-    """A video's record as read by its id."""
-
-    playback_url: str = Field(
-        description="Address of the HLS master playlist when ready, otherwise empty."
-    )
-
-
-class VideoWithPassthrough(RetrievedVideo):
-    """A video's record with what an integrator keeps with it."""
-
-    # Events from before there was one have none.
-    passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
-
-
-class VideoDetails(json_bodies.Shape):
-    """What a video is beside its record."""
-
-    visibility: Visibility
-    duration_seconds: float | None = Field(description="Null until it is known.")
-    page_url: json_bodies.Uri
-    embed_url: json_bodies.Uri
-    poster_url: json_bodies.Uri | None
-    failure: TranscodeFailure | None
 
 
 class ImportProblem(json_bodies.Problem):
@@ -295,7 +252,7 @@ async def create_video() -> Response:
         audience=Audience(Visibility(visibility), owner_id=await account_id()),
         quota=web.quota,
     )
-    response = json_bodies.json_response(CreatedVideo(**record_of(video)), 201 if is_new else 200)
+    response = json_bodies.json_response(CreatedVideo.model_validate(video), 201 if is_new else 200)
     response.headers["Location"] = url_for("api_videos.get_video", id=video.id)
     return response
 
@@ -316,7 +273,7 @@ async def get_video(id: str) -> Response:
     include = json_bodies.validated_query(VideoQuery).include
     record = await read_record(id)
     shown = await _with_included(record, include)
-    version = str(record["metadata_version"])
+    version = str(record.metadata_version)
     return await conditional_response(shown.model_dump_json(exclude_unset=True), version=version)
 
 
@@ -350,7 +307,8 @@ async def list_videos() -> Response:
 
 
 async def _listed(page: LibraryPage, query: VideosQuery) -> list[ListedVideo]:
-    records = [await _with_included(record_of(video), query.include) for video in page.videos]
+    rows = [VideoRow.model_validate(video) for video in page.videos]
+    records = [await _with_included(row, query.include) for row in rows]
     if "matches" not in query.include:
         return records
     words = query_words(page.text or query.q)
@@ -365,14 +323,15 @@ async def _listed(page: LibraryPage, query: VideosQuery) -> list[ListedVideo]:
     ]
 
 
-async def _with_included(record: Row, include: Collection[Included]) -> ListedVideo:
+async def _with_included(record: VideoRow, include: Collection[Included]) -> ListedVideo:
     """Return a record with the members that `include` names; others are not set."""
-    members = {name: record[name] for name in VideoRecord.model_fields}
+    columns = dict(record)
+    members = {name: columns[name] for name in VideoRecord.model_fields}
     # `matches` has always come with `passthrough`.
     if "passthrough" in include or "matches" in include:
-        members["passthrough"] = record["passthrough"]
+        members["passthrough"] = record.passthrough
     if "details" in include:
-        members["details"] = details_of(web_context().config, record["id"], record)
+        members["details"] = details_of(web_context().config, record.id, columns)
     return ListedVideo(**members, playback_url=await playback_url(record))
 
 
@@ -398,24 +357,20 @@ async def _library_query(asked: VideosQuery, who: Principal) -> LibraryQuery:
     return replace(query, owner_id=owner_id or NOBODY)
 
 
-def record_of(video: Video) -> Row:
-    """A video as `reading.fetch_records` reads it."""
-    internal = ("published_attempt", *DETAIL_COLUMNS, *AUDIENCE_COLUMNS)
-    names = (*CreatedVideo.model_fields, "passthrough", *internal)
-    columns = {name: getattr(video, name) for name in names}
-    return columns | {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
+async def playback_url(record: VideoColumns) -> str:
+    """Return the address to play a video from.
 
-
-async def playback_url(record: Row) -> str:
-    """Of a private video it is an address with leave to watch in it, if there are accounts."""
+    On a portal with accounts the address of a private video contains permission to watch it.
+    """
     own_id = await account_id() if audience_of(record).is_private else None
     return await playback_url_for(own_id, record, web=web_context())
 
 
-async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
-    """As `playback_url`, outside of requests, for this account."""
-    attempt, is_private = record["published_attempt"], audience_of(record).is_private
+async def playback_url_for(own_id: UUID | None, record: VideoColumns, *, web: WebContext) -> str:
+    """Return the address of `playback_url` for an account, outside of its requests."""
+    attempt = record.published_attempt
+    is_private = audience_of(record).is_private
     if not is_private or own_id is None or attempt is None:
-        return master_url(web.config, record["id"], attempt, is_private=is_private)
-    video_id = UUID(record["id"])
+        return master_url(web.config, record.id, attempt, is_private=is_private)
+    video_id = UUID(record.id)
     return stream_below(await token_base(own_id, video_id, web=web), video_id, attempt)

@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from uuid import UUID
 
 from markupsafe import Markup
-from pydantic.alias_generators import to_camel
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.database.event_models import Webhook
 from portal.errors import InvalidRequest, NotFound
 from portal.events.log import EventType
-from portal.videos.reading import details_of, master_url
+from portal.videos.events import shown_event
+from portal.videos.reading import master_url
 from portal.web.api.json_bodies import validated
 from portal.web.api.webhooks import WebhookRequest
 from portal.web.auth import Policy, account_id, policy, principal
@@ -145,24 +146,27 @@ async def _rendered(name: str, **values: object) -> str:
 
 
 def _example() -> str:
-    """Return the JSON of a request, as a new video that is ready brings it about."""
-    config, video_id = web_context().config, UUID("0198f3c2-6b1a-7c55-9d0e-3f6a1b2c4d5e")
-    moment = "2026-01-31T12:00:00Z"
+    """Return the JSON of a request that reports a new video as ready."""
+    config = web_context().config
+    video_id = "0198f3c2-6b1a-7c55-9d0e-3f6a1b2c4d5e"
+    moment = datetime(2026, 1, 31, 12, tzinfo=UTC)
     record = {
-        "id": str(video_id),
+        "id": video_id,
         "title": "Harbour at dawn",
         "description": "",
-        "categoryIds": [13],
+        "category_ids": [13],
         "tags": "sea, harbour",
-        "fileName": "harbour.mp4",
-        "storageKey": "videos/5f0d6c1e9a7b4c3d8e2f1a0b9c8d7e6f.mp4",
-        "transcodeJobId": "42",
+        "file_name": "harbour.mp4",
+        "storage_key": "videos/5f0d6c1e9a7b4c3d8e2f1a0b9c8d7e6f.mp4",
+        "transcode_job_id": "42",
         "status": "ready",
-        "sizeBytes": 104857600,
-        "passthrough": "",
-        "createdAt": moment,
-        "updatedAt": moment,
-        "playbackUrl": master_url(config, video_id, 1, is_private=False),
+        "size_bytes": 104857600,
+        "created_at": moment,
+        "updated_at": moment,
+        "published_attempt": 1,
+        "visibility": "public",
+        "signed_in_only": False,
+        "owner_id": None,
     }
     columns = {
         "visibility": "public",
@@ -171,8 +175,13 @@ def _example() -> str:
         "failure_code": None,
         "failure_message": None,
     }
-    details = {
-        to_camel(name): value for name, value in details_of(config, str(video_id), columns).items()
+    event = {
+        "number": 128,
+        "type": EventType.READY,
+        "at": moment,
+        "sequence": 128,
+        "data": record,
+        "present": columns,
     }
-    event = {"id": "evt_128", "type": EventType.READY, "timestamp": moment, "sequence": 128}
-    return json.dumps({**event, "data": record, "details": details}, indent=2)
+    address = master_url(config, video_id, 1, is_private=False)
+    return shown_event(event, config, playback_url=address).model_dump_json(indent=2)

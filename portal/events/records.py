@@ -1,0 +1,152 @@
+"""The record of a video, as the API, its events and webhooks show it.
+
+`VideoColumns` is read from the database and kept in events; the other shapes are sent to programs.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+
+from portal.config import Config
+from portal.database.models import VideoStatus, Visibility
+from portal.text import rfc3339
+
+Size = Annotated[int, Field(json_schema_extra={"format": "int64"})]
+Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
+Time = Annotated[
+    AwareDatetime,
+    PlainSerializer(rfc3339, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+# Identifiers are strings in JSON, and UUIDs or integers in the database.
+Id = Annotated[str, BeforeValidator(str)]
+
+
+class Shape(BaseModel):
+    """Base of all shapes of JSON: immutable, with camelCase members."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        field_title_generator=lambda name, _: to_camel(name),
+        populate_by_name=True,
+        serialize_by_alias=True,
+        frozen=True,
+    )
+
+
+class VideoRecord(Shape):
+    """Members of a video's record on creation and on retrieval."""
+
+    id: Id
+    title: str
+    description: str
+    category_ids: list[int]
+    tags: str
+    file_name: str
+    storage_key: str
+    transcode_job_id: Id
+    status: VideoStatus
+    size_bytes: Size
+    created_at: Time
+    updated_at: Time
+
+
+class RetrievedVideo(VideoRecord):
+    """A video's record as read by its id."""
+
+    playback_url: str = Field(
+        description="Address of the HLS master playlist when ready, otherwise empty."
+    )
+
+
+class VideoWithPassthrough(RetrievedVideo):
+    """A video's record with what an integrator keeps with it."""
+
+    passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
+
+
+class VideoColumns(VideoRecord, from_attributes=True):
+    """A video's record, and the columns that decide who may play the video and from where.
+
+    Events keep these columns in `data`.
+    """
+
+    # Events from before passthrough existed have none.
+    passthrough: str = ""
+    published_attempt: int | None
+    visibility: Visibility
+    signed_in_only: bool
+    owner_id: UUID | None
+
+    def shown(self, playback_url: str) -> VideoWithPassthrough:
+        """Return the record as programs receive it."""
+        return VideoWithPassthrough(**dict(self), playback_url=playback_url)
+
+
+class VideoRow(VideoColumns):
+    """A video's record with the columns that `details_of` and conditional requests need."""
+
+    duration_s: float | None
+    has_poster: bool
+    failure_code: str | None
+    failure_message: str | None
+    metadata_version: int
+
+
+class TranscodeFailure(Shape):
+    """Why a video failed."""
+
+    code: str = Field(description="Stable name of the reason, for programs.")
+    message: str
+
+
+class VideoDetails(Shape):
+    """What a video is beside its record."""
+
+    visibility: Visibility
+    duration_seconds: float | None = Field(description="Null until it is known.")
+    page_url: Uri
+    embed_url: Uri
+    poster_url: Uri | None
+    failure: TranscodeFailure | None
+
+
+class DeletedVideo(Shape):
+    """A video that was deleted; its files are removed from storage soon after."""
+
+    id: str
+
+
+class FailedImport(Shape):
+    """An import that will be no video."""
+
+    id: str
+    failure: TranscodeFailure
+
+
+def details_of(config: Config, video_id: str, columns: Mapping[str, Any]) -> VideoDetails:
+    """Return a video's details, with absolute addresses, from columns of its row."""
+    page_url = f"{config.public_url}/videos/{video_id}"
+    failure = None
+    if columns["failure_code"]:
+        code = columns["failure_code"]
+        failure = TranscodeFailure(code=code, message=columns["failure_message"])
+    return VideoDetails(
+        visibility=columns["visibility"],
+        duration_seconds=columns["duration_s"],
+        page_url=page_url,
+        embed_url=f"{config.public_url}/embed/{video_id}",
+        poster_url=f"{page_url}/poster.jpg" if columns["has_poster"] else None,
+        failure=failure,
+    )
