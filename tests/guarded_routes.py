@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from quart import Quart
 
-from portal.web.auth import Policy, declared_policy
+from portal.web.auth import Policy, declaration_of
 
 # Of paths: what is not an id.
 NUMBERS = dict.fromkeys(("number", "attempt", "delivery_id"), "1")
@@ -36,8 +36,9 @@ class Route:
 def routes(app: Quart) -> list[Route]:
     """All of them; the one that ends the session that asks comes last."""
     found = [
-        Route(method, rule.rule, declared_policy(app, rule.endpoint))
+        Route(method, rule.rule, declaration.policy if declaration else None)
         for rule in app.url_map.iter_rules()
+        for declaration in [declaration_of(app, rule.endpoint)]
         for method in sorted((rule.methods or set()) - {"OPTIONS"})
     ]
     return sorted(found, key=lambda it: (it.rule == "/sign-out", it.rule, it.method))

@@ -57,6 +57,7 @@ from portal.web.pages import (
 from portal.web.server import limits
 from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
 from portal.web.server.headers import SecurityHeaders
+from portal.web.server.limits import Rate
 from portal.web.server.origins import check_origin, share
 
 logger = logging.getLogger(__name__)
@@ -65,13 +66,6 @@ logger = logging.getLogger(__name__)
 RESPONSE_TIMEOUT_S = 60
 # Asked for all the time and of no interest in a trace; the last three have secrets in the address.
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
-# Endpoints with a rate limit that others with their method don't have: a search, and a link that
-# keeps something all the same, that someone left for the provider of single sign-on.
-LIBRARY, LIST, SIGN_ON = (
-    "library.index",
-    "api_videos.list_videos",
-    "signing_in.begin_single_sign_on",
-)
 # In the order in which the API's description lists them.
 API = (
     *(videos, transcodes, openapi, api_editing, uploads, access, api_captions, api_events),
@@ -92,13 +86,13 @@ def create_app(config: Config | None = None) -> Quart:
     # An address has one spelling; werkzeug's redirect would name the host that the client sent.
     app.url_map.merge_slashes = False
     app.url_map.converters["language"] = api_captions.LanguageConverter
-    app.request_class = limits.LimitedRequest
     app.config["MAX_CONTENT_LENGTH"] = limits.MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = limits.BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
     openapi.install_openapi(app, config)
     for module in (*API, *PAGES, *FILES_AND_STATE):
         app.register_blueprint(module.blueprint)
+    app.request_class = limits.limited_request_class(_body_limits(app))
     tracing.start("web")
     if config.metrics or is_tracing_wanted(os.environ):
         app.before_request(_note_route)
@@ -121,6 +115,15 @@ async def _note_route() -> None:
         )
 
 
+def _body_limits(app: Quart) -> limits.BodyLimits:
+    routes = [
+        (rule, declared.body)
+        for rule in app.url_map.iter_rules()
+        if (declared := auth.declaration_of(app, rule.endpoint))
+    ]
+    return limits.BodyLimits(routes, app.url_map)
+
+
 def _install_checks(app: Quart, config: Config) -> None:
     """What a request meets before its view, in this order."""
     concurrency = limits.ConcurrencyLimit(config.max_concurrent_requests)
@@ -129,14 +132,17 @@ def _install_checks(app: Quart, config: Config) -> None:
     sign_ins = limits.RateLimit(config.rate_limit_sign_ins)
 
     async def limit_rate() -> None:
-        """What people ask for before it is known who they are counts for their address."""
-        endpoint, client = request.endpoint, state_of(request.scope).client
-        is_change = endpoint is not None and request.method not in SAFE_METHODS
-        is_search = (endpoint == LIBRARY and bool(request.query_string)) or (
-            endpoint == LIST and "q" in request.args
+        client = state_of(request.scope).client
+        declared = auth.declaration_of(app, request.endpoint) if request.endpoint else None
+        if declared is None:
+            return
+        is_change = request.method not in SAFE_METHODS
+        is_search = (declared.rate is Rate.LISTING and bool(request.query_string)) or (
+            declared.rate is Rate.SEARCH and "q" in request.args
         )
-        is_anyones = is_change and auth.declared_policy(app, str(endpoint)) is auth.Policy.ANYONE
-        if endpoint == SIGN_ON or is_anyones:
+        is_anyones_change = is_change and declared.policy is auth.Policy.ANYONE
+        if declared.rate is Rate.SIGN_IN or is_anyones_change:
+            # The sender is not known yet.
             sign_ins.count(client)
         elif is_change or is_search:
             budget = changes if is_change else searches

@@ -1,8 +1,8 @@
-"""Authentication and route policies: each route declares its policy beside its definition.
+"""Authentication, and what routes declare: policy, request body, rate limit, answers.
 
-A route without one is refused. On a portal without accounts every policy but those for people with
-an account lets anyone through, and credentials are not looked at. The rules themselves are in
-`accounts.permissions`.
+A route without a declaration is refused. On a portal without accounts every policy but those for
+people with an account lets anyone through, and credentials are not looked at. The rules themselves
+are in `accounts.permissions`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,6 +33,7 @@ from portal.videos.reading import fetch_audience, parse_video_id
 from portal.web.composition import WebContext, web_context
 from portal.web.cookies import SESSION
 from portal.web.server.context import state_of
+from portal.web.server.limits import Body, Rate
 
 Values = ParamSpec("Values")
 Answer = TypeVar("Answer")
@@ -72,27 +73,52 @@ FOR_PEOPLE = frozenset({Policy.ADMINISTER, Policy.OWN_ACCOUNT})
 # What anyone may ask for; whether the video is there for them is known once it has been read.
 SEEN = frozenset({Policy.WATCH, Policy.PLAY})
 TO_A_VIDEO = frozenset({Policy.EDIT, Policy.DELETE})
-# Of a view, and of a request's own values.
-DECLARED = "portal_policy"
+# Attribute of a view.
+DECLARATION = "portal_declaration"
+# A request's own value.
 PRINCIPAL = "principal"
 # How the routes of videos name the id in their path.
 VIDEO_IDS = frozenset({"video_id", "id"})
 
 
-def policy(wanted: Policy) -> Callable[[View[Values, Answer]], View[Values, Answer]]:
-    """Declare a route's policy; stands right below the route."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """Facts about a route, read by checks of requests and by the API's description.
+
+    `content_types` are those of a successful answer, and `headers` its headers that clients use.
+    """
+
+    policy: Policy
+    body: Body
+    rate: Rate | None
+    content_types: tuple[str, ...]
+    headers: tuple[str, ...]
+
+
+def policy(
+    required: Policy,
+    *,
+    body: Body = Body(),  # noqa: B008  # frozen
+    rate: Rate | None = None,
+    content_types: tuple[str, ...] = ("application/json",),
+    headers: tuple[str, ...] = (),
+) -> Callable[[View[Values, Answer]], View[Values, Answer]]:
+    """Declare a route's policy and its other facts; stands right below the route."""
+    declaration = Declaration(
+        policy=required, body=body, rate=rate, content_types=content_types, headers=headers
+    )
 
     def declare(view: View[Values, Answer]) -> View[Values, Answer]:
-        declared = _asking(view) if wanted in SEEN else view
-        setattr(declared, DECLARED, wanted)
+        declared = _asking(view) if required in SEEN else view
+        setattr(declared, DECLARATION, declaration)
         return declared
 
     return declare
 
 
-def declared_policy(app: Quart, endpoint: str) -> Policy | None:
-    """The policy of a route; None if somebody forgot it."""
-    return getattr(app.view_functions[endpoint], DECLARED, None)
+def declaration_of(app: Quart, endpoint: str) -> Declaration | None:
+    """Return the declaration of a route; None if somebody forgot it."""
+    return getattr(app.view_functions[endpoint], DECLARATION, None)
 
 
 async def enforce() -> None:
@@ -102,9 +128,10 @@ async def enforce() -> None:
     act_as(ANYONE, address=state.client)
     if endpoint is None:
         return
-    wanted = declared_policy(current_app, endpoint)
-    if wanted is None:
+    declaration = declaration_of(current_app, endpoint)
+    if declaration is None:
         raise errors.NotAllowed("Nobody may use this address: it has no policy.")
+    wanted = declaration.policy
     if state.playback_token and wanted is not Policy.PLAY:
         raise errors.NotFound
     if wanted is Policy.ANYONE:

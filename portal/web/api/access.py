@@ -122,7 +122,7 @@ class PlaybackLinkList(json_bodies.Shape):
 
 
 @blueprint.get("/videos/<id>/access")
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, headers=("ETag",))
 @document_response(AccessRecord)
 async def get_access(id: str) -> Response:
     """Read who may see a video.
@@ -134,7 +134,7 @@ async def get_access(id: str) -> Response:
 
 
 @blueprint.put("/videos/<id>/access")
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, headers=("ETag",))
 @document_headers(json_bodies.EditHeaders)
 @document_request(AccessRecord)
 @document_response(AccessRecord)

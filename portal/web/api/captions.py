@@ -5,7 +5,7 @@ from collections.abc import Collection
 from http import HTTPStatus
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, RootModel, StrictBool
+from pydantic import ConfigDict, Field, RootModel, StrictBool
 from quart import Blueprint, Response, request, url_for
 from quart_schema import (
     document_headers,
@@ -27,6 +27,7 @@ from portal.errors import (
 from portal.processing.captions import CaptionText, folder_name
 from portal.transcoding.captions.decoding import CHARSETS, known_charset
 from portal.transcoding.captions.faults import (
+    MAX_FILE_BYTES,
     MAX_WARNINGS,
     CaptionsUnreadable,
     EncodingUncertain,
@@ -40,6 +41,7 @@ from portal.videos.chapters import Chapter, Chapters, ChapterSource
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
+from portal.web.server.limits import Body
 from portal.web.videos import read_video
 
 blueprint = Blueprint("api_captions", __name__, url_prefix="/api")
@@ -54,6 +56,10 @@ CONTENT_TYPES = (
     *(WEBVTT, "application/x-subrip", "text/x-sbv", "application/ttml+xml"),
     "application/octet-stream",
 )
+
+
+FILE = Body(content_types=CONTENT_TYPES, max_file_bytes=MAX_FILE_BYTES)
+CHAPTERS = Body(content_types=(json_bodies.JSON, WEBVTT), max_file_bytes=MAX_FILE_BYTES)
 
 
 class LanguageConverter(BaseConverter):
@@ -210,7 +216,16 @@ class ChaptersConflict(json_bodies.Problem):
 
 
 class CaptionFile(RootModel[str]):
-    """A file of captions, whose types are in `CONTENT_TYPES`."""
+    """WebVTT, SubRip, SBV or TTML file."""
+
+    # Generators of clients know files by this format.
+    model_config = ConfigDict(json_schema_extra={"format": "binary"})
+
+
+class WebVtt(RootModel[str]):
+    """WebVTT."""
+
+    model_config = ConfigDict(title="CaptionText")
 
 
 class CaptionsPatch(json_bodies.ClosedShape):
@@ -221,7 +236,7 @@ class CaptionsPatch(json_bodies.ClosedShape):
 
 
 @blueprint.get(CAPTIONS)
-@policy(Policy.WATCH)
+@policy(Policy.WATCH, headers=("ETag",))
 @document_response(CaptionList)
 async def list_captions(id: str) -> Response:
     """List the captions of a video: those of its file, and those that were added."""
@@ -236,7 +251,7 @@ async def list_captions(id: str) -> Response:
 
 
 @blueprint.post(CAPTIONS)
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, body=FILE, headers=("Location", "ETag"))
 @document_querystring(NewTrackQuery)
 @document_request(CaptionFile)
 @document_response(SavedCaptions, 201)
@@ -257,8 +272,8 @@ async def add_captions(id: str) -> Response:
 
 
 @blueprint.get(TRACK)
-@policy(Policy.WATCH)
-@document_response(CaptionRecord)
+@policy(Policy.WATCH, content_types=(WEBVTT,), headers=("ETag",))
+@document_response(WebVtt)
 async def get_captions(id: str, language: str) -> Response:
     """Read captions as WebVTT. The ETag names this version of them."""
     video = await read_video(id)
@@ -267,7 +282,7 @@ async def get_captions(id: str, language: str) -> Response:
 
 
 @blueprint.put(TRACK)
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, body=FILE, headers=("ETag",))
 @document_headers(json_bodies.PatchHeaders)
 @document_querystring(TrackQuery)
 @document_request(CaptionFile)
@@ -292,7 +307,7 @@ async def put_captions(id: str, language: str) -> Response:
 
 
 @blueprint.patch(TRACK)
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, headers=("ETag",))
 @document_headers(json_bodies.PatchHeaders)
 @document_request(CaptionsPatch)
 @document_response(CaptionRecord)
@@ -323,7 +338,7 @@ async def delete_captions(id: str, language: str) -> Response:
 
 
 @blueprint.get("/videos/<id>/chapters")
-@policy(Policy.WATCH)
+@policy(Policy.WATCH, content_types=(json_bodies.JSON, WEBVTT), headers=("ETag",))
 @document_response(RecordedChapters)
 async def get_chapters(id: str) -> Response:
     """Read the chapters of a video; as WebVTT if that is what Accept names."""
@@ -338,7 +353,7 @@ async def get_chapters(id: str) -> Response:
 
 
 @blueprint.put("/videos/<id>/chapters")
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, body=CHAPTERS, headers=("ETag",))
 @document_headers(json_bodies.PatchHeaders)
 @document_request(ChapterList)
 @document_response(RecordedChapters)

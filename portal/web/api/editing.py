@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
 from pydantic_core import PydanticCustomError
-from quart import Blueprint, Response, request, url_for
+from quart import Blueprint, Response, current_app, request, url_for
 from quart_schema import (
     deprecate,
     document_headers,
@@ -13,6 +13,7 @@ from quart_schema import (
     document_response,
     tag_blueprint,
 )
+from quart_schema.openapi import QUART_SCHEMA_DEPRECATED_ATTRIBUTE
 
 from portal.database.models import Video, Visibility
 from portal.errors import MetadataChanged, VideoNotFound
@@ -22,6 +23,7 @@ from portal.videos.metadata import EditableMetadata
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
+from portal.web.server.limits import Body
 from portal.web.videos import read_import, read_video
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
@@ -29,9 +31,8 @@ tag_blueprint(blueprint, ["Editing"])
 
 # Not `presign`, which is only posted to.
 VIDEO = "/videos/<string(minlength=8):id>"
-MERGE_PATCH = "application/merge-patch+json"
-# Older calls, for which `VIDEO` has others since this moment (RFC 9745).
-DEPRECATED = frozenset({"api_editing.put_metadata", "api_editing.delete"})
+PATCH = Body(content_types=(json_bodies.JSON, "application/merge-patch+json"))
+# Time since which `VIDEO` has successors of the deprecated calls (RFC 9745).
 DEPRECATED_SINCE = "@1795564800"
 
 
@@ -123,7 +124,8 @@ class EditConflict(json_bodies.Problem):
 @blueprint.after_request
 async def name_successor(response: Response) -> Response:
     """Tell programs that use an older call where its successor is."""
-    if request.endpoint in DEPRECATED:
+    view = current_app.view_functions[str(request.endpoint)]
+    if hasattr(view, QUART_SCHEMA_DEPRECATED_ATTRIBUTE):
         address = url_for("api_editing.patch_video", **(request.view_args or {}))
         response.headers["Deprecation"] = DEPRECATED_SINCE
         response.headers["Link"] = f'<{address}>; rel="successor-version"'
@@ -131,7 +133,7 @@ async def name_successor(response: Response) -> Response:
 
 
 @blueprint.patch(VIDEO)
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, body=PATCH, headers=("ETag",))
 @document_headers(json_bodies.PatchHeaders)
 @document_request(VideoPatch)
 @document_response(EditedVideo)
@@ -147,7 +149,7 @@ async def patch_video(id: str) -> Response:
     video = await read_video(id)
     version = json_bodies.version_read(str(video.metadata_version), is_needed=False)
     categories = await web_context().categories.names()
-    body = await json_bodies.read_json(mimetypes=(json_bodies.JSON, MERGE_PATCH))
+    body = await json_bodies.read_json(mimetypes=PATCH.content_types)
     sent = json_bodies.validated(VideoPatch, body, context=categories)
     try:
         video = await metadata.patch_video(video.id, version=version, **sent.named())
@@ -182,7 +184,7 @@ async def delete_video(id: str) -> Response:
 
 
 @blueprint.get("/videos/<id>/metadata")
-@policy(Policy.WATCH)
+@policy(Policy.WATCH, headers=("ETag",))
 @document_response(MetadataRecord)
 async def get_metadata(id: str) -> Response:
     """Read what editors may change of a video.
@@ -194,7 +196,7 @@ async def get_metadata(id: str) -> Response:
 
 
 @blueprint.put("/videos/<id>/metadata")
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, headers=("ETag",))
 @deprecate
 @document_headers(json_bodies.EditHeaders)
 @document_request(MetadataRecord)

@@ -129,7 +129,7 @@ async def list_events() -> Response:
 
 
 @blueprint.get("/events/stream")
-@policy(Policy.WATCH)
+@policy(Policy.WATCH, content_types=(EVENT_STREAM,))
 @document_headers(StreamHeaders)
 @document_querystring(StreamQuery)
 @document_response(EventStream)
@@ -147,7 +147,7 @@ async def stream_events() -> Response:
 
 
 @blueprint.get("/videos/<string(minlength=8):id>/events")
-@policy(Policy.WATCH)
+@policy(Policy.WATCH, content_types=(EVENT_STREAM,))
 @document_headers(StreamHeaders)
 @document_querystring(StreamQuery)
 @document_response(EventStream)

@@ -70,7 +70,7 @@ class ImportRecord(json_bodies.Shape):
 
 
 @blueprint.post("")
-@policy(Policy.PUBLISH)
+@policy(Policy.PUBLISH, headers=("Location",))
 @document_request(ImportRequest)
 @document_response(ImportRecord, 202)
 @document_response(json_bodies.QuotaProblem, 409)

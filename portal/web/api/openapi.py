@@ -5,11 +5,11 @@ credentials its policy asks for, and the problem documents that any route of its
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
-from itertools import product
 from typing import Any
 
+from pydantic import BaseModel
 from quart import Blueprint, Quart, Response, current_app, jsonify, render_template
 from quart_schema import Info, OpenAPIProvider, QuartSchema
 from werkzeug.routing.rules import Rule
@@ -17,15 +17,16 @@ from werkzeug.routing.rules import Rule
 from portal import __version__
 from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
-from portal.web.api import captions, idempotency
-from portal.web.api.editing import MERGE_PATCH
+from portal.web.api import idempotency
+from portal.web.api.captions import CaptionFile, WebVtt
 from portal.web.api.json_bodies import JSON, Problem, ValidationProblem
 from portal.web.api.webhooks import TestEvent
-from portal.web.auth import ACTIONS, Policy, declared_policy, policy
+from portal.web.auth import ACTIONS, Declaration, Policy, declaration_of, policy
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
 from portal.web.errors import HTTP_MESSAGES
 from portal.web.server.headers import conditional_response
+from portal.web.server.limits import Body
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
@@ -65,21 +66,11 @@ PROBLEMS = {
     LAST_EVENT_ID: {406, 410, 422},
     idempotency.HEADER: {409, 422},
 }
-# By status, and by operation and status.
-HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
-LOCATED = ("create_video", "start_upload", "create_webhook", "create_import", "add_captions")
-CAPTIONS = ("add_captions", "put_captions")
-STREAMED = ("stream_events", "stream_video_events")
-TAGGED = (
-    *("get_video", "patch_video", "get_metadata", "put_metadata", "get_access", "put_access"),
-    *("list_videos", "list_captions", "get_captions", "put_captions", "patch_captions"),
-    *("get_chapters", "put_chapters"),
-)
-HEADERS_OF = {
-    **dict.fromkeys(product(LOCATED, (200, 201, 202)), "Location"),
-    **dict.fromkeys(product(TAGGED, (200,)), "ETag"),
-    **dict.fromkeys(product(("patch_video", "delete_video"), (412,)), "ETag"),
-}
+# Headers of answers by status.
+HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
+# Headers of answers whose shape a route declares; this one names the recorded version.
+CONFLICTS = {412: ("ETag",)}
+SUCCESSES = frozenset({200, 201, 202})
 
 
 def _webhook(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -102,9 +93,6 @@ WEBHOOKS = {
     ),
     "webhook.test": _webhook("Someone sends a test.", TestEvent.model_json_schema()),
 }
-CAPTION_TEXT = {"title": "CaptionText", "type": "string", "description": "WebVTT."}
-# As generators of clients know files.
-CAPTION_FILE = {"title": "CaptionFile", "type": "string", "format": "binary"}
 # Refused by the framework itself, under the names that HTTP has for them.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
 
@@ -125,31 +113,27 @@ class Provider(OpenAPIProvider):
 
     def build_paths(self, rule: Rule) -> tuple[dict[str, Any], dict[str, Any]]:
         paths, shapes = super().build_paths(rule)
-        wanted = declared_policy(current_app, rule.endpoint)
-        for operations in paths.values():
-            for method, operation in operations.items():
-                shapes |= self._complete(operation, method, wanted)
-                _name_shapes(operation, shapes)
+        declaration = declaration_of(current_app, rule.endpoint)
+        if declaration is not None:
+            for operations in paths.values():
+                for method, operation in operations.items():
+                    shapes |= self._complete(operation, method, declaration)
+                    _name_shapes(operation, shapes)
         return paths, shapes
 
     def _complete(
-        self, operation: dict[str, Any], method: str, wanted: Policy | None
+        self, operation: dict[str, Any], method: str, declaration: Declaration
     ) -> dict[str, Any]:
-        """Add what follows from the kind of route; answers the shapes that this takes."""
-        name, answers = operation["operationId"], operation["responses"]
+        """Add what follows from a route's declaration; return the shapes that this needs."""
+        answers: dict[int, dict[str, Any]] = operation["responses"]
+        documented = set(answers)
         shapes: dict[str, Any] = {}
         operation["description"] = operation["description"].strip()
-        # Of what an operation takes one: nothing, a token with the scope, or a session. Nothing
-        # stands first: a portal without accounts takes everything without credentials.
-        operation["security"] = []
-        if wanted in ACTIONS:
-            operation["security"] = [{}, {"token": [ACTIONS[wanted].scope.value]}, {"session": []}]
-        elif wanted is Policy.SELF:
-            operation["security"] = [{}, {"token": []}, {"session": []}]
-        _complete_request(operation, method)
-        if name in ("get_captions", "get_chapters"):
-            kept = answers[200]["content"] if name == "get_chapters" else {}
-            answers[200]["content"] = {**kept, captions.WEBVTT: {"schema": dict(CAPTION_TEXT)}}
+        operation["security"] = _security(declaration.policy)
+        _complete_request(operation, method, declaration.body)
+        for status in documented & SUCCESSES:
+            content = answers[status]["content"]
+            answers[status]["content"] = _content(declaration.content_types, content, WebVtt)
         for status in _usual_problems(operation):
             shape = ValidationProblem if status == 422 else Problem
             answer, parts = self.build_response_object(shape, None)
@@ -157,36 +141,60 @@ class Provider(OpenAPIProvider):
             shapes |= parts
         if method == "delete":
             answers[204] = {}
-        elif method == "get" and HEADERS_OF.get((name, 200)) == "ETag":
+        elif method == "get" and "ETag" in declaration.headers:
             answers[304] = {}
         for status, answer in answers.items():
             answer["description"] = DESCRIPTIONS[status]
-            if header := HEADERS.get(status) or HEADERS_OF.get((name, status)):
-                kind = "integer" if header == "Retry-After" else "string"
-                answer["headers"] = {header: {"schema": {"type": kind}}}
-            kind = "application/problem+json" if status >= 400 else ""
-            kind = kind or ("text/event-stream" if name in STREAMED else "")
-            if kind:
-                answer["content"] = {kind: answer["content"].pop("application/json")}
+            names: tuple[str, ...] = HEADERS.get(status, ())
+            if status in documented:
+                names = declaration.headers if status in SUCCESSES else CONFLICTS.get(status, ())
+            if names:
+                answer["headers"] = {name: {"schema": _header_schema(name)} for name in names}
+            if status >= 400:
+                answer["content"] = {"application/problem+json": answer["content"].pop(JSON)}
         operation["responses"] = {str(status): answers[status] for status in sorted(answers)}
         return shapes
 
 
-def _complete_request(operation: dict[str, Any], method: str) -> None:
+def _security(required: Policy) -> list[dict[str, list[str]]]:
+    """Return the credentials of which an operation takes one: none, a token, or a session.
+
+    None comes first: a portal without accounts takes everything without credentials.
+    """
+    if required in ACTIONS:
+        return [{}, {"token": [ACTIONS[required].scope.value]}, {"session": []}]
+    return [{}, {"token": []}, {"session": []}] if required is Policy.SELF else []
+
+
+def _header_schema(name: str) -> dict[str, str]:
+    return {"type": "integer" if name == "Retry-After" else "string"}
+
+
+def _content(
+    content_types: Collection[str], documented: dict[str, Any], other: type[BaseModel]
+) -> dict[str, Any]:
+    """Return the content of a body in all its types.
+
+    The documented shape is that of the JSON types, or of the only type; the rest is text.
+    """
+    shape = documented[JSON]["schema"]
+    text = other.model_json_schema()
+    return {
+        kind: {"schema": dict(shape if kind.endswith("json") or len(content_types) == 1 else text)}
+        for kind in content_types
+    }
+
+
+def _complete_request(operation: dict[str, Any], method: str, body: Body) -> None:
     """Say what is required, and add what every operation of this method takes."""
     for parameter in operation["parameters"]:
         is_optional = "default" in parameter["schema"] or parameter["name"] == LAST_EVENT_ID
         parameter["required"] = not is_optional
     if method.upper() in idempotency.METHODS:
         operation["parameters"] = [*operation["parameters"], idempotency.PARAMETER]
-    if operation["operationId"] in CAPTIONS:
-        kinds = {kind: {"schema": dict(CAPTION_FILE)} for kind in captions.CONTENT_TYPES}
-        operation["requestBody"] = {"content": kinds}
-    if operation["operationId"] == "put_chapters":
-        operation["requestBody"]["content"][captions.WEBVTT] = {"schema": dict(CAPTION_FILE)}
-    if operation["operationId"] == "patch_video":
+    if "requestBody" in operation:
         content = operation["requestBody"]["content"]
-        content[MERGE_PATCH] = dict(content[JSON])
+        operation["requestBody"]["content"] = _content(body.content_types, content, CaptionFile)
 
 
 def _usual_problems(operation: dict[str, Any]) -> set[int]:

@@ -90,7 +90,7 @@ class PartsProblem(json_bodies.Problem):
 
 
 @blueprint.post("")
-@policy(Policy.PUBLISH)
+@policy(Policy.PUBLISH, headers=("Location",))
 @document_request(StartUploadRequest)
 @document_response(UploadRecord, 201)
 @document_response(UploadRecord, 200)

@@ -39,6 +39,7 @@ from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import WebContext, web_context
 from portal.web.playback import token_base
 from portal.web.server.headers import conditional_response
+from portal.web.server.limits import Rate
 from portal.web.videos import find_videos, read_record
 
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
@@ -219,7 +220,7 @@ async def presign() -> Response:
 
 
 @blueprint.post("/videos")
-@policy(Policy.PUBLISH)
+@policy(Policy.PUBLISH, headers=("Location",))
 @document_querystring(NewVideoQuery)
 @document_request(CreateVideoRequest)
 @document_response(CreatedVideo, 201)
@@ -259,7 +260,7 @@ async def create_video() -> Response:
 
 # Not `presign`, which is only posted to.
 @blueprint.get("/videos/<string(minlength=8):id>")
-@policy(Policy.WATCH)
+@policy(Policy.WATCH, headers=("ETag",))
 @document_querystring(VideoQuery)
 @document_response(RetrievedVideo)
 @document_response(ImportProblem, 404)
@@ -278,7 +279,7 @@ async def get_video(id: str) -> Response:
 
 
 @blueprint.get("/videos")
-@policy(Policy.WATCH)
+@policy(Policy.WATCH, rate=Rate.SEARCH, headers=("ETag",))
 @document_querystring(VideosQuery)
 @document_response(VideoList)
 async def list_videos() -> Response:

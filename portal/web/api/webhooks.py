@@ -126,7 +126,7 @@ async def list_webhooks() -> Response:
 
 
 @blueprint.post("")
-@policy(Policy.WEBHOOKS)
+@policy(Policy.WEBHOOKS, headers=("Location",))
 @document_request(WebhookRequest)
 @document_response(CreatedWebhook, 201)
 @document_response(json_bodies.Problem, 409)

@@ -24,6 +24,7 @@ from portal.errors import (
 from portal.processing.captions import CaptionText
 from portal.transcoding.captions.decoding import CHARSETS, known_charset
 from portal.transcoding.captions.faults import (
+    MAX_FILE_BYTES,
     CaptionsUnreadable,
     CaptionWarning,
     EncodingUncertain,
@@ -37,10 +38,13 @@ from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.server.context import expect_player
+from portal.web.server.limits import Body
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("captions", __name__)
 
+# The form that checks a file sends it back as text (base64).
+FILE = Body(max_file_bytes=MAX_FILE_BYTES * 4 // 3)
 TOO_LARGE = "This file is larger than 4 MiB. Choose a smaller one."
 # What the form offers; any other may be typed.
 LANGUAGES = (

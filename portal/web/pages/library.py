@@ -22,6 +22,7 @@ from portal.videos.words import find_said
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
+from portal.web.server.limits import Rate
 from portal.web.videos import find_videos
 
 blueprint = Blueprint("library", __name__)
@@ -128,7 +129,7 @@ class Listing:
 
 
 @blueprint.get("/")
-@policy(Policy.WATCH)
+@policy(Policy.WATCH, rate=Rate.LISTING)
 async def index() -> str:
     """The library; scripts ask for it, too, and take the results out of it."""
     query = await _asked_query(SORT_WORDS)

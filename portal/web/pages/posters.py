@@ -23,12 +23,15 @@ from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages.editing import CHANGED
-from portal.web.server.limits import MAX_PICTURE_BYTES
+from portal.web.server.limits import Body
 from portal.web.videos import read_video
 
 blueprint = Blueprint("posters", __name__)
 
 OFFERED_FRAMES = 6
+MAX_PICTURE_BYTES = 10_000_000
+# Sent here, not to storage, so that the form works without scripts.
+PICTURE = Body(max_file_bytes=MAX_PICTURE_BYTES)
 LARGEST = f"{MAX_PICTURE_BYTES // 1_000_000} MB and {MAX_PICTURE_PIXELS // 1_000_000} megapixels"
 # What is wrong with a picture that was sent, by code.
 FAULTS = {
@@ -77,7 +80,7 @@ async def replace_poster_fragment(video_id: str) -> ResponseReturnValue:
 
 
 @blueprint.post("/videos/<video_id>/poster/picture/panel")
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, body=PICTURE)
 @fragment()
 async def send_picture_fragment(video_id: str) -> ResponseReturnValue:
     """Ask for the picture that is sent as the poster, and show how that stands."""

@@ -26,6 +26,7 @@ from portal.web.composition import web_context
 from portal.web.cookies import SESSION, SIGN_ON
 from portal.web.errors import PROBLEM_TYPE, problem_document
 from portal.web.server.context import state_of
+from portal.web.server.limits import Rate
 
 if TYPE_CHECKING:
     from portal.accounts.oidc import Provider
@@ -149,7 +150,7 @@ async def accept(secret: str) -> ResponseReturnValue:
 
 
 @blueprint.get("/sign-in/oidc")
-@policy(Policy.ANYONE)
+@policy(Policy.ANYONE, rate=Rate.SIGN_IN)
 async def begin_single_sign_on() -> ResponseReturnValue:
     """Lead to the provider. A link does it: a form may lead to the portal alone."""
     provider, config = _provider(), web_context().config

@@ -82,7 +82,7 @@ async def replace_poster(video_id: str) -> ResponseReturnValue:
 
 
 @blueprint.post("/videos/<video_id>/poster/picture")
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, body=posters.PICTURE)
 async def send_picture(video_id: str) -> ResponseReturnValue:
     """Ask for the picture that is sent as the poster, and show how that stands."""
     asked = await posters.request_picture(video_id)
@@ -93,7 +93,7 @@ async def send_picture(video_id: str) -> ResponseReturnValue:
 
 
 @blueprint.post("/videos/<video_id>/captions")
-@policy(Policy.EDIT)
+@policy(Policy.EDIT, body=captions.FILE)
 async def add_captions(video_id: str) -> ResponseReturnValue:
     """Add captions, or answer with the form; without a file they are written in the editor."""
     found = await read_video(video_id)

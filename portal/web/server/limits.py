@@ -1,51 +1,89 @@
 """Limits on requests: the size of their bodies, how many at once, and how many in a minute.
 
+Routes declare the body and the rate limit that differ from the usual ones (`web.auth.policy`).
 Reads are not limited in number: the proxy in front knows crowds better. Counts are in the memory
-of each web process, so with several a client may ask for as many times as much.
+of each web process, so with several processes a client may send several times as many requests.
 """
 
-import re
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
 from math import ceil
 from time import time
 from typing import Any
 
 from quart import Request, request
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import Map, Rule
 
 from portal.errors import Overloaded, TooManyRequests
-from portal.transcoding.captions.faults import MAX_FILE_BYTES
 
-# Media are sent to storage, never here. Pictures for posters and captions are: they are small, and
-# forms that send them work without scripts, which an address of storage would not.
+# Media are sent to storage, never here.
 MAX_BODY_BYTES = 64 * 1024
-MAX_PICTURE_BYTES = 10_000_000
 BODY_TIMEOUT_S = 20
 # At a megabit a second.
 FILE_TIMEOUT_S = 100
-# By the addresses that take files, the most bytes of one.
-TAKES_FILES = {
-    re.compile(r"/videos/[^/]+/poster/picture(?:/panel)?"): MAX_PICTURE_BYTES,
-    # The form that checks captions sends their file back as text (base64).
-    re.compile(r"(?:/api)?/videos/[^/]+/(?:captions(?:/.*)?|chapters)"): MAX_FILE_BYTES * 4 // 3,
-}
 # Quick, and in need of nothing that may be overloaded.
 ALWAYS_ANSWERED = ("/healthz", "/metrics", "/static/")
 WINDOW_S = 60
 
 
-class LimitedRequest(Request):
-    """A request whose body is limited by its address, before anything of it is read."""
+class Rate(Enum):
+    """Requests of a route that count towards a rate limit.
 
-    def __init__(self, method: str, scheme: str, path: str, *rest: Any, **values: Any) -> None:
-        for addresses, size_bytes in TAKES_FILES.items():
-            if addresses.fullmatch(path):
-                # What a form adds to its file is less than any other body.
-                values["max_content_length"] += size_bytes
+    Routes that declare none count their changes, and nothing else.
+    """
+
+    # Any request: an attempt to sign in, counted by address.
+    SIGN_IN = auto()
+    # A request with a text to search for.
+    SEARCH = auto()
+    # A request with any parameter.
+    LISTING = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """Request body of a route: its content types, and the size of the file in it, if any."""
+
+    content_types: tuple[str, ...] = ("application/json",)
+    max_file_bytes: int = 0
+
+
+class BodyLimits:
+    """Limits of the bodies of an app's routes, found before anything of a body is read."""
+
+    def __init__(self, routes: Iterable[tuple[Rule, Body]], routing: Map) -> None:
+        files = [(rule, body) for rule, body in routes if body.max_file_bytes]
+        self._max_file_bytes = {rule.endpoint: body.max_file_bytes for rule, body in files}
+        rules = [Rule(it.rule, endpoint=it.endpoint, methods=it.methods) for it, _ in files]
+        self._adapter = Map(rules, converters=routing.converters).bind("")
+
+    def max_file_bytes(self, method: str, path: str) -> int:
+        """Return the size of the largest file that a request may send; 0 if it may send none."""
+        try:
+            endpoint, _ = self._adapter.match(path, method)
+        except HTTPException:
+            return 0
+        return self._max_file_bytes[endpoint]
+
+
+def limited_request_class(limits: BodyLimits) -> type[Request]:
+    """Return a class of requests with these limits."""
+
+    class LimitedRequest(Request):
+        def __init__(self, method: str, scheme: str, path: str, *rest: Any, **values: Any) -> None:
+            if max_file_bytes := limits.max_file_bytes(method, path):
+                # A form adds less to its file than the limit of other bodies.
+                values["max_content_length"] += max_file_bytes
                 values["body_timeout"] = FILE_TIMEOUT_S
-        super().__init__(method, scheme, path, *rest, **values)
-        # The parser of forms has limits of its own, which are the app's if there are no others.
-        self.max_content_length = values.get("max_content_length")
-        self.max_form_memory_size = self.max_content_length
+            super().__init__(method, scheme, path, *rest, **values)
+            # The parser of forms has limits of its own, which default to the app's.
+            self.max_content_length = values.get("max_content_length")
+            self.max_form_memory_size = self.max_content_length
+
+    return LimitedRequest
 
 
 class ConcurrencyLimit:

@@ -13,9 +13,12 @@ from signed_in import ADDRESS, OWN_PAGE, Sender, make_account, program, signed_i
 from portal.config import Config
 from portal.database.account_models import Role
 from portal.errors import TooManyRequests
+from portal.transcoding.captions.faults import MAX_FILE_BYTES
 from portal.web.app import create_app
+from portal.web.auth import declaration_of
+from portal.web.pages.posters import MAX_PICTURE_BYTES
 from portal.web.server import limits
-from portal.web.server.limits import RateLimit
+from portal.web.server.limits import Rate, RateLimit
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 
@@ -35,6 +38,31 @@ async def changes(sender: Sender, count: int) -> list[int]:
     return [
         (await sender.post("/api/videos/presign", json=PRESIGN)).status_code for _ in range(count)
     ]
+
+
+def test_routes_declare_what_differs_from_the_usual_limits(config: Config) -> None:
+    app = create_app(config)
+    declared = {
+        f"{method} {rule.rule}": declaration
+        for rule in app.url_map.iter_rules()
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+        if (declaration := declaration_of(app, rule.endpoint))
+    }
+    files = {name: it.body.max_file_bytes for name, it in declared.items()}
+    assert {name: size for name, size in files.items() if size} == {
+        "POST /videos/<video_id>/poster/picture": MAX_PICTURE_BYTES,
+        "POST /videos/<video_id>/poster/picture/panel": MAX_PICTURE_BYTES,
+        "POST /videos/<video_id>/captions": MAX_FILE_BYTES * 4 // 3,
+        "POST /api/videos/<string:id>/captions": MAX_FILE_BYTES,
+        "PUT /api/videos/<string:id>/captions/<language:language>": MAX_FILE_BYTES,
+        "PUT /api/videos/<id>/chapters": MAX_FILE_BYTES,
+    }
+    rates = {name: it.rate for name, it in declared.items() if it.rate}
+    assert rates == {
+        "GET /": Rate.LISTING,
+        "GET /api/videos": Rate.SEARCH,
+        "GET /sign-in/oidc": Rate.SIGN_IN,
+    }
 
 
 async def test_requests_beyond_the_concurrency_limit_are_told_so_at_once(config: Config) -> None:
