@@ -1,24 +1,32 @@
 """Who may see a video: its visibility, the sites that show it, and links that let anyone watch."""
 
 from dataclasses import asdict
-from typing import Annotated, Any, Self
+from typing import Any
 
-from pydantic import ConfigDict, Field, StrictBool, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
+from pydantic import Field
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
 from portal.database.account_models import MAX_NAME_LENGTH
-from portal.database.models import Video, Visibility
+from portal.database.models import Video
 from portal.errors import PlaybackLinkNotFound
-from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
+from portal.events.records import Shape, Uri
 from portal.videos import playback_links, visibility
 from portal.videos.playback_links import PlaybackLink
 from portal.videos.reading import parse_video_id
-from portal.videos.visibility import MAX_EMBED_ORIGINS, VideoAccess
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.playback import link_addresses
+from portal.web.schemas.access import AccessRecord
+from portal.web.schemas.base import (
+    ClosedShape,
+    EditHeaders,
+    Problem,
+    Text,
+    Timestamp,
+    WholeNumber,
+)
+from portal.web.schemas.validation import recorded_shape, validated
 from portal.web.videos import read_video
 
 blueprint = Blueprint("api_access", __name__, url_prefix="/api")
@@ -28,94 +36,45 @@ tag_blueprint(blueprint, ["Access"])
 NO_STORE = "no-store"
 
 
-EmbedOrigin = Annotated[
-    json_bodies.Text,
-    json_bodies.reject_if(visibility.embed_origin_fault),
-    Field(json_schema_extra={"pattern": SITE_PATTERN, "maxLength": MAX_SITE_LENGTH}),
-]
-
-
-class AccessRecord(json_bodies.ClosedShape):
-    """Who may see a video, and which sites may show its player in a frame."""
-
-    # What `signed_in_only_fault` says.
-    model_config = ConfigDict(
-        json_schema_extra={
-            "if": {"properties": {"signedInOnly": {"const": True}}},
-            "then": {"properties": {"visibility": {"const": Visibility.PRIVATE.value}}},
-        }
-    )
-
-    visibility: Visibility = Field(
-        description="`public`: listed; `unlisted`: by its address; `private`: its owner, admins, "
-        "owners of the portal and, with `signedInOnly`, everyone with an account."
-    )
-    signed_in_only: StrictBool = Field(
-        description="Whether everyone with an account may see a private video."
-    )
-    embed_origins: list[EmbedOrigin] = Field(
-        max_length=MAX_EMBED_ORIGINS,
-        description="Sites like `https://blog.example.org` or `https://*.example.org`. Empty "
-        "leaves it to the portal's setting.",
-    )
-
-    @model_validator(mode="after")
-    def _check_signed_in_only(self) -> Self:
-        fault = visibility.signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
-        if fault:
-            error = PydanticCustomError("rule", "{fault}", {"fault": fault})
-            found = InitErrorDetails(type=error, loc=("signedInOnly",), input=self.signed_in_only)
-            raise ValidationError.from_exception_data(type(self).__name__, [found])
-        return self
-
-    def value(self) -> VideoAccess:
-        """The same for services; a site that is named twice counts once."""
-        return VideoAccess(
-            visibility=self.visibility,
-            signed_in_only=self.signed_in_only,
-            embed_origins=tuple(dict.fromkeys(self.embed_origins)),
-        )
-
-
-class PlaybackLinkRequest(json_bodies.ClosedShape):
+class PlaybackLinkRequest(ClosedShape):
     """Asks for a link by which a video can be watched for a while."""
 
-    expires_in_seconds: json_bodies.WholeNumber = Field(
+    expires_in_seconds: WholeNumber = Field(
         ge=playback_links.MIN_LIFE_S,
         le=playback_links.MAX_LIFE_S,
         description="How long the link works: a minute to a year.",
     )
-    label: json_bodies.Text = Field(
+    label: Text = Field(
         default="",
         description="Whom or what it is for.",
         json_schema_extra={"maxLength": MAX_NAME_LENGTH},
     )
 
 
-class CreatedPlaybackLink(json_bodies.Shape):
+class CreatedPlaybackLink(Shape):
     """A new link. Whoever has one of its addresses may watch the video."""
 
-    playback_url: json_bodies.Uri = Field(description="The stream, for any player.")
-    embed_url: json_bodies.Uri = Field(description="The portal's player, for a frame.")
-    expires_at: json_bodies.Timestamp
+    playback_url: Uri = Field(description="The stream, for any player.")
+    embed_url: Uri = Field(description="The portal's player, for a frame.")
+    expires_at: Timestamp
     id: str
 
 
-class PlaybackLinkRecord(json_bodies.Shape):
+class PlaybackLinkRecord(Shape):
     """A link that works."""
 
     id: str
     label: str
     playback_url: str = Field(description="Empty while the video is transcoded anew.")
-    embed_url: json_bodies.Uri
-    created_at: json_bodies.Timestamp
-    expires_at: json_bodies.Timestamp
+    embed_url: Uri
+    created_at: Timestamp
+    expires_at: Timestamp
     made_by: str | None = Field(
         description="The e-mail address of the account; null without accounts, or once it is gone."
     )
 
 
-class PlaybackLinkList(json_bodies.Shape):
+class PlaybackLinkList(Shape):
     """The links of a video that work, the newest first."""
 
     links: list[PlaybackLinkRecord]
@@ -135,7 +94,7 @@ async def get_access(id: str) -> Response:
 
 @blueprint.put("/videos/<id>/access")
 @policy(Policy.EDIT, headers=("ETag",))
-@document_headers(json_bodies.EditHeaders)
+@document_headers(EditHeaders)
 @document_request(AccessRecord)
 @document_response(AccessRecord)
 async def put_access(id: str) -> Response:
@@ -147,7 +106,7 @@ async def put_access(id: str) -> Response:
     """
     video = await read_video(id)
     version = json_bodies.version_read(visibility.recorded_access(video).version)
-    sent = json_bodies.validated(AccessRecord, await json_bodies.read_json())
+    sent = validated(AccessRecord, await json_bodies.read_json())
     return _access(await visibility.save_access(video.id, sent.value(), version=version))
 
 
@@ -155,7 +114,7 @@ async def put_access(id: str) -> Response:
 @policy(Policy.EDIT)
 @document_request(PlaybackLinkRequest)
 @document_response(CreatedPlaybackLink, 201)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 async def create_playback_link(id: str) -> Response:
     """Make a link by which anyone who has it can watch a video until it expires.
 
@@ -163,7 +122,7 @@ async def create_playback_link(id: str) -> Response:
     may have 1,000 links at a time.
     """
     video = await read_video(id)
-    sent = json_bodies.validated(PlaybackLinkRequest, await json_bodies.read_json())
+    sent = validated(PlaybackLinkRequest, await json_bodies.read_json())
     link = await playback_links.make(
         video.id, life_s=sent.expires_in_seconds, by=await principal(), label=sent.label
     )
@@ -198,7 +157,7 @@ async def revoke_playback_link(id: str, link_id: str) -> Response:
 
 def _access(video: Video) -> Response:
     access = visibility.recorded_access(video)
-    record = json_bodies.recorded_shape(AccessRecord, access)
+    record = recorded_shape(AccessRecord, access)
     return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)
 
 

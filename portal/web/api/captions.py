@@ -24,6 +24,7 @@ from portal.errors import (
     InvalidRequest,
     NotCaptions,
 )
+from portal.events.records import Shape
 from portal.processing.captions import CaptionText, folder_name
 from portal.transcoding.captions.decoding import CHARSETS, known_charset
 from portal.transcoding.captions.faults import (
@@ -41,6 +42,8 @@ from portal.videos.chapters import Chapter, Chapters, ChapterSource
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
+from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, Text, Timestamp, reject_if
+from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.limits import Body
 from portal.web.videos import read_video
 
@@ -79,18 +82,18 @@ def _charset_fault(name: str) -> str | None:
 
 
 Label = Annotated[
-    json_bodies.Text,
+    Text,
     Field(
         min_length=1,
         max_length=captions.MAX_LABEL_LENGTH,
         description="What menus call them; without it the name of the language.",
     ),
-    json_bodies.reject_if(_label_fault),
+    reject_if(_label_fault),
 ]
 Default = Annotated[StrictBool, Field(description="Whether players show them by themselves.")]
 
 
-class CaptionRecord(json_bodies.Shape):
+class CaptionRecord(Shape):
     """Captions in one language."""
 
     language: str = Field(description="BCP 47.")
@@ -98,14 +101,14 @@ class CaptionRecord(json_bodies.Shape):
     is_default: bool
     source: CaptionSource = Field(description="`upload` once a person has saved them.")
     cue_count: int
-    changed_at: json_bodies.Timestamp
+    changed_at: Timestamp
     error_code: str | None = Field(
         description="Why players elsewhere don't have this version; None unless that failed."
     )
     version: str = Field(description="What the ETag says.")
 
 
-class FileWarning(json_bodies.Shape):
+class FileWarning(Shape):
     """Something in a caption file that was guessed, changed or left out."""
 
     code: WarningCode
@@ -132,19 +135,19 @@ class PresentCaptions(CaptionRecord):
     text: str
 
 
-class CaptionList(json_bodies.Shape):
+class CaptionList(Shape):
     """All captions of a video, those shown by themselves first."""
 
     captions: list[CaptionRecord]
 
 
-class CaptionsConflict(json_bodies.Problem):
+class CaptionsConflict(Problem):
     """Problem details with what is recorded; its version is the answer's ETag."""
 
     present: PresentCaptions
 
 
-class TrackQuery(json_bodies.ClosedShape):
+class TrackQuery(ClosedShape):
     """What may be said of captions in the address."""
 
     label: Label | None = None
@@ -152,13 +155,13 @@ class TrackQuery(json_bodies.ClosedShape):
     is_default: bool | None = Field(None, description="Whether players show them by themselves.")
     charset: (
         Annotated[
-            json_bodies.Text,
+            Text,
             Field(
                 max_length=40,
                 description="The character encoding of the file, such as windows-1251. Without it, "
                 "it is detected, with the language as a hint, or refused if that is uncertain.",
             ),
-            json_bodies.reject_if(_charset_fault),
+            reject_if(_charset_fault),
         ]
         | None
     ) = None
@@ -174,17 +177,17 @@ class TrackQuery(json_bodies.ClosedShape):
 class NewTrackQuery(TrackQuery):
     """Which captions are added."""
 
-    language: json_bodies.Text = Field(description="BCP 47, such as en or pt-BR.")
+    language: Text = Field(description="BCP 47, such as en or pt-BR.")
 
 
-class ChapterRecord(json_bodies.ClosedShape):
+class ChapterRecord(ClosedShape):
     """A part of a video, up to the next one."""
 
     start_seconds: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
-    title: Annotated[json_bodies.Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)]
+    title: Annotated[Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)]
 
 
-class ChapterList(json_bodies.ClosedShape):
+class ChapterList(ClosedShape):
     """All chapters of a video, from its beginning."""
 
     elsewhere: ClassVar = {"source": "Leave it out: chapters that you send become `saved` ones."}
@@ -209,7 +212,7 @@ class PresentChapters(RecordedChapters):
     version: str
 
 
-class ChaptersConflict(json_bodies.Problem):
+class ChaptersConflict(Problem):
     """Problem details with what is recorded; its version is the answer's ETag."""
 
     present: PresentChapters
@@ -228,7 +231,7 @@ class WebVtt(RootModel[str]):
     model_config = ConfigDict(title="CaptionText")
 
 
-class CaptionsPatch(json_bodies.ClosedShape):
+class CaptionsPatch(ClosedShape):
     """What may be changed besides the text; what is left out stays."""
 
     label: Label | None = None
@@ -255,7 +258,7 @@ async def list_captions(id: str) -> Response:
 @document_querystring(NewTrackQuery)
 @document_request(CaptionFile)
 @document_response(SavedCaptions, 201)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 async def add_captions(id: str) -> Response:
     """Add captions in another language: the body is a WebVTT, SubRip, SBV or TTML file.
 
@@ -264,7 +267,7 @@ async def add_captions(id: str) -> Response:
     is not ready has the captions once it is.
     """
     video = await read_video(id)
-    query = json_bodies.validated_query(NewTrackQuery)
+    query = validated_query(NewTrackQuery, request.args)
     language = captions.language_of(query.language)
     file, change = await _read_body(video, language, query)
     row = await captions.add(video.id, language, change, queue=web_context().queue)
@@ -283,7 +286,7 @@ async def get_captions(id: str, language: str) -> Response:
 
 @blueprint.put(TRACK)
 @policy(Policy.EDIT, body=FILE, headers=("ETag",))
-@document_headers(json_bodies.PatchHeaders)
+@document_headers(PatchHeaders)
 @document_querystring(TrackQuery)
 @document_request(CaptionFile)
 @document_response(SavedCaptions)
@@ -297,7 +300,7 @@ async def put_captions(id: str, language: str) -> Response:
     """
     video = await read_video(id)
     tag = captions.language_of(language)
-    query = json_bodies.validated_query(TrackQuery)
+    query = validated_query(TrackQuery, request.args)
     file, change = await _read_body(video, tag, query)
     if "If-Match" in request.headers:
         row = await _change(video, tag, change)
@@ -308,14 +311,14 @@ async def put_captions(id: str, language: str) -> Response:
 
 @blueprint.patch(TRACK)
 @policy(Policy.EDIT, headers=("ETag",))
-@document_headers(json_bodies.PatchHeaders)
+@document_headers(PatchHeaders)
 @document_request(CaptionsPatch)
 @document_response(CaptionRecord)
 @document_response(CaptionsConflict, 412)
 async def patch_captions(id: str, language: str) -> Response:
     """Change what captions are called, or whether players show them by themselves."""
     video = await read_video(id)
-    sent = json_bodies.validated(CaptionsPatch, await json_bodies.read_json())
+    sent = validated(CaptionsPatch, await json_bodies.read_json())
     change = CaptionChange(label=sent.label, is_default=sent.is_default)
     row = await _change(video, captions.known_as(language), change)
     return json_bodies.json_response(CaptionRecord(**_columns(row)), etag=folder_name(row))
@@ -323,7 +326,7 @@ async def patch_captions(id: str, language: str) -> Response:
 
 @blueprint.delete(TRACK)
 @policy(Policy.EDIT)
-@document_headers(json_bodies.PatchHeaders)
+@document_headers(PatchHeaders)
 @document_response(CaptionsConflict, 412)
 async def delete_captions(id: str, language: str) -> Response:
     """Delete captions; those of the file stay in the file."""
@@ -354,7 +357,7 @@ async def get_chapters(id: str) -> Response:
 
 @blueprint.put("/videos/<id>/chapters")
 @policy(Policy.EDIT, body=CHAPTERS, headers=("ETag",))
-@document_headers(json_bodies.PatchHeaders)
+@document_headers(PatchHeaders)
 @document_request(ChapterList)
 @document_response(RecordedChapters)
 @document_response(ChaptersConflict, 412)
@@ -397,7 +400,7 @@ async def _sent_chapters() -> list[Chapter]:
             return []
         file = await _read_file(body, ReadOptions())
         return [Chapter(cue.start_s, " ".join(cue.plain_text.split())) for cue in file.cues]
-    sent = json_bodies.validated(ChapterList, await json_bodies.read_json())
+    sent = validated(ChapterList, await json_bodies.read_json())
     return [Chapter(it.start_seconds, it.title) for it in sent.chapters]
 
 

@@ -1,10 +1,7 @@
 """The JSON API for editors: a video's metadata, and its deletion."""
 
-from dataclasses import asdict, fields
-from typing import Annotated, Any, ClassVar
+from dataclasses import asdict
 
-from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
-from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, current_app, request, url_for
 from quart_schema import (
     deprecate,
@@ -15,14 +12,16 @@ from quart_schema import (
 )
 from quart_schema.openapi import QUART_SCHEMA_DEPRECATED_ATTRIBUTE
 
-from portal.database.models import Video, Visibility
+from portal.database.models import Video
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.events.records import DeletedVideo
 from portal.videos import deletion, imports, metadata
-from portal.videos.metadata import EditableMetadata
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
+from portal.web.schemas.base import EditHeaders, PatchHeaders, Problem
+from portal.web.schemas.metadata import EditedVideo, MetadataRecord, VideoPatch
+from portal.web.schemas.validation import recorded_shape, validated
 from portal.web.server.limits import Body
 from portal.web.videos import read_import, read_video
 
@@ -36,86 +35,7 @@ PATCH = Body(content_types=(json_bodies.JSON, "application/merge-patch+json"))
 DEPRECATED_SINCE = "@1795564800"
 
 
-def _is_category(value: int, info: ValidationInfo) -> int:
-    # The ids that there are; None where that is not asked.
-    if info.context is not None and value not in info.context:
-        raise PydanticCustomError(
-            "category", "There is no category with this id. See GET /api/categories."
-        )
-    return value
-
-
-CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_category)]
-
-
-Title = Annotated[
-    json_bodies.Text,
-    Field(min_length=1, max_length=metadata.MAX_TITLE_LENGTH),
-    json_bodies.reject_if(metadata.title_fault),
-]
-Description = Annotated[json_bodies.Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]
-CategoryIds = Annotated[list[CategoryId], Field(min_length=1, max_length=metadata.MAX_CATEGORIES)]
-Tags = Annotated[
-    json_bodies.Text,
-    Field(max_length=metadata.MAX_TAGS_LENGTH, description="Comma-separated by convention."),
-]
-
-
-Passthrough = Annotated[
-    json_bodies.Text,
-    json_bodies.reject_if(metadata.passthrough_fault),
-    Field(
-        description="Your own text, at most 1 KB of UTF-8. Who may see the video may read it.",
-        json_schema_extra={"maxLength": metadata.MAX_PASSTHROUGH_BYTES},
-    ),
-]
-
-
-class VideoMetadata(json_bodies.ClosedShape):
-    """What editors say of a video, and may change. Text is kept as submitted."""
-
-    title: Title
-    description: Description
-    category_ids: CategoryIds
-    tags: Tags
-
-    def value(self) -> EditableMetadata:
-        """The same for services."""
-        said = {it.name: getattr(self, it.name) for it in fields(EditableMetadata)}
-        return EditableMetadata(**said | {"category_ids": tuple(self.category_ids)})
-
-
-class MetadataRecord(VideoMetadata):
-    """The same with what an integrator keeps with the video; left out of a change, that stays."""
-
-    elsewhere: ClassVar = {"visibility": "Change it with PATCH /api/videos/{id}."}
-
-    passthrough: Passthrough = Field(default_factory=str)
-
-
-class EditedVideo(MetadataRecord):
-    """What a merge patch may change of a video."""
-
-    visibility: Visibility
-
-
-class VideoPatch(json_bodies.ClosedShape):
-    """A JSON merge patch: what it doesn't name stays, and a text that is null is emptied."""
-
-    title: Title = Field(default_factory=str)
-    description: Description | None = Field(default_factory=str)
-    category_ids: CategoryIds = Field(default_factory=list)
-    tags: Tags | None = Field(default_factory=str)
-    passthrough: Passthrough | None = Field(default_factory=str)
-    visibility: Visibility = Field(default_factory=lambda: Visibility.PRIVATE)
-
-    def named(self) -> dict[str, Any]:
-        """What it names, for services."""
-        named = {name: getattr(self, name) for name in self.model_fields_set}
-        return {name: tuple(it) if isinstance(it, list) else it or "" for name, it in named.items()}
-
-
-class EditConflict(json_bodies.Problem):
+class EditConflict(Problem):
     """Problem details with the present values; their version is the answer's ETag."""
 
     present: EditedVideo
@@ -134,7 +54,7 @@ async def name_successor(response: Response) -> Response:
 
 @blueprint.patch(VIDEO)
 @policy(Policy.EDIT, body=PATCH, headers=("ETag",))
-@document_headers(json_bodies.PatchHeaders)
+@document_headers(PatchHeaders)
 @document_request(VideoPatch)
 @document_response(EditedVideo)
 @document_response(EditConflict, 412)
@@ -150,7 +70,7 @@ async def patch_video(id: str) -> Response:
     version = json_bodies.version_read(str(video.metadata_version), is_needed=False)
     categories = await web_context().categories.names()
     body = await json_bodies.read_json(mimetypes=PATCH.content_types)
-    sent = json_bodies.validated(VideoPatch, body, context=categories)
+    sent = validated(VideoPatch, body, context=categories)
     try:
         video = await metadata.patch_video(video.id, version=version, **sent.named())
     except MetadataChanged as exc:
@@ -161,9 +81,9 @@ async def patch_video(id: str) -> Response:
 
 @blueprint.delete(VIDEO)
 @policy(Policy.DELETE)
-@document_headers(json_bodies.PatchHeaders)
+@document_headers(PatchHeaders)
 @document_response(DeletedVideo, 202)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 @document_response(EditConflict, 412)
 async def delete_video(id: str) -> Response:
     """Delete a video for ever, with the file it was made from.
@@ -198,7 +118,7 @@ async def get_metadata(id: str) -> Response:
 @blueprint.put("/videos/<id>/metadata")
 @policy(Policy.EDIT, headers=("ETag",))
 @deprecate
-@document_headers(json_bodies.EditHeaders)
+@document_headers(EditHeaders)
 @document_request(MetadataRecord)
 @document_response(MetadataRecord)
 async def put_metadata(id: str) -> Response:
@@ -212,7 +132,7 @@ async def put_metadata(id: str) -> Response:
     video = await read_video(id)
     version = json_bodies.version_read(str(video.metadata_version))
     categories = await web_context().categories.names()
-    sent = json_bodies.validated(MetadataRecord, await json_bodies.read_json(), context=categories)
+    sent = validated(MetadataRecord, await json_bodies.read_json(), context=categories)
     passthrough = sent.passthrough if "passthrough" in sent.model_fields_set else None
     video = await metadata.patch_video(
         video.id, version=version, passthrough=passthrough, **asdict(sent.value())
@@ -247,11 +167,11 @@ async def _delete(id: str) -> None:
 async def _add_present_metadata(exc: MetadataChanged, id: str) -> None:
     """Add the present values and their version to the answer of a refused change."""
     video = await read_video(id)
-    present = json_bodies.recorded_shape(EditedVideo, video)
+    present = recorded_shape(EditedVideo, video)
     exc.tell_present(present.model_dump(mode="json"), version=str(video.metadata_version))
 
 
 def _recorded(shape: type[MetadataRecord], video: Video) -> Response:
-    record = json_bodies.recorded_shape(shape, video)
+    record = recorded_shape(shape, video)
     version = str(video.metadata_version)
     return json_bodies.json_response(record, cache_control="no-cache", etag=version)

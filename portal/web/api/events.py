@@ -24,6 +24,7 @@ from portal.database.event_models import EVENT_ID_PREFIX
 from portal.database.outages import skipped_in_outage
 from portal.errors import NotAcceptable
 from portal.events.log import EventType
+from portal.events.records import Shape
 from portal.videos import events
 from portal.videos.events import VideoEvent
 from portal.videos.reading import audience_in
@@ -40,6 +41,8 @@ from portal.web.auth import (
 )
 from portal.web.composition import WebContext, web_context
 from portal.web.event_streams import HEARTBEAT_S, Stream, StreamEvent
+from portal.web.schemas.base import ClosedShape, Problem
+from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.context import state_of, terminated_of
 from portal.web.videos import read_record
 
@@ -61,7 +64,7 @@ SEND_TIMEOUT_S = 15.0
 HEARTBEAT = b":\n\n"
 
 
-class StreamQuery(json_bodies.ClosedShape):
+class StreamQuery(ClosedShape):
     """Filter of events by their types."""
 
     type: Annotated[tuple[EventType, ...], CommaSeparated] = Field(
@@ -81,14 +84,14 @@ class EventsQuery(StreamQuery):
     limit: int = Field(100, ge=1, le=MAX_LIMIT)
 
 
-class EventList(json_bodies.Shape):
+class EventList(Shape):
     """Events in the order in which they happened."""
 
     events: list[VideoEvent]
     next_after: str = Field(description="What to send as `after` next.")
 
 
-class StreamHeaders(json_bodies.ClosedShape):
+class StreamHeaders(ClosedShape):
     """Where a stream goes on."""
 
     last_event_id: str = Field(
@@ -106,14 +109,14 @@ class EventStream(RootModel[str]):
 @policy(Policy.WATCH)
 @document_querystring(EventsQuery)
 @document_response(EventList)
-@document_response(json_bodies.Problem, 410)
+@document_response(Problem, 410)
 async def list_events() -> Response:
     """List what happened to videos in the last 30 days, the oldest first.
 
     You are told of the videos that the library shows you now. A video that was hidden from you is
     told as `video.deleted`. Ask again with `nextAfter`: nothing is missed or listed twice.
     """
-    asked = json_bodies.validated_query(EventsQuery)
+    asked = validated_query(EventsQuery, request.args)
     who, web = await principal(), web_context()
     rows: list[Row] = []
     if asked.after == LATEST:
@@ -171,11 +174,11 @@ async def _response(snapshot: str, *, newest: int, video_id: str = "") -> Respon
     """
     if "Accept" in request.headers and not request.accept_mimetypes.quality(EVENT_STREAM):
         raise NotAcceptable
-    types = json_bodies.validated_query(StreamQuery).type
+    types = validated_query(StreamQuery, request.args).type
     first, after = _message("snapshot", snapshot, newest), newest
     if LAST_EVENT_ID in request.headers:
         given = {LAST_EVENT_ID: request.headers[LAST_EVENT_ID]}
-        first, after = HEARTBEAT, _number(json_bodies.validated(StreamHeaders, given).last_event_id)
+        first, after = HEARTBEAT, _number(validated(StreamHeaders, given).last_event_id)
         await events.require_kept(after)
     stream = Stream(await principal(), after=after, video_id=video_id, types=types)
     credentials = sent_credentials()

@@ -5,21 +5,23 @@ from typing import Literal
 from uuid import UUID
 
 from pydantic import Field
-from quart import Blueprint, Response, url_for
+from quart import Blueprint, Response, request, url_for
 from quart_schema import document_querystring, document_request, document_response, tag_blueprint
 
 from portal.accounts.permissions import Audience
 from portal.database.models import Visibility
 from portal.database.work_models import Import
 from portal.errors import FieldError, InvalidRequest
-from portal.events.records import TranscodeFailure
+from portal.events.records import Shape, Size, TranscodeFailure
 from portal.text import rfc3339
 from portal.videos import imports
 from portal.web.api import json_bodies
-from portal.web.api.editing import Description, MetadataRecord, Tags
-from portal.web.api.webhooks import Address
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context
+from portal.web.schemas.base import ClosedShape, QuotaProblem, Text, Timestamp
+from portal.web.schemas.metadata import Description, MetadataRecord, Tags
+from portal.web.schemas.validation import validated, validated_query
+from portal.web.schemas.webhooks import Address
 
 blueprint = Blueprint("api_imports", __name__, url_prefix="/api/imports")
 tag_blueprint(blueprint, ["Videos"])
@@ -36,33 +38,33 @@ class ImportRequest(MetadataRecord):
     visibility: Visibility | None = Field(None, description="Who may see it from the start.")
 
 
-class ImportsQuery(json_bodies.ClosedShape):
+class ImportsQuery(ClosedShape):
     """Page of the list of imports."""
 
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
-    cursor: json_bodies.Text = Field("", description="`nextCursor` of the page before.")
+    cursor: Text = Field("", description="`nextCursor` of the page before.")
 
 
-class ListedImport(json_bodies.Shape):
+class ListedImport(Shape):
     """An import that is no video: it is under way, or has failed."""
 
     id: UUID
     state: Literal["importing", "failed"]
     failure: TranscodeFailure | None
     title: str
-    received_bytes: json_bodies.Size
-    size_bytes: json_bodies.Size | None = Field(description="Null until the server has told it.")
-    created_at: json_bodies.Timestamp
+    received_bytes: Size
+    size_bytes: Size | None = Field(description="Null until the server has told it.")
+    created_at: Timestamp
 
 
-class ImportList(json_bodies.Shape):
+class ImportList(Shape):
     """A page of imports, the newest first."""
 
     imports: list[ListedImport]
     next_cursor: str | None = Field(description="Where the next page begins; null after the last.")
 
 
-class ImportRecord(json_bodies.Shape):
+class ImportRecord(Shape):
     """The video that an import will be."""
 
     id: UUID
@@ -73,7 +75,7 @@ class ImportRecord(json_bodies.Shape):
 @policy(Policy.PUBLISH, headers=("Location",))
 @document_request(ImportRequest)
 @document_response(ImportRecord, 202)
-@document_response(json_bodies.QuotaProblem, 409)
+@document_response(QuotaProblem, 409)
 async def create_import() -> Response:
     """Have the portal fetch an MP4 or QuickTime file and publish it.
 
@@ -83,7 +85,7 @@ async def create_import() -> Response:
     """
     web = web_context()
     categories = await web.categories.names()
-    sent = json_bodies.validated(ImportRequest, await json_bodies.read_json(), context=categories)
+    sent = validated(ImportRequest, await json_bodies.read_json(), context=categories)
     visibility = Visibility(sent.visibility or web.config.default_visibility)
     video_id = await imports.begin(
         sent.url,
@@ -109,7 +111,7 @@ async def list_imports() -> Response:
     Admins and owners of the portal see everyone's. An import that has become a video is among the
     videos.
     """
-    query = json_bodies.validated_query(ImportsQuery)
+    query = validated_query(ImportsQuery, request.args)
     after = _place(query.cursor) if query.cursor else None
     rows = await imports.list_imports(await principal(), limit=query.limit + 1, after=after)
     page = rows[: query.limit]

@@ -9,14 +9,16 @@ from quart_schema import document_response, tag_blueprint
 from portal.accounts import tokens
 from portal.accounts.permissions import usable_scopes
 from portal.database.account_models import Role, Scope
+from portal.events.records import Shape
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
+from portal.web.schemas.base import Timestamp
 
 blueprint = Blueprint("api_me", __name__, url_prefix="/api/me")
 tag_blueprint(blueprint, ["Access"])
 
 
-class SenderRecord(json_bodies.Shape):
+class SenderRecord(Shape):
     """The account that a request acts for, and what it may do."""
 
     account_id: UUID | None = Field(description="Null without an account.")
@@ -28,9 +30,7 @@ class SenderRecord(json_bodies.Shape):
         description="As far as both the role and, if one was sent, the API token allow."
     )
     token_name: str | None = Field(description="Null without an API token.")
-    expires_at: json_bodies.Timestamp | None = Field(
-        description="End of the API token; null if it has none."
-    )
+    expires_at: Timestamp | None = Field(description="End of the API token; null if it has none.")
 
 
 @blueprint.get("")

@@ -19,12 +19,13 @@ from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
 from portal.web.api import idempotency
 from portal.web.api.captions import CaptionFile, WebVtt
-from portal.web.api.json_bodies import JSON, Problem, ValidationProblem
+from portal.web.api.json_bodies import JSON
 from portal.web.api.webhooks import TestEvent
 from portal.web.auth import ACTIONS, Declaration, Policy, declaration_of, policy
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
 from portal.web.errors import HTTP_MESSAGES
+from portal.web.schemas.base import Problem, ValidationProblem
 from portal.web.server.headers import conditional_response
 from portal.web.server.limits import Body
 

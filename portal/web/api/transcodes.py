@@ -9,31 +9,24 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 from quart_schema import document_querystring, document_response, tag_blueprint
 
 from portal.database.models import Video
 from portal.database.work_models import Import
 from portal.errors import NoTranscription, TranscriptionNotFound, VideoNotFound
-from portal.events.records import TranscodeFailure
+from portal.events.records import Shape, Size, TranscodeFailure, Uri
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos import captions, publishing, transcription
 from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
 from portal.videos.reading import audience_of, preview_url
-from portal.web.api.json_bodies import (
-    ClosedShape,
-    Problem,
-    Shape,
-    Size,
-    Text,
-    Uri,
-    json_response,
-    validated_query,
-)
+from portal.web.api.json_bodies import json_response
 from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import web_context
 from portal.web.playback import token_base
+from portal.web.schemas.base import ClosedShape, Problem, Text
+from portal.web.schemas.validation import validated_query
 from portal.web.videos import read_import, read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
@@ -177,7 +170,7 @@ async def transcribe(id: str) -> Response:
     They are of the source `machine` until a person saves them; captions that a person has saved are
     left as they are. No body is needed.
     """
-    asked = validated_query(TranscriptionQuery).language
+    asked = validated_query(TranscriptionQuery, request.args).language
     video = await _transcribed(id)
     language = None if asked is None else captions.language_of(asked)
     await transcription.request(video.id, language, queue=web_context().queue)

@@ -7,11 +7,14 @@ from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
+from portal.events.records import Shape, Size, Uri
 from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes, upload_id
 from portal.uploads import service as uploads
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, require_own_upload
 from portal.web.composition import web_context
+from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem, Text
+from portal.web.schemas.validation import validated
 
 blueprint = Blueprint("api_uploads", __name__, url_prefix="/api/uploads")
 tag_blueprint(blueprint, ["Uploads in parts"])
@@ -29,10 +32,10 @@ def _is_size(value: int, info: ValidationInfo) -> int:
     return value
 
 
-class StartUploadRequest(json_bodies.ClosedShape):
+class StartUploadRequest(ClosedShape):
     """Starts an upload in parts."""
 
-    key: Annotated[json_bodies.Text, Field(description="The key from POST /api/videos/presign.")]
+    key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
     size_bytes: Annotated[
         StrictInt,
         AfterValidator(_is_size),
@@ -43,15 +46,15 @@ class StartUploadRequest(json_bodies.ClosedShape):
     ]
 
 
-class StoredPartRecord(json_bodies.Shape):
+class StoredPartRecord(Shape):
     """A part that is stored whole."""
 
     part_number: int = Field(ge=1, le=MAX_PARTS)
-    size_bytes: json_bodies.Size
+    size_bytes: Size
     etag: str = Field(description="As storage answered it to the part's PUT, without quotes.")
 
 
-class UploadRecord(json_bodies.Shape):
+class UploadRecord(Shape):
     """How an upload stands."""
 
     upload_id: str = Field(description="The unique id inside the key.")
@@ -59,10 +62,8 @@ class UploadRecord(json_bodies.Shape):
     state: uploads.UploadState = Field(
         description="`pending` while nothing is there, `uploading` in parts, `stored` when whole."
     )
-    size_bytes: json_bodies.Size | None = Field(
-        description="As announced, or as stored; null while pending."
-    )
-    part_size_bytes: json_bodies.Size | None = Field(
+    size_bytes: Size | None = Field(description="As announced, or as stored; null while pending.")
+    part_size_bytes: Size | None = Field(
         description="Size of every part but the last; null while pending."
     )
     part_count: int | None = Field(
@@ -73,15 +74,15 @@ class UploadRecord(json_bodies.Shape):
     )
 
 
-class PartAddress(json_bodies.Shape):
+class PartAddress(Shape):
     """Where to PUT one part."""
 
-    upload_url: json_bodies.Uri = Field(
+    upload_url: Uri = Field(
         description="Signed address; PUT the part's bytes, all of them and no more."
     )
 
 
-class PartsProblem(json_bodies.Problem):
+class PartsProblem(Problem):
     """Problem details that tell which parts are missing, if that is the problem."""
 
     missing_parts: list[int] = Field(
@@ -94,8 +95,8 @@ class PartsProblem(json_bodies.Problem):
 @document_request(StartUploadRequest)
 @document_response(UploadRecord, 201)
 @document_response(UploadRecord, 200)
-@document_response(json_bodies.Problem, 404)
-@document_response(json_bodies.QuotaProblem, 409)
+@document_response(Problem, 404)
+@document_response(QuotaProblem, 409)
 async def start_upload() -> Response:
     """Start an upload in parts, for large files and unsteady lines.
 
@@ -106,9 +107,7 @@ async def start_upload() -> Response:
     web = web_context()
     # 0 stands for no limit but that of storage.
     largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
-    wanted = json_bodies.validated(
-        StartUploadRequest, await json_bodies.read_json(), context=largest
-    )
+    wanted = validated(StartUploadRequest, await json_bodies.read_json(), context=largest)
     await require_own_upload(upload_id(wanted.key))
     upload, is_new = await uploads.start(
         wanted.key,
@@ -137,7 +136,7 @@ async def get_upload(id: str) -> Response:
 @blueprint.post("/<id>/parts/<number>")
 @policy(Policy.OWN_UPLOAD)
 @document_response(PartAddress)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 async def sign_part(id: str, number: str) -> Response:
     """Ask for the address to upload one part to.
 
@@ -165,7 +164,7 @@ async def complete_upload(id: str) -> Response:
 
 @blueprint.delete("/<id>")
 @policy(Policy.OWN_UPLOAD)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 async def discard_upload(id: str) -> Response:
     """Give an upload up and remove what has arrived of it.
 

@@ -21,7 +21,9 @@ from portal.database.search import MAX_QUERY_LENGTH, query_words
 from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
 from portal.events.records import (
     RetrievedVideo,
+    Shape,
     TranscodeFailure,
+    Uri,
     VideoColumns,
     VideoDetails,
     VideoRecord,
@@ -34,10 +36,12 @@ from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, master_url, stream_below
 from portal.videos.words import find_said
 from portal.web.api import json_bodies
-from portal.web.api.editing import VideoMetadata
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import WebContext, web_context
 from portal.web.playback import token_base
+from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem, Text, Timestamp, reject_if
+from portal.web.schemas.metadata import VideoMetadata
+from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.headers import conditional_response
 from portal.web.server.limits import Rate
 from portal.web.videos import find_videos, read_record
@@ -55,41 +59,41 @@ CommaSeparated = BeforeValidator(
 )
 Included = Literal["passthrough", "details", "matches"]
 FileName = Annotated[
-    json_bodies.Text,
+    Text,
     Field(
         min_length=1,
         max_length=metadata.MAX_FILE_NAME_LENGTH,
         description="Original file name.",
         json_schema_extra={"pattern": metadata.FILE_NAME_PATTERN},
     ),
-    json_bodies.reject_if(metadata.file_name_fault),
+    reject_if(metadata.file_name_fault),
 ]
 
 
-class CategoryRecord(json_bodies.Shape):
+class CategoryRecord(Shape):
     """A category of the fixed table."""
 
     id: int = Field(ge=1, le=32767)
     name: str
 
 
-class CategoryList(json_bodies.Shape):
+class CategoryList(Shape):
     """All categories."""
 
     categories: list[CategoryRecord]
 
 
-class PresignRequest(json_bodies.ClosedShape):
+class PresignRequest(ClosedShape):
     """Asks for an address to upload one file to."""
 
     file_name: FileName
     content_type: Literal["video/mp4", "video/quicktime"]
 
 
-class PresignResponse(json_bodies.Shape):
+class PresignResponse(Shape):
     """Where to PUT the file, and the key to send back when that is done."""
 
-    upload_url: json_bodies.Uri = Field(
+    upload_url: Uri = Field(
         description="Signed address; PUT the raw bytes with the announced Content-Type."
     )
     key: str = Field(description="Storage key, `videos/<unique id>.<extension>`.")
@@ -104,10 +108,10 @@ class CreateVideoRequest(VideoMetadata):
     }
 
     file_name: FileName
-    key: Annotated[json_bodies.Text, Field(description="The key from POST /api/videos/presign.")]
+    key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
 
 
-class NewVideoQuery(json_bodies.ClosedShape):
+class NewVideoQuery(ClosedShape):
     """What may be said of a new video in the address."""
 
     visibility: Visibility | None = Field(None, description="Who may see it from the start.")
@@ -117,13 +121,13 @@ class CreatedVideo(VideoRecord, from_attributes=True):
     """A video's record as answered to its creation."""
 
 
-class ImportProblem(json_bodies.Problem):
+class ImportProblem(Problem):
     """Problem details that tell why the video's import failed, if that is the problem."""
 
     failure: TranscodeFailure | None = Field(default=None, description="With import_failed only.")
 
 
-class SpokenMatch(json_bodies.Shape):
+class SpokenMatch(Shape):
     """Where the words that were searched for are said, nearest to each other."""
 
     language: str = Field(description="Of the captions; BCP 47.")
@@ -139,7 +143,7 @@ class ListedVideo(RetrievedVideo):
     matches: list[SpokenMatch] = Field(default=[], description="Where `q` is said.")
 
 
-class VideoQuery(json_bodies.ClosedShape):
+class VideoQuery(ClosedShape):
     """Members of a record besides the documented ones."""
 
     include: Annotated[tuple[Literal["passthrough", "details"], ...], CommaSeparated] = Field(
@@ -147,18 +151,18 @@ class VideoQuery(json_bodies.ClosedShape):
     )
 
 
-class VideosQuery(json_bodies.ClosedShape):
+class VideosQuery(ClosedShape):
     """Which videos are asked for, in which order; what is left out is any."""
 
-    q: json_bodies.Text = Field("", max_length=MAX_QUERY_LENGTH, description="Words to search for.")
+    q: Text = Field("", max_length=MAX_QUERY_LENGTH, description="Words to search for.")
     status: VideoStatus | None = None
     category: int | None = Field(None, ge=1, le=32767)
-    tag: json_bodies.Text = ""
-    created_after: json_bodies.Timestamp | None = None
-    created_before: json_bodies.Timestamp | None = None
-    updated_after: json_bodies.Timestamp | None = None
+    tag: Text = ""
+    created_after: Timestamp | None = None
+    created_before: Timestamp | None = None
+    updated_after: Timestamp | None = None
     visibility: Visibility | None = None
-    owner: json_bodies.Text = Field(
+    owner: Text = Field(
         "", description="The e-mail address of who published them; another's for admins only."
     )
     id: Annotated[tuple[UUID, ...], Field(max_length=MAX_IDS), OneOrMore] = ()
@@ -169,10 +173,10 @@ class VideosQuery(json_bodies.ClosedShape):
         (), description="Members that records have besides; several are separated by commas."
     )
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
-    cursor: json_bodies.Text = Field("", description="`nextCursor` of the page before.")
+    cursor: Text = Field("", description="`nextCursor` of the page before.")
 
 
-class VideoList(json_bodies.Shape):
+class VideoList(Shape):
     """A page of videos."""
 
     videos: list[ListedVideo]
@@ -199,7 +203,7 @@ async def categories() -> Response:
 @policy(Policy.PUBLISH)
 @document_request(PresignRequest)
 @document_response(PresignResponse)
-@document_response(json_bodies.QuotaProblem, 409)
+@document_response(QuotaProblem, 409)
 async def presign() -> Response:
     """Ask for an address to upload a file to.
 
@@ -207,7 +211,7 @@ async def presign() -> Response:
     POST /api/videos.
     """
     web = web_context()
-    wanted = json_bodies.validated(PresignRequest, await json_bodies.read_json())
+    wanted = validated(PresignRequest, await json_bodies.read_json())
     upload = await publishing.begin_upload(
         wanted.file_name, wanted.content_type, owner_id=await account_id(), quota=web.quota
     )
@@ -225,7 +229,7 @@ async def presign() -> Response:
 @document_request(CreateVideoRequest)
 @document_response(CreatedVideo, 201)
 @document_response(CreatedVideo, 200)
-@document_response(json_bodies.QuotaProblem, 409)
+@document_response(QuotaProblem, 409)
 async def create_video() -> Response:
     """Create a video from an uploaded file and start its transcoding.
 
@@ -234,12 +238,10 @@ async def create_video() -> Response:
     the address names another one; PATCH /api/videos/{id} changes it.
     """
     web = web_context()
-    asked = json_bodies.validated_query(NewVideoQuery)
+    asked = validated_query(NewVideoQuery, request.args)
     visibility = asked.visibility or web.config.default_visibility
     categories = await web.categories.names()
-    wanted = json_bodies.validated(
-        CreateVideoRequest, await json_bodies.read_json(), context=categories
-    )
+    wanted = validated(CreateVideoRequest, await json_bodies.read_json(), context=categories)
     video, is_new = await publishing.publish(
         metadata.Submission(
             metadata=wanted.value(),
@@ -271,7 +273,7 @@ async def get_video(id: str) -> Response:
     If-None-Match to get 304 while nothing changed. In the If-Match of PATCH and DELETE it stands
     for what PATCH changes: the progress of the video's processing does not outdate it.
     """
-    include = json_bodies.validated_query(VideoQuery).include
+    include = validated_query(VideoQuery, request.args).include
     record = await read_record(id)
     shown = await _with_included(record, include)
     version = str(record.metadata_version)
@@ -288,7 +290,7 @@ async def list_videos() -> Response:
     What is there throughout a walk along the cursors is met exactly once, whatever is added or
     deleted meanwhile. Send the ETag in If-None-Match to get 304 while the page is the same.
     """
-    asked = json_bodies.validated_query(VideosQuery)
+    asked = validated_query(VideosQuery, request.args)
     query = await _library_query(asked, await principal())
     after = Cursor.parse(asked.cursor, query) if asked.cursor else None
     if asked.cursor and after is None:

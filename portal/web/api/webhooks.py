@@ -1,18 +1,20 @@
 """Webhooks for programs: addresses that are sent events, and what became of each."""
 
-from typing import Annotated, Literal
+from typing import Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, Field, StrictBool
-from quart import Blueprint, Response, url_for
+from pydantic import Field, StrictBool
+from quart import Blueprint, Response, request, url_for
 from quart_schema import document_querystring, document_request, document_response, tag_blueprint
 
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.events.log import EventType
-from portal.events.outgoing import MAX_ADDRESS_LENGTH, address_fault
+from portal.events.records import Shape
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy
-from portal.web.composition import web_context
+from portal.web.schemas.base import ClosedShape, Problem, Timestamp
+from portal.web.schemas.validation import validated, validated_query
+from portal.web.schemas.webhooks import Address, Events, WebhookRequest
 from portal.webhooks import endpoints
 
 blueprint = Blueprint("api_webhooks", __name__, url_prefix="/api/webhooks")
@@ -21,26 +23,7 @@ tag_blueprint(blueprint, ["Webhooks"])
 MAX_LIMIT = 200
 
 
-Address = Annotated[
-    json_bodies.Text,
-    Field(max_length=MAX_ADDRESS_LENGTH),
-    json_bodies.reject_if(lambda url: address_fault(url, web_context().config)),
-]
-Events = Annotated[
-    list[EventType],
-    Field(min_length=1, description="The types of events that are sent."),
-    AfterValidator(lambda given: [it.value for it in EventType if it in given]),
-]
-
-
-class WebhookRequest(json_bodies.ClosedShape):
-    """Asks for events to be sent to a public https address."""
-
-    url: Address
-    events: Events
-
-
-class WebhookChange(json_bodies.ClosedShape):
+class WebhookChange(ClosedShape):
     """What is to be changed of a webhook."""
 
     url: Address | None = None
@@ -48,7 +31,7 @@ class WebhookChange(json_bodies.ClosedShape):
     enabled: StrictBool | None = None
 
 
-class WebhookRecord(json_bodies.Shape, from_attributes=True):
+class WebhookRecord(Shape, from_attributes=True):
     """An address that events are sent to."""
 
     id: UUID
@@ -58,10 +41,10 @@ class WebhookRecord(json_bodies.Shape, from_attributes=True):
     disabled_reason: DisabledReason | None = Field(
         description="`person`; `gone`: it answered 410; `failing`: it had failed for five days."
     )
-    failing_since: json_bodies.Timestamp | None = Field(
+    failing_since: Timestamp | None = Field(
         description="The first failure since something was received."
     )
-    created_at: json_bodies.Timestamp
+    created_at: Timestamp
 
 
 class CreatedWebhook(WebhookRecord):
@@ -70,30 +53,30 @@ class CreatedWebhook(WebhookRecord):
     secret: str = Field(description="Signs what is sent, as Standard Webhooks has it.")
 
 
-class WebhookList(json_bodies.Shape):
+class WebhookList(Shape):
     """All webhooks, the newest first."""
 
     webhooks: list[WebhookRecord]
 
 
-class TestEvent(json_bodies.Shape):
+class TestEvent(Shape):
     """What a test sends."""
 
     id: str
     type: Literal["webhook.test"]
-    timestamp: json_bodies.Timestamp
+    timestamp: Timestamp
     sequence: Literal[0]
     data: dict[str, str] = Field(max_length=0)
 
 
-class DeliveriesQuery(json_bodies.ClosedShape):
+class DeliveriesQuery(ClosedShape):
     """Which deliveries are asked for."""
 
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
     cursor: int | None = Field(None, description="`nextCursor` of the page before.")
 
 
-class DeliveryRecord(json_bodies.Shape, from_attributes=True):
+class DeliveryRecord(Shape, from_attributes=True):
     """An event that is, or was, sent to a webhook; what was answered last."""
 
     id: int
@@ -101,16 +84,16 @@ class DeliveryRecord(json_bodies.Shape, from_attributes=True):
     type: str
     state: str = Field(description="`waiting`, `delivered` or `failed`.")
     tries: int
-    created_at: json_bodies.Timestamp
-    sent_at: json_bodies.Timestamp | None
-    next_at: json_bodies.Timestamp | None = Field(description="When it is sent next.")
+    created_at: Timestamp
+    sent_at: Timestamp | None
+    next_at: Timestamp | None = Field(description="When it is sent next.")
     duration_ms: int | None
     status: int | None = Field(description="Of the answer; null if there was none.")
     answer: str = Field(description="How the answer begins.")
     error: str = Field(description="Why there was no answer.")
 
 
-class DeliveryList(json_bodies.Shape):
+class DeliveryList(Shape):
     """A page of deliveries, the newest first."""
 
     deliveries: list[DeliveryRecord]
@@ -129,7 +112,7 @@ async def list_webhooks() -> Response:
 @policy(Policy.WEBHOOKS, headers=("Location",))
 @document_request(WebhookRequest)
 @document_response(CreatedWebhook, 201)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 async def create_webhook() -> Response:
     """Have events sent to an address, as `webhooks` of the OpenAPI document describes them.
 
@@ -137,7 +120,7 @@ async def create_webhook() -> Response:
     received; what failed is tried again nine times, over three days. 410, or five days without
     success, disables the webhook.
     """
-    sent = json_bodies.validated(WebhookRequest, await json_bodies.read_json())
+    sent = validated(WebhookRequest, await json_bodies.read_json())
     webhook = await endpoints.make(sent.url, sent.events, account_id=await account_id())
     response = _with_secret(webhook, 201)
     response.headers["Location"] = url_for("api_webhooks.get_webhook", id=webhook.id)
@@ -162,7 +145,7 @@ async def change_webhook(id: UUID) -> Response:
     What happens while it is disabled is not sent later.
     """
     webhook = await endpoints.get(id)
-    sent = json_bodies.validated(WebhookChange, await json_bodies.read_json())
+    sent = validated(WebhookChange, await json_bodies.read_json())
     given = {"url": sent.url, "events": sent.events}
     if columns := {name: it for name, it in given.items() if it is not None}:
         webhook = await endpoints.change(webhook.id, "edited", **columns)
@@ -182,7 +165,7 @@ async def delete_webhook(id: UUID) -> Response:
 @blueprint.post("/<uuid:id>/rotate-secret")
 @policy(Policy.WEBHOOKS)
 @document_response(CreatedWebhook)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 async def rotate_webhook_secret(id: UUID) -> Response:
     """Make a new secret.
 
@@ -195,7 +178,7 @@ async def rotate_webhook_secret(id: UUID) -> Response:
 @blueprint.post("/<uuid:id>/test")
 @policy(Policy.WEBHOOKS)
 @document_response(DeliveryRecord, 202)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 async def test_webhook(id: UUID) -> Response:
     """Send an event of the type `webhook.test`, without data."""
     return _queued(await endpoints.send_test(id))
@@ -208,7 +191,7 @@ async def test_webhook(id: UUID) -> Response:
 async def list_deliveries(id: UUID) -> Response:
     """List what a webhook was sent in the last 30 days, the newest first."""
     webhook = await endpoints.get(id)
-    asked = json_bodies.validated_query(DeliveriesQuery)
+    asked = validated_query(DeliveriesQuery, request.args)
     page, older = await endpoints.read_deliveries(
         webhook.id, limit=asked.limit, before=asked.cursor
     )
@@ -218,7 +201,7 @@ async def list_deliveries(id: UUID) -> Response:
 @blueprint.post("/<uuid:id>/deliveries/<int:delivery_id>/redeliver")
 @policy(Policy.WEBHOOKS)
 @document_response(DeliveryRecord, 202)
-@document_response(json_bodies.Problem, 409)
+@document_response(Problem, 409)
 async def redeliver(id: UUID, delivery_id: int) -> Response:
     """Send an event again now, with the same id."""
     return _queued(await endpoints.redeliver(id, delivery_id))

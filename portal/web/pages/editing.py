@@ -20,11 +20,11 @@ from portal.errors import FieldError, InvalidRequest
 from portal.text import shown, split_tags
 from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata, merge_metadata, recorded
-from portal.web.api.editing import VideoMetadata
-from portal.web.api.json_bodies import recorded_shape, validated
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.errors import fragment
+from portal.web.schemas.metadata import VideoMetadata
+from portal.web.schemas.validation import recorded_shape, validated
 from portal.web.videos import read_video
 
 blueprint = Blueprint("editing", __name__)

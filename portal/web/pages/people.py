@@ -19,11 +19,12 @@ from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner
 from portal.events.log import AuditAction
 from portal.text import whole_number
 from portal.uploads.quotas import usage_of
-from portal.web.api.json_bodies import ClosedShape, Text, validated_query
 from portal.web.auth import Policy, policy, require_person
 from portal.web.composition import web_context
 from portal.web.pages.embedding import public_url
 from portal.web.pages.signing_in import ROLE_WORDS
+from portal.web.schemas.base import ClosedShape, Text
+from portal.web.schemas.validation import validated_query
 
 blueprint = Blueprint("people", __name__)
 
@@ -152,7 +153,7 @@ class ExportQuery(ClosedShape):
 @policy(Policy.AUDIT)
 async def export_audit() -> Response:
     """Export the lines that match, the oldest first, a JSON object each."""
-    filters = validated_query(ExportQuery)
+    filters = validated_query(ExportQuery, request.args)
     query = audit.AuditQuery(
         action=filters.action or "", person=filters.person, thing=filters.object
     )

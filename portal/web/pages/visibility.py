@@ -23,12 +23,12 @@ from portal.videos.visibility import (
     merged_access,
     recorded_access,
 )
-from portal.web.api.access import AccessRecord
-from portal.web.api.json_bodies import recorded_shape, validated
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages.editing import Body, EditForm, form_fragment
+from portal.web.schemas.access import AccessRecord
+from portal.web.schemas.validation import recorded_shape, validated
 from portal.web.videos import read_video
 
 blueprint = Blueprint("visibility", __name__)

@@ -14,10 +14,10 @@ from portal.errors import InvalidRequest, NotFound
 from portal.events.log import EventType
 from portal.videos.events import shown_event
 from portal.videos.reading import master_url
-from portal.web.api.json_bodies import validated
-from portal.web.api.webhooks import WebhookRequest
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context
+from portal.web.schemas.validation import validated
+from portal.web.schemas.webhooks import WebhookRequest
 from portal.webhooks import endpoints
 from portal.webhooks.sending import read_payload
 

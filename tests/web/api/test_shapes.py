@@ -7,9 +7,10 @@ from api_client import Client, faults, problem
 from pydantic import ValidationError
 from quart import Response
 
-from portal.web.api.access import AccessRecord
-from portal.web.api.json_bodies import ClosedShape, field_errors
 from portal.web.api.videos import CreateVideoRequest, PresignRequest
+from portal.web.schemas.access import AccessRecord
+from portal.web.schemas.base import ClosedShape
+from portal.web.schemas.validation import field_errors
 
 pytestmark = pytest.mark.shared_app
 

@@ -1,0 +1,28 @@
+"""Webhooks, and addresses of other servers, as the API and pages take them."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from portal.events.log import EventType
+from portal.events.outgoing import MAX_ADDRESS_LENGTH, address_fault
+from portal.web.composition import web_context
+from portal.web.schemas.base import ClosedShape, Text, reject_if
+
+Address = Annotated[
+    Text,
+    Field(max_length=MAX_ADDRESS_LENGTH),
+    reject_if(lambda url: address_fault(url, web_context().config)),
+]
+Events = Annotated[
+    list[EventType],
+    Field(min_length=1, description="The types of events that are sent."),
+    AfterValidator(lambda given: [it.value for it in EventType if it in given]),
+]
+
+
+class WebhookRequest(ClosedShape):
+    """Asks for events to be sent to a public https address."""
+
+    url: Address
+    events: Events
