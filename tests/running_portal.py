@@ -25,7 +25,7 @@ from portal.bundled.data_folder import open_data_folder
 from portal.bundled.postgres import release_socket_folder
 from portal.bundled.up import start_embedded
 from portal.config import Config
-from portal.database.connection import migrate
+from portal.database.schema import migrate
 from portal.processes.supervisor import running_children
 
 LOOPBACK = "127.0.0.1"

@@ -16,7 +16,7 @@ import click
 def migrate() -> None:
     """Bring the database to the newest version."""
     from portal.cli.common import read_config, run
-    from portal.database.connection import migrate as run_migrations
+    from portal.database.schema import migrate as run_migrations
 
     run(run_migrations(read_config()))
     click.echo("The database is up to date.")

@@ -1,4 +1,4 @@
-"""The connection to PostgreSQL: Tortoise's configuration, its life, transactions, migrations."""
+"""The connection to PostgreSQL: Tortoise's configuration, its life, transactions."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
-from psycopg import AsyncConnection, AsyncRawCursor, sql
+from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from tortoise import Tortoise
 from tortoise.connection import get_connection
 from tortoise.expressions import RawSQL
-from tortoise.migrations.api import migrate as tortoise_migrate
 from tortoise.transactions import in_transaction
 
 from portal.config import Config
@@ -34,8 +33,6 @@ STATEMENT_TIMEOUT_MS = 15_000
 ANSWER_TIMEOUT_S = STATEMENT_TIMEOUT_MS / 1000 + 3
 # Where someone waits; no query takes the web longer than some tens of milliseconds.
 WEB_ANSWER_TIMEOUT_S = 8.0
-# Any number that no other user of the database picks: it keeps two migrations apart.
-MIGRATION_LOCK_ID = 7_306_815_001
 # What is queried, written and queued inside is one transaction.
 transaction = in_transaction
 # The database's clock: the one that all machines of a portal share.
@@ -156,23 +153,6 @@ async def connect_once(config: Config) -> None:
         config.database_url, connect_timeout=CONNECT_TIMEOUT_S
     ):
         pass
-
-
-async def migrate(config: Config) -> None:
-    """Bring the database to the newest version. Safe to run from several machines at once."""
-    async with await AsyncConnection.connect(
-        config.database_url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
-    ) as guard:
-        await guard.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK_ID,))
-        try:
-            settings = tortoise_config(config)
-            credentials = settings["connections"]["default"]["credentials"]
-            # Tortoise's migration recorder writes asyncpg's placeholders ($1) whatever the backend;
-            # psycopg understands them with its raw cursors.
-            credentials["kwargs"]["cursor_factory"] = AsyncRawCursor
-            await tortoise_migrate(config=settings)
-        finally:
-            await Tortoise.close_connections()
 
 
 def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The database tables.
 
 Models hold data only; use cases and their transactions are in `videos`, `uploads` and `processing`.
-The tables are made by `migrations`, never generated from here. `owner_id` is the account that began
-an upload or published a video; None on a portal without accounts.
+`migrations` creates the tables; they are never generated from here. `owner_id` is the account that
+began an upload or published a video; None on a portal without accounts.
 """
 
 from collections.abc import Iterable

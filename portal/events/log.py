@@ -4,7 +4,7 @@ A use case calls `note` inside the transaction that makes its change, so that a 
 if the change is. The web says who acts, by `act_as`; what is done without that is done by a
 command. What processing makes of a video is told by `note_outcome`. Each event of a video after its
 creation moves the video's `updated_at`. Rows that others may read have a type and are numbered as
-they are committed (migration `0011_events`).
+they are committed (`database/functions/events.sql`).
 """
 
 import logging

@@ -49,7 +49,7 @@ PREPARE_QUEUE = "prepare"
 TRANSCODE_QUEUE = "transcode"
 # Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
 SIDE_QUEUE = "chores"
-# Its jobs are put there by the database, with the deliveries (migration `0014_webhooks`).
+# Its jobs are put there by the database, with the deliveries (`database/functions/webhooks.sql`).
 WEBHOOK_QUEUE = "webhooks"
 # They wait for other servers.
 IMPORT_QUEUE = "imports"

@@ -2,9 +2,9 @@
 
 A caption track's search document has the seconds of each word as positions, so that the time needs
 no text. The words of the library are learned by the database as titles, descriptions, tags and
-captions are saved (migration `0018_captions`), which forgets none; a process reads those that it
-does not know yet when a search has found nothing. Whoever searches is shown words only by which
-they find something.
+captions are saved (`database/functions/library_words.sql`), which forgets none; a process reads
+those that it does not know yet when a search has found nothing. Whoever searches is shown words
+only by which they find something.
 """
 
 import asyncio

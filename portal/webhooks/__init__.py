@@ -2,5 +2,5 @@
 
 `endpoints` has the addresses, what they are sent and what they answered, `sending` how one is sent
 and when again. The database makes deliveries and their jobs in the transaction of the event
-(migration `0014_webhooks`), so none is lost; begin there.
+(`database/functions/webhooks.sql`), so none is lost; begin there.
 """

@@ -38,7 +38,7 @@ from portal.bundled.up import start_embedded
 from portal.client import Portal, PortalRefused, PortalUnreachable, calls, portal
 from portal.client.calls import Api
 from portal.config import Config
-from portal.database.connection import migrate
+from portal.database.schema import migrate
 from portal.events.log import EventType
 from portal.processes.output import LogFile
 from portal.processes.supervisor import Children, ChildSpec, RestartPolicy, running_children

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import tracemalloc
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,14 +18,13 @@ from quart import Response
 from running_portal import run_ffmpeg
 from stored_objects import stored
 
-from portal.database.connection import execute
 from portal.database.event_models import Event
+from portal.database.connection import execute
 from portal.database.models import Caption, Video
 from portal.errors import StorageUnavailable
 from portal.maintenance.recovery import recover
 from portal.processing.captions import CaptionText
 from portal.storage.bucket import Storage, objects_below
-from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.videos import captions
 from portal.videos.captions import CaptionChange
@@ -432,29 +430,6 @@ async def test_the_tracks_of_a_file_become_captions(
     await problem(await client.get(read), 404, "captions_not_found")
     assert await store(video, resources) == master
     assert "Fish &amp; <b>chips</b>" in await (await client.get(read)).get_data(as_text=True)
-
-
-async def test_an_update_makes_captions_of_the_tracks_there_are(
-    client: Client, resources: WebContext
-) -> None:
-    video = await playable()
-    for position, (language, label) in enumerate(
-        [("en", "English"), ("en", "English (2)"), (None, "Subtitles 3")], start=2
-    ):
-        track = {"kind": Kind.SUBTITLES, "language": language, "label": label}
-        await make_rendition(video, f"{position}p", **track)
-    update = import_module("portal.database.migrations.0018_captions")
-    await execute(update.COPY)
-    await execute(update.PROMISE)
-    rows = await Caption.filter(video_id=video.id).values_list("language", "label", "rendition")
-    assert sorted(rows) == [
-        ("en", "English", "2p"),
-        ("en-x-2", "English (2)", "3p"),
-        ("und", "Subtitles 3", "4p"),
-    ]
-    assert await recover(resources.queue) == 1
-    # Until the job has read them, players elsewhere find them where they were.
-    assert "../1/2p/playlist.m3u8" in await store(video, resources)
 
 
 async def test_storage_that_is_away_is_waited_for(

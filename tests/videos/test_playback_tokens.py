@@ -17,7 +17,8 @@ from playable_videos import age_links, ready_video
 
 from portal.accounts.permissions import EVERYONES
 from portal.config import Config
-from portal.database.connection import migrate, open_database
+from portal.database.connection import open_database
+from portal.database.schema import migrate
 from portal.errors import PlaybackTokenRefused
 from portal.videos import playback_links
 from portal.videos.playback_links import PlaybackToken, SigningKeys, rotate

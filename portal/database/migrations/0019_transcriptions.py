@@ -1,23 +1,22 @@
-"""Captions that a machine is asked to write."""
+"""Baseline: all tables of version 0.5.0, which is the oldest version that can be upgraded.
+
+The migration has the name of the last one in 0.5.0, so a database of 0.5.0 counts it as applied.
+`queue.sql` is the schema of procrastinate 3.10. A release of procrastinate that changes its schema
+needs a further migration, with the statements that its release notes name.
+"""
+
+from pathlib import Path
 
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-CREATE = """
-CREATE TABLE transcriptions (
-  video_id uuid PRIMARY KEY REFERENCES videos (id) ON DELETE CASCADE,
-  language varchar(60),
-  job_id bigint NOT NULL,
-  tries integer NOT NULL,
-  text text NOT NULL,
-  until_s double precision NOT NULL,
-  active_at timestamptz,
-  error_code varchar(60)
-)
-"""
+FOLDER = Path(__file__).parent
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0018_captions")]
+    initial = True
 
-    operations = [ops.RunSQL(CREATE)]
+    operations = [
+        ops.RunSQL((FOLDER / "queue.sql").read_text()),
+        ops.RunSQL((FOLDER / "baseline.sql").read_text()),
+    ]
