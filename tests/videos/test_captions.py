@@ -18,8 +18,8 @@ from quart import Response
 from running_portal import run_ffmpeg
 from stored_objects import stored
 
-from portal.database.event_models import Event
 from portal.database.connection import execute
+from portal.database.event_models import Event
 from portal.database.models import Caption, Video
 from portal.errors import StorageUnavailable
 from portal.maintenance.recovery import recover
