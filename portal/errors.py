@@ -115,8 +115,11 @@ class InvalidRequest(PortalError, status=422, code="validation_failed"):
 
     @property
     def by_field(self) -> dict[str, str]:
-        """The messages by the names of a form's fields."""
-        return {error.pointer.strip("/"): error.message for error in self.errors}
+        """Return the first message for each field of a form."""
+        first: dict[str, str] = {}
+        for error in self.errors:
+            first.setdefault(error.pointer.lstrip("/").partition("/")[0], error.message)
+        return first
 
 
 class IdempotencyKeyReused(InvalidRequest, code="idempotency_key_reused"):

@@ -106,7 +106,7 @@ def text_fault(text: str) -> str | None:
 
 def title_fault(title: str) -> str | None:
     """Whether something of a title can be seen."""
-    return "Give a title; it may not be blank." if is_blank(title) else None
+    return "Give the video a title." if is_blank(title) else None
 
 
 def passthrough_fault(text: str) -> str | None:

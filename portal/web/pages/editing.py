@@ -6,7 +6,7 @@ merged; a field that both changed shows both values.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from quart.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 
 from portal.database.models import Video
-from portal.errors import FieldError, InvalidRequest
+from portal.errors import InvalidRequest
 from portal.text import shown, split_tags
 from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata, merge_metadata, recorded
@@ -32,8 +32,6 @@ blueprint = Blueprint("editing", __name__)
 Body = dict[str, Any]
 
 CATEGORY_ID = re.compile(r"[0-9]{1,9}")
-# The same faults as the JSON API names, in the words of a form.
-EMPTY_WORDS = {"title": "Give the video a title.", "categoryIds": "Choose at least one category."}
 # What else of the page tells of changes fetches itself again.
 CHANGED = {"HX-Trigger": '{"video-changed": {"target": "body"}}'}
 
@@ -103,8 +101,7 @@ async def save(video_id: str) -> EditForm:
     try:
         mine = validated(VideoMetadata, typed, context=categories).value()
     except InvalidRequest as exc:
-        faults = _faults(exc.errors, typed)
-        return EditForm(video=found, base=base, typed=typed, faults=faults, status=exc.status)
+        return EditForm(video=found, base=base, typed=typed, faults=exc.by_field, status=exc.status)
     texts = {name: base[name] for name in ("title", "description", "tags")}
     # Compared, and never saved.
     former = EditableMetadata(category_ids=tuple(base["categoryIds"]), **texts)
@@ -153,13 +150,3 @@ def _texts(metadata: EditableMetadata, categories: Mapping[int, str]) -> Body:
         "categoryIds": ", ".join(names),
         "tags": shown(", ".join(split_tags(metadata.tags))),
     }
-
-
-def _faults(errors: Sequence[FieldError], typed: Body) -> dict[str, str]:
-    """The first message for each field."""
-    faults: dict[str, str] = {}
-    for error in errors:
-        name = error.pointer.split("/")[1] if error.pointer else ""
-        words = error.message if typed.get(name) else EMPTY_WORDS.get(name, error.message)
-        faults.setdefault(name, words)
-    return faults

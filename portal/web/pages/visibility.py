@@ -3,7 +3,7 @@
 The form is merged with what others have saved since, as that for the details is.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from werkzeug.datastructures import MultiDict
 from portal.accounts.permissions import EVERYONES, Principal
 from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video, Visibility
-from portal.errors import FieldError, InvalidRequest
+from portal.errors import InvalidRequest
 from portal.text import shown
 from portal.videos.visibility import (
     VideoAccess,
@@ -93,8 +93,8 @@ async def save(video_id: str) -> EditForm:
     try:
         mine = validated(AccessRecord, typed).value()
     except InvalidRequest as exc:
-        form, faults = await recorded_form(found), _faults(exc.errors, typed)
-        return replace(form, base=base, typed=typed, faults=faults, status=exc.status)
+        form = await recorded_form(found)
+        return replace(form, base=base, typed=typed, faults=exc.by_field, status=exc.status)
     former = mergeable(
         base["visibility"], base["embedOrigins"], signed_in_only=base["signedInOnly"]
     )
@@ -160,13 +160,3 @@ def _texts(access: VideoAccess, who: Principal, owner_id: UUID | None) -> Body:
     words = f"{access.visibility.capitalize()}: {_audience_words(access, who, owner_id)}"
     sites = "\n".join(map(shown, access.embed_origins))
     return {"visibility": words, "embedOrigins": sites or "The portal's setting"}
-
-
-def _faults(errors: Sequence[FieldError], typed: Body) -> dict[str, str]:
-    """The first message for each field; one of a line begins with the line."""
-    faults: dict[str, str] = {}
-    for error in errors:
-        name, _, number = error.pointer.strip("/").partition("/")
-        line = f"“{shown(typed[name][int(number)])}”: " if number else ""
-        faults.setdefault(name, line + error.message)
-    return faults

@@ -6,14 +6,21 @@ from pydantic import ConfigDict, Field, StrictBool, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from portal.database.models import Visibility
-from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
+from portal.text import MAX_SITE_LENGTH, SITE_PATTERN, shown
 from portal.videos import visibility
 from portal.videos.visibility import MAX_EMBED_ORIGINS, VideoAccess
 from portal.web.schemas.base import ClosedShape, Text, reject_if
 
+
+def _named_fault(origin: str) -> str | None:
+    """Return what is wrong with a site, after its name, as forms take many sites in one field."""
+    fault = visibility.embed_origin_fault(origin)
+    return f"“{shown(origin)}”: {fault}" if fault else None
+
+
 EmbedOrigin = Annotated[
     Text,
-    reject_if(visibility.embed_origin_fault),
+    reject_if(_named_fault),
     Field(json_schema_extra={"pattern": SITE_PATTERN, "maxLength": MAX_SITE_LENGTH}),
 ]
 

@@ -26,7 +26,7 @@ CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_cate
 
 Title = Annotated[
     Text,
-    Field(min_length=1, max_length=metadata.MAX_TITLE_LENGTH),
+    Field(max_length=metadata.MAX_TITLE_LENGTH, json_schema_extra={"minLength": 1}),
     reject_if(metadata.title_fault),
 ]
 Description = Annotated[Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]

@@ -27,7 +27,7 @@ EXTENSION = "End the file name with an extension like .mp4."
 NAME_ALONE = "Give the file's name alone: no path separators or control characters."
 UNKNOWN = "There is no category with this id. See GET /api/categories."
 SHORTEN = "Shorten this to at most"
-EMPTY = "This may not be empty."
+TITLE = "Give the video a title."
 
 
 def refusals(shape: type[ClosedShape], body: Any) -> dict[str, str]:
@@ -66,7 +66,7 @@ def test_file_name_is_one_with_an_extension(words: str | None, names: list[str])
         ({"categoryIds": [10**4000]}, {"/categoryIds/0": "Give 32,767 or less."}),
         ({"categoryIds": [3, 1, 4]}, {"/categoryIds/0": UNKNOWN, "/categoryIds/2": UNKNOWN}),
         ({"categoryIds": 1}, {"/categoryIds": "Give an array."}),
-        ({"categoryIds": []}, {"/categoryIds": EMPTY}),
+        ({"categoryIds": []}, {"/categoryIds": "Choose at least one."}),
         ({"categoryIds": [1] * 64}, {}),
         ({"categoryIds": [1] * 65}, {"/categoryIds": "Give at most 64."}),
         ({"title": "😀" * 200, "description": "😀" * 5000, "tags": "😀" * 500}, {}),
@@ -76,8 +76,8 @@ def test_file_name_is_one_with_an_extension(words: str | None, names: list[str])
             {"/description": "Shorten this to at most 5,000 characters."},
         ),
         ({"tags": "x" * 501}, {"/tags": f"{SHORTEN} 500 characters."}),
-        ({"title": "\n\u2003"}, {"/title": "Give a title; it may not be blank."}),
-        ({"title": "", "description": "", "tags": ""}, {"/title": EMPTY}),
+        ({"title": "\n\u2003"}, {"/title": TITLE}),
+        ({"title": "", "description": "", "tags": ""}, {"/title": TITLE}),
     ],
     ids=lambda it: repr(it)[:40],
 )

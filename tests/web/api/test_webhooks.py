@@ -39,7 +39,7 @@ async def test_what_is_wrong_with_a_webhook_is_named(client: Client) -> None:
 
     found = await refused(url="https://10.0.0.1/hook", events=[])
     assert "OUTGOING_NETWORKS" in found["/url"]
-    assert found["/events"] == "This may not be empty."
+    assert found["/events"] == "Choose at least one."
     assert set(await refused(url="nowhere", events=["video.lost"])) == {"/url", "/events/0"}
     assert set(await refused()) == {"/url", "/events"}
     webhook = await add_webhook(client, URL)
