@@ -7,6 +7,7 @@ An exception's docstring is its default message. Raised anywhere, rendered once,
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 MAX_LISTED_PARTS = 1000
 
@@ -41,10 +42,6 @@ class PortalError(Exception):
         self.detail = detail or inspect.cleandoc(type(self).__doc__ or "")
         self.extensions = extensions or self.extensions
         super().__init__(self.detail)
-
-    def tell_present(self, present: Mapping[str, object], *, version: str) -> None:
-        """Have the answer to a refused change tell what is recorded, and its version."""
-        self.extensions, self.headers = {"present": present}, {"ETag": f'"{version}"'}
 
 
 class NotFound(PortalError, status=404, code="not_found"):
@@ -224,19 +221,29 @@ class WebhookDisabled(Conflict, code="webhook_disabled"):
     """This webhook is disabled, so nothing is sent to it. Enable it first."""
 
 
-class MetadataChanged(PortalError, status=412, code="metadata_changed"):
+class VersionConflict(PortalError, status=412):
+    """Someone else has changed this. Read it again, then decide what to send."""
+
+    def with_present(self, present: Mapping[str, object], *, version: str) -> Self:
+        """Return the same error with the recorded values and their version."""
+        error = type(self)(present=present)
+        error.headers = {"ETag": f'"{version}"'}
+        return error
+
+
+class MetadataChanged(VersionConflict, code="metadata_changed"):
     """Someone else has changed this video's metadata. Read it again, then decide what to send."""
 
 
-class AccessChanged(PortalError, status=412, code="access_changed"):
+class AccessChanged(VersionConflict, code="access_changed"):
     """Someone else has changed who may see this video. Read it again, then decide what to send."""
 
 
-class CaptionsChanged(PortalError, status=412, code="captions_changed"):
+class CaptionsChanged(VersionConflict, code="captions_changed"):
     """Someone else has changed these captions. What is recorded is in `present`."""
 
 
-class ChaptersChanged(PortalError, status=412, code="chapters_changed"):
+class ChaptersChanged(VersionConflict, code="chapters_changed"):
     """Someone else has changed these chapters. What is recorded is in `present`."""
 
 

@@ -44,7 +44,7 @@ from portal.transcoding.encoding.segment_upload import CONTENT_TYPES
 from portal.transcoding.packaging.hls import PlaylistError
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.transcoding.planning.tracks import attribute_text, language_name, language_tag
-from portal.videos.reading import locked_video
+from portal.videos.reading import check_version, locked_video
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ async def change(
         if track is None:
             raise CaptionsNotFound
         if await _is_change(track, change):
-            _check_version(track, versions)
+            check_version(folder_name(track), versions, CaptionsChanged)
             await _save(track, change, video, queue)
         return track
 
@@ -197,7 +197,7 @@ async def remove(
         track = await _lock_track(video_id, language)
         if track is None:
             raise CaptionsNotFound
-        _check_version(track, versions)
+        check_version(folder_name(track), versions, CaptionsChanged)
         await track.delete()
         await _announce(video, track.language, queue)
 
@@ -206,11 +206,6 @@ async def _lock_track(video_id: UUID, language: str) -> Caption | None:
     """Return the track in a language without its text, locked with its video."""
     tracks = Caption.filter(video_id=video_id, language=language)
     return await tracks.select_for_update().only(*LISTED).first()
-
-
-def _check_version(track: Caption, versions: Collection[str] | None) -> None:
-    if versions is not None and folder_name(track) not in versions:
-        raise CaptionsChanged
 
 
 async def _is_change(track: Caption, change: CaptionChange) -> bool:

@@ -7,7 +7,7 @@ They begin with the film and follow each other. Text is stored as submitted.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -19,7 +19,7 @@ from portal.errors import ChaptersChanged
 from portal.events.log import AuditAction, note
 from portal.text import is_blank, with_line_feeds
 from portal.transcoding.packaging.webvtt import Cue, escaped, webvtt
-from portal.videos.reading import locked_video
+from portal.videos.reading import check_version, locked_video
 
 MAX_CHAPTERS = 500
 MAX_TITLE_LENGTH = 200
@@ -109,20 +109,21 @@ def chapters_fault(chapters: Sequence[Chapter]) -> str | None:
 
 
 async def save_chapters(
-    video_id: UUID, chapters: Sequence[Chapter], *, version: str | None
+    video_id: UUID, chapters: Sequence[Chapter], *, versions: Collection[str] | None
 ) -> Chapters:
-    """Save chapters over the version that was read; None writes over whatever is there.
+    """Replace chapters of one of these versions; None replaces any version.
 
-    Without any, those of the description or the file count again. Raises `VideoNotFound`, or
-    `ChaptersChanged` if there are others by now.
+    An empty list removes the saved chapters. Raises `VideoNotFound`, or `ChaptersChanged` if
+    another version is recorded that differs from the change.
     """
     async with transaction():
         await locked_video(video_id)
-        present, wanted = await read_chapters(video_id), Chapters(tuple(chapters))
-        if wanted == present:
+        present = await read_chapters(video_id)
+        saved = Chapters(tuple(chapters))
+        if saved == present:
             return present
-        if version not in (None, present.version) and wanted.chapters != present.chapters:
-            raise ChaptersChanged
+        if saved.chapters != present.chapters:
+            check_version(present.version, versions, ChaptersChanged)
         rows = json.dumps([asdict(it) for it in chapters]) if chapters else None
         await execute(SAVE, video_id, rows)
         await note(AuditAction.CHAPTERS_CHANGED, video_id)

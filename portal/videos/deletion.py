@@ -8,7 +8,7 @@ A file may still arrive later, by an upload address that was valid. It is left t
 `Tombstone` makes it list storage once more when every address has expired.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -35,7 +35,7 @@ from portal.events.log import AuditAction, note
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job
-from portal.videos.reading import locked_video, parse_video_id
+from portal.videos.reading import check_version, locked_video, parse_video_id
 
 # Undo window.
 UNDO_S = 30
@@ -49,19 +49,20 @@ UPDATE events SET data = event_audience(data) WHERE video_id = %s AND type IS NO
 """
 
 
-async def delete_video(video_id: UUID, *, queue: Queue, version: str | None = None) -> None:
-    """Delete a video for good at once, and have its files removed; both or neither.
+async def delete_video(
+    video_id: UUID, *, queue: Queue, versions: Collection[str] | None = None
+) -> None:
+    """Delete a video for good at once, and queue the removal of its files.
 
-    `version` is that of the metadata that the caller has read; None deletes any.
+    The metadata must have one of these versions; None deletes any version.
 
     Raises:
-        MetadataChanged: another version is recorded by now.
-        VideoNotFound: there is no such video, or someone else has just deleted it.
+        MetadataChanged: the metadata has another version.
+        VideoNotFound: the video does not exist, or was deleted a moment ago.
     """
     async with transaction():
         video = await locked_video(video_id)
-        if version not in (None, str(video.metadata_version)):
-            raise MetadataChanged
+        check_version(str(video.metadata_version), versions, MetadataChanged)
         await _remove(video, queue)
         await _note_deleted(video)
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +24,7 @@ from portal.errors import MetadataChanged
 from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_blank, split_tags, with_line_feeds
 from portal.videos.merging import Merged, MergeRule, merge, united
-from portal.videos.reading import locked_video
+from portal.videos.reading import check_version, locked_video
 from portal.videos.visibility import recorded_access, save_access
 
 MAX_FILE_NAME_LENGTH = 255
@@ -168,32 +169,33 @@ def recorded(video: Video) -> EditableMetadata:
 async def patch_video(
     video_id: UUID,
     *,
-    version: str | None,
+    versions: Collection[str] | None,
     visibility: Visibility | None = None,
     passthrough: str | None = None,
-    **said: Any,
+    **fields: Any,
 ) -> Video:
-    """Write what is given over the version that was read: `said` by names of `EditableMetadata`.
+    """Change a video of one of these versions; None changes any version.
 
-    None as the version writes over whatever is there; as another value it leaves that as it is.
+    `fields` are fields of `EditableMetadata`. A `visibility` or `passthrough` of None keeps the
+    recorded one.
 
     Raises:
-        MetadataChanged: another version is recorded by now, and says something else.
-        VideoNotFound: the video was deleted meanwhile.
+        MetadataChanged: another version is recorded that differs from the change.
+        VideoNotFound: the video was deleted.
     """
     async with transaction():
         video = await locked_video(video_id)
-        present, access = recorded(video), recorded_access(video)
-        metadata = replace(present, **said)
+        present = recorded(video)
+        metadata = replace(present, **fields)
         is_same = metadata == present and passthrough in (None, video.passthrough)
-        is_seen = visibility in (None, access.visibility)
-        if not (is_same and is_seen) and version not in (None, str(video.metadata_version)):
-            raise MetadataChanged
+        has_visibility = visibility in (None, video.visibility)
+        if not (is_same and has_visibility):
+            check_version(str(video.metadata_version), versions, MetadataChanged)
         await _record(video, metadata, passthrough=passthrough)
-        if visibility and not is_seen:
-            # Everyone with an account is an audience of private videos alone.
-            access = replace(access, visibility=visibility, signed_in_only=False)
-            video = await save_access(video_id, access, version=None)
+        if visibility and not has_visibility:
+            # `signed_in_only` belongs to private videos alone.
+            access = replace(recorded_access(video), visibility=visibility, signed_in_only=False)
+            video = await save_access(video_id, access, versions=None)
     return video
 
 

@@ -4,7 +4,7 @@ What is asked for nearly every request is SQL by hand: the ORM costs several tim
 a query does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from psycopg import sql
@@ -13,7 +13,7 @@ from portal.accounts.permissions import Audience
 from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present
 from portal.database.models import Video, Visibility
-from portal.errors import VideoNotFound
+from portal.errors import VersionConflict, VideoNotFound
 from portal.events.records import VideoColumns, VideoRow
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.master import MASTER_NAME
@@ -85,6 +85,18 @@ async def locked_video(video_id: UUID) -> Video:
     if video is None:
         raise VideoNotFound
     return video
+
+
+def check_version(
+    present: str, versions: Collection[str] | None, conflict: type[VersionConflict]
+) -> None:
+    """Raise a conflict unless the present version is one of those that a change was made from.
+
+    None allows any version. A change to what is recorded already is no conflict: perhaps only the
+    answer to it was lost. So compare the values first.
+    """
+    if versions is not None and present not in versions:
+        raise conflict
 
 
 async def fetch_audience(video_id: UUID) -> Audience | None:

@@ -7,7 +7,7 @@ from instead, and is merged with what others have saved since.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -18,7 +18,7 @@ from portal.errors import AccessChanged
 from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_site
 from portal.videos.merging import Merged, MergeRule, Values, merge, united
-from portal.videos.reading import locked_video
+from portal.videos.reading import check_version, locked_video
 
 MAX_EMBED_ORIGINS = 20
 
@@ -83,18 +83,20 @@ def recorded_access(video: Video) -> VideoAccess:
     )
 
 
-async def save_access(video_id: UUID, access: VideoAccess, *, version: str | None) -> Video:
-    """Write who may see a video over the version that was read; None for whatever is there.
+async def save_access(
+    video_id: UUID, access: VideoAccess, *, versions: Collection[str] | None
+) -> Video:
+    """Replace the access to a video of one of these versions; None replaces any version.
 
     Raises:
-        AccessChanged: something else is recorded by now.
-        VideoNotFound: the video was deleted meanwhile.
+        AccessChanged: another version is recorded that differs from the change.
+        VideoNotFound: the video was deleted.
     """
     async with transaction():
         video = await locked_video(video_id)
         present = recorded_access(video)
-        if access != present and version not in (None, present.version):
-            raise AccessChanged
+        if access != present:
+            check_version(present.version, versions, AccessChanged)
         await _record(video, access)
     return video
 

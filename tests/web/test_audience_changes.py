@@ -35,7 +35,7 @@ async def change(video: Video, after: str, web: WebContext) -> None:
     else:
         visibility, signed_in_only = AUDIENCES[after]
         access = VideoAccess(visibility=visibility, signed_in_only=signed_in_only)
-        await save_access(video.id, access, version=None)
+        await save_access(video.id, access, versions=None)
 
 
 async def listed_events(sender: Sender, start: int) -> list[dict[str, Any]]:

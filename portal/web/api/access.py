@@ -105,9 +105,9 @@ async def put_access(id: str) -> Response:
     since, nothing is written.
     """
     video = await read_video(id)
-    version = json_bodies.version_read(visibility.recorded_access(video).version)
+    versions = json_bodies.named_versions(is_required=True)
     sent = validated(AccessRecord, await json_bodies.read_json())
-    return _access(await visibility.save_access(video.id, sent.value(), version=version))
+    return _access(await visibility.save_access(video.id, sent.value(), versions=versions))
 
 
 @blueprint.post("/videos/<id>/playback-links")

@@ -1,7 +1,7 @@
 """The JSON API of captions, the text of each as WebVTT, and of chapters."""
 
 import asyncio
-from collections.abc import Collection
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, ClassVar
 
@@ -18,8 +18,6 @@ from werkzeug.routing import BaseConverter
 
 from portal.database.models import Caption, CaptionSource, Video
 from portal.errors import (
-    CaptionsChanged,
-    ChaptersChanged,
     FieldError,
     InvalidRequest,
     NotCaptions,
@@ -332,11 +330,9 @@ async def delete_captions(id: str, language: str) -> Response:
     """Delete captions; those of the file stay in the file."""
     video = await read_video(id)
     tag = captions.known_as(language)
-    try:
-        await captions.remove(video.id, tag, versions=_named_versions(), queue=web_context().queue)
-    except CaptionsChanged as exc:
-        await _tell_present(exc, video, tag)
-        raise
+    versions = json_bodies.named_versions()
+    async with json_bodies.showing_present(partial(_present_captions, video, tag)):
+        await captions.remove(video.id, tag, versions=versions, queue=web_context().queue)
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
@@ -368,19 +364,12 @@ async def put_chapters(id: str) -> Response:
     sent is recorded already.
     """
     video = await read_video(id)
-    read = await chapters.read_chapters(video.id)
-    version = json_bodies.version_read(read.version, is_needed=False)
+    versions = json_bodies.named_versions()
     wanted = await _sent_chapters()
     if fault := chapters.chapters_fault(wanted):
         raise InvalidRequest([FieldError("/chapters", fault)])
-    try:
-        saved = await chapters.save_chapters(video.id, wanted, version=version)
-    except ChaptersChanged as exc:
-        present = await chapters.read_chapters(video.id)
-        text = present.webvtt(video.duration_s)
-        told = PresentChapters(**_chapter_columns(present), text=text, version=present.version)
-        exc.tell_present(told.model_dump(mode="json"), version=present.version)
-        raise
+    async with json_bodies.showing_present(partial(_present_chapters, video)):
+        saved = await chapters.save_chapters(video.id, wanted, versions=versions)
     return _chapters_answer(saved)
 
 
@@ -449,27 +438,25 @@ async def _read_file(body: bytes, options: ReadOptions) -> CaptionContents:
 
 async def _change(video: Video, language: str, change: CaptionChange) -> Caption:
     """Change captions of the version that If-Match names; a conflict shows what is recorded."""
-    queue = web_context().queue
-    try:
+    versions = json_bodies.named_versions()
+    async with json_bodies.showing_present(partial(_present_captions, video, language)):
         return await captions.change(
-            video.id, language, change, versions=_named_versions(), queue=queue
+            video.id, language, change, versions=versions, queue=web_context().queue
         )
-    except CaptionsChanged as exc:
-        await _tell_present(exc, video, language)
-        raise
 
 
-def _named_versions() -> Collection[str] | None:
-    """Return the versions that If-Match names (RFC 9110, 13.1.1); None for any."""
-    if "If-Match" not in request.headers or request.if_match.star_tag:
-        return None
-    return request.if_match.as_set()
-
-
-async def _tell_present(exc: CaptionsChanged, video: Video, language: str) -> None:
+async def _present_captions(video: Video, language: str) -> tuple[PresentCaptions, str]:
+    """Return the recorded captions in a language, and their version."""
     row = await captions.read_captions_of(video.id, language)
-    present = PresentCaptions(**_columns(row), text=row.text or "")
-    exc.tell_present(present.model_dump(mode="json"), version=folder_name(row))
+    return PresentCaptions(**_columns(row), text=row.text or ""), folder_name(row)
+
+
+async def _present_chapters(video: Video) -> tuple[PresentChapters, str]:
+    """Return the recorded chapters of a video, and their version."""
+    present = await chapters.read_chapters(video.id)
+    text = present.webvtt(video.duration_s)
+    columns = _chapter_columns(present)
+    return PresentChapters(**columns, text=text, version=present.version), present.version
 
 
 def _saved(row: Caption, file: CaptionContents, status: HTTPStatus) -> Response:

@@ -1,6 +1,7 @@
 """The JSON API for editors: a video's metadata, and its deletion."""
 
 from dataclasses import asdict
+from functools import partial
 
 from quart import Blueprint, Response, current_app, request, url_for
 from quart_schema import (
@@ -13,7 +14,7 @@ from quart_schema import (
 from quart_schema.openapi import QUART_SCHEMA_DEPRECATED_ATTRIBUTE
 
 from portal.database.models import Video
-from portal.errors import MetadataChanged, VideoNotFound
+from portal.errors import VideoNotFound
 from portal.events.records import DeletedVideo
 from portal.videos import deletion, imports, metadata
 from portal.web.api import json_bodies
@@ -67,15 +68,12 @@ async def patch_video(id: str) -> Response:
     A video that is no longer private is no longer limited to accounts either.
     """
     video = await read_video(id)
-    version = json_bodies.version_read(str(video.metadata_version), is_needed=False)
+    versions = json_bodies.named_versions()
     categories = await web_context().categories.names()
     body = await json_bodies.read_json(mimetypes=PATCH.content_types)
     sent = validated(VideoPatch, body, context=categories)
-    try:
-        video = await metadata.patch_video(video.id, version=version, **sent.named())
-    except MetadataChanged as exc:
-        await _add_present_metadata(exc, id)
-        raise
+    async with json_bodies.showing_present(partial(_present_metadata, id)):
+        video = await metadata.patch_video(video.id, versions=versions, **sent.named())
     return _recorded(EditedVideo, video)
 
 
@@ -130,12 +128,12 @@ async def put_metadata(id: str) -> Response:
     already is no conflict.
     """
     video = await read_video(id)
-    version = json_bodies.version_read(str(video.metadata_version))
+    versions = json_bodies.named_versions(is_required=True)
     categories = await web_context().categories.names()
     sent = validated(MetadataRecord, await json_bodies.read_json(), context=categories)
     passthrough = sent.passthrough if "passthrough" in sent.model_fields_set else None
     video = await metadata.patch_video(
-        video.id, version=version, passthrough=passthrough, **asdict(sent.value())
+        video.id, versions=versions, passthrough=passthrough, **asdict(sent.value())
     )
     return _recorded(MetadataRecord, video)
 
@@ -154,21 +152,17 @@ async def delete(id: str) -> Response:
 
 
 async def _delete(id: str) -> None:
-    """Delete a video if it has the version that If-Match names; `MetadataChanged` otherwise."""
+    """Delete a video of the version that If-Match names. Raises `MetadataChanged`."""
     video = await read_video(id)
-    version = json_bodies.version_read(str(video.metadata_version), is_needed=False)
-    try:
-        await deletion.delete_video(video.id, queue=web_context().queue, version=version)
-    except MetadataChanged as exc:
-        await _add_present_metadata(exc, id)
-        raise
+    versions = json_bodies.named_versions()
+    async with json_bodies.showing_present(partial(_present_metadata, id)):
+        await deletion.delete_video(video.id, queue=web_context().queue, versions=versions)
 
 
-async def _add_present_metadata(exc: MetadataChanged, id: str) -> None:
-    """Add the present values and their version to the answer of a refused change."""
+async def _present_metadata(id: str) -> tuple[EditedVideo, str]:
+    """Return the recorded values that PATCH can change, and their version."""
     video = await read_video(id)
-    present = recorded_shape(EditedVideo, video)
-    exc.tell_present(present.model_dump(mode="json"), version=str(video.metadata_version))
+    return recorded_shape(EditedVideo, video), str(video.metadata_version)
 
 
 def _recorded(shape: type[MetadataRecord], video: Video) -> Response:

@@ -1,7 +1,8 @@
 """JSON bodies of the API: how they are read and written, and the versions that requests name."""
 
 import json
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
 from pydantic import BaseModel
@@ -11,15 +12,14 @@ from quart_schema.validation import (
     QUART_SCHEMA_REQUEST_ATTRIBUTE,
 )
 
-from portal.errors import MalformedBody, NotJson, VersionRequired
+from portal.errors import MalformedBody, NotJson, VersionConflict, VersionRequired
+from portal.events.records import Shape
 from portal.web.schemas.base import EmptyShape
 from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.context import SAFE_METHODS
 
 MAX_INTEGER_DIGITS = 30
 JSON = "application/json"
-# No version has this name.
-OUTDATED = "outdated"
 
 
 async def read_json(*, mimetypes: Collection[str] = (JSON,)) -> Any:
@@ -71,21 +71,30 @@ async def refuse_undocumented() -> None:
         validated(EmptyShape, await read_json())
 
 
-def version_read(newest: str, *, is_needed: bool = True) -> str | None:
-    """Return the version that If-Match names (RFC 9110, 13.1.1).
+def named_versions(*, is_required: bool = False) -> Collection[str] | None:
+    """Return the versions that If-Match names (RFC 9110, 13.1.1); None for any.
 
-    This is the newest, `OUTDATED`, or None for any. Another version than the newest is no conflict
-    yet: perhaps only an answer was lost, and what is sent is what is recorded. The ETag of a record
-    that also shows other things names the version before a dot. Raises `VersionRequired` if the
-    header `is_needed` but missing.
+    An ETag of an answer that shows more than the changed resource begins with the version of that
+    resource and a dot. Raises `VersionRequired` if the header is required and missing.
     """
-    if is_needed and "If-Match" not in request.headers:
-        raise VersionRequired
-    tags = request.if_match
-    if tags.star_tag or "If-Match" not in request.headers:
+    if "If-Match" not in request.headers:
+        if is_required:
+            raise VersionRequired
         return None
-    versions = {tag.partition(".")[0] for tag in tags.as_set()}
-    return newest if newest in versions else OUTDATED
+    tags = request.if_match
+    return None if tags.star_tag else {tag.partition(".")[0] for tag in tags.as_set()}
+
+
+@asynccontextmanager
+async def showing_present(
+    read_present: Callable[[], Awaitable[tuple[Shape, str]]],
+) -> AsyncIterator[None]:
+    """Show the recorded values and their version in the answer to a conflicting change."""
+    try:
+        yield
+    except VersionConflict as exc:
+        present, version = await read_present()
+        raise exc.with_present(present.model_dump(mode="json"), version=version) from None
 
 
 def json_response(

@@ -182,7 +182,7 @@ async def _change(action: str, sent: MultiDict[str, str]) -> Change | None:
 def _edited(alter: Callable[[metadata.EditableMetadata], metadata.EditableMetadata]) -> Change:
     return lambda video: metadata.patch_video(
         video.id,
-        version=str(video.metadata_version),
+        versions=[str(video.metadata_version)],
         **asdict(alter(metadata.recorded(video))),
     )
 
@@ -191,7 +191,7 @@ async def _set_visibility(video: Video, visibility: Visibility) -> None:
     present = recorded_access(video)
     is_for_all = present.signed_in_only and visibility is Visibility.PRIVATE
     wanted = replace(present, visibility=visibility, signed_in_only=is_for_all)
-    await save_access(video.id, wanted, version=present.version)
+    await save_access(video.id, wanted, versions=[present.version])
 
 
 async def _result(

@@ -206,7 +206,7 @@ async def test_each_reader_gets_what_lists_show_them(app: Quart, edith: Account)
         assert len({token_in(it[0]["playbackUrl"]) for it in seen}) == 2, "each has their own"
         assert (await anyone.next())["data"]["data"] == seen[0][1] == seen[1][1]
         assert (await of_public.next())["event"] == "video.updated"
-        await save_access(public.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
+        await save_access(public.id, VideoAccess(visibility=Visibility.PRIVATE), versions=None)
         hidden = await of_public.next()
         assert (hidden["event"], hidden["data"]["data"]) == (
             "video.deleted",

@@ -35,7 +35,7 @@ async def test_list_of_certain_types_is_in_pages_and_misses_nothing(
         for video in (hidden, public):
             for kind in (EventType.READY, EventType.UPDATED, EventType.COMPLETED):
                 await note_outcome(kind, video.id)
-    await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
+    await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), versions=None)
     query = "type=video.deleted,video.completed&type=video.ready&limit=1"
     after = ""
     events = []
@@ -114,7 +114,7 @@ async def test_who_was_away_for_too_long_is_told_so(client: Client) -> None:
 async def test_events_are_of_videos_that_the_library_shows(app: Quart, edith: Account) -> None:
     public, hidden = await make_video(edith), await make_video(edith)
     private = await make_video(edith, visibility=Visibility.PRIVATE)
-    await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), version=None)
+    await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), versions=None)
     for video in (private, public):
         await deletion.delete_undoably(video.id)
     edna, admin = await make_account("edna", Role.EDITOR), await make_account("adam", Role.ADMIN)
