@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 import psycopg
-from tortoise.exceptions import DBConnectionError, OperationalError
+from tortoise.exceptions import OperationalError
 
 from portal.bundled.data_folder import load_environment
 from portal.config import Config, ConfigError
@@ -51,7 +51,7 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     """Run to the end; the errors that any command may meet are told in one line."""
     try:
         return asyncio.run(work)
-    except (psycopg.OperationalError, DBConnectionError, QueueUnavailable) as exc:
+    except (psycopg.OperationalError, QueueUnavailable) as exc:
         raise click.ClickException(f"The database cannot be used: {exc}") from exc
     except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
         raise click.ClickException(

@@ -1,7 +1,7 @@
 """The connection to PostgreSQL: Tortoise's configuration, its life, transactions."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -10,13 +10,14 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from tortoise import Tortoise
-from tortoise.connection import get_connection
+from tortoise.backends.psycopg.client import PsycopgClient, TransactionWrapper
+from tortoise.connection import get_connection, get_connections
 from tortoise.expressions import RawSQL
-from tortoise.transactions import in_transaction
 
 from portal.config import Config
 from portal.database.models import Video
 from portal.database.outages import is_outage
+from portal.database.pool import Connection, ConnectionCheck
 from portal.retry import Backoff, retry
 
 Result = TypeVar("Result")
@@ -30,11 +31,18 @@ RECONNECT_TIMEOUT_S = 1
 OUTAGE_TIMEOUT_S = 3600.0
 # A statement that runs longer is a bug or an overloaded server; either way it must end.
 STATEMENT_TIMEOUT_MS = 15_000
-ANSWER_TIMEOUT_S = STATEMENT_TIMEOUT_MS / 1000 + 3
-# Where someone waits; no query takes the web longer than some tens of milliseconds.
-WEB_ANSWER_TIMEOUT_S = 8.0
-# What is queried, written and queued inside is one transaction.
-transaction = in_transaction
+# Longest wait for a free connection of the pool. The web answers 503 after it.
+POOL_TIMEOUT_S = 5.0
+WEB_POOL_TIMEOUT_S = 3.0
+# Longest statement or transaction, for when the server no longer enforces its own limit. No query
+# of the web takes longer than some tens of milliseconds.
+USE_LIMIT_S = 60.0
+WEB_USE_LIMIT_S = 10.0
+# Unused connections are closed after this time. When the server is restarted while many are idle,
+# the pool pauses for a second or more for each dead one that a request meets after its second.
+MAX_IDLE_S = 60.0
+# Connections to a server that a failover has demoted are replaced within this time.
+MAX_LIFETIME_S = 300.0
 # The database's clock: the one that all machines of a portal share.
 NOW = RawSQL("now()")
 # Of videos, for what people and programs see: see `Video.present`.
@@ -57,7 +65,7 @@ FIRST_ID = str(UUID(int=0))
 async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIterator[None]:
     """Bind the models to the database. Connections are made on first use.
 
-    With `fail_fast` nobody waits for a database that is known to be away.
+    With `fail_fast`, for the web, the time limits are short.
 
     The binding is global to the process, because a server answers requests in other tasks
     than the one that started it.
@@ -69,6 +77,51 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
         yield
     finally:
         await context.close_connections()
+
+
+class TransactionClient(TransactionWrapper):
+    """Tortoise's client for the statements of one transaction."""
+
+    def __init__(self, client: PsycopgClient, connection: Connection) -> None:
+        super().__init__(client)
+        self.connection = connection
+
+    def acquire_connection(  # type: ignore[override]  # Tortoise only enters and exits the result
+        self,
+    ) -> AbstractAsyncContextManager[Connection]:
+        """Return the transaction's connection, which serializes concurrent statements itself."""
+        return nullcontext(self.connection)
+
+
+@asynccontextmanager
+async def transaction() -> AsyncIterator[None]:
+    """Run the block's queries and enqueued jobs in one transaction; in a savepoint if nested.
+
+    Tortoise's own `in_transaction` loses a connection of the pool whenever a transaction is
+    cancelled or fails while it begins.
+    """
+    client: Any = get_connection("default")
+    if isinstance(client, TransactionClient):
+        async with client.connection.transaction():
+            yield
+        return
+    async with client.acquire_connection() as connection, connection.transaction():
+        token = get_connections().set("default", TransactionClient(client, connection))
+        try:
+            yield
+        finally:
+            get_connections().reset(token)
+
+
+def transaction_connection() -> Connection:
+    """Return psycopg's connection of the current transaction.
+
+    Jobs are enqueued on it, so that they are committed together with the rows.
+    """
+    client = get_connection("default")
+    if not isinstance(client, TransactionClient):
+        raise TypeError("No transaction is open. Enqueue jobs inside of `transaction()`.")
+    return client.connection
 
 
 async def fetch_rows(query: str, *values: object) -> list[Row]:
@@ -171,18 +224,21 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
             "row_factory": dict_row,
             "options": f"{options} -c statement_timeout={STATEMENT_TIMEOUT_MS}",
         },
-        "minsize": 1,
+        # The pool opens without a database, and connects on first use.
+        "minsize": 0,
         "maxsize": config.database_pool_size,
-        "timeout": CONNECT_TIMEOUT_S,
+        "max_idle": MAX_IDLE_S,
+        "max_lifetime": MAX_LIFETIME_S,
+        "timeout": WEB_POOL_TIMEOUT_S if fail_fast else POOL_TIMEOUT_S,
+        "check": ConnectionCheck(WEB_USE_LIMIT_S if fail_fast else USE_LIMIT_S),
         # After this long a failing connection is dropped, and made anew for the next request;
         # with a longer limit the pool's growing pauses would outlast an outage by minutes.
         "reconnect_timeout": RECONNECT_TIMEOUT_S,
-        # The server's own limit works only as long as the server does.
-        "answer_timeout_s": WEB_ANSWER_TIMEOUT_S if fail_fast else ANSWER_TIMEOUT_S,
-        "fail_fast": fail_fast,
     }
     return {
-        "connections": {"default": {"engine": "portal.database.pool", "credentials": credentials}},
+        "connections": {
+            "default": {"engine": "tortoise.backends.psycopg", "credentials": credentials}
+        },
         "apps": {
             "portal": {
                 "models": [

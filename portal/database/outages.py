@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 import psycopg
 import psycopg_pool
-from tortoise.exceptions import DBConnectionError
 
 from portal.errors import Unavailable
 
@@ -25,7 +24,10 @@ def is_outage(error: BaseException | None) -> bool:
 
     Errors of storage are translated in `storage.calls`: only its outages are `Unavailable`.
     """
-    if isinstance(error, Unavailable | DBConnectionError | psycopg_pool.PoolTimeout):
+    if isinstance(error, Unavailable | psycopg_pool.PoolTimeout):
+        return True
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        # A failover has demoted this server. A new connection leads to its successor.
         return True
     if not isinstance(error, psycopg.OperationalError):
         return False

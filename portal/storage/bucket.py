@@ -217,7 +217,7 @@ async def entries_of(folder: str, storage: Storage) -> AsyncIterator[objects.Sto
 async def open_storage(config: Config, *, fail_fast: bool = False) -> AsyncIterator[Storage]:
     """Make the clients once; they are shared by all requests and jobs of the process.
 
-    With `fail_fast` calls have short time limits, and are refused at once while storage is away.
+    With `fail_fast`, for the web, calls have short time limits.
     """
     session = aioboto3.Session(region_name=config.aws_region)
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Around each call to storage: a time limit, the circuit breaker, and botocore's errors translated.
+"""Around each call to storage: a time limit, and translation of botocore's errors.
 
 `ObjectMissing`, `MultipartMissing` and `PartsRefused` stand for the expected codes, `StorageDenied`
 for missing or refused credentials, `StorageUnavailable` for a server that can't be reached or is
@@ -17,7 +17,6 @@ from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
-from portal.concurrency import CircuitBreaker
 from portal.errors import StorageDenied, StorageUnavailable
 
 logger = logging.getLogger(__name__)
@@ -91,12 +90,12 @@ WITHOUT_CREDENTIALS = (
 
 
 class BucketCalls:
-    """S3 calls for one bucket. With `fail_fast`, for the web, short and behind a breaker."""
+    """S3 calls for one bucket. With `fail_fast`, for the web, their time limits are short."""
 
     def __init__(self, client: Any, bucket: str, *, fail_fast: bool) -> None:
         self.client = client
         self.bucket = bucket
-        self._breaker = CircuitBreaker(StorageUnavailable) if fail_fast else None
+        self._timeout_s = CALL_TIMEOUT_S if fail_fast else BACKGROUND_CALL_TIMEOUT_S
 
     async def call(
         self, operation: str, *, timeout_s: float | None = None, **parameters: Any
@@ -108,29 +107,10 @@ class BucketCalls:
 
     @asynccontextmanager
     async def guarded(self, key: str, *, timeout_s: float | None = None) -> AsyncIterator[None]:
-        """Around one call that concerns this key, or keys with this prefix."""
-        if self._breaker is None:
-            with translated_errors(key):
-                async with asyncio.timeout(timeout_s or BACKGROUND_CALL_TIMEOUT_S):
-                    yield
-            return
-        async with self._breaker.call():
-            with translated_errors(key), _recorded(self._breaker):
-                async with asyncio.timeout(timeout_s or CALL_TIMEOUT_S):
-                    yield
-
-
-@contextmanager
-def _recorded(breaker: CircuitBreaker) -> Iterator[None]:
-    try:
-        yield
-    except (HTTPClientError, ConnectionError, TimeoutError):
-        breaker.record_failure()
-        raise
-    except ClientError:
-        breaker.record_success()
-        raise
-    breaker.record_success()
+        """Limit the time of one call for this key, or key prefix, and translate its errors."""
+        with translated_errors(key):
+            async with asyncio.timeout(timeout_s or self._timeout_s):
+                yield
 
 
 @contextmanager

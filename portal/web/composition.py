@@ -22,7 +22,6 @@ from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Video
-from portal.database.pool import refuse_if_away
 from portal.events.records import VideoRow
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
@@ -58,7 +57,6 @@ class DataLoader(Generic[Key, Value]):
 
     async def load(self, key: Key) -> Value | None:
         """The value of this key; None if there is none."""
-        refuse_if_away()
         if key not in self._asked:
             self._asked[key] = asyncio.get_running_loop().create_future()
         answer = self._asked[key]

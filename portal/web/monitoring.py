@@ -17,9 +17,8 @@ from prometheus_client import core
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 from quart import Blueprint, Response, jsonify, request
-from tortoise.connection import get_connection
 
-from portal.database.connection import Row
+from portal.database.connection import Row, fetch_rows
 from portal.database.models import Outcome, VideoStatus
 from portal.errors import NotFound, StorageDenied
 from portal.processing.attempts import DURATION_BOUNDS_S
@@ -67,7 +66,7 @@ async def readyz() -> tuple[Response, int]:
 async def _check() -> dict[str, str]:
     context = web_context()
     database, storage, failing = await asyncio.gather(
-        _state("database", get_connection("default").execute_query("SELECT 1")),
+        _state("database", fetch_rows("SELECT 1")),
         _state("storage", context.storage.check_bucket()),
         asyncio.to_thread(_failing_processes, context.config.failing_processes_file),
     )
@@ -90,7 +89,8 @@ async def _state(part: str, check: Awaitable[object]) -> str:
     state = "ok"
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
-            await check
+            # psycopg waits for the server to confirm that a query is cancelled.
+            await asyncio.shield(check)
     except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
         state = "denied" if isinstance(exc, StorageDenied) else "unreachable"
         if _states[part] != state:

@@ -20,8 +20,10 @@ OUTAGES = {
     *("InsufficientResources", "DiskFull", "OutOfMemory", "TooManyConnections"),
     *("ConfigurationLimitExceeded", "AdminShutdown", "CrashShutdown", "CannotConnectNow"),
     *("DatabaseDropped", "IdleSessionTimeout"),
-    # Not outages, but the loser of a deadlock succeeds when it comes again.
+    # No outages, but the loser of a deadlock succeeds when it is repeated.
     *("SerializationFailure", "DeadlockDetected"),
+    # A failover has demoted the server.
+    "ReadOnlySqlTransaction",
 }
 RAISE = "DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{}'; END $$"
 
