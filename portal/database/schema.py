@@ -11,9 +11,10 @@ from psycopg import AsyncConnection, AsyncRawCursor
 from tortoise import Tortoise
 from tortoise.connection import get_connection
 from tortoise.migrations.executor import MigrationExecutor
+from tortoise.transactions import in_transaction
 
 from portal.config import Config
-from portal.database.connection import CONNECT_TIMEOUT_S, tortoise_config, transaction
+from portal.database.connection import CONNECT_TIMEOUT_S, tortoise_config
 from portal.errors import PortalError
 
 # Any number that no other user of the database picks: it keeps two migrations apart.
@@ -50,7 +51,7 @@ async def _run_migrations(apps: dict[str, dict[str, object]]) -> None:
     # Without targets the executor only creates its table of applied migrations. It can't create
     # the table in the transaction, which its first look at the missing table would abort.
     await MigrationExecutor(get_connection("default"), apps).migrate([])
-    async with transaction() as connection:
+    async with in_transaction() as connection:
         executor = MigrationExecutor(connection, apps)
         applied = {key.name for key in await executor.recorder.applied_migrations()}
         if applied and BASELINE not in applied:
