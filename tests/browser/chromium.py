@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from front_end import in_turn, install_tools
 from playwright.async_api import Locator, Page, Request, Route
 from running_portal import create
@@ -29,6 +30,13 @@ AWAIT_ANIMATIONS = """async () => {
         it.playState === "running" && it.effect.getComputedTiming().endTime < Infinity);
     while (ending().length) await Promise.allSettled(ending().map((it) => it.finished));
 }"""
+# Playback of the element, to explain why it does not go on.
+PLAYBACK_STATE = """(video) => ({
+    position: video.currentTime, readyState: video.readyState, networkState: video.networkState,
+    paused: video.paused, seeking: video.seeking, error: video.error?.message, src: video.src,
+    hidden: document.hidden, buffered: Array.from({ length: video.buffered.length },
+        (_, index) => [video.buffered.start(index), video.buffered.end(index)]),
+})"""
 # What is pressed, as large as what takes the finger for it: a label, for a hidden box. Links in
 # the middle of a text are as high as its lines, and names in a list open all of their line.
 SMALL_TARGETS = """() => [...document.querySelectorAll("button:not([data-open]), select, summary, "
@@ -58,20 +66,25 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-async def play_past(page: Page, position_s: float) -> None:
+async def play_past(page: Page, position_s: float, *, timeout_s: float = 120) -> None:
     """Play the page's video, muted, until its clock has passed this position."""
-    await page.locator("video").evaluate(
+    playing = page.locator("video").evaluate(
         """async (video, position) => {
             video.muted = true;
-            const has = (name) => new Promise((resolve) =>
+            const event = (name) => new Promise((resolve) =>
                 video.addEventListener(name, resolve, { once: true }));
             // A player that is still (re)opening its stream would break play() off.
-            if (video.readyState < 1) await has("loadedmetadata");
+            if (video.readyState < 1) await event("loadedmetadata");
             await video.play();
-            while (video.currentTime <= position) await has("timeupdate");
+            while (video.currentTime <= position) await event("timeupdate");
         }""",
         position_s,
     )
+    try:
+        await asyncio.wait_for(playing, timeout_s)
+    except TimeoutError:
+        state = await page.locator("video").evaluate(PLAYBACK_STATE)
+        pytest.fail(f"After {timeout_s} s the video has not passed {position_s} s: {state}")
 
 
 def record_requests(page: Page, part: str = "", *, method: str = "") -> list[str]:

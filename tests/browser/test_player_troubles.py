@@ -97,7 +97,6 @@ async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("address", ["**/init.mp4*", SEGMENTS])
 async def test_part_of_a_segment_in_the_cache_is_fetched_again(
     page: Page, film: str, address: str
