@@ -15,7 +15,7 @@ class MadeSegment(Model):
 
     `number` counts a rendition's segments, `folder` is the number of the attempt that began them,
     in whose folder they lie, `made_by` that of the attempt that made this one. Times are in the
-    ticks of the rendition; `duration_s` is 0 where a portal before it made the segment.
+    ticks of the rendition.
     """
 
     id = fields.BigIntField(primary_key=True)

@@ -26,13 +26,12 @@ from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import interpret
 
 # `number` is null of a rendition of which there is nothing; what is copied is watched once it is
-# whole. A pass of an earlier version told no durations.
+# whole.
 MADE = """
 SELECT kind, name, rendition.width, rendition.height, frame_rate, language, label, is_default,
        number, folder || '/' || name || '/' AS below, uri, made.size_bytes, made.duration_s
 FROM videos JOIN renditions rendition ON rendition.video_id = videos.id
-LEFT JOIN made_segments made
-  ON made.video_id = videos.id AND made.rendition = name AND made.duration_s > 0
+LEFT JOIN made_segments made ON made.video_id = videos.id AND made.rendition = name
 WHERE videos.id = %s AND status = 'processing' AND kind IN ('video', 'audio')
 ORDER BY rendition.position, number
 """

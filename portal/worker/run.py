@@ -119,10 +119,7 @@ JANITOR_PAUSE_S = 60
 
 @tasks.task(name="transcode", queue=enqueue.PREPARE_QUEUE, pass_context=True, retry=Retries())
 async def transcode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Look into a video's file: make it failed, or playable, or queue its encode.
-
-    Version 0.4.0 put this job into the queue of encodes; from there it is carried out, too.
-    """
+    """Look into a video's file: make it failed, or playable, or queue its encode."""
     with _work_on(context, video_id, cause) as tools:
         await passes.make_playable(UUID(video_id), tools, may_encode=False)
 

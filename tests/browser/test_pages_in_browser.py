@@ -126,7 +126,7 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
     await detail.goto(f"{idle_portal.base_url}/videos/{video_id}")
     await frame.goto(f"{idle_portal.base_url}/embed/{video_id}")
     await expect(detail.locator("#status")).to_contain_text("In queue")
-    await detail.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
+    await detail.request.delete(f"{idle_portal.base_url}/api/videos/{video_id}")
 
     gone = "This video is no longer available"
     await expect(detail.get_by_role("heading", name=gone)).to_be_focused()

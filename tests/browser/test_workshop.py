@@ -99,7 +99,7 @@ async def test_page_of_a_video_that_is_deleted_elsewhere_says_only_that(
     await page.wait_for_load_state("networkidle")
     if act == "go back":
         await page.goto("/")
-    response = await page.request.post(f"/api/videos/{video}/deletion")
+    response = await page.request.delete(f"/api/videos/{video}")
     assert response.status == 202
     if act == "go back":
         await page.go_back()

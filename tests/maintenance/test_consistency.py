@@ -92,7 +92,7 @@ async def test_lost_files_of_a_ready_video_are_reported_and_made_again_by_jobs(
     video = await ready_video(client, resources, short_video, tmp_path)
     await started(client, 3)
     deleted = await published(client)
-    await client.post(f"/api/videos/{deleted['id']}/deletion")
+    await client.delete(f"/api/videos/{deleted['id']}")
     assert await differences(resources) == {}
     prefix = output_prefix(video.id, 1)
     master = await resources.storage.get(prefix + "master.m3u8")

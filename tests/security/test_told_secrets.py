@@ -102,7 +102,7 @@ async def live(life: Life, olga: Account) -> None:
     used = program(app, token).get(f"/api/videos/none?secret={token}", headers=headers)
     await life.note("token used", await used)
     await life.note("token refused", await program(app, wrong).get("/api/videos/none"))
-    await life.note("token lacks", await program(app, token).post("/api/videos/x/deletion"))
+    await life.note("token lacks", await program(app, token).ask("DELETE", "/api/videos/no-video"))
     await live_with_links(life, owner)
     for words, current in (("not changed", WRONG), ("changed", PASSWORD)):
         form = {"current": current, "password": NEW}

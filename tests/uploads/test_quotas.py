@@ -83,7 +83,7 @@ async def test_deleted_video_counts_until_its_day_is_over_but_takes_no_room(
     limit(app, videos=1, stored_bytes=SIZE)
     sender = await signed_in(app, edith)
     video = await published(sender)
-    assert (await sender.post(f"/api/videos/{video['id']}/deletion")).status_code == 202
+    assert (await sender.ask("DELETE", f"/api/videos/{video['id']}")).status_code == 202
     assert (await no_more_videos(await presign(sender)))["used"] == 1
     await age(app, DAY)
     await published(sender)

@@ -60,12 +60,12 @@ async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
             await problem(await client.get(path), 404, "video_not_found")
         for path in lists:
             assert str(video.id) not in await page(client, path)
-        await problem(await client.post(f"/api/videos/{video.id}/deletion"), 404, "video_not_found")
 
     assert str(video.title) in await page(client, f"/videos/{video.id}/delete")
     assert "1 video" in await page(client, "/")
     await delete(client, video.id)
     await expect_gone()
+    await problem(await client.delete(f"/api/videos/{video.id}"), 404, "video_not_found")
     assert await stored(resources.storage, video.id, video.storage_key) == kept
 
     await undo_deletion(video.id)
@@ -74,7 +74,7 @@ async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
     assert found == {200, 302}
     assert await stored(resources.storage, video.id, video.storage_key) == kept
 
-    response = await client.post(f"/api/videos/{video.id}/deletion")
+    response = await client.delete(f"/api/videos/{video.id}")
     assert (response.status_code, await response.get_json()) == (202, {"id": str(video.id)})
     await expect_gone()
     again = await client.post("/api/videos", json=metadata(video.storage_key))
@@ -183,7 +183,7 @@ async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
             return not await rows(config.database_url, unfinished)
 
         await until(has_segments, timeout_s=30)
-        url = f"{web.base_url}/api/videos/{video['id']}/deletion"
-        assert await call("POST", url, status=202) == {"id": video["id"]}
+        url = f"{web.base_url}/api/videos/{video['id']}"
+        assert await call("DELETE", url, status=202) == {"id": video["id"]}
         await until(is_idle, timeout_s=30)
         assert await stored(storage, video["id"], video["storageKey"]) == []

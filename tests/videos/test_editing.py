@@ -25,9 +25,11 @@ async def read(client: Client, record: dict[str, Any]) -> tuple[dict[str, Any], 
     return await answered(response), response.headers["ETag"]
 
 
-async def put(client: Client, record: dict[str, Any], body: dict[str, Any], etag: str) -> Response:
-    path = f"/api/videos/{record['id']}/metadata"
-    return await client.put(path, json=body, headers={"If-Match": etag})
+async def patch(
+    client: Client, record: dict[str, Any], body: dict[str, Any], etag: str
+) -> Response:
+    path = f"/api/videos/{record['id']}"
+    return await client.patch(path, json=body, headers={"If-Match": etag})
 
 
 def fields_of(video: Video) -> dict[str, Any]:
@@ -47,18 +49,18 @@ async def send_form(client: Client, path: str, base: Video | None, **fields: Any
     return await send_fields(client, path, **lines)
 
 
-async def test_put_changes_metadata_and_nothing_else_of_the_record(client: Client) -> None:
+async def test_patch_changes_metadata_and_nothing_else_of_the_record(client: Client) -> None:
     record = await published(client)
     before = await (await client.get(f"/api/videos/{record['id']}")).get_json()
     body, etag = await read(client, record)
     assert body == {name: record[name] for name in BODY} | KEPT
     path = f"/api/videos/{record['id']}/metadata"
     assert (await client.get(path, headers={"If-None-Match": etag})).status_code == 304
-    response = await put(client, record, BODY, etag)
-    assert await answered(response) == BODY | KEPT
+    response = await patch(client, record, BODY, etag)
+    assert await answered(response) == BODY | KEPT | {"visibility": "public"}
     assert response.headers["ETag"] != etag
     # Its answer may have been lost.
-    again = await put(client, record, BODY, etag)
+    again = await patch(client, record, BODY, etag)
     assert (again.status_code, again.headers["ETag"]) == (200, response.headers["ETag"])
     assert (await client.get(path, headers={"If-None-Match": etag})).status_code == 200
     after = await (await client.get(f"/api/videos/{record['id']}")).get_json()
@@ -66,21 +68,21 @@ async def test_put_changes_metadata_and_nothing_else_of_the_record(client: Clien
     assert after == {**before, **BODY, "updatedAt": after["updatedAt"]}
 
 
-async def test_put_over_another_version_changes_nothing_unless_the_editor_insists(
+async def test_patch_over_another_version_changes_nothing_unless_the_editor_insists(
     client: Client,
 ) -> None:
     record = await published(client)
     _, etag = await read(client, record)
     bodies = [{**BODY, "title": f"Editor {number}"} for number in range(8)]
-    answers = await asyncio.gather(*(put(client, record, body, etag) for body in bodies))
+    answers = await asyncio.gather(*(patch(client, record, body, etag) for body in bodies))
     assert sorted(answer.status_code for answer in answers) == [200] + [412] * 7
     [winner] = [body for body, it in zip(bodies, answers, strict=True) if it.status_code == 200]
     for outdated in (etag, '"99"', 'W/"1"', "nonsense"):
-        await problem(await put(client, record, BODY, outdated), 412, "metadata_changed")
+        await problem(await patch(client, record, BODY, outdated), 412, "metadata_changed")
     found, newest = await read(client, record)
     assert found == winner | KEPT
-    assert (await put(client, record, BODY, newest)).status_code == 200
-    assert (await put(client, record, winner, "*")).status_code == 200
+    assert (await patch(client, record, BODY, newest)).status_code == 200
+    assert (await patch(client, record, winner, "*")).status_code == 200
 
 
 async def test_form_saves_and_leads_back_without_scripts(client: Client) -> None:

@@ -186,11 +186,9 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     await expect(sender.post("/api/videos", json=body), 200)
     video_id = str((await Video.get()).id)
     own["objectId"], path, anyway = video_id, f"/api/videos/{video_id}", {"If-Match": "*"}
-    edited = {name: body[name] for name in ("title", "description", "categoryIds", "tags")}
-    edited["title"] = "Anders"
 
     def edit() -> Awaitable[Response]:
-        return sender.ask("PUT", f"{path}/metadata", json=edited, headers=anyway)
+        return sender.ask("PATCH", path, json={"title": "Anders"})
 
     await expect(edit(), 200, "video.edited", **own, detail={"fields": "title"})
     await expect(edit(), 200)
@@ -198,8 +196,8 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     changing = sender.ask("PUT", f"{path}/access", json=access, headers=anyway)
     told = {"was": "public", "visibility": "private"}
     await expect(changing, 200, "video.access_changed", **own, detail=told)
-    await expect(sender.post(f"{path}/deletion"), 202, "video.deleted", **own)
-    await expect(sender.post(f"{path}/deletion"), 404)
+    await expect(sender.ask("DELETE", path), 202, "video.deleted", **own)
+    await expect(sender.ask("DELETE", path), 204)
 
     owner = await signed_in(sender.app, olga)
     failed = await make_row(status=VideoStatus.FAILED, failure_code="transcode_failed")

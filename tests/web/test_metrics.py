@@ -132,7 +132,7 @@ async def test_uploads_queue_videos_failures_and_leases_are_told(
         )
         found = await scrape(client)
         # Totals outlive their videos.
-        assert (await client.post(f"/api/videos/{failed}/deletion")).status_code == 202
+        assert (await client.delete(f"/api/videos/{failed}")).status_code == 202
         later = await scrape(client)
     assert later.value("portal_attempts_total", outcome="failed", code="not_a_video") == 1
     assert later.value("portal_videos", status="failed") == 0

@@ -1,17 +1,9 @@
 """The JSON API for editors: a video's metadata, and its deletion."""
 
-from dataclasses import asdict
 from functools import partial
 
-from quart import Blueprint, Response, current_app, request, url_for
-from quart_schema import (
-    deprecate,
-    document_headers,
-    document_request,
-    document_response,
-    tag_blueprint,
-)
-from quart_schema.openapi import QUART_SCHEMA_DEPRECATED_ATTRIBUTE
+from quart import Blueprint, Response, request
+from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
 from portal.database.models import Video
 from portal.errors import VideoNotFound
@@ -20,7 +12,7 @@ from portal.videos import deletion, imports, metadata
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.schemas.base import EditHeaders, PatchHeaders, Problem
+from portal.web.schemas.base import PatchHeaders, Problem
 from portal.web.schemas.metadata import EditedVideo, MetadataRecord, VideoPatch
 from portal.web.schemas.validation import recorded_shape, validated
 from portal.web.server.limits import Body
@@ -32,25 +24,12 @@ tag_blueprint(blueprint, ["Editing"])
 # Not `presign`, which is only posted to.
 VIDEO = "/videos/<string(minlength=8):id>"
 PATCH = Body(content_types=(json_bodies.JSON, "application/merge-patch+json"))
-# Time since which `VIDEO` has successors of the deprecated calls (RFC 9745).
-DEPRECATED_SINCE = "@1795564800"
 
 
 class EditConflict(Problem):
     """Problem details with the present values; their version is the answer's ETag."""
 
     present: EditedVideo
-
-
-@blueprint.after_request
-async def name_successor(response: Response) -> Response:
-    """Tell programs that use an older call where its successor is."""
-    view = current_app.view_functions[str(request.endpoint)]
-    if hasattr(view, QUART_SCHEMA_DEPRECATED_ATTRIBUTE):
-        address = url_for("api_editing.patch_video", **(request.view_args or {}))
-        response.headers["Deprecation"] = DEPRECATED_SINCE
-        response.headers["Link"] = f'<{address}>; rel="successor-version"'
-    return response
 
 
 @blueprint.patch(VIDEO)
@@ -93,7 +72,10 @@ async def delete_video(id: str) -> Response:
     yet is cancelled.
     """
     try:
-        await _delete(id)
+        video = await read_video(id)
+        versions = json_bodies.named_versions()
+        async with json_bodies.showing_present(partial(_present_metadata, id)):
+            await deletion.delete_video(video.id, queue=web_context().queue, versions=versions)
     except VideoNotFound:
         if await deletion.is_being_removed(id, by=await principal()):
             return Response(status=204)
@@ -111,52 +93,6 @@ async def get_metadata(id: str) -> Response:
     """
     response = _recorded(MetadataRecord, await read_video(id))
     return await response.make_conditional(request)
-
-
-@blueprint.put("/videos/<id>/metadata")
-@policy(Policy.EDIT, headers=("ETag",))
-@deprecate
-@document_headers(EditHeaders)
-@document_request(MetadataRecord)
-@document_response(MetadataRecord)
-async def put_metadata(id: str) -> Response:
-    """Change a video's title, description, categories and tags.
-
-    Deprecated: use PATCH /api/videos/{id}. The same rules hold as for its creation. If-Match must
-    name the version that was read (or be `*`, which overwrites whatever is there); when someone
-    else has changed the metadata since, nothing is written. Sending a change again that is recorded
-    already is no conflict.
-    """
-    video = await read_video(id)
-    versions = json_bodies.named_versions(is_required=True)
-    categories = await web_context().categories.names()
-    sent = validated(MetadataRecord, await json_bodies.read_json(), context=categories)
-    passthrough = sent.passthrough if "passthrough" in sent.model_fields_set else None
-    video = await metadata.patch_video(
-        video.id, versions=versions, passthrough=passthrough, **asdict(sent.value())
-    )
-    return _recorded(MetadataRecord, video)
-
-
-@blueprint.post("/videos/<id>/deletion")
-@policy(Policy.DELETE)
-@deprecate
-@document_response(DeletedVideo, 202)
-async def delete(id: str) -> Response:
-    """Delete a video for ever, with the file it was made from.
-
-    Deprecated: use DELETE /api/videos/{id}. No body is needed.
-    """
-    await _delete(id)
-    return json_bodies.json_response(DeletedVideo(id=id), 202)
-
-
-async def _delete(id: str) -> None:
-    """Delete a video of the version that If-Match names. Raises `MetadataChanged`."""
-    video = await read_video(id)
-    versions = json_bodies.named_versions()
-    async with json_bodies.showing_present(partial(_present_metadata, id)):
-        await deletion.delete_video(video.id, queue=web_context().queue, versions=versions)
 
 
 async def _present_metadata(id: str) -> tuple[EditedVideo, str]:

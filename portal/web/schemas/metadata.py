@@ -1,7 +1,7 @@
 """Metadata of a video, as the API and the forms of pages take it."""
 
 from dataclasses import fields
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
 from pydantic_core import PydanticCustomError
@@ -62,9 +62,7 @@ class VideoMetadata(ClosedShape):
 
 
 class MetadataRecord(VideoMetadata):
-    """The same with what an integrator keeps with the video; left out of a change, that stays."""
-
-    elsewhere: ClassVar = {"visibility": "Change it with PATCH /api/videos/{id}."}
+    """The same, with what an integrator keeps with the video."""
 
     passthrough: Passthrough = Field(default_factory=str)
 

@@ -102,7 +102,7 @@ async def test_stream_of_a_video_begins_with_its_record_and_ends_with_its_deleti
         await change(created["id"])
         updated = await stream.next()
         listed = await answered(await client.get(f"/api/events?after={snapshot['id']}"))
-        assert (await client.post(f"{address}/deletion")).status_code == 202
+        assert (await client.delete(address)).status_code == 202
         deleted = await stream.next()
         assert await stream.next() == {}
     last = await answered(await client.get(f"/api/events?after={updated['id']}"))

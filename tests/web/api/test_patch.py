@@ -1,4 +1,4 @@
-"""A video is changed by merge patches and deleted by DELETE; the older calls name these."""
+"""Changes of a video by merge patches, and its deletion by DELETE."""
 
 import json
 from typing import Any
@@ -81,16 +81,8 @@ async def test_passthrough_is_told_by_metadata_events_and_lists_that_ask_alone(
 ) -> None:
     video = await make_row()
     address, text = f"/api/videos/{video.id}", "é" * 512
-    response = await patch(client, video.id, {"passthrough": text})
-    told = await answered(response)
-    assert told.pop("passthrough") == text
-    # The older call leaves out what it doesn't know.
-    headers = {"If-Match": response.headers["ETag"]}
-    refused = await client.put(f"{address}/metadata", json=told, headers=headers)
-    assert "PATCH" in (await faults(refused))["/visibility"]
-    del told["visibility"]
-    put = await client.put(f"{address}/metadata", json={**told, "title": "New"}, headers=headers)
-    assert (await answered(put))["passthrough"] == text
+    for body in ({"passthrough": text}, {"title": "New"}):
+        assert (await answered(await patch(client, video.id, body)))["passthrough"] == text
     assert (await answered(await client.get(f"{address}/metadata")))["passthrough"] == text
     events = (await answered(await client.get("/api/events")))["events"]
     assert [it["data"]["passthrough"] for it in events] == [text, text]
@@ -170,8 +162,6 @@ async def test_etag_of_the_record_fits_patch_and_delete_until_the_metadata_chang
         assert response.headers["ETag"] == edited.headers["ETag"]
         edit = await patch(client, video.id, {"title": "B"}, outdated)
         await problem(edit, 412, "metadata_changed")
-        older_call = await client.post(f"{address}/deletion", headers=headers)
-        await problem(older_call, 412, "metadata_changed")
     newest = (await client.get(address)).headers["ETag"]
     put = await client.put(f"{address}/access", json=PRIVATE, headers={"If-Match": "*"})
     await answered(put)
@@ -212,15 +202,3 @@ async def test_delete_may_be_repeated_until_the_files_are_gone_by_who_could_see_
     assert (await owner.ask("DELETE", address)).status_code == 204
     await remove_files(video.id, storage=resources.storage)
     await problem(await owner.ask("DELETE", address), 404, "video_not_found")
-
-
-async def test_older_calls_name_their_successor(client: Client) -> None:
-    address = f"/api/videos/{(await make_row()).id}"
-    put = await client.put(f"{address}/metadata", json={})
-    deleted = await client.post(f"{address}/deletion")
-    assert (put.status_code, deleted.status_code) == (428, 202)
-    for response in (put, deleted):
-        assert response.headers["Deprecation"].startswith("@")
-        assert response.headers["Link"] == f'<{address}>; rel="successor-version"'
-    paths = (await answered(await client.get("/api/openapi.json")))["paths"]
-    assert sum("deprecated" in it for path in paths.values() for it in path.values()) == 2

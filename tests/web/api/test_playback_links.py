@@ -128,5 +128,5 @@ async def test_link_outlives_the_account_and_ends_with_the_video(
     sender = await signed_in(app, olga)
     [found] = await listed(sender, video)
     assert (found["id"], found["madeBy"]) == (link["id"], None)
-    assert (await sender.post(f"/api/videos/{video.id}/deletion")).status_code == 202
+    assert (await sender.ask("DELETE", f"/api/videos/{video.id}")).status_code == 202
     assert await fetch_live_links([UUID(link["id"])]) == {}

@@ -69,7 +69,6 @@ async def test_no_route_takes_unknown_members(
         ("POST", "webhooks", {"event": []}, "/event", "`events`"),
         ("PATCH", "webhooks/{webhook}", {"enable": True}, "/enable", "`enabled`"),
         ("PATCH", "videos/{video}", {"categories": [1]}, "/categories", "`categoryIds`"),
-        ("PUT", "videos/{video}/metadata", {"titel": ""}, "/titel", "`title`"),
         ("PUT", "videos/{video}/access", {"signed_in_only": 1}, "/signed_in_only", "signedInOnly"),
         ("POST", "videos/{video}/playback-links", {"lable": ""}, "/lable", "`label`"),
         (

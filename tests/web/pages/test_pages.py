@@ -130,9 +130,6 @@ async def test_last_change_is_that_of_a_person(client: Client) -> None:
     video = await make_row(**READY, updated_at=datetime.now(UTC))
     address = f"/videos/{video.id}/facts"
     assert "Last changed" not in await page(client, address)
-    body = {"title": "New", "description": "", "categoryIds": [1], "tags": ""}
-    sent = await client.put(
-        f"/api/videos/{video.id}/metadata", json=body, headers={"If-Match": "*"}
-    )
+    sent = await client.patch(f"/api/videos/{video.id}", json={"title": "New"})
     assert sent.status_code == 200
     assert "Last changed" in await page(client, address)
