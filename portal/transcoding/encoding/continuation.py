@@ -22,13 +22,6 @@ from portal.transcoding.probing.cuts import SEGMENT_S
 _ROUNDING_S = 0.002
 # A source tells its end about so well.
 _END_ROUNDING_S = 0.5
-# How full x264 takes a new decoder's buffer to be, and what it needs for a first frame.
-_NEW_BUFFER_SHARE, _LEAST_BUFFER_SHARE = 0.9, 0.2
-# And where a run begins amid the film, since nobody knows yet what the one before it leaves. In
-# 36 s of a street (540p, and rungs below at their caps) VMAF of the 2 s around is then within 0.4
-# of that of one run, and no window takes more. With 0.5 it is up to 2.7 lower; with 0.7 2.1 higher,
-# and windows take 1.4 times as much of the buffer.
-_AMID_BUFFER_SHARE = 0.6
 
 
 class NotContinuable(Exception):
@@ -178,17 +171,6 @@ class Continuation:
     @property
     def _any(self) -> MadeRendition:
         return next(iter(self.made.values()))
-
-    def buffer_bits(self, rung: Rung) -> int:
-        """How full the decoder's buffer is after what was made, so that the cap holds across."""
-        rendition, full = self.made[rung.name], round(rung.buffer_bits * _NEW_BUFFER_SHARE)
-        least = round(rung.buffer_bits * _LEAST_BUFFER_SHARE)
-        bits = round(rung.buffer_bits * _AMID_BUFFER_SHARE) if self.first else full
-        for segment in rendition.segments:
-            length = segment.facts.until_ticks - segment.facts.from_ticks
-            arrived = rung.max_bitrate_bps * length // rendition.scale
-            bits = max(least, min(full, bits + arrived - segment.size_bytes * 8))
-        return bits
 
 
 def continue_after(

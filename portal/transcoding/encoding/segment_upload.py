@@ -27,12 +27,7 @@ from portal.transcoding.encoding.continuation import (
     Run,
 )
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
-from portal.transcoding.packaging.cmaf import (
-    NoSamples,
-    SegmentError,
-    SegmentFacts,
-    inspect_segment,
-)
+from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
 from portal.transcoding.packaging.hls import INIT_NAME
 
 # With less, a pass that broke off may well have done so for want of room: files are written by
@@ -106,8 +101,7 @@ class SegmentUpload:
     """Uploads from one working folder to one sink, and what was learned of the files.
 
     `facts` are those of the segments. The `sampled` segments of each rendition stay on disk for the
-    check at the end. `after` is what the run goes on after. `empty` names renditions of which a
-    segment held nothing.
+    check at the end. `after` is what the run goes on after.
     """
 
     sink: Sink
@@ -116,7 +110,6 @@ class SegmentUpload:
     after: Continuation | None = None
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
-    empty: set[str] = field(default_factory=set)
 
     def add(self, name: str, made: MadeRendition) -> None:
         """Count what is made of a rendition as uploaded."""
@@ -176,11 +169,7 @@ class SegmentUpload:
     ) -> None:
         path = self.work_dir / name
         async with slots:
-            try:
-                self.facts[name] = await asyncio.to_thread(self._inspect, path)
-            except NoSamples:
-                self.empty.add(name.partition("/")[0])
-                return
+            self.facts[name] = await asyncio.to_thread(self._inspect, path)
             await self.put(name, path)
             if on_stored:
                 await on_stored(name)
@@ -216,15 +205,13 @@ class SegmentUpload:
         return [name for name in self.sizes_bytes if name.startswith(f"{rendition}/")]
 
     def _inspect(self, path: Path) -> SegmentFacts:
-        """Read a segment. Raises NoSamples, NotContinuable or TranscodeFailed."""
+        """Read a segment. Raises NotContinuable or TranscodeFailed."""
         try:
             return inspect_segment(path.read_bytes())
         except SegmentError as exc:
             if self.after and segment_number(path.name) == self.after.number:
                 # What it goes on after is the whole film.
                 raise NotContinuable("no frame followed") from exc
-            if isinstance(exc, NoSamples):
-                raise
             raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=f"{path.name}: {exc}") from exc
 
 

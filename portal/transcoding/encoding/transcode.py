@@ -7,7 +7,7 @@ and validated. Not here: which passes there are and when they are retried, and t
 which the caller writes once a pass is known to count.
 """
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -182,10 +182,7 @@ class _Pass:
     async def _remux(
         self, tracks: Mapping[str, int], throttle: segment_upload.Throttle
     ) -> list[str]:
-        """Copy, and check that while the last segments are uploaded. Returns the names of copies.
-
-        Sound that doesn't decode is left to be encoded.
-        """
+        """Copy tracks and check that samples of them decode; return the names of the copies."""
         dropped = await remux(
             self.source_url,
             tracks=tracks,
@@ -196,26 +193,16 @@ class _Pass:
             timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
         )
         copied = [name for name in tracks if name not in dropped]
-        if await self._copy_fault(copied) is None:
-            return copied
-        faults = {name: await self._copy_fault([name]) for name in copied}
-        picture = copied[0]
-        if faults[picture] is not None:
-            raise errors.CopyUndeliverable("undecodable", detail=faults[picture] or "")
-        return [name for name, fault in faults.items() if fault is None]
-
-    async def _copy_fault(self, names: Sequence[str]) -> str | None:
-        """Return what is wrong with sampled segments of copies, None if they decode."""
         try:
             await output_validation.check_decoding(
                 self.upload.work_dir,
-                names,
+                copied,
                 self.upload.sampled,
                 first_s=output_validation.COPIED_SAMPLE_S,
             )
         except errors.TranscodeFailed as exc:
-            return exc.detail
-        return None
+            raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
+        return copied
 
     def _encoding(self, copied: Collection[str], reference: MediaPlaylist | None) -> Encode:
         """Return the task to make all renditions that are not copied."""
@@ -348,11 +335,9 @@ class _Pass:
 
         Raises TranscodeFailed when that may be storage's fault.
         """
-        silent = self.upload.empty - {path.partition("/")[0] for path in self.upload.facts}
-        # Padding makes silence even of nothing.
-        for rung in self.plan.audio:
-            if report.unheard >= {rung.index, *rung.joined}:
-                silent.add(rung.name)
+        silent = {
+            rung.name for rung in self.plan.audio if report.unheard >= {rung.index, *rung.joined}
+        }
         if silent and report.network_faults:
             detail = f"nothing came of {', '.join(silent)}"
             raise errors.TranscodeFailed(errors.FailCode.SOURCE_UNREACHABLE, detail=detail)

@@ -22,10 +22,6 @@ class SegmentError(ValueError):
     """The bytes are not a segment as our encoder writes them."""
 
 
-class NoSamples(SegmentError):
-    """The segment holds nothing: the muxer writes one even of a track without samples."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SegmentFacts:
     """What a video segment holds.
@@ -67,9 +63,7 @@ def time_scale(init_segment: bytes) -> int:
 
 
 def inspect_segment(segment: bytes) -> SegmentFacts:
-    """Read the facts of an H.264 segment. Raises NoSamples or SegmentError."""
-    if segment[:4] == len(segment).to_bytes(4):  # The `styp` box is all there is.
-        raise NoSamples("no samples")
+    """Read the facts of an H.264 segment. Raises SegmentError."""
     run = _read_run(segment)
     first_end = run.first_at + run.sizes_bytes[0]
     return SegmentFacts(

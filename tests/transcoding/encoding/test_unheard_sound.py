@@ -146,19 +146,3 @@ async def test_where_nothing_decodes_another_track_becomes_the_default(
     assert (sound.name, sound.language, sound.is_default) == ("audio-2", "de", True)
     assert published.sounds["audio-2"].frequency_hz(0.2, 0.8) == pytest.approx(900, abs=5)
     assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
-
-
-async def test_sound_that_does_not_decode_does_not_keep_the_picture_from_being_copied(
-    make_media: MakeMedia, publish: Publish, tmp_path: Path
-) -> None:
-    noise = lavfi("anoisesrc=d=1:r=48000:a=0.5")
-    plain = make_media("noise.mp4", *FILM, *noise, *CODECS, "-level:v", "4")
-    content = bytearray(plain.read_bytes())
-    with open_media(plain) as container:
-        # Each frame begins well, and ends with zeros.
-        for entry in container.streams.audio[0].index_entries[3:]:
-            content[entry.pos + 8 : entry.pos + entry.size] = bytes(entry.size - 8)
-    source = tmp_path / "film.mp4"
-    source.write_bytes(content)
-    published = await publish(source)
-    assert [rendition.copied for rendition in published.result.renditions][-1]
