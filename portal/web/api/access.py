@@ -1,4 +1,4 @@
-"""Who may see a video: its visibility, the sites that show it, and links that let anyone watch."""
+"""Audience of a video for the JSON API: visibility, embedding sites, and playback links."""
 
 from dataclasses import asdict
 from typing import Any
@@ -32,50 +32,50 @@ from portal.web.videos import read_video
 blueprint = Blueprint("api_access", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Access"])
 
-# Who has what is in an answer may watch.
+# Anyone who has an address of the answer may watch.
 NO_STORE = "no-store"
 
 
 class PlaybackLinkRequest(ClosedShape):
-    """Asks for a link by which a video can be watched for a while."""
+    """Request for a link that plays a video until it expires."""
 
     expires_in_seconds: WholeNumber = Field(
         ge=playback_links.MIN_LIFE_S,
         le=playback_links.MAX_LIFE_S,
-        description="How long the link works: a minute to a year.",
+        description="Lifetime of the link: a minute to a year.",
     )
     label: Text = Field(
         default="",
-        description="Whom or what it is for.",
+        description="Purpose or recipient of the link.",
         json_schema_extra={"maxLength": MAX_NAME_LENGTH},
     )
 
 
 class CreatedPlaybackLink(Shape):
-    """A new link. Whoever has one of its addresses may watch the video."""
+    """New playback link. Anyone who has one of its addresses may watch the video."""
 
-    playback_url: Uri = Field(description="The stream, for any player.")
+    playback_url: Uri = Field(description="HLS master playlist, for any player.")
     embed_url: Uri = Field(description="The portal's player, for a frame.")
     expires_at: Timestamp
     id: str
 
 
 class PlaybackLinkRecord(Shape):
-    """A link that works."""
+    """Playback link that has not expired."""
 
     id: str
     label: str
-    playback_url: str = Field(description="Empty while the video is transcoded anew.")
+    playback_url: str = Field(description="Empty while the video is transcoded again.")
     embed_url: Uri
     created_at: Timestamp
     expires_at: Timestamp
     made_by: str | None = Field(
-        description="The e-mail address of the account; null without accounts, or once it is gone."
+        description="E-mail address of the account; null without accounts, or once it is removed."
     )
 
 
 class PlaybackLinkList(Shape):
-    """The links of a video that work, the newest first."""
+    """Working playback links of a video, the newest first."""
 
     links: list[PlaybackLinkRecord]
 
@@ -84,9 +84,9 @@ class PlaybackLinkList(Shape):
 @policy(Policy.EDIT, headers=("ETag",))
 @document_response(AccessRecord)
 async def get_access(id: str) -> Response:
-    """Read who may see a video.
+    """Read the audience of a video.
 
-    The ETag names this version of it; send it back in If-Match with a change.
+    Send the ETag back in If-Match when you change the audience.
     """
     response = _access(await read_video(id))
     return await response.make_conditional(request)
@@ -98,16 +98,16 @@ async def get_access(id: str) -> Response:
 @document_request(AccessRecord)
 @document_response(AccessRecord)
 async def put_access(id: str) -> Response:
-    """Change who may see a video.
+    """Change the audience of a video.
 
-    Once it is answered, it counts for every request; unless the video is public then, that takes
-    2 s. If-Match must name the version that was read (or be `*`); when someone else has changed it
-    since, nothing is written.
+    The change takes effect before you get the answer, which takes up to 2 s unless the video is
+    now public. If-Match must name the version that you read, or be `*`. If someone else has changed
+    the audience since, nothing is written.
     """
     video = await read_video(id)
     versions = json_bodies.named_versions(is_required=True)
-    sent = validated(AccessRecord, await json_bodies.read_json())
-    return _access(await visibility.save_access(video.id, sent.value(), versions=versions))
+    record = validated(AccessRecord, await json_bodies.read_json())
+    return _access(await visibility.save_access(video.id, record.value(), versions=versions))
 
 
 @blueprint.post("/videos/<id>/playback-links")
@@ -116,17 +116,17 @@ async def put_access(id: str) -> Response:
 @document_response(CreatedPlaybackLink, 201)
 @document_response(Problem, 409)
 async def create_playback_link(id: str) -> Response:
-    """Make a link by which anyone who has it can watch a video until it expires.
+    """Create a link that lets anyone watch a video until the link expires.
 
-    `playbackUrl` works in any player of HLS, `embedUrl` in a frame. The video has to be ready. It
-    may have 1,000 links at a time.
+    `playbackUrl` works in any HLS player, `embedUrl` in a frame. The video must be ready, and can
+    have up to 1,000 links at a time.
     """
     video = await read_video(id)
-    sent = validated(PlaybackLinkRequest, await json_bodies.read_json())
+    requested = validated(PlaybackLinkRequest, await json_bodies.read_json())
     link = await playback_links.make(
-        video.id, life_s=sent.expires_in_seconds, by=await principal(), label=sent.label
+        video.id, life_s=requested.expires_in_seconds, by=await principal(), label=requested.label
     )
-    created = CreatedPlaybackLink(**await _told(link))
+    created = CreatedPlaybackLink(**await _link_members(link))
     return json_bodies.json_response(created, 201, cache_control=NO_STORE)
 
 
@@ -134,23 +134,24 @@ async def create_playback_link(id: str) -> Response:
 @policy(Policy.EDIT)
 @document_response(PlaybackLinkList)
 async def list_playback_links(id: str) -> Response:
-    """List the links of a video that work, with their addresses, the newest first."""
+    """List the working playback links of a video with their addresses, the newest first."""
     video = await read_video(id)
     links = await playback_links.list_links(video.id)
-    records = [PlaybackLinkRecord(**await _told(link)) for link in links]
+    records = [PlaybackLinkRecord(**await _link_members(link)) for link in links]
     return json_bodies.json_response(PlaybackLinkList(links=records), cache_control=NO_STORE)
 
 
 @blueprint.delete("/videos/<id>/playback-links/<link_id>")
 @policy(Policy.EDIT)
 async def revoke_playback_link(id: str, link_id: str) -> Response:
-    """Revoke a link: its addresses answer 404 from the next request on.
+    """Revoke a playback link.
 
-    Addresses of segments that a player was given before work until they expire.
+    Its addresses return 404 from the next request on. Segment addresses that a player already has
+    work until they expire.
     """
     video = await read_video(id)
-    parsed = parse_video_id(link_id)
-    if parsed is None or not await playback_links.revoke(parsed, video_id=video.id):
+    parsed_id = parse_video_id(link_id)
+    if parsed_id is None or not await playback_links.revoke(parsed_id, video_id=video.id):
         raise PlaybackLinkNotFound
     return Response(status=204)
 
@@ -161,5 +162,5 @@ def _access(video: Video) -> Response:
     return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)
 
 
-async def _told(link: PlaybackLink) -> dict[str, Any]:
+async def _link_members(link: PlaybackLink) -> dict[str, Any]:
     return {**asdict(link), "id": str(link.id), **await link_addresses(link)}

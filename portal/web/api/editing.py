@@ -1,4 +1,4 @@
-"""The JSON API for editors: a video's metadata, and its deletion."""
+"""JSON API for editors: the metadata of a video, and its deletion."""
 
 from functools import partial
 
@@ -21,13 +21,13 @@ from portal.web.videos import read_import, read_video
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
 
-# Not `presign`, which is only posted to.
+# Ids are longer than `presign`, which is another route.
 VIDEO = "/videos/<string(minlength=8):id>"
 PATCH = Body(content_types=(json_bodies.JSON, "application/merge-patch+json"))
 
 
 class EditConflict(Problem):
-    """Problem details with the present values; their version is the answer's ETag."""
+    """Problem details with the recorded values. The ETag header names their version."""
 
     present: EditedVideo
 
@@ -39,20 +39,20 @@ class EditConflict(Problem):
 @document_response(EditedVideo)
 @document_response(EditConflict, 412)
 async def patch_video(id: str) -> Response:
-    """Change what a JSON merge patch (RFC 7396) names of a video, all of it or nothing.
+    """Change the members of a video that a JSON merge patch (RFC 7396) names.
 
-    What it doesn't name stays as it is. With the ETag of the record or the metadata in If-Match,
-    nothing is written when someone else has changed the metadata or the visibility since, unless
-    what is sent is recorded already.
-    A video that is no longer private is no longer limited to accounts either.
+    Either all of them change or none. With the ETag of the record or of the metadata in If-Match,
+    nothing is written if someone else has changed the metadata or the visibility since, unless your
+    values are recorded already. A video that you make public or unlisted is no longer limited to
+    accounts.
     """
     video = await read_video(id)
     versions = json_bodies.named_versions()
     categories = await web_context().categories.names()
     body = await json_bodies.read_json(mimetypes=PATCH.content_types)
-    sent = validated(VideoPatch, body, context=categories)
+    patch = validated(VideoPatch, body, context=categories)
     async with json_bodies.showing_present(partial(_present_metadata, id)):
-        video = await metadata.patch_video(video.id, versions=versions, **sent.named())
+        video = await metadata.patch_video(video.id, versions=versions, **patch.named())
     return _recorded(EditedVideo, video)
 
 
@@ -63,13 +63,13 @@ async def patch_video(id: str) -> Response:
 @document_response(Problem, 409)
 @document_response(EditConflict, 412)
 async def delete_video(id: str) -> Response:
-    """Delete a video for ever, with the file it was made from.
+    """Delete a video permanently, with its uploaded file.
 
-    With the ETag of the record or the metadata in If-Match, nothing is deleted when someone else
-    has changed the metadata or the visibility since. The record is gone at once, and with it the
-    playlists; the files follow soon after. Until then a repetition is answered 204, afterwards 404.
-    The storage key is void: upload the file anew to publish it again. An import that is no video
-    yet is cancelled.
+    With the ETag of the record or of the metadata in If-Match, nothing is deleted if someone else
+    has changed the metadata or the visibility since. The record and the playlists are removed at
+    once, the files soon after. Until then a repeated request returns 204, afterwards 404. To
+    publish the file again, upload it under a new key. An import that is not a video yet is
+    cancelled.
     """
     try:
         video = await read_video(id)
@@ -87,9 +87,9 @@ async def delete_video(id: str) -> Response:
 @policy(Policy.WATCH, headers=("ETag",))
 @document_response(MetadataRecord)
 async def get_metadata(id: str) -> Response:
-    """Read what editors may change of a video.
+    """Read the editable metadata of a video.
 
-    The ETag names this version of it; send it back in If-Match with a change, by PATCH as well.
+    Send the ETag back in If-Match when you change or delete the video.
     """
     response = _recorded(MetadataRecord, await read_video(id))
     return await response.make_conditional(request)

@@ -1,12 +1,13 @@
-"""Idempotency-Key: a request that is repeated gets the first answer again, for a day.
+"""Idempotency-Key: a repeated request gets the first answer again, for a day.
 
-As draft-ietf-httpapi-idempotency-key-header-07 has it.
+See draft-ietf-httpapi-idempotency-key-header-07.
 
-A key's row is made before the view begins, by a statement that one of all web processes wins, and
-given the answer after it. Of a process that was killed in between a row without an answer is left:
-a repetition takes it over once no request can still be at work. A refusal is kept if
-the fault is in the body or the address: after any other, such as a missing upload or a limit, a
-repetition may succeed. What is refused before the view, such as by the policy, has no row.
+A key's row is inserted before the view begins, by a statement that only one web process wins, and
+updated with the answer after it. A process that is killed in between leaves a row without an
+answer; a repeated request takes the row over once no request can still be running. A refusal is
+kept if the body or the query is invalid. After any other refusal, such as a missing upload or a
+limit, a repeated request may succeed. Requests that are refused before the view, for example by
+its policy, have no row.
 """
 
 import asyncio
@@ -36,15 +37,15 @@ PARAMETER = {
     "name": HEADER,
     "in": "header",
     "required": False,
-    "description": "Any new text; the same again within 24 h gets the first answer again.",
+    "description": "Any new text. A request with the same text within 24 h gets the first answer.",
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_LENGTH, "pattern": "^[!-~]+$"},
 }
 VALID = re.compile(rf"[!-~]{{1,{MAX_LENGTH}}}")
 NOBODY = UUID(int=0)
-# Of a request's own values: the row that is to be given its answer.
+# A request's own value: the row that awaits its answer.
 BEGUN = "idempotency_row"
 KEPT_S = 24 * 3600
-# No request takes longer; see `app.RESPONSE_TIMEOUT_S`.
+# Longest duration of a request; see `app.RESPONSE_TIMEOUT_S`.
 LOST_S = 60
 BEGIN = """
 INSERT INTO idempotency_keys AS present (account_id, key, fingerprint) VALUES (%s, %s, %s)
@@ -57,16 +58,16 @@ RETURNING began_at
 """
 ROW = "account_id = %s AND key = %s"
 READ = f"SELECT fingerprint, status, headers, body FROM idempotency_keys WHERE {ROW}"  # noqa: S608
-# If nobody else has taken it over.
+# The row, unless another request has taken it over.
 OWN_ROW = f"{ROW} AND began_at = %s"
 KEEP = f"UPDATE idempotency_keys SET status = %s, headers = %s, body = %s WHERE {OWN_ROW}"  # noqa: S608
 FORGET = f"DELETE FROM idempotency_keys WHERE {OWN_ROW}"  # noqa: S608
 
 
 async def begin() -> Response | None:
-    """The first answer to the current request, if it is a repetition.
+    """Return the first answer if the current request is a repeated one.
 
-    Raises `IdempotencyKeyReused`, `RequestInProgress`, or `InvalidRequest` for a key at fault.
+    Raises `IdempotencyKeyReused`, `RequestInProgress`, or `InvalidRequest` for an invalid key.
     """
     is_call = request.method in METHODS and f"{request.path}/".startswith("/api/")
     if not is_call or request.endpoint is None or HEADER not in request.headers:
@@ -93,11 +94,11 @@ async def begin() -> Response | None:
 
 
 async def keep(response: Response) -> Response:
-    """Keep the response to the current request for repetitions, if it has a row; return it."""
+    """Keep the response for repeated requests, if the current request has a row; return it."""
     row_id = g.pop(BEGUN, None)
     if row_id is None:
         return response
-    # Should the answer not be kept, what it says is done all the same.
+    # The request took effect, even if its answer can't be kept.
     with skipped_in_outage():
         is_success = response.status_code < HTTPStatus.BAD_REQUEST
         if not is_success and not g.get(REFUSED_FINALLY, False):
@@ -110,9 +111,9 @@ async def keep(response: Response) -> Response:
 
 
 def outlive_clients(app: App) -> App:
-    """The app, going on with a request that has a key when its client has gone.
+    """Return an app that finishes requests with a key even when their client disconnects.
 
-    The client will ask for the answer again.
+    The client will repeat the request to get the answer.
     """
 
     async def outliving(scope: HTTPScope, receive: Receive, send: Send) -> None:

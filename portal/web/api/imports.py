@@ -1,4 +1,4 @@
-"""Imports for programs: files that the portal fetches by itself."""
+"""JSON API of imports: files that the portal fetches itself."""
 
 from datetime import UTC, datetime
 from typing import Literal
@@ -30,12 +30,12 @@ MAX_LIMIT = 200
 
 
 class ImportRequest(MetadataRecord):
-    """Asks for a file at a public https address to be fetched, and describes the video."""
+    """Request to fetch a file from a public https address, with the video's metadata."""
 
     url: Address
     description: Description = ""
     tags: Tags = ""
-    visibility: Visibility | None = Field(None, description="Who may see it from the start.")
+    visibility: Visibility | None = Field(None, description="Initial visibility of the video.")
 
 
 class ImportsQuery(ClosedShape):
@@ -46,14 +46,14 @@ class ImportsQuery(ClosedShape):
 
 
 class ListedImport(Shape):
-    """An import that is no video: it is under way, or has failed."""
+    """Import that is in progress, or has failed."""
 
     id: UUID
     state: Literal["importing", "failed"]
     failure: TranscodeFailure | None
     title: str
     received_bytes: Size
-    size_bytes: Size | None = Field(description="Null until the server has told it.")
+    size_bytes: Size | None = Field(description="Null until the server reports it.")
     created_at: Timestamp
 
 
@@ -61,14 +61,14 @@ class ImportList(Shape):
     """A page of imports, the newest first."""
 
     imports: list[ListedImport]
-    next_cursor: str | None = Field(description="Where the next page begins; null after the last.")
+    next_cursor: str | None = Field(description="Start of the next page; null on the last page.")
 
 
 class ImportRecord(Shape):
-    """The video that an import will be."""
+    """Video that an import will create."""
 
     id: UUID
-    url: str = Field(description="The record's address, once the file has been fetched.")
+    url: str = Field(description="Address of the record, which exists once the file is fetched.")
 
 
 @blueprint.post("")
@@ -77,21 +77,21 @@ class ImportRecord(Shape):
 @document_response(ImportRecord, 202)
 @document_response(QuotaProblem, 409)
 async def create_import() -> Response:
-    """Have the portal fetch an MP4 or QuickTime file and publish it.
+    """Import an MP4 or QuickTime file from an address and publish it.
 
-    GET /api/videos/{id}/transcode tells how far it is: `importing`, then as any video, or failed
-    with `import_unreachable`, `import_too_slow`, `import_not_video` or `import_too_large`. The
-    video is there once the file is; DELETE its address to cancel. Five redirects are followed.
+    Follow the progress with GET /api/videos/{id}/transcode. The stage is `importing` until the
+    video exists, or failed with `import_unreachable`, `import_too_slow`, `import_not_video` or
+    `import_too_large`. To cancel, DELETE the video's address. Up to five redirects are followed.
     """
     web = web_context()
     categories = await web.categories.names()
-    sent = validated(ImportRequest, await json_bodies.read_json(), context=categories)
-    visibility = Visibility(sent.visibility or web.config.default_visibility)
+    requested = validated(ImportRequest, await json_bodies.read_json(), context=categories)
+    visibility = Visibility(requested.visibility or web.config.default_visibility)
     video_id = await imports.begin(
-        sent.url,
-        sent.value(),
+        requested.url,
+        requested.value(),
         audience=Audience(visibility, owner_id=await account_id()),
-        passthrough=sent.passthrough,
+        passthrough=requested.passthrough,
         quota=web.quota,
         queue=web.queue,
     )
@@ -106,10 +106,10 @@ async def create_import() -> Response:
 @document_querystring(ImportsQuery)
 @document_response(ImportList)
 async def list_imports() -> Response:
-    """List your imports that are under way, or have failed within the last day.
+    """List your imports that are in progress or have failed within the last day.
 
-    Admins and owners of the portal see everyone's. An import that has become a video is among the
-    videos.
+    Admins and owners of the portal see all imports. Once an import succeeds, its video is in the
+    list of videos instead.
     """
     query = validated_query(ImportsQuery, request.args)
     after = _place(query.cursor) if query.cursor else None

@@ -23,12 +23,12 @@ JSON = "application/json"
 
 
 async def read_json(*, mimetypes: Collection[str] = (JSON,)) -> Any:
-    """The request's body, or `NotJson` or `MalformedBody`."""
+    """Return the JSON body of the current request. Raises `NotJson` or `MalformedBody`."""
     if request.mimetype not in mimetypes:
         raise NotJson
     body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     try:
-        # Decoded here, because json.loads would accept other encodings of bytes too.
+        # Decoded here, because json.loads also accepts other encodings.
         return json.loads(
             body.decode("utf-8"),
             object_pairs_hook=_object,
@@ -41,14 +41,14 @@ async def read_json(*, mimetypes: Collection[str] = (JSON,)) -> Any:
 
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(members)
-    # Of two values for `visibility` the wrong one could count.
+    # With two values for `visibility`, the wrong one could take effect.
     if len(value) < len(members):
         raise ValueError("a member is named twice")
     return value
 
 
 def _integer(digits: str) -> int:
-    # Python refuses to read very long ones. Cut off they are out of every member's range still.
+    # Python refuses very long integers. Cut off, they are still out of range for every member.
     return int(digits[:MAX_INTEGER_DIGITS])
 
 
@@ -57,9 +57,9 @@ def _refuse(constant: str) -> NoReturn:
 
 
 async def refuse_undocumented() -> None:
-    """Raise `InvalidRequest` if the request has a query or JSON members but its route takes none.
+    """Raise `InvalidRequest` for a query or JSON members that the route does not document.
 
-    A route that documents a shape reads it itself.
+    Routes that document a shape validate it themselves.
     """
     view = current_app.view_functions[str(request.endpoint)]
     if request.args and not hasattr(view, QUART_SCHEMA_QUERYSTRING_ATTRIBUTE):
@@ -100,7 +100,7 @@ async def showing_present(
 def json_response(
     shape: BaseModel, status: int = 200, *, cache_control: str = "", etag: str = ""
 ) -> Response:
-    """An answer with this body."""
+    """Return a response with this body."""
     response = Response(shape.model_dump_json(), status, content_type=JSON)
     if cache_control:
         response.headers["Cache-Control"] = cache_control

@@ -1,4 +1,4 @@
-"""The sender of a request: the account that it acts for, and what it may do."""
+"""JSON API of the caller: its account, role and scopes."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ tag_blueprint(blueprint, ["Access"])
 
 
 class SenderRecord(Shape):
-    """The account that a request acts for, and what it may do."""
+    """Account that a request acts for, with its role and scopes."""
 
     account_id: UUID | None = Field(description="Null without an account.")
     email: str | None
@@ -27,7 +27,7 @@ class SenderRecord(Shape):
         description="Null without credentials. On a portal without accounts everyone is an owner."
     )
     scopes: list[Scope] = Field(
-        description="As far as both the role and, if one was sent, the API token allow."
+        description="Scopes that the role and the API token, if any, allow."
     )
     token_name: str | None = Field(description="Null without an API token.")
     expires_at: Timestamp | None = Field(description="End of the API token; null if it has none.")
@@ -37,9 +37,9 @@ class SenderRecord(Shape):
 @policy(Policy.SELF)
 @document_response(SenderRecord)
 async def get_me() -> Response:
-    """Read which account and role your requests act with, and what your API token allows.
+    """Read the account and role of your requests, and the scopes of your API token.
 
-    An API token that is not valid is answered 401.
+    An invalid API token returns 401.
     """
     sender = await principal()
     usable = usable_scopes(sender.role)

@@ -1,7 +1,7 @@
-"""The API's description: OpenAPI 3.1 for programs at /api/openapi.json, a page at /api/docs.
+"""Description of the API: OpenAPI 3.1 at /api/openapi.json, and a page at /api/docs.
 
-quart-schema makes it of the views' shapes. What follows from a route alone is added here: the
-credentials its policy asks for, and the problem documents that any route of its kind answers.
+quart-schema builds the document from the views' shapes. This module adds the facts that routes
+declare (`web.auth.policy`), and the problem documents that all routes of a kind return.
 """
 
 import inspect
@@ -31,35 +31,35 @@ from portal.web.server.limits import Body
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
-# What the names of blueprints begin with whose routes are the JSON API.
+# Prefix of the names of blueprints that belong to the JSON API.
 API_BLUEPRINTS = "api_"
 DESCRIPTIONS = {
     200: "Done.",
     201: "Created.",
-    202: "Accepted; the rest follows soon.",
+    202: "Accepted. The rest is done in the background.",
     204: "Done.",
-    304: "Nothing has changed since the version that If-None-Match names.",
+    304: "Not changed since the version that If-None-Match names.",
     400: "The body is not JSON.",
-    401: "An account is needed, or the API token is not valid.",
-    403: "The request comes from another site's page, or the account or the token may not do this.",
-    404: "There is nothing with this id or key, or it is not yours.",
-    406: "The Accept header does not take streams of events.",
+    401: "An account is required, or the API token is invalid.",
+    403: "The request comes from another site's page, or the account or token lacks permission.",
+    404: "Nothing with this id or key exists, or you may not see it.",
+    406: "The Accept header excludes text/event-stream.",
     408: "The body did not arrive in time.",
-    410: "What came after it is not kept any more.",
-    409: "The request doesn't fit the present state; `code` says why.",
-    412: "Someone else has changed it meanwhile; nothing was written.",
-    413: "The body is larger than 64 KiB, or captions than 4 MiB.",
-    415: "The body is not announced as JSON, or captions not as what they are.",
-    421: "The portal has no such name; see PUBLIC_URL and ALLOWED_HOSTS.",
-    422: "Members of the body, parameters of the address or headers are at fault; each fault is "
-    "listed.",
+    410: "Later events have been deleted already.",
+    409: "The request conflicts with the current state; `code` says why.",
+    412: "Someone else has changed it since you read it. Nothing was written.",
+    413: "The body is larger than 64 KiB, or 4 MiB for captions.",
+    415: "The Content-Type is not JSON, or not a type of caption files.",
+    421: "The portal does not answer to this host name. See PUBLIC_URL and ALLOWED_HOSTS.",
+    422: "Members of the body, parameters of the query or headers are invalid. `errors` lists all "
+    "faults.",
     428: "If-Match is missing.",
-    429: "Too many requests from this account or address; try again after the given seconds.",
-    503: "Database or storage is not reachable, or there is too much to do; try again after the "
-    "given seconds.",
+    429: "Too many requests from this account or address. Try again after the seconds given.",
+    503: "The database or storage is unreachable, or the portal is overloaded. Try again after the "
+    "seconds given.",
 }
 LAST_EVENT_ID = "Last-Event-ID"
-# What may be wrong with a parameter, by its name or by where it stands.
+# Statuses that a parameter may cause, by its name or its location.
 PROBLEMS = {
     "path": {404},
     "query": {422},
@@ -69,7 +69,7 @@ PROBLEMS = {
 }
 # Headers of answers by status.
 HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
-# Headers of answers whose shape a route declares; this one names the recorded version.
+# Headers of the conflicts that a route documents. The ETag names the recorded version.
 CONFLICTS = {412: ("ETag",)}
 SUCCESSES = frozenset({200, 201, 202})
 
@@ -77,42 +77,48 @@ SUCCESSES = frozenset({200, 201, 202})
 def _webhook(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
     operation = {
         "summary": summary,
-        "description": "Signed as Standard Webhooks has it: `webhook-id`, `webhook-timestamp` and "
-        "`webhook-signature`. The same id may come twice, and a later event first; `sequence` "
-        "tells. `playbackUrl` of a private video is empty, and a description may be shortened to "
-        "fit 20 kB.",
+        "description": "Signed with the headers `webhook-id`, `webhook-timestamp` and "
+        "`webhook-signature` (see Standard Webhooks). An event may arrive twice, with the same id, "
+        "and out of order: compare `sequence`. `playbackUrl` of a private video is empty, and a "
+        "long description is shortened to fit 20 kB.",
         "requestBody": {"required": True, "content": {JSON: {"schema": schema}}},
-        "responses": {"2XX": {"description": "Received; anything else is sent again."}},
+        "responses": {
+            "2XX": {"description": "Received. After any other status the event is sent again."}
+        },
     }
     return {"post": operation}
 
 
 WEBHOOKS = {
-    # Its shape is among those of the events that can be listed.
+    # The same shape as listed events.
     "event": _webhook(
         "A video changed, or an import failed.", {"$ref": "#/components/schemas/VideoEvent"}
     ),
-    "webhook.test": _webhook("Someone sends a test.", TestEvent.model_json_schema()),
+    "webhook.test": _webhook("Someone sent a test event.", TestEvent.model_json_schema()),
 }
-# Refused by the framework itself, under the names that HTTP has for them.
+# Errors of the framework itself, with their names in HTTP.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
 
 
 class Provider(OpenAPIProvider):
-    """quart-schema's document, completed; a process makes it once."""
+    """quart-schema's document with the declarations of routes, built once per process."""
 
     @cached_property
     def document(self) -> dict[str, Any]:
+        """Return the document, with the events that webhooks send."""
         return {**self.schema(), "webhooks": WEBHOOKS}
 
     def generate_rules(self) -> Iterable[Rule]:
+        """Return the rules of the JSON API."""
         rules = super().generate_rules()
         return (rule for rule in rules if rule.endpoint.startswith(API_BLUEPRINTS))
 
     def operation_id(self, method: str, path: str, func: Callable[..., Any]) -> str:
+        """Return the name of the view, which generated clients call the operation."""
         return func.__name__
 
     def build_paths(self, rule: Rule) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the operations of a rule, and the shapes that they use."""
         paths, shapes = super().build_paths(rule)
         declaration = declaration_of(current_app, rule.endpoint)
         if declaration is not None:
@@ -187,7 +193,7 @@ def _content(
 
 
 def _complete_request(operation: dict[str, Any], method: str, body: Body) -> None:
-    """Say what is required, and add what every operation of this method takes."""
+    """Mark required parameters, and add the headers and content types of the request."""
     for parameter in operation["parameters"]:
         is_optional = "default" in parameter["schema"] or parameter["name"] == LAST_EVENT_ID
         parameter["required"] = not is_optional
@@ -199,19 +205,19 @@ def _complete_request(operation: dict[str, Any], method: str, body: Body) -> Non
 
 
 def _usual_problems(operation: dict[str, Any]) -> set[int]:
-    """What any operation of this kind may answer."""
-    # Another name of the portal's, limits, outages.
-    found = {421, 429, 503}
+    """Return the error statuses that follow from an operation's request."""
+    # Unknown host, rate limits and outages.
+    statuses = {421, 429, 503}
     if operation["security"]:
-        found |= {401, 403}
+        statuses |= {401, 403}
     for parameter in operation["parameters"]:
-        found |= PROBLEMS.get(parameter["name"]) or PROBLEMS[parameter["in"]]
+        statuses |= PROBLEMS.get(parameter["name"]) or PROBLEMS[parameter["in"]]
         if parameter["name"] == "If-Match" and parameter["required"]:
-            found.add(428)
+            statuses.add(428)
     if "requestBody" in operation:
         operation["requestBody"]["required"] = True
-        found |= {400, 408, 413, 415, 422}
-    return found
+        statuses |= {400, 408, 413, 415, 422}
+    return statuses
 
 
 def _name_shapes(operation: dict[str, Any], shapes: dict[str, Any]) -> None:
@@ -224,7 +230,7 @@ def _name_shapes(operation: dict[str, Any], shapes: dict[str, Any]) -> None:
 
 
 def install_openapi(app: Quart, config: Config) -> None:
-    """Make the document available to the app; the routes to it are the app's own."""
+    """Have the app build the document. This module's routes serve it."""
     QuartSchema(
         app,
         openapi_path=None,
@@ -246,14 +252,14 @@ def install_openapi(app: Quart, config: Config) -> None:
 @blueprint.get("/openapi.json")
 @policy(Policy.ANYONE)
 async def openapi() -> Response:
-    """The OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document."""
     return await conditional_response(await jsonify(_document()).get_data())
 
 
 @blueprint.get("/docs")
 @policy(Policy.ANYONE)
 async def docs() -> str:
-    """The same as a page; the `type` of every problem document leads to its list of errors."""
+    """Return the document as a page. The `type` of problem documents links to its errors."""
     document = _document()
     resources: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, operations in document["paths"].items():
@@ -274,12 +280,12 @@ def _document() -> dict[str, Any]:
 
 
 def _errors() -> dict[str, tuple[int, str]]:
-    """Status and message of every error, by its code."""
-    found = {code: (status, HTTP_MESSAGES[status]) for status, code in BY_FRAMEWORK.items()}
+    """Return the status and message of every error by its code, in the order of statuses."""
+    entries = {code: (status, HTTP_MESSAGES[status]) for status, code in BY_FRAMEWORK.items()}
     kinds = [PortalError]
     for kind in kinds:
         kinds += kind.__subclasses__()
-        # These two are only what others have in common.
+        # These two are base classes only.
         if kind not in (Conflict, Unavailable):
-            found.setdefault(kind.code, (kind.status, inspect.cleandoc(kind.__doc__ or "")))
-    return dict(sorted(found.items(), key=lambda it: (it[1][0], it[0])))
+            entries.setdefault(kind.code, (kind.status, inspect.cleandoc(kind.__doc__ or "")))
+    return dict(sorted(entries.items(), key=lambda entry: (entry[1][0], entry[0])))

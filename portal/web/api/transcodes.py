@@ -1,6 +1,6 @@
-"""How workers get on with a video: its transcoding, another try of what failed, speech to text.
+"""JSON API of a video's processing: transcoding, retries, and speech to text.
 
-Members that are not known yet are null; none is ever left out.
+Members are null until their values are known, and never left out.
 """
 
 from dataclasses import asdict
@@ -44,14 +44,14 @@ Seconds = Annotated[int | None, _rounded(None)]
 
 
 class TranscodeNote(Shape):
-    """Something that is not as in the source."""
+    """Difference between the source and the output."""
 
     code: Note
     message: str
 
 
 class RenditionRecord(Shape, from_attributes=True):
-    """A rendition, planned or made."""
+    """Rendition, planned or complete."""
 
     name: str
     kind: Kind
@@ -59,7 +59,7 @@ class RenditionRecord(Shape, from_attributes=True):
     width: int | None
     height: int | None
     frame_rate: Annotated[float | None, _rounded(3)] = Field(validation_alias="fps")
-    codecs: str | None = Field(description="As in the CODECS attribute of the master playlist.")
+    codecs: str | None = Field(description="CODECS attribute in the master playlist.")
     bandwidth: int | None = Field(
         validation_alias="bandwidth_bps", description="Peak rate in bits per second."
     )
@@ -71,7 +71,7 @@ class RenditionRecord(Shape, from_attributes=True):
 
 
 class TranscodeRemaining(Shape, from_attributes=True):
-    """The job that completes the ladder of a video that is ready."""
+    """Job that adds the missing renditions of a video that is ready."""
 
     stage: TranscodeStage
     percent: Percent
@@ -81,60 +81,64 @@ class TranscodeRemaining(Shape, from_attributes=True):
 
 
 class TranscodeRecord(Shape):
-    """How the transcoding of a video stands."""
+    """Progress of a video's transcoding."""
 
-    stage: TranscodeStage = Field(description="How far the video is on its way to ready.")
+    stage: TranscodeStage = Field(description="Step of the video's way to ready.")
     percent: Percent
     seconds_left: Seconds
     queue_position: int | None = Field(description="1 is next.")
-    workers: int = Field(description="How many are at it, on several machines perhaps.")
+    workers: int = Field(description="Number of workers on it, possibly on several machines.")
     failure: TranscodeFailure | None
     notes: list[TranscodeNote]
     renditions: list[RenditionRecord]
     remaining: TranscodeRemaining | None = Field(
-        description="What is still being made of a ready video."
+        description="Work that continues after the video is ready."
     )
     poster_url: Uri | None
     preview_url: Uri | None = Field(
-        description="HLS of what is made so far of a video that is not ready; it grows."
+        description="Growing HLS playlist of a video that is not ready yet."
     )
-    storyboard_url: Uri | None = Field(description="WebVTT with the pictures for a seek bar.")
+    storyboard_url: Uri | None = Field(description="WebVTT with thumbnails for a seek bar.")
 
 
 class TranscriptionQuery(ClosedShape):
-    """What is spoken."""
+    """Language of the speech."""
 
-    language: Text | None = Field(None, description="BCP 47; else it is found out.")
+    language: Text | None = Field(None, description="BCP 47. Detected by default.")
 
 
 class TranscriptionRecord(Shape, from_attributes=True):
-    """How far captions are that a machine writes."""
+    """Progress of automatic captions."""
 
     state: Literal["waiting", "working", "failed"]
     percent: Percent
     language: str | None
-    error_code: str | None = Field(description="Why it failed: `no_speech` where nobody speaks.")
+    error_code: str | None = Field(
+        description="Why they failed; `no_speech` if the video has no speech."
+    )
 
 
 @blueprint.get("/videos/<id>/transcode")
 @policy(Policy.WATCH)
 @document_response(TranscodeRecord)
 async def get_transcode(id: str) -> Response:
-    """See how a video's transcoding stands.
+    """Read the progress of a video's transcoding.
 
-    `stage` is the way to ready: waiting, probing, transcoding, finishing, then ready or failed.
-    An import begins with importing, and is shown to its owner alone until there is a video. Its
-    percent stays 0 when the server doesn't tell the file's size.
-    A long video is ready before all its renditions are made; `remaining` then tells how far the
-    rest is, and is null once the ladder is complete.
+    `stage` goes from waiting over probing, transcoding and finishing to ready or failed. An import
+    begins with importing, and only its owner can see it until the video exists. Its percent stays 0
+    if the server doesn't report the file's size.
+    A long video is ready before all its renditions are complete. Until then `remaining` has the
+    progress of the others; afterwards it is null.
     """
     try:
         video = await read_video(id)
     except VideoNotFound:
-        found = await read_import(id)
+        row = await read_import(id)
         # An import has no addresses yet.
-        return _answer(found.id, _importing(found), "", cache_control="private, no-cache")
-    return _answer(video.id, await read_progress(video.id), await _base_of(video))
+        return _transcode_response(
+            row.id, _import_progress(row), "", cache_control="private, no-cache"
+        )
+    return _transcode_response(video.id, await read_progress(video.id), await _base_of(video))
 
 
 @blueprint.post("/videos/<id>/transcode")
@@ -142,21 +146,21 @@ async def get_transcode(id: str) -> Response:
 @document_response(TranscodeRecord, 202)
 @document_response(Problem, 409)
 async def retry_transcode(id: str) -> Response:
-    """Try again what failed: a failed video, or the renditions that a ready one lacks.
+    """Retry a failed video, or the missing renditions of a ready one.
 
-    No body is needed. A failed video is processing again and gets another `transcodeJobId`.
+    Send no body. A failed video returns to processing and gets a new `transcodeJobId`.
     """
     video = await read_video(id)
     await publishing.retry_transcode(video, queue=web_context().queue)
-    return _answer(video.id, await read_progress(video.id), await _base_of(video), 202)
+    return _transcode_response(video.id, await read_progress(video.id), await _base_of(video), 202)
 
 
 @blueprint.get(TRANSCRIPTION)
 @policy(Policy.WATCH)
 @document_response(TranscriptionRecord)
 async def get_transcription_answer(id: str) -> Response:
-    """See how far captions are that a machine writes; 404 once they are there."""
-    return await _transcription_answer(await _transcribed(id))
+    """Read the progress of automatic captions. Returns 404 once they are complete."""
+    return await _transcription_response(await _read_transcribable(id))
 
 
 @blueprint.post(TRANSCRIPTION)
@@ -165,47 +169,47 @@ async def get_transcription_answer(id: str) -> Response:
 @document_response(TranscriptionRecord, 202)
 @document_response(Problem, 409)
 async def transcribe(id: str) -> Response:
-    """Have a machine write captions of what is said, where speech to text is installed.
+    """Generate captions automatically, where speech to text is installed.
 
-    They are of the source `machine` until a person saves them; captions that a person has saved are
-    left as they are. No body is needed.
+    Their source is `machine` until a person saves them. Captions that a person has saved are not
+    replaced. Send no body.
     """
-    asked = validated_query(TranscriptionQuery, request.args).language
-    video = await _transcribed(id)
-    language = None if asked is None else captions.language_of(asked)
+    spoken = validated_query(TranscriptionQuery, request.args).language
+    video = await _read_transcribable(id)
+    language = None if spoken is None else captions.language_of(spoken)
     await transcription.request(video.id, language, queue=web_context().queue)
-    return await _transcription_answer(video, HTTPStatus.ACCEPTED)
+    return await _transcription_response(video, HTTPStatus.ACCEPTED)
 
 
 @blueprint.delete(TRANSCRIPTION)
 @policy(Policy.EDIT)
 async def cancel_transcription_answer(id: str) -> Response:
-    """Give up captions that a machine writes."""
-    video = await _transcribed(id)
+    """Cancel automatic captions."""
+    video = await _read_transcribable(id)
     await transcription.cancel(video.id, queue=web_context().queue)
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
-def _importing(found: Import) -> Progress:
-    stage = TranscodeStage.IMPORTING if found.error_code is None else TranscodeStage.FAILED
-    percent = 100 * found.received_bytes / found.whole_bytes if found.whole_bytes else 0
+def _import_progress(row: Import) -> Progress:
+    stage = TranscodeStage.IMPORTING if row.error_code is None else TranscodeStage.FAILED
+    percent = 100 * row.received_bytes / row.whole_bytes if row.whole_bytes else 0
     return Progress(
         work=JobProgress(stage=stage, percent=percent),
-        failure_code=found.error_code,
-        failure_message=found.error_message,
+        failure_code=row.error_code,
+        failure_message=row.error_message,
     )
 
 
 async def _base_of(video: Video) -> str:
-    """Return the address below which the client of this request watches a video."""
+    """Return the base of the addresses at which the caller watches a video."""
     web = web_context()
     own_id = await account_id() if audience_of(video).is_private else None
     return web.config.public_url if own_id is None else await token_base(own_id, video.id, web=web)
 
 
-def _answer(
+def _transcode_response(
     video_id: UUID,
-    found: Progress,
+    progress: Progress,
     base: str,
     status: int = 200,
     *,
@@ -213,30 +217,30 @@ def _answer(
 ) -> Response:
     video_url = f"{base}/videos/{video_id}"
     failure = None
-    if (code := found.failure_code) is not None:
-        failure = TranscodeFailure(code=code, message=found.failure_message or "")
+    if (code := progress.failure_code) is not None:
+        failure = TranscodeFailure(code=code, message=progress.failure_message or "")
     record = TranscodeRecord(
-        **asdict(found.work),
+        **asdict(progress.work),
         failure=failure,
-        notes=[TranscodeNote(code=note, message=note.words) for note in found.notes],
-        renditions=found.renditions,
-        remaining=found.remaining,
-        poster_url=f"{video_url}/poster.jpg" if found.has_poster else None,
-        preview_url=preview_url(base, video_id) if found.has_preview else None,
-        storyboard_url=f"{video_url}/storyboard.vtt" if found.has_storyboard else None,
+        notes=[TranscodeNote(code=note, message=note.words) for note in progress.notes],
+        renditions=progress.renditions,
+        remaining=progress.remaining,
+        poster_url=f"{video_url}/poster.jpg" if progress.has_poster else None,
+        preview_url=preview_url(base, video_id) if progress.has_preview else None,
+        storyboard_url=f"{video_url}/storyboard.vtt" if progress.has_storyboard else None,
     )
     return json_response(record, status, cache_control=cache_control)
 
 
-async def _transcribed(id: str) -> Video:
+async def _read_transcribable(id: str) -> Video:
     video = await read_video(id)
     if web_context().config.captions_model is None:
         raise NoTranscription
     return video
 
 
-async def _transcription_answer(video: Video, status: int = HTTPStatus.OK) -> Response:
-    found = await transcription.read(video.id)
-    if found is None:
+async def _transcription_response(video: Video, status: int = HTTPStatus.OK) -> Response:
+    row = await transcription.read(video.id)
+    if row is None:
         raise TranscriptionNotFound
-    return json_response(TranscriptionRecord.model_validate(found), status)
+    return json_response(TranscriptionRecord.model_validate(row), status)

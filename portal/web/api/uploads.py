@@ -1,4 +1,4 @@
-"""Uploads in parts over JSON. The parts themselves go to storage."""
+"""JSON API of uploads in parts. The parts themselves are sent to storage."""
 
 from typing import Annotated
 
@@ -21,72 +21,76 @@ tag_blueprint(blueprint, ["Uploads in parts"])
 
 
 def _is_size(value: int, info: ValidationInfo) -> int:
-    # The limit is pydantic's validation context.
+    # The validation context holds the limit.
     largest = info.context if isinstance(info.context, int) else MAX_FILE_BYTES
     if value < 1:
-        raise PydanticCustomError("size", "Give the file's size; an empty file is no video.")
+        raise PydanticCustomError(
+            "size", "Give the size of the file. An empty file is not a video."
+        )
     if value > largest:
         raise PydanticCustomError(
-            "size", "The file is too large: at most {largest} bytes.", {"largest": f"{largest:,}"}
+            "size",
+            "The file is too large. The limit is {largest} bytes.",
+            {"largest": f"{largest:,}"},
         )
     return value
 
 
 class StartUploadRequest(ClosedShape):
-    """Starts an upload in parts."""
+    """Request to start an upload in parts."""
 
     key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
     size_bytes: Annotated[
         StrictInt,
         AfterValidator(_is_size),
         Field(
-            description="Size of the whole file. The portal may be set to take less.",
+            description="Size of the whole file. The portal may have a lower limit.",
             json_schema_extra={"format": "int64", "minimum": 1, "maximum": MAX_FILE_BYTES},
         ),
     ]
 
 
 class StoredPartRecord(Shape):
-    """A part that is stored whole."""
+    """Part that is stored completely."""
 
     part_number: int = Field(ge=1, le=MAX_PARTS)
     size_bytes: Size
-    etag: str = Field(description="As storage answered it to the part's PUT, without quotes.")
+    etag: str = Field(description="ETag that storage returned for the part, without quotes.")
 
 
 class UploadRecord(Shape):
-    """How an upload stands."""
+    """State of an upload."""
 
-    upload_id: str = Field(description="The unique id inside the key.")
+    upload_id: str = Field(description="Unique id, which the key contains.")
     key: str
     state: uploads.UploadState = Field(
-        description="`pending` while nothing is there, `uploading` in parts, `stored` when whole."
+        description="`pending` before the first part, `uploading`, then `stored`."
     )
-    size_bytes: Size | None = Field(description="As announced, or as stored; null while pending.")
+    size_bytes: Size | None = Field(
+        description="Announced size, or stored size; null while pending."
+    )
     part_size_bytes: Size | None = Field(
         description="Size of every part but the last; null while pending."
     )
     part_count: int | None = Field(
-        description="Parts are numbered from 1 to this; null while pending."
+        description="Highest part number, counted from 1; null while pending."
     )
     parts: list[StoredPartRecord] = Field(
-        description="Those stored whole, while uploading; the others are to be sent."
+        description="Parts that are stored, while uploading. Send the others."
     )
 
 
 class PartAddress(Shape):
-    """Where to PUT one part."""
+    """Address to PUT one part to."""
 
-    upload_url: Uri = Field(
-        description="Signed address; PUT the part's bytes, all of them and no more."
-    )
+    upload_url: Uri = Field(description="Signed address. PUT exactly the bytes of the part.")
 
 
 class PartsProblem(Problem):
-    """Problem details that tell which parts are missing, if that is the problem."""
+    """Problem details with the missing parts, if parts are missing."""
 
     missing_parts: list[int] = Field(
-        default=[], description="With parts_missing only: their numbers, at most the first 1,000."
+        default=[], description="With parts_missing only: the first 1,000 missing part numbers."
     )
 
 
@@ -98,25 +102,25 @@ class PartsProblem(Problem):
 @document_response(Problem, 404)
 @document_response(QuotaProblem, 409)
 async def start_upload() -> Response:
-    """Start an upload in parts, for large files and unsteady lines.
+    """Start an upload in parts, for large files and unreliable connections.
 
-    Send each part of `partSizeBytes` bytes, the last one shorter, to an address of its own; those
-    in `parts` are stored already. The same request again answers 200 with what is stored so far.
-    An upload that nobody goes on with, or makes a video of, for a day is removed.
+    Send each part to a separate address. All parts have `partSizeBytes` bytes, except the last.
+    Skip those in `parts`, which are stored already. A repeated request returns 200 with the parts
+    stored so far. An upload is removed after a day without progress, unless it became a video.
     """
     web = web_context()
-    # 0 stands for no limit but that of storage.
+    # Without a setting, the limit is that of storage.
     largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
-    wanted = validated(StartUploadRequest, await json_bodies.read_json(), context=largest)
-    await require_own_upload(upload_id(wanted.key))
+    requested = validated(StartUploadRequest, await json_bodies.read_json(), context=largest)
+    await require_own_upload(upload_id(requested.key))
     upload, is_new = await uploads.start(
-        wanted.key,
-        wanted.size_bytes,
+        requested.key,
+        requested.size_bytes,
         storage=web.storage,
         owner_id=await account_id(),
         quota=web.quota,
     )
-    response = _answer(upload, 201 if is_new else 200)
+    response = _upload_response(upload, 201 if is_new else 200)
     response.headers["Location"] = url_for("api_uploads.get_upload", id=upload.upload_id)
     return response
 
@@ -125,12 +129,12 @@ async def start_upload() -> Response:
 @policy(Policy.OWN_UPLOAD)
 @document_response(UploadRecord)
 async def get_upload(id: str) -> Response:
-    """See how an upload stands.
+    """Read the state of an upload.
 
-    After a break, send the parts that are not in `parts`. When storage has lost an unfinished
-    upload it is pending again: start it anew with the same key.
+    To resume, send the parts that are not in `parts`. If storage has lost an unfinished upload, it
+    is pending again: restart it with the same key.
     """
-    return _answer(await uploads.get(id, storage=web_context().storage))
+    return _upload_response(await uploads.get(id, storage=web_context().storage))
 
 
 @blueprint.post("/<id>/parts/<number>")
@@ -138,10 +142,10 @@ async def get_upload(id: str) -> Response:
 @document_response(PartAddress)
 @document_response(Problem, 409)
 async def sign_part(id: str, number: str) -> Response:
-    """Ask for the address to upload one part to.
+    """Get an address to upload one part to.
 
-    PUT the part's bytes to `uploadUrl`. Storage refuses a body of any other size. A part may be
-    sent again, to the same or to another address.
+    PUT the part's bytes to `uploadUrl`. Storage refuses a body of any other size. You can send a
+    part again, to the same or a new address.
     """
     web = web_context()
     address = await uploads.sign_part(
@@ -155,26 +159,26 @@ async def sign_part(id: str, number: str) -> Response:
 @document_response(UploadRecord)
 @document_response(PartsProblem, 409)
 async def complete_upload(id: str) -> Response:
-    """Make the file of its parts.
+    """Assemble the file from its parts.
 
-    Repeat this as often as needed: once the file is stored the answer stays 200.
+    You can repeat this request: once the file is stored, it always returns 200.
     """
-    return _answer(await uploads.complete(id, storage=web_context().storage))
+    return _upload_response(await uploads.complete(id, storage=web_context().storage))
 
 
 @blueprint.delete("/<id>")
 @policy(Policy.OWN_UPLOAD)
 @document_response(Problem, 409)
 async def discard_upload(id: str) -> Response:
-    """Give an upload up and remove what has arrived of it.
+    """Cancel an upload and remove its stored parts.
 
-    Its key cannot be used any more; for another attempt ask for a new one.
+    Its key becomes invalid. To try again, ask for a new upload address.
     """
     await uploads.discard(id, storage=web_context().storage)
     return Response(status=204)
 
 
-def _answer(upload: uploads.UploadView, status: int = 200) -> Response:
+def _upload_response(upload: uploads.UploadView, status: int = 200) -> Response:
     size_bytes = upload.size_bytes
     record = UploadRecord(
         upload_id=upload.upload_id,

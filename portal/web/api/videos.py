@@ -1,7 +1,7 @@
-"""The four documented calls: categories, presigning, creating a video, reading its record.
+"""JSON API of videos: the four documented calls, and the list of videos.
 
-And the list of videos: filtered, searched and sorted as the library, by cursors. `CreatedVideo` and
-`RetrievedVideo` are separate on purpose: they may diverge.
+The documented calls read the categories, presign an upload, create a video and read its record.
+`CreatedVideo` and `RetrievedVideo` are separate on purpose: they may diverge.
 """
 
 from collections.abc import Collection
@@ -51,7 +51,7 @@ tag_blueprint(blueprint, ["Videos"])
 
 MAX_LIMIT = 200
 MAX_IDS = 100
-# Has published nothing.
+# Owner without videos.
 NOBODY = UUID(int=0)
 OneOrMore = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
 CommaSeparated = BeforeValidator(
@@ -71,7 +71,7 @@ FileName = Annotated[
 
 
 class CategoryRecord(Shape):
-    """A category of the fixed table."""
+    """Category of the fixed table."""
 
     id: int = Field(ge=1, le=32767)
     name: str
@@ -84,27 +84,27 @@ class CategoryList(Shape):
 
 
 class PresignRequest(ClosedShape):
-    """Asks for an address to upload one file to."""
+    """Request for an address to upload one file to."""
 
     file_name: FileName
     content_type: Literal["video/mp4", "video/quicktime"]
 
 
 class PresignResponse(Shape):
-    """Where to PUT the file, and the key to send back when that is done."""
+    """Address to PUT the file to, and the key to create the video with."""
 
     upload_url: Uri = Field(
-        description="Signed address; PUT the raw bytes with the announced Content-Type."
+        description="Signed address. PUT the raw bytes with the announced Content-Type."
     )
     key: str = Field(description="Storage key, `videos/<unique id>.<extension>`.")
 
 
 class CreateVideoRequest(VideoMetadata):
-    """Says that the upload is complete, and describes the video. Text is kept as submitted."""
+    """Request to create a video from a completed upload. Text is kept as submitted."""
 
     elsewhere: ClassVar = {
-        "visibility": "Give it in the address: POST /api/videos?visibility=private.",
-        "passthrough": "Set it with PATCH /api/videos/{id} once the video is created.",
+        "visibility": "Put it into the query: POST /api/videos?visibility=private.",
+        "passthrough": "Set it with PATCH /api/videos/{id} after you create the video.",
     }
 
     file_name: FileName
@@ -112,9 +112,9 @@ class CreateVideoRequest(VideoMetadata):
 
 
 class NewVideoQuery(ClosedShape):
-    """What may be said of a new video in the address."""
+    """Options of a new video."""
 
-    visibility: Visibility | None = Field(None, description="Who may see it from the start.")
+    visibility: Visibility | None = Field(None, description="Initial visibility of the video.")
 
 
 class CreatedVideo(VideoRecord, from_attributes=True):
@@ -122,16 +122,16 @@ class CreatedVideo(VideoRecord, from_attributes=True):
 
 
 class ImportProblem(Problem):
-    """Problem details that tell why the video's import failed, if that is the problem."""
+    """Problem details with the reason why the video's import failed, if it did."""
 
     failure: TranscodeFailure | None = Field(default=None, description="With import_failed only.")
 
 
 class SpokenMatch(Shape):
-    """Where the words that were searched for are said, nearest to each other."""
+    """Moment at which the query's words are spoken closest together."""
 
-    language: str = Field(description="Of the captions; BCP 47.")
-    seconds: int = Field(description="When, from the start of the film.")
+    language: str = Field(description="Language of the captions (BCP 47).")
+    seconds: int = Field(description="Start of the caption in the video.")
     text: str
 
 
@@ -140,19 +140,19 @@ class ListedVideo(RetrievedVideo):
 
     passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
     details: VideoDetails | None = None
-    matches: list[SpokenMatch] = Field(default=[], description="Where `q` is said.")
+    matches: list[SpokenMatch] = Field(default=[], description="Moments at which `q` is spoken.")
 
 
 class VideoQuery(ClosedShape):
-    """Members of a record besides the documented ones."""
+    """Members of a record in addition to the documented ones."""
 
     include: Annotated[tuple[Literal["passthrough", "details"], ...], CommaSeparated] = Field(
-        (), description="Members that the record has besides; several are separated by commas."
+        (), description="Additional members of the record, separated by commas."
     )
 
 
 class VideosQuery(ClosedShape):
-    """Which videos are asked for, in which order; what is left out is any."""
+    """Filters, order and page of the list of videos."""
 
     q: Text = Field("", max_length=MAX_QUERY_LENGTH, description="Words to search for.")
     status: VideoStatus | None = None
@@ -163,14 +163,14 @@ class VideosQuery(ClosedShape):
     updated_after: Timestamp | None = None
     visibility: Visibility | None = None
     owner: Text = Field(
-        "", description="The e-mail address of who published them; another's for admins only."
+        "", description="E-mail address of the owner. Only admins may name other accounts."
     )
     id: Annotated[tuple[UUID, ...], Field(max_length=MAX_IDS), OneOrMore] = ()
     sort: Sort | None = Field(
-        None, description="Without it the newest come first, or what matches `q` best."
+        None, description="Default: the best match with `q`, otherwise the newest first."
     )
     include: Annotated[tuple[Included, ...], CommaSeparated] = Field(
-        (), description="Members that records have besides; several are separated by commas."
+        (), description="Additional members of the records, separated by commas."
     )
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
     cursor: Text = Field("", description="`nextCursor` of the page before.")
@@ -180,19 +180,17 @@ class VideoList(Shape):
     """A page of videos."""
 
     videos: list[ListedVideo]
-    next_cursor: str | None = Field(description="Where the next page begins; null after the last.")
-    searched_for: str | None = Field(
-        description="The nearest words that somebody wrote, if nothing has those of `q`."
-    )
+    next_cursor: str | None = Field(description="Start of the next page; null on the last page.")
+    searched_for: str | None = Field(description="The closest words with results, if `q` has none.")
 
 
 @blueprint.get("/categories")
 @policy(Policy.ANYONE)
 @document_response(CategoryList)
 async def categories() -> Response:
-    """List the categories a video may be filed under.
+    """List the categories of videos.
 
-    The table is fixed; ids never change.
+    The table is fixed, and ids never change.
     """
     names = await web_context().categories.names()
     records = [CategoryRecord(id=number, name=name) for number, name in names.items()]
@@ -205,15 +203,15 @@ async def categories() -> Response:
 @document_response(PresignResponse)
 @document_response(QuotaProblem, 409)
 async def presign() -> Response:
-    """Ask for an address to upload a file to.
+    """Get an address to upload a file to.
 
     PUT the raw bytes to `uploadUrl` with the announced Content-Type, then send `key` to
     POST /api/videos.
     """
     web = web_context()
-    wanted = validated(PresignRequest, await json_bodies.read_json())
+    requested = validated(PresignRequest, await json_bodies.read_json())
     upload = await publishing.begin_upload(
-        wanted.file_name, wanted.content_type, owner_id=await account_id(), quota=web.quota
+        requested.file_name, requested.content_type, owner_id=await account_id(), quota=web.quota
     )
     upload_url = await web.storage.public.presign_put(
         upload.key, content_type=upload.content_type, ttl_s=web.config.upload_url_ttl_s
@@ -233,21 +231,21 @@ async def presign() -> Response:
 async def create_video() -> Response:
     """Create a video from an uploaded file and start its transcoding.
 
-    Sending the same key with the same metadata again answers 200 with the same record, so a
-    request whose answer was lost may be repeated. The visibility is the portal's setting, unless
-    the address names another one; PATCH /api/videos/{id} changes it.
+    If you repeat the request with the same key and metadata, it returns 200 with the same record.
+    The visibility is the portal's default unless the query names another one. To change it later,
+    use PATCH /api/videos/{id}.
     """
     web = web_context()
-    asked = validated_query(NewVideoQuery, request.args)
-    visibility = asked.visibility or web.config.default_visibility
+    options = validated_query(NewVideoQuery, request.args)
+    visibility = options.visibility or web.config.default_visibility
     categories = await web.categories.names()
-    wanted = validated(CreateVideoRequest, await json_bodies.read_json(), context=categories)
+    requested = validated(CreateVideoRequest, await json_bodies.read_json(), context=categories)
     video, is_new = await publishing.publish(
         metadata.Submission(
-            metadata=wanted.value(),
-            file_name=wanted.file_name,
-            key=wanted.key,
-            visibility=asked.visibility,
+            metadata=requested.value(),
+            file_name=requested.file_name,
+            key=requested.key,
+            visibility=options.visibility,
         ),
         storage=web.storage,
         queue=web.queue,
@@ -260,24 +258,24 @@ async def create_video() -> Response:
     return response
 
 
-# Not `presign`, which is only posted to.
+# Ids are longer than `presign`, which is another route.
 @blueprint.get("/videos/<string(minlength=8):id>")
 @policy(Policy.WATCH, headers=("ETag",))
 @document_querystring(VideoQuery)
 @document_response(RetrievedVideo)
 @document_response(ImportProblem, 404)
 async def get_video(id: str) -> Response:
-    """Read a video's record.
+    """Read the record of a video.
 
-    Poll this until `status` is ready or failed. Send the ETag of the last answer in
-    If-None-Match to get 304 while nothing changed. In the If-Match of PATCH and DELETE it stands
-    for what PATCH changes: the progress of the video's processing does not outdate it.
+    Poll this until `status` is ready or failed. Send the last ETag in If-None-Match to get 304
+    while the record is unchanged. You can also send the ETag in the If-Match of PATCH and DELETE:
+    there, only changes by PATCH outdate it, not the progress of processing.
     """
     include = validated_query(VideoQuery, request.args).include
     record = await read_record(id)
-    shown = await _with_included(record, include)
+    shape = await _with_included(record, include)
     version = str(record.metadata_version)
-    return await conditional_response(shown.model_dump_json(exclude_unset=True), version=version)
+    return await conditional_response(shape.model_dump_json(exclude_unset=True), version=version)
 
 
 @blueprint.get("/videos")
@@ -285,26 +283,27 @@ async def get_video(id: str) -> Response:
 @document_querystring(VideosQuery)
 @document_response(VideoList)
 async def list_videos() -> Response:
-    """List videos that the library shows to who asks, a page at a time.
+    """List the videos that you can see in the library, page by page.
 
-    What is there throughout a walk along the cursors is met exactly once, whatever is added or
-    deleted meanwhile. Send the ETag in If-None-Match to get 304 while the page is the same.
+    Following `nextCursor`, you get each video exactly once if it exists all the while, even if
+    others are added or deleted. Send the ETag in If-None-Match to get 304 while the page is
+    unchanged.
     """
-    asked = validated_query(VideosQuery, request.args)
-    query = await _library_query(asked, await principal())
-    after = Cursor.parse(asked.cursor, query) if asked.cursor else None
-    if asked.cursor and after is None:
-        fault = "This is no place in this list. Send `nextCursor` with an otherwise equal query."
+    parameters = validated_query(VideosQuery, request.args)
+    query = await _library_query(parameters, await principal())
+    after = Cursor.parse(parameters.cursor, query) if parameters.cursor else None
+    if parameters.cursor and after is None:
+        fault = "The cursor belongs to another query. Repeat the request without `cursor`."
         raise InvalidRequest([FieldError("/cursor", fault)])
-    page = await find_videos(query, limit=asked.limit, after=after)
+    page = await find_videos(query, limit=parameters.limit, after=after)
     cursor = str(page.next) if page.next else None
-    shown = VideoList(
-        videos=await _listed(page, asked), next_cursor=cursor, searched_for=page.text or None
+    videos = VideoList(
+        videos=await _listed(page, parameters), next_cursor=cursor, searched_for=page.text or None
     )
-    response = await conditional_response(shown.model_dump_json(exclude_unset=True))
+    response = await conditional_response(videos.model_dump_json(exclude_unset=True))
     if cursor:
-        given: dict[str, Any] = {**request.args.to_dict(flat=False), "cursor": cursor}
-        address = f"{request.path}?{urlencode(given, doseq=True)}"
+        arguments: dict[str, Any] = {**request.args.to_dict(flat=False), "cursor": cursor}
+        address = f"{request.path}?{urlencode(arguments, doseq=True)}"
         response.headers["Link"] = f'<{address}>; rel="next"'
     return response
 
@@ -338,25 +337,25 @@ async def _with_included(record: VideoRow, include: Collection[Included]) -> Lis
     return ListedVideo(**members, playback_url=await playback_url(record))
 
 
-async def _library_query(asked: VideosQuery, who: Principal) -> LibraryQuery:
+async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQuery:
     query = LibraryQuery(
-        text=asked.q,
-        category_id=asked.category,
-        status=asked.status,
-        tag=asked.tag,
-        visibility=asked.visibility,
-        created_after=asked.created_after,
-        created_before=asked.created_before,
-        updated_after=asked.updated_after,
-        ids=asked.id,
-        sort=asked.sort or (Sort.RELEVANCE if asked.q else Sort.NEWEST),
-        seen_by=who,
+        text=parameters.q,
+        category_id=parameters.category,
+        status=parameters.status,
+        tag=parameters.tag,
+        visibility=parameters.visibility,
+        created_after=parameters.created_after,
+        created_before=parameters.created_before,
+        updated_after=parameters.updated_after,
+        ids=parameters.id,
+        sort=parameters.sort or (Sort.RELEVANCE if parameters.q else Sort.NEWEST),
+        seen_by=viewer,
     )
-    if not asked.owner:
+    if not parameters.owner:
         return query
-    owner_id = await fetch_account_id(asked.owner)
-    if owner_id != who.account_id and not who.sees_all:
-        raise NotAllowed("Only admins and owners may ask for what someone else has published.")
+    owner_id = await fetch_account_id(parameters.owner)
+    if owner_id != viewer.account_id and not viewer.sees_all:
+        raise NotAllowed("Only admins and owners may list the videos of other accounts.")
     return replace(query, owner_id=owner_id or NOBODY)
 
 

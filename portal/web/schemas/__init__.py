@@ -1,5 +1,5 @@
 """Shapes of requests and answers that pages and the JSON API share, and their validation.
 
-`base` has what shapes consist of, `validation` turns faults into field errors. A shape that only
-one module of the API uses stands beside its routes.
+`base` has the parts of shapes; `validation` turns faults into field errors. Shapes that only one
+module of the API uses are in that module.
 """

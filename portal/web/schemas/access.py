@@ -13,7 +13,7 @@ from portal.web.schemas.base import ClosedShape, Text, reject_if
 
 
 def _named_fault(origin: str) -> str | None:
-    """Return what is wrong with a site, after its name, as forms take many sites in one field."""
+    """Return the fault of a site with its name: a form takes many sites in one field."""
     fault = visibility.embed_origin_fault(origin)
     return f"“{shown(origin)}”: {fault}" if fault else None
 
@@ -26,9 +26,9 @@ EmbedOrigin = Annotated[
 
 
 class AccessRecord(ClosedShape):
-    """Who may see a video, and which sites may show its player in a frame."""
+    """Audience of a video, and the sites that may show its player in a frame."""
 
-    # What `signed_in_only_fault` says.
+    # The rule of `signed_in_only_fault`.
     model_config = ConfigDict(
         json_schema_extra={
             "if": {"properties": {"signedInOnly": {"const": True}}},
@@ -54,12 +54,12 @@ class AccessRecord(ClosedShape):
         fault = visibility.signed_in_only_fault(self.visibility, signed_in_only=self.signed_in_only)
         if fault:
             error = PydanticCustomError("rule", "{fault}", {"fault": fault})
-            found = InitErrorDetails(type=error, loc=("signedInOnly",), input=self.signed_in_only)
-            raise ValidationError.from_exception_data(type(self).__name__, [found])
+            detail = InitErrorDetails(type=error, loc=("signedInOnly",), input=self.signed_in_only)
+            raise ValidationError.from_exception_data(type(self).__name__, [detail])
         return self
 
     def value(self) -> VideoAccess:
-        """The same for services; a site that is named twice counts once."""
+        """Return the audience without repeated sites, as services take it."""
         return VideoAccess(
             visibility=self.visibility,
             signed_in_only=self.signed_in_only,

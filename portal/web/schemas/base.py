@@ -17,7 +17,7 @@ RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:
 
 
 def reject_if(fault: Callable[[Value], str | None]) -> AfterValidator:
-    """A validator that rejects a value for which `fault` has a message, with that message."""
+    """Return a validator that rejects values for which `fault` returns a message."""
     return AfterValidator(lambda value: _checked(value, fault(value)))
 
 
@@ -36,44 +36,44 @@ def _whole(value: Any) -> Any:
 
 
 def _is_rfc3339(value: Any) -> Any:
-    # pydantic would take a number for seconds since 1970.
-    is_told = not isinstance(value, str) or RFC3339.fullmatch(value)
-    return _checked(value, None if is_told else "Give a time like 2026-01-31T12:00:00Z.")
+    # pydantic reads a number as seconds since 1970.
+    is_valid = not isinstance(value, str) or RFC3339.fullmatch(value)
+    return _checked(value, None if is_valid else "Give a time like 2026-01-31T12:00:00Z.")
 
 
 def _in_utc(value: datetime) -> datetime:
     try:
-        # PostgreSQL knows offsets up to 16 hours only.
+        # PostgreSQL only takes offsets of up to 16 hours.
         return value.astimezone(UTC)
     except OverflowError:
         return _checked(value, "Give a time between the years 1 and 9999.")
 
 
-# JSON has one kind of numbers: 60.0 is 60.
+# JSON has one kind of number: 60.0 equals 60.
 WholeNumber = Annotated[StrictInt, BeforeValidator(_whole)]
-# Checked before pydantic sees the text, which has words of its own for surrogates.
+# Checked before pydantic, whose message about surrogates is less clear.
 Text = Annotated[StrictStr, BeforeValidator(_storable)]
 Timestamp = Annotated[Time, BeforeValidator(_is_rfc3339), AfterValidator(_in_utc)]
 
 
 class ClosedShape(Shape, extra="forbid"):
-    """Base of all shapes of requests: a member or parameter that it doesn't name is refused.
+    """Base of all shapes of requests, which refuse unknown members and parameters.
 
     Otherwise a request with a misspelt `visibility` would publish a private video.
     """
 
-    # Remedies by the names of members that belong into another place of the API.
+    # Remedies for members that another part of the API takes, by name.
     elsewhere: ClassVar[Mapping[str, str]] = {}
 
 
 class EmptyShape(ClosedShape):
-    """Body or query of a route that takes none."""
+    """Body or query of a route that takes no members."""
 
 
 class Fault(Shape):
-    """One fault in a request body, or in the query of an address."""
+    """Fault in a request's body, query or headers."""
 
-    pointer: str = Field(description="RFC 6901 JSON pointer to what is at fault.")
+    pointer: str = Field(description="RFC 6901 JSON pointer to the invalid member or parameter.")
     message: str
 
 
@@ -94,26 +94,31 @@ class ValidationProblem(Problem):
 
 
 class QuotaProblem(Problem):
-    """Problem details that tell how much an account may have, if that is the problem."""
+    """Problem details with the account's quota, if a quota is exceeded."""
 
     limit: Size | None = Field(
         default=None,
-        description="With video_quota_exceeded videos in 24 hours, with storage_quota_exceeded "
-        "bytes: how many the account may have.",
+        description="With video_quota_exceeded, the account's videos in 24 hours; with "
+        "storage_quota_exceeded, its bytes of storage.",
     )
-    used: Size | None = Field(default=None, description="With limit: how many it has.")
+    used: Size | None = Field(
+        default=None, description="With `limit`: the part of it that is used."
+    )
     free_at: Timestamp | None = Field(
-        default=None, description="With video_quota_exceeded only: when the next may be published."
+        default=None,
+        description="With video_quota_exceeded only: when you can publish the next video.",
     )
 
 
 class EditHeaders(BaseModel):
-    """What a change needs besides its body."""
+    """Headers of a change that requires If-Match."""
 
-    if_match: str = Field(alias="If-Match", description="The ETag of what was read, or `*`.")
+    if_match: str = Field(
+        alias="If-Match", description="The ETag that you read, or `*` for any version."
+    )
 
 
 class PatchHeaders(BaseModel):
-    """What a change of what it names may need besides its body."""
+    """Headers of a change for which If-Match is optional."""
 
-    if_match: str = Field("*", alias="If-Match", description="The ETag of what was read.")
+    if_match: str = Field("*", alias="If-Match", description="The ETag that you read.")

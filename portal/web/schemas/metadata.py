@@ -1,6 +1,5 @@
 """Metadata of a video, as the API and the forms of pages take it."""
 
-from dataclasses import fields
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
@@ -13,7 +12,7 @@ from portal.web.schemas.base import ClosedShape, Text, reject_if
 
 
 def _is_category(value: int, info: ValidationInfo) -> int:
-    # The ids that there are; None where that is not asked.
+    # The context holds the existing ids, or is None to skip this check.
     if info.context is not None and value not in info.context:
         raise PydanticCustomError(
             "category", "There is no category with this id. See GET /api/categories."
@@ -41,14 +40,14 @@ Passthrough = Annotated[
     Text,
     reject_if(metadata.passthrough_fault),
     Field(
-        description="Your own text, at most 1 KB of UTF-8. Who may see the video may read it.",
+        description="Your own text, at most 1 KB of UTF-8, for anyone who may see the video.",
         json_schema_extra={"maxLength": metadata.MAX_PASSTHROUGH_BYTES},
     ),
 ]
 
 
 class VideoMetadata(ClosedShape):
-    """What editors say of a video, and may change. Text is kept as submitted."""
+    """Editable metadata of a video. Text is kept as submitted."""
 
     title: Title
     description: Description
@@ -56,25 +55,29 @@ class VideoMetadata(ClosedShape):
     tags: Tags
 
     def value(self) -> EditableMetadata:
-        """The same for services."""
-        said = {it.name: getattr(self, it.name) for it in fields(EditableMetadata)}
-        return EditableMetadata(**said | {"category_ids": tuple(self.category_ids)})
+        """Return the metadata as services take it."""
+        return EditableMetadata(
+            title=self.title,
+            description=self.description,
+            category_ids=tuple(self.category_ids),
+            tags=self.tags,
+        )
 
 
 class MetadataRecord(VideoMetadata):
-    """The same, with what an integrator keeps with the video."""
+    """Editable metadata, and text that an integrator keeps with the video."""
 
     passthrough: Passthrough = Field(default_factory=str)
 
 
 class EditedVideo(MetadataRecord):
-    """What a merge patch may change of a video."""
+    """Members of a video that a merge patch may change."""
 
     visibility: Visibility
 
 
 class VideoPatch(ClosedShape):
-    """A JSON merge patch: what it doesn't name stays, and a text that is null is emptied."""
+    """JSON merge patch: members that it leaves out stay, and null empties a text."""
 
     title: Title = Field(default_factory=str)
     description: Description | None = Field(default_factory=str)
@@ -84,6 +87,9 @@ class VideoPatch(ClosedShape):
     visibility: Visibility = Field(default_factory=lambda: Visibility.PRIVATE)
 
     def named(self) -> dict[str, Any]:
-        """What it names, for services."""
+        """Return the members that the patch names, as services take them."""
         named = {name: getattr(self, name) for name in self.model_fields_set}
-        return {name: tuple(it) if isinstance(it, list) else it or "" for name, it in named.items()}
+        return {
+            name: tuple(value) if isinstance(value, list) else value or ""
+            for name, value in named.items()
+        }

@@ -14,7 +14,7 @@ from portal.web.schemas.base import ClosedShape
 Model = TypeVar("Model", bound=BaseModel)
 Sent = TypeVar("Sent", bound=ClosedShape)
 
-# By pydantic's type of error; the rules of this API bring their own words.
+# Messages by pydantic's type of error. Rules of the portal have their own messages.
 MESSAGES = {
     "missing": "This member is required.",
     "string_type": "Give a string.",
@@ -34,14 +34,14 @@ MESSAGES = {
 
 
 def validated(shape: type[Sent], body: Any, *, context: object = None) -> Sent:
-    """Return the body as this shape, or raise `InvalidRequest` with all its faults."""
+    """Return a body as a shape. Raises `InvalidRequest` with all its faults."""
     return _validated(shape, body, kind="member", context=context)
 
 
 def validated_query(shape: type[Sent], parameters: MultiDict[str, str]) -> Sent:
-    """Return the parameters of the address as this shape, or raise `InvalidRequest`.
+    """Return the parameters of a query as a shape. Raises `InvalidRequest`.
 
-    A parameter that is given twice is refused like a misspelt one, unless it takes several values.
+    Repeated parameters are refused like misspelt ones, unless the shape takes several values.
     """
     query = {
         name: values[0] if len(values) == 1 else values
@@ -58,18 +58,20 @@ def _validated(shape: type[Sent], value: Any, *, kind: str, context: object = No
 
 
 def recorded_shape(shape: type[Model], value: object) -> Model:
-    """The public shape of a record, unchecked: what earlier rules allowed can still be read."""
-    found = {name: getattr(value, name) for name in shape.model_fields}
-    columns: Any = {name: list(it) if isinstance(it, tuple) else it for name, it in found.items()}
+    """Return a record as a public shape, unchecked: earlier rules may have allowed its values."""
+    columns: dict[str, Any] = {name: getattr(value, name) for name in shape.model_fields}
+    for name, column in columns.items():
+        if isinstance(column, tuple):
+            columns[name] = list(column)
     return shape.model_construct(**columns)
 
 
 def field_errors(
     error: ValidationError, shape: type[ClosedShape], *, kind: str = "member"
 ) -> list[FieldError]:
-    """Return all faults that pydantic found in a shape, each with its JSON pointer and the remedy.
+    """Return all faults that pydantic reported, each with its JSON pointer and a remedy.
 
-    `kind` is what the shape consists of: members of a body or parameters of an address.
+    `kind` says what the shape consists of: members of a body, or parameters of a query.
     """
     errors = []
     for fault in error.errors():
@@ -92,7 +94,7 @@ def _unknown_name_message(name: str, shape: type[ClosedShape], kind: str) -> str
 
 @lru_cache
 def _known_names(shape: type[ClosedShape]) -> frozenset[str]:
-    """Return the names of a shape's members, and of the shapes inside it."""
+    """Return the names of the members of a shape and of the shapes inside it."""
     schema = shape.model_json_schema()
     parts = (schema, *schema.get("$defs", {}).values())
     return frozenset(name for part in parts for name in part.get("properties", {}))
@@ -104,7 +106,7 @@ def _pointer(location: tuple[int | str, ...]) -> str:
 
 
 def _message(fault: ErrorDetails) -> str:
-    # pydantic has one type for a text and an array.
+    # pydantic has one type of error for texts and arrays.
     is_text = fault["type"] == "too_long" and isinstance(fault["input"], str)
     words = MESSAGES.get("string_too_long" if is_text else fault["type"])
     return words.format(**fault.get("ctx", {})) if words else fault["msg"]

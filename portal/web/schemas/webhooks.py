@@ -16,13 +16,13 @@ Address = Annotated[
 ]
 Events = Annotated[
     list[EventType],
-    Field(min_length=1, description="The types of events that are sent."),
-    AfterValidator(lambda given: [it.value for it in EventType if it in given]),
+    Field(min_length=1, description="Types of the events to send."),
+    AfterValidator(lambda types: [known.value for known in EventType if known in types]),
 ]
 
 
 class WebhookRequest(ClosedShape):
-    """Asks for events to be sent to a public https address."""
+    """Request to send events to a public https address."""
 
     url: Address
     events: Events
