@@ -1,6 +1,6 @@
-"""`portal accounts` and `portal tokens`: who may do what on a portal, people and programs.
+"""`portal accounts` and `portal tokens`: manage the accounts and API tokens of a portal.
 
-Operators may do everything. Of accounts and tokens neither hashes nor digests are shown.
+Operators have every permission. Password hashes and token digests are never printed.
 """
 
 import sys
@@ -28,57 +28,60 @@ TOKEN = ("id", "name", "scopes", "created_at", "expires_at", "used_at")
 
 @click.group()
 def accounts() -> None:
-    """Add, change and remove the accounts of a portal."""
+    """Add, change and remove accounts."""
 
 
 @accounts.command("list")
 @json_option
 @with_database
 async def list_accounts(as_json: bool) -> None:
-    """List accounts, by email address."""
+    """List all accounts, ordered by email address."""
     accounts = Account.all().order_by("email")
-    found = [
+    records = [
         {"has_password": row.pop("password_hash") is not None, **row}
         for row in await accounts.values(*ACCOUNT, "password_hash")
     ]
-    empty = "There are no accounts: anyone who reaches this portal may do everything."
-    print_list("accounts", found, map(_account_row, found), as_json=as_json, empty=empty)
+    empty = "No accounts. Without accounts, everyone who can reach this portal can change it."
+    print_list("accounts", records, map(_account_row, records), as_json=as_json, empty=empty)
 
 
-def _read_password(_context: click.Context, _option: click.Parameter, wanted: bool) -> str | None:
-    """The first line of standard input, whatever the terminal's encoding."""
+def _read_password(_context: click.Context, _option: click.Parameter, is_given: bool) -> str | None:
+    """Return the first line of standard input, decoded as UTF-8 in every locale."""
     try:
-        return sys.stdin.buffer.readline().decode().rstrip("\r\n") if wanted else None
+        return sys.stdin.buffer.readline().decode().rstrip("\r\n") if is_given else None
     except UnicodeDecodeError as exc:
-        raise click.ClickException("The password is not encoded as UTF-8.") from exc
+        raise click.ClickException("The password on standard input is not valid UTF-8.") from exc
 
 
 @accounts.command("add")
 @click.argument("email")
-@click.option("--role", required=True, type=ROLES, help="What it may do.")
-@click.option("--name", default="", help="What viewers read beside its videos.")
+@click.option("--role", required=True, type=ROLES, help="Role of the account.")
+@click.option("--name", default="", help="Name that viewers see next to the account's videos.")
 @click.option(
     *("--password-stdin", "password"),
     is_flag=True,
     callback=_read_password,
-    help="Read its password from standard input; make no link.",
+    help="Read the password from standard input instead of printing a link.",
 )
 @with_database
 @click.pass_obj
 async def add_account(
     config: Config, email: str, role: str, name: str, password: str | None
 ) -> None:
-    """Add an account, and print a link to choose its password. The first has to be an owner's."""
+    """Add an account and print a link to choose its password.
+
+    The first account must be an owner's.
+    """
     password_hash = None
     if password is not None:
         password_hash = await Passwords().choose(password, email=people.plain_email(email))
     is_first = not await people.has_accounts()
     account = await people.add(email, Role(role), password_hash=password_hash, name=name)
-    click.echo(f"{account.email} has an account with the role {role}.", err=True)
+    click.echo(f"Added the account {account.email} with the role {role}.", err=True)
     if is_first:
         click.echo(
-            "It is the first one: from now on changes need an account, and all videos that are "
-            "there belong to it.",
+            "This is the first account. It owns all existing videos, and from now on changes "
+            "require an account.",
             err=True,
         )
     if password is None:
@@ -90,21 +93,22 @@ async def add_account(
 @click.argument("role", type=ROLES)
 @with_database
 async def change_role(email: str, role: str) -> None:
-    """Give an account another role."""
+    """Change the role of an account."""
     account = await people.get(email)
     await people.change_role(account.id, Role(role), by=EVERYONES)
-    click.echo(f"{account.email} has the role {role} now.")
+    click.echo(f"{account.email} now has the role {role}.")
 
 
 @accounts.command("disable")
 @click.argument("email")
 @with_database
 async def disable_account(email: str) -> None:
-    """Let an account do nothing any more; its videos stay."""
+    """Disable an account; its videos are kept."""
     account = await people.get(email)
     await people.disable(account.id, by=EVERYONES)
     click.echo(
-        f"{account.email} is disabled: signed out everywhere, and its API tokens don't work."
+        f"{account.email} is disabled. It is signed out everywhere, and its API tokens no longer "
+        "work."
     )
 
 
@@ -112,10 +116,10 @@ async def disable_account(email: str) -> None:
 @click.argument("email")
 @with_database
 async def enable_account(email: str) -> None:
-    """Let a disabled account work again."""
+    """Enable a disabled account."""
     account = await people.get(email)
     await people.enable(account.id, by=EVERYONES)
-    click.echo(f"{account.email} is enabled, and has to sign in again.")
+    click.echo(f"{account.email} is enabled. It must sign in again.")
 
 
 @accounts.command("reset")
@@ -123,10 +127,15 @@ async def enable_account(email: str) -> None:
 @with_database
 @click.pass_obj
 async def reset_password(config: Config, email: str) -> None:
-    """Print a link to choose a password anew. The password stays until the link is used."""
+    """Print a link to choose a new password.
+
+    The present password works until the link is used.
+    """
     account = await people.get(email)
     if account.is_disabled:
-        click.echo(f"{account.email} is disabled: the link works once it is enabled.", err=True)
+        click.echo(
+            f"{account.email} is disabled. The link works after you enable the account.", err=True
+        )
     await _print_link(config, account)
 
 
@@ -134,20 +143,21 @@ async def reset_password(config: Config, email: str) -> None:
 @click.argument("email")
 @with_database
 async def unbind_account(email: str) -> None:
-    """Forget whose an account is by single sign-on: who next comes with its address has it."""
+    """Unlink an account from single sign-on.
+
+    The next person who signs in with the account's email address is linked to it.
+    """
     account = await people.get(email)
     await identities.unbind(account.id)
-    click.echo(
-        f"{account.email} is bound to nobody of single sign-on until someone signs in with it."
-    )
+    click.echo(f"{account.email} is no longer linked to single sign-on.")
 
 
 @accounts.command("remove")
 @click.argument("email")
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 @data_dir_option
 def remove_account(email: str, yes: bool, data_dir: Path | None) -> None:
-    """Remove an account. Its videos go to the first owner."""
+    """Remove an account and give its videos to the first owner."""
     if not yes:
         click.confirm(ask(data_dir, _removal_question, email=email), abort=True)
     ask(data_dir, _remove, email=email)
@@ -157,53 +167,56 @@ async def _removal_question(email: str) -> str:
     account = await people.get(email)
     heir = await people.heir_of(account, by=EVERYONES)
     videos = await Video.filter(owner_id=account.id).count()
-    return f"Its videos ({videos}) go to {heir.email}. Remove {account.email}?"
+    return f"{heir.email} will own its videos ({videos}). Remove {account.email}?"
 
 
 async def _remove(email: str) -> None:
     account = await people.get(email)
     videos = await Video.filter(owner_id=account.id).count()
     heir = await people.remove(account.id, by=EVERYONES)
-    click.echo(f"{account.email} is removed. Its videos ({videos}) belong to {heir.email} now.")
+    click.echo(f"Removed {account.email}. {heir.email} now owns its videos ({videos}).")
 
 
 @click.group()
 def tokens() -> None:
-    """List, make and revoke API tokens."""
+    """List, create and revoke API tokens."""
 
 
 @tokens.command("list")
 @json_option
 @with_database
 async def list_tokens(as_json: bool) -> None:
-    """List the API tokens of all accounts, the newest first."""
-    found = await ApiToken.all().order_by("-created_at").values(*TOKEN, email="account__email")
-    print_list("tokens", found, map(_token_row, found), as_json=as_json)
+    """List the API tokens of all accounts, newest first."""
+    records = await ApiToken.all().order_by("-created_at").values(*TOKEN, email="account__email")
+    print_list("tokens", records, map(_token_row, records), as_json=as_json)
 
 
 @tokens.command("add")
 @click.argument("email")
-@click.option("--name", required=True, help="What will use it.")
+@click.option("--name", required=True, help="Name of the token, such as the program that uses it.")
 @click.option(
     *("--scope", "scopes"),
     multiple=True,
     required=True,
     type=SCOPES,
-    help="What it may be used for; may be given again.",
+    help="Scope of the token. Repeat the option for several scopes.",
 )
 @click.option(
     "--days",
     type=click.IntRange(1, api_tokens.MAX_DAYS),
-    help="How long it works; for ever if not.",
+    help="Days until the token expires. By default it never expires.",
 )
 @with_database
 async def add_token(email: str, name: str, scopes: tuple[str, ...], days: int | None) -> None:
-    """Make an API token of an account, and print it. It may never do more than the account."""
+    """Create an API token for an account and print it.
+
+    A token never has more permissions than its account.
+    """
     account = await people.get(email)
     token = await api_tokens.create(account.id, name=name, scopes=scopes, days=days)
     click.echo(
-        "It is shown this once. Programs send it as `Authorization: Bearer …`; `portal publish` "
-        "takes it from PORTAL_TOKEN.",
+        "Store this token now: it is shown only once. Send it as `Authorization: Bearer …`, or put "
+        "it into PORTAL_TOKEN for `portal publish`.",
         err=True,
     )
     click.echo(token)
@@ -213,19 +226,19 @@ async def add_token(email: str, name: str, scopes: tuple[str, ...], days: int | 
 @click.argument("token_id", metavar="ID", type=click.UUID)
 @with_database
 async def revoke_token(token_id: UUID) -> None:
-    """Make an API token void."""
+    """Revoke an API token."""
     token = await ApiToken.get_or_none(id=token_id)
     if token is None:
-        raise NotFound("There is no API token with this id. See `portal tokens list`.")
+        raise NotFound("There is no API token with this id. List them with `portal tokens list`.")
     await api_tokens.revoke(token.id, account_id=token.account_id)
-    click.echo(f"{token_id} is revoked.")
+    click.echo(f"Revoked the API token {token_id}.")
 
 
 async def _print_link(config: Config, account: Account) -> None:
-    """The link alone goes to standard output, for programs that hand it on."""
+    """Print a link to choose a password; only the link itself goes to standard output."""
     secret = await invitations.offer_password(account.id, by=EVERYONES)
     click.echo(
-        f"With this link {account.email} chooses a password. It works once, for "
+        f"Send this link to {account.email} to choose a password. It works once and expires in "
         f"{invitations.LIFE_DAYS} days:",
         err=True,
     )

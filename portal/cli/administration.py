@@ -1,4 +1,4 @@
-"""`portal audit` and `portal keys`: who did what on a portal, and what signs its addresses."""
+"""`portal audit` and `portal keys`: the audit log, and the keys that sign playback URLs."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,19 +14,26 @@ from portal.videos import playback_links
 
 @click.command()
 @click.option(
-    "--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="The first moment, UTC."
+    "--since",
+    type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]),
+    help="Only entries from this time (UTC) on.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1, common.MAX_LIMIT),
     default=50,
     show_default=True,
-    help="How many lines, the newest first.",
+    help="Maximum number of entries to show.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all lines as JSON, the oldest first.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print all entries as JSON, one per line, oldest first.",
+)
 @common.with_database
 async def audit(since: datetime | None, limit: int, as_json: bool) -> None:
-    """List who did what, from where and when."""
+    """Show the audit log, newest entries first."""
     query = AuditQuery(since=since.replace(tzinfo=UTC) if since else None)
     if as_json:
         async for event in read_all(query):
@@ -38,40 +45,43 @@ async def audit(since: datetime | None, limit: int, as_json: bool) -> None:
 
 @click.group()
 def keys() -> None:
-    """List and replace the keys that sign playback addresses."""
+    """List and replace the keys that sign playback URLs."""
 
 
 @keys.command("list")
 @common.json_option
 @common.with_database
 async def list_keys(as_json: bool) -> None:
-    """List the keys; the first one signs, all of them verify."""
-    found = await playback_links.list_keys()
-    empty = "There are no keys yet: the first is made when it is needed."
-    rows = [{"id": key["kid"], "made": key["created_at"]} for key in found]
-    common.print_list("keys", found, rows, as_json=as_json, empty=empty)
+    """List the keys: the first one signs, all of them verify."""
+    records = await playback_links.list_keys()
+    empty = "No keys yet. The first one is created when a playback URL is signed."
+    rows = [{"id": key["kid"], "made": key["created_at"]} for key in records]
+    common.print_list("keys", records, rows, as_json=as_json, empty=empty)
 
 
 @keys.command("rotate")
-@click.option("--revoke", is_flag=True, help="Remove the old keys at once, and all playback links.")
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--revoke", is_flag=True, help="Revoke the old keys, and with them all links.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 @common.data_dir_option
 def rotate_keys(revoke: bool, yes: bool, data_dir: Path | None) -> None:
-    """Make a key that signs from now on. Links keep working, unless the old keys are revoked."""
+    """Create a new signing key.
+
+    Existing playback links keep working, unless you revoke the old keys.
+    """
     if revoke and not yes:
-        click.confirm("All playback links stop working. Revoke the keys?", abort=True)
+        click.confirm("All playback links will stop working. Revoke the keys?", abort=True)
     kid = common.ask(data_dir, playback_links.rotate, revoke=revoke)
     if revoke:
-        click.echo(f"Key {kid} signs now. Within seconds no other is good for anything.")
+        click.echo(f"Key {kid} is in use. The old keys stop working within seconds.")
     else:
-        click.echo(f"Key {kid} signs within seconds. Links work as before.")
+        click.echo(f"Key {kid} will be in use within seconds. Existing links keep working.")
 
 
 def _audit_row(event: Event) -> Row:
-    who = event.actor_email or event.actor_kind
+    actor = event.actor_email or event.actor_kind
     return {
         "when": event.at,
-        "who": f"{who} ({event.token_name})" if event.token_name else who,
+        "who": f"{actor} ({event.token_name})" if event.token_name else actor,
         "from": event.address or None,
         "what": event.action,
         "object": event.object_name or event.object_id,

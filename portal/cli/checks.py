@@ -1,6 +1,6 @@
-"""The checks of `portal doctor`: every part is tried for real; each failure names its fix.
+"""The checks of `portal doctor`: each one tests a part of the portal and names the fix.
 
-What it writes it removes again: one object under `doctor/` and one job in a queue of its own.
+Objects below `doctor/` and a job in a separate queue are created for the checks and deleted again.
 """
 
 import asyncio
@@ -29,53 +29,53 @@ PART_TTL_S = 20
 PROBE_TYPE = "video/mp4"
 PROBE_BODY = b"portal doctor: for signed requests alone"
 QUEUE = "doctor"
-DATABASE = "Check DATABASE_URL and that the server accepts connections from this machine."
+DATABASE = "Check DATABASE_URL, and that the server accepts connections from this machine."
 MIGRATE = "Run `portal migrate` with the same environment."
-FFMPEG = "Reinstall the portal, or point IMAGEIO_FFMPEG_EXE at an ffmpeg with libx264."
-REACHABLE = "Browsers must reach storage: set S3_PUBLIC_ENDPOINT_URL to an address they can use."
+FFMPEG = "Reinstall the portal, or set IMAGEIO_FFMPEG_EXE to the path of an ffmpeg with libx264."
+REACHABLE = "Set S3_PUBLIC_ENDPOINT_URL to an address at which browsers can reach storage."
 CREDENTIALS = (
     "Check S3_ENDPOINT_URL, S3_BUCKET and the AWS variables; the credentials must allow "
     "s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket."
 )
 SIGN_ON = (
-    "Set OIDC_ISSUER to exactly the address by which the provider names itself, a slash at its end "
-    "included, and let this machine reach it."
+    "Set OIDC_ISSUER to exactly the issuer that the provider publishes, including a trailing "
+    "slash, and make sure that this machine can reach it."
 )
 PARTS_CREDENTIALS = (
-    "The storage server must know multipart uploads, and the credentials must allow "
+    "The storage server must support multipart uploads, and the credentials must allow "
     "s3:PutObject, s3:ListMultipartUploadParts and s3:AbortMultipartUpload."
 )
-ANSWER_TIMEOUT_S = 5
-# Sent by browsers after a redirect from one foreign host to another, as players elsewhere meet it
-# for private videos.
+RESPONSE_TIMEOUT_S = 5
+# Browsers send this origin after a redirect between two foreign hosts, which players on other
+# sites follow for private videos.
 REDIRECTED_ORIGIN = "null"
 CLOSE_BUCKET = (
-    "Private videos are no secret to who knows their files' names. Make the bucket private: remove "
-    "the policies and ACLs that let everyone read (on AWS: Block Public Access)."
+    "Anyone who knows the names of a private video's files can download them. Make the bucket "
+    "private: remove the policies and ACLs for public read access (on AWS: Block Public Access)."
 )
-CLOSE_LISTING = "Anyone can list all files of all videos. " + CLOSE_BUCKET
+CLOSE_LISTING = "Anyone can list the files of all videos. " + CLOSE_BUCKET
 KEEP_PRIVATE = (
-    "Pages, records and playlists never name a private video's files there, but who knows their "
-    "names gets them, such as from before the video became private. If that is too much, unset "
-    "PLAYBACK_BASE_URL, or let the CDN check signatures of its own."
+    "Pages, records and playlists don't contain these URLs for private videos, but someone may "
+    "know them from before a video became private. To prevent that, unset PLAYBACK_BASE_URL, or "
+    "let the CDN check signatures."
 )
 
 
 class Trouble(Exception):
-    """A check failed; `fix` is what to do about it, unless it is what the check says itself."""
+    """Failure of a check; an empty `fix` stands for the fix of the check."""
 
-    def __init__(self, what: str, fix: str = "") -> None:
-        super().__init__(what)
+    def __init__(self, problem: str, fix: str = "") -> None:
+        super().__init__(problem)
         self.fix = fix
 
 
 class Concern(Trouble):
-    """Fault that the portal works with: more, or less, may be done with files than is usual."""
+    """Problem that doesn't stop the portal, such as files that are readable without signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What is checked."""
+    """Settings and clients that the checks use."""
 
     config: Config
     storage: Storage
@@ -84,9 +84,10 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must work, in the words it is printed with, and what it builds on.
+    """Check of one part.
 
-    `fix` is what to do about any failure that is not foreseen.
+    `name` is printed, `fix` is the remedy for any failure that names none. The check is skipped if
+    the check with the name `needs` has failed.
     """
 
     name: str
@@ -96,11 +97,12 @@ class Check:
 
 
 async def check_database(parts: Parts) -> None:
+    """Connect to the database and read a table that migrations fill."""
     # The pool's error doesn't give the server's reason, such as a wrong password.
     await connect_once(parts.config)
     try:
         is_filled = await Category.exists()
-    except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
+    except OperationalError as exc:  # Tortoise raises it for missing tables and columns
         raise Trouble("the tables are missing", MIGRATE) from exc
     if not is_filled:
         raise Trouble("the category table is empty", MIGRATE)
@@ -124,7 +126,8 @@ async def _queue(parts: Parts) -> None:
             delete_jobs="always",
         )
     if not ran.is_set():
-        raise Trouble("a job was queued but not run", f"Is another worker on queue {QUEUE!r}?")
+        fix = f"Stop the other worker that takes jobs from the queue {QUEUE!r}."
+        raise Trouble("a job was enqueued but not run", fix)
 
 
 async def _ffmpeg(parts: Parts) -> None:
@@ -135,17 +138,19 @@ async def _ffmpeg(parts: Parts) -> None:
 
 
 async def check_bucket(parts: Parts) -> None:
+    """Check that the bucket exists and accepts the credentials."""
     try:
         await parts.storage.check_bucket()
     except ObjectMissing as exc:
         name = parts.storage.bucket
         fix = f"Create it: aws s3api create-bucket --bucket {name}{_endpoint(parts.config)}"
-        raise Trouble(f"there is no bucket {name!r}", fix) from exc
+        raise Trouble(f"the bucket {name!r} does not exist", fix) from exc
 
 
 async def _browser_upload(parts: Parts) -> None:
-    """Do what a browser does: preflight, PUT, reading the ETag, a range GET."""
-    storage, config = parts.storage, parts.config
+    """Send the requests of a browser: preflight, PUT with its ETag, range GET."""
+    storage = parts.storage
+    config = parts.config
     key = f"doctor/{uuid4().hex}.mp4"
     put_url = await storage.public.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
     get_url = await storage.public.presign_get(key, ttl_s=60)
@@ -155,12 +160,13 @@ async def _browser_upload(parts: Parts) -> None:
         allowed_origin = await _range_get(session, get_url)
         await storage.delete(key)
     if allowed_origin not in ("*", REDIRECTED_ORIGIN):
-        raise Concern("players on other sites can't read from storage", _cors_fix(config))
+        raise Concern("storage refuses players on other sites", _cors_fix(config))
 
 
 async def _upload_in_parts(parts: Parts) -> None:
-    """Sends a file as a single part and puts it together."""
-    storage, key = parts.storage, f"doctor/{uuid4().hex}.mp4"
+    """Send a file as a single part and complete the upload."""
+    storage = parts.storage
+    key = f"doctor/{uuid4().hex}.mp4"
     multipart_id = await storage.multiparts.create(key, content_type=PROBE_TYPE)
     try:
         size_bytes = len(PROBE_BODY)
@@ -173,15 +179,15 @@ async def _upload_in_parts(parts: Parts) -> None:
         ):
             if response.status != HTTPStatus.OK:
                 raise Trouble(f"storage answers a signed PUT of a part with {response.status}")
-        sent = await storage.multiparts.list_parts(key, multipart_id)
-        await storage.multiparts.complete(key, multipart_id, sent)
+        stored_parts = await storage.multiparts.list_parts(key, multipart_id)
+        await storage.multiparts.complete(key, multipart_id, stored_parts)
     finally:
-        # Done or not: this wants its own permission, and nothing may stay behind.
+        # Always sent, because aborting needs a permission that the check has to test.
         await storage.multiparts.abort(key, multipart_id)
     stored_bytes = (await storage.head(key)).size_bytes
     await storage.delete(key)
     if stored_bytes != size_bytes:
-        raise Trouble("a file sent in parts does not arrive whole")
+        raise Trouble("a file sent in parts arrives incomplete")
 
 
 async def _preflight(session: aiohttp.ClientSession, url: str, config: Config) -> None:
@@ -191,10 +197,10 @@ async def _preflight(session: aiohttp.ClientSession, url: str, config: Config) -
         "Access-Control-Request-Headers": "content-type",
     }
     async with session.options(url, headers=headers) as response:
-        allowed = response.headers
-        methods = allowed.get("Access-Control-Allow-Methods", "")
-        permits = allowed.get("Access-Control-Allow-Origin") in ("*", _origin(config))
-        if response.status >= HTTPStatus.BAD_REQUEST or not permits or "PUT" not in methods:
+        methods = response.headers.get("Access-Control-Allow-Methods", "")
+        origin = response.headers.get("Access-Control-Allow-Origin")
+        is_allowed = origin in ("*", _origin(config)) and "PUT" in methods
+        if response.status >= HTTPStatus.BAD_REQUEST or not is_allowed:
             raise Trouble(f"storage refuses PUT from pages of {_origin(config)}", _cors_fix(config))
 
 
@@ -205,17 +211,17 @@ async def _put(session: aiohttp.ClientSession, url: str, config: Config) -> None
             raise Trouble(f"storage answers a signed PUT with {response.status}", CREDENTIALS)
         exposed = response.headers.get("Access-Control-Expose-Headers", "").lower()
         if "etag" not in exposed and exposed.strip() != "*":
-            raise Trouble("pages may not read the ETag of an upload", _cors_fix(config))
+            raise Trouble("storage does not expose the ETag of an upload", _cors_fix(config))
 
 
 async def _range_get(session: aiohttp.ClientSession, url: str) -> str:
-    """Read a few bytes, as players of other sites do; returns the origin that may read them."""
+    """Read a few bytes like a player on another site; return the origin that storage allows."""
     headers = {"Range": "bytes=0-5", "Origin": REDIRECTED_ORIGIN}
     async with session.get(url, headers=headers) as response:
         body = await response.read()
     if response.status >= HTTPStatus.BAD_REQUEST or body != PROBE_BODY[:6]:
-        fix = "The worker reads sources by ranges: use a storage server or proxy that honours them."
-        raise Trouble("storage does not answer range requests", fix)
+        fix = "Use a storage server and proxies that support range requests: workers need them."
+        raise Trouble("storage does not support range requests", fix)
     return response.headers.get("Access-Control-Allow-Origin", "")
 
 
@@ -230,42 +236,45 @@ async def _single_sign_on(parts: Parts) -> None:
 
 
 async def check_exposure(parts: Parts) -> None:
-    """Ask for a file and for the list of all as a stranger does. Raises `Concern`."""
-    storage, key = parts.storage, f"{OUTPUT_FOLDER}doctor/{uuid4().hex}.mp4"
+    """Request a file and the bucket's listing without signature. Raise `Concern` on success."""
+    storage = parts.storage
+    key = f"{OUTPUT_FOLDER}doctor/{uuid4().hex}.mp4"
     signed = URL(await storage.public.presign_get(key, ttl_s=60), encoded=True)
     plain = signed.with_query(None)
     bucket = URL(str(plain).removesuffix(key), encoded=True)
     await storage.put(key, PROBE_BODY, content_type=PROBE_TYPE, max_age_s=0)
     try:
-        if PROBE_BODY in await _got(plain):
+        if PROBE_BODY in await _get_unsigned(plain):
             raise Concern("storage answers unsigned requests for files", CLOSE_BUCKET)
-        if b"<ListBucketResult" in await _got(bucket.with_query({"list-type": "2"})):
+        listing = await _get_unsigned(bucket.with_query({"list-type": "2"}))
+        if b"<ListBucketResult" in listing:
             raise Concern("storage lists its files for unsigned requests", CLOSE_LISTING)
         base_url = parts.config.playback_base_url
-        if base_url and PROBE_BODY in await _got(URL(f"{base_url}/{key}")):
-            raise Concern(f"{base_url} answers for every file", KEEP_PRIVATE)
+        if base_url and PROBE_BODY in await _get_unsigned(URL(f"{base_url}/{key}")):
+            raise Concern(f"{base_url} serves the files of private videos", KEEP_PRIVATE)
     finally:
         await storage.delete(key)
 
 
-async def _got(address: URL) -> bytes:
-    """What a stranger is answered; nothing if that is no success, or there is no answer."""
-    timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT_S)
+async def _get_unsigned(address: URL) -> bytes:
+    """Return the start of a response with status 200; empty for any other, or for none."""
+    timeout = aiohttp.ClientTimeout(total=RESPONSE_TIMEOUT_S)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
             session.get(address) as response,
         ):
-            is_had = response.status == HTTPStatus.OK
-            return await response.content.read(64 * 1024) if is_had else b""
+            if response.status == HTTPStatus.OK:
+                return await response.content.read(64 * 1024)
     except (aiohttp.ClientError, TimeoutError):
-        return b""
+        pass
+    return b""
 
 
 def _cors_fix(config: Config) -> str:
-    """Return the command that lets these pages upload, and players on every site read.
+    """Return the command that allows uploads from the portal's pages, and players on every site.
 
-    Signed addresses decide what players get, so the origin need not.
+    Signatures protect the files, so reads need no list of origins.
     """
     uploads = {
         "AllowedOrigins": [_origin(config), *config.api_allowed_origins],
@@ -288,7 +297,7 @@ def _cors_fix(config: Config) -> str:
 
 
 def _endpoint(config: Config) -> str:
-    """Return the option by which the AWS command line finds storage."""
+    """Return the endpoint option of the AWS command line, empty for AWS itself."""
     return f" --endpoint-url {config.s3_endpoint_url}" if config.s3_endpoint_url else ""
 
 
@@ -297,10 +306,11 @@ def _origin(config: Config) -> str:
 
 
 def first_line(exc: BaseException) -> str:
+    """Return the first line of an error's message, or its name if it has none."""
     return error_words(exc).splitlines()[0]
 
 
-BROWSER_UPLOAD = "Upload and playback as a browser does them"
+BROWSER_UPLOAD = "Upload and playback from a browser"
 CHECKS = (
     Check("Database and tables", check_database, DATABASE),
     Check("Queue round trip", _queue, MIGRATE, needs="Database and tables"),
@@ -308,6 +318,6 @@ CHECKS = (
     Check("Bucket", check_bucket, CREDENTIALS),
     Check(BROWSER_UPLOAD, _browser_upload, REACHABLE, needs="Bucket"),
     Check("Upload in parts", _upload_in_parts, PARTS_CREDENTIALS, needs=BROWSER_UPLOAD),
-    Check("Files for signed addresses alone", check_exposure, REACHABLE, needs=BROWSER_UPLOAD),
+    Check("Files need signed URLs", check_exposure, REACHABLE, needs=BROWSER_UPLOAD),
 )
 SINGLE_SIGN_ON = Check("Single sign-on", _single_sign_on, SIGN_ON)

@@ -1,4 +1,4 @@
-"""What the commands for operators share: settings, errors in one line, tables, JSON."""
+"""Shared parts of the commands for operators: settings, one-line errors, tables, JSON."""
 
 import asyncio
 import functools
@@ -23,22 +23,23 @@ from portal.text import shown
 
 Result = TypeVar("Result")
 
-# Of rows that are printed.
+# Most rows that a command prints.
 MAX_LIMIT = 10_000
 UNITS_S = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 data_dir_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
     "--data-dir",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Use the running `portal up` of this folder instead of the environment's settings.",
+    help="Connect to the `portal up` that runs on this data folder, instead of using environment "
+    "variables.",
 )
 json_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON, for programs."
+    "--json", "as_json", is_flag=True, help="Print JSON."
 )
 
 
 def read_config(data_dir: Path | None = None) -> Config:
-    """The settings, from a data folder or the environment; all faults are told at once."""
+    """Read the settings from a data folder or the environment; report all faults at once."""
     if data_dir is not None:
         os.environ.update(load_environment(data_dir))
     try:
@@ -48,28 +49,28 @@ def read_config(data_dir: Path | None = None) -> Config:
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run to the end; the errors that any command may meet are told in one line."""
+    """Run a coroutine, and turn the errors of any command into one-line messages."""
     try:
         return asyncio.run(work)
     except (psycopg.OperationalError, QueueUnavailable) as exc:
-        raise click.ClickException(f"The database cannot be used: {exc}") from exc
-    except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
+        raise click.ClickException(f"Could not connect to the database: {exc}") from exc
+    except OperationalError as exc:  # Tortoise raises it for missing tables and columns
         raise click.ClickException(
-            f"The database does not fit: {exc}\nRun `portal migrate` with the same settings."
+            f"The database schema is outdated: {exc}\nRun `portal migrate` with the same settings."
         ) from exc
     except InvalidRequest as exc:
-        faults = " ".join(fault.message for fault in exc.errors)
-        raise click.ClickException(faults) from exc
+        messages = " ".join(fault.message for fault in exc.errors)
+        raise click.ClickException(messages) from exc
     except PortalError as exc:
         raise click.ClickException(exc.detail) from exc
 
 
 def ask(
-    data_dir: Path | None, work: Callable[..., Coroutine[Any, Any, Result]], **given: Any
+    data_dir: Path | None, work: Callable[..., Coroutine[Any, Any, Result]], **arguments: Any
 ) -> Result:
-    """Run a command's work on the open database, without the libraries' own warnings.
+    """Run a coroutine function with an open database, without the log messages of libraries.
 
-    Work that needs the settings has them from `click.pass_obj`.
+    It can receive the settings by `click.pass_obj`.
     """
     quiet()
     config = read_config(data_dir)
@@ -77,38 +78,38 @@ def ask(
 
     async def run_work() -> Result:
         async with open_database(config):
-            return await work(**given)
+            return await work(**arguments)
 
     return run(run_work())
 
 
 def with_database(work: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Make a command of a coroutine function that works on the database (see `ask`).
+    """Turn a coroutine function that uses the database into a command (see `ask`).
 
-    What asks its user has to do so outside of it: there Ctrl-C ends a question at once.
+    A command with a prompt calls `ask` itself, because Ctrl-C doesn't end a prompt in a loop.
     """
 
     @functools.wraps(work)
-    def command(data_dir: Path | None, **given: Any) -> None:
-        ask(data_dir, work, **given)
+    def command(data_dir: Path | None, **arguments: Any) -> None:
+        ask(data_dir, work, **arguments)
 
     return data_dir_option(command)
 
 
 def quiet() -> None:
-    """Keep the libraries' own warnings back: the command says what there is to say."""
+    """Suppress the log messages of libraries: the command prints its errors itself."""
     logging.disable(logging.CRITICAL)
 
 
 def print_json(document: Any) -> None:
-    """Print a document; times and ids as text."""
+    """Print a JSON document, with times and ids as strings."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
 
 
 def print_list(
     name: str, records: Sequence[Row], rows: Iterable[Row], *, as_json: bool, empty: str = "None."
 ) -> None:
-    """Print records: as JSON under their name, or as a table with a row for each."""
+    """Print records as JSON below their name, or their rows as a table."""
     if as_json:
         print_json({name: records})
     else:
@@ -116,7 +117,7 @@ def print_list(
 
 
 def print_table(rows: Sequence[Row], *, empty: str = "None.") -> None:
-    """Print columns as wide as what is in them, under their names; or what to say of no rows."""
+    """Print rows as a table with a header; print `empty` if there are none."""
     if not rows:
         click.echo(empty)
         return
@@ -129,17 +130,17 @@ def print_table(rows: Sequence[Row], *, empty: str = "None.") -> None:
 
 
 def one_line(value: object) -> str:
-    """A value as one line of text without control characters, whoever wrote it."""
+    """Return a value as one line of text, without control characters."""
     if value is None or isinstance(value, datetime):
         return age(value)
     return " ".join(shown(str(value)).split())
 
 
 def age(moment: datetime | None) -> str:
-    """How long ago, or how far ahead, in the largest unit that fits: "3 min", "in 12 s"."""
+    """Return the time since a moment, or until it, in a fitting unit: "3 min", "in 12 s"."""
     if moment is None:
         return "-"
     seconds = (datetime.now(UTC) - moment).total_seconds()
-    unit_s, name = next((it for it in UNITS_S if abs(seconds) >= 2 * it[0]), (1, "s"))
+    unit_s, name = next((unit for unit in UNITS_S if abs(seconds) >= 2 * unit[0]), (1, "s"))
     text = f"{abs(seconds) / unit_s:.0f} {name}"
     return text if seconds >= 0 else f"in {text}"

@@ -1,4 +1,4 @@
-"""`portal doctor`: tries every part, or compares database and storage."""
+"""`portal doctor`: test every part of the portal, or compare database and storage."""
 
 import asyncio
 import sys
@@ -76,9 +76,12 @@ async def _opened(config: Config) -> AsyncIterator[checks.Parts]:
 
 async def _examine(config: Config) -> bool:
     """Run all checks, print a line for each, and return whether all passed."""
+    selected = list(checks.CHECKS)
+    if config.oidc_issuer:
+        selected.append(checks.SINGLE_SIGN_ON)
     failed: set[str] = set()
     async with _opened(config) as parts:
-        for check in (*checks.CHECKS, *([checks.SINGLE_SIGN_ON] if config.oidc_issuer else [])):
+        for check in selected:
             if check.needs in failed:
                 click.echo(f"{click.style('skip', fg='yellow')}  {check.name}")
                 failed.add(check.name)
@@ -99,27 +102,31 @@ async def _examine_deeply(config: Config, *, fix: bool, quietly: bool) -> Report
 
 
 async def _passes(check: checks.Check, parts: checks.Parts, quietly: bool = False) -> bool:
+    """Run a check and print its outcome; `quietly` prints failures only."""
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check.run(parts)
     except checks.Concern as concern:
-        # The portal works; its operator decides whether this is meant to be so.
+        # The operator may intend this.
         _print_fault("WARN", "yellow", check.name, str(concern), concern.fix)
         return True
     except checks.Trouble as trouble:
-        what, fix = str(trouble), trouble.fix or check.fix
+        problem = str(trouble)
+        fix = trouble.fix or check.fix
     except TimeoutError:
-        what, fix = f"no answer within {CHECK_TIMEOUT_S} s", "Check the address."
-    except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
-        what, fix = checks.first_line(exc.__cause__ or exc), check.fix
+        problem = f"no response within {CHECK_TIMEOUT_S} s"
+        fix = check.fix
+    except Exception as exc:  # noqa: BLE001  # any error means that the part does not work
+        problem = checks.first_line(exc.__cause__ or exc)
+        fix = check.fix
     else:
         if not quietly:
             click.echo(f"{click.style('ok', fg='green')}    {check.name}")
         return True
-    _print_fault("FAIL", "red", check.name, what, fix)
+    _print_fault("FAIL", "red", check.name, problem, fix)
     return False
 
 
-def _print_fault(mark: str, colour: str, name: str, what: str, fix: str) -> None:
-    click.echo(f"{click.style(mark, fg=colour)}  {name}: {what}")
+def _print_fault(mark: str, colour: str, name: str, problem: str, fix: str) -> None:
+    click.echo(f"{click.style(mark, fg=colour)}  {name}: {problem}")
     click.echo("\n".join(f"      {line}" for line in fix.splitlines()))

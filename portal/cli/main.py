@@ -1,4 +1,4 @@
-"""The `portal` command. The module of a command is loaded only to run it."""
+"""The `portal` command, which imports the module of a command only to run it."""
 
 from importlib import import_module
 
@@ -6,38 +6,32 @@ import click
 
 from portal import __version__
 
-# The module of each command, and what is said of it: the list is printed without loading one.
+# Module and summary of each command: `portal --help` imports none of the modules.
 COMMANDS = {
-    "accounts": ("accounts", "Add, change and remove the accounts of a portal."),
-    "audit": ("administration", "List who did what, from where and when."),
+    "accounts": ("accounts", "Add, change and remove accounts."),
+    "audit": ("administration", "Show the audit log, newest entries first."),
     "doctor": ("doctor", "Test every part of the portal and print how to fix what fails."),
-    "keys": ("administration", "List and replace the keys that sign playback addresses."),
-    "migrate": ("serving", "Bring the database to the newest version."),
-    "publish": (
-        "publish",
-        "Upload FILE to a portal, wait for it, and print its playback address.",
-    ),
-    "queue": (
-        "videos",
-        "Show the jobs that wait, run and failed, the workers, and what is stalled.",
-    ),
-    "tokens": ("accounts", "List, make and revoke API tokens."),
-    "up": ("serving", "Run everything on this machine: database, storage, web and one worker."),
+    "keys": ("administration", "List and replace the keys that sign playback URLs."),
+    "migrate": ("serving", "Apply database migrations."),
+    "publish": ("publish", "Publish a video file and print its playback URL."),
+    "queue": ("videos", "Show the job queue and its workers."),
+    "tokens": ("accounts", "List, create and revoke API tokens."),
+    "up": ("serving", "Run a complete portal on this machine."),
     "videos": ("videos", "List, show, retry and delete videos."),
-    "web": ("serving", "Serve the pages, the JSON API and the playlists."),
-    "worker": ("serving", "Transcode videos from the queue until stopped."),
+    "web": ("serving", "Run the web server."),
+    "worker": ("serving", "Run a worker that transcodes videos."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose command `name` is the object of that name in its module."""
+    """Group of commands that are each imported from their module on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands' names."""
+        """Return the names of the commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command itself."""
+        """Import and return a command; None if the name is unknown."""
         if cmd_name not in COMMANDS:
             return None
         module = import_module(f"portal.cli.{COMMANDS[cmd_name][0]}")
@@ -45,7 +39,7 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, as click writes it."""
+        """Write the list of commands from `COMMANDS`."""
         width = formatter.width - 6 - max(map(len, COMMANDS))
         rows = [
             (name, click.Command(name, help=summary).get_short_help_str(width))
@@ -58,4 +52,4 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="portal")
 def main() -> None:
-    """A self-hosted video publishing portal."""
+    """Run and manage a self-hosted video publishing portal."""

@@ -1,4 +1,4 @@
-"""`portal publish`: a file on a portal, by its public API."""
+"""`portal publish`: publish a file on a portal through its public API."""
 
 import asyncio
 import sys
@@ -11,71 +11,76 @@ import click
 from portal.client import Portal, PortalFailure, PortalRefused
 from portal.text import http_address
 
-# By the portal's code: what its user does about it, where the portal speaks to people.
+# Messages by error code, where the API's own message speaks to visitors of pages.
 REMEDIES = {
-    "not_signed_in": "This portal has accounts. Make an API token with the scopes videos:read and "
-    "videos:write on your account's page, and give it with --token or in PORTAL_TOKEN.",
+    "not_signed_in": "This portal requires an API token. Create one with the scopes videos:read "
+    "and videos:write on your account's page, and pass it with --token or in PORTAL_TOKEN.",
 }
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
 @click.argument("file")
-@click.option("--title", default="", help="Title; the file's name by default.")
-@click.option("--description", default="", help="Plain text.")
+@click.option("--title", default="", help="Title of the video.  [default: name of the file]")
+@click.option("--description", default="", help="Description, as plain text.")
 @click.option(
-    "--category", "categories", multiple=True, required=True, help="Name or id; may be given again."
+    "--category",
+    "categories",
+    multiple=True,
+    required=True,
+    help="Name or id of a category. Repeat the option for several categories.",
 )
-@click.option("--tags", default="", help="Comma-separated.")
+@click.option("--tags", default="", help="Tags, separated by commas.")
 @click.option(
     "--visibility",
     type=click.Choice(["public", "unlisted", "private"]),
-    help="Who may see it from the start; the portal's setting by default.",
+    help="Visibility of the video.  [default: the portal's setting]",
 )
 @click.option(
     "--url",
     default="http://127.0.0.1:8000",
     show_default=True,
     envvar="PORTAL_URL",
-    help="The portal's address.",
+    help="URL of the portal.",
 )
 @click.option(
     "--token",
     default="",
     envvar="PORTAL_TOKEN",
-    help="API token, for a portal with accounts. In PORTAL_TOKEN no process list shows it.",
+    help="API token, for a portal with accounts. Prefer $PORTAL_TOKEN: process lists show options.",
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the video can be played.")
-def publish(file: str, url: str, token: str, wait: bool, **described: Any) -> None:
-    """Upload FILE to a portal, wait for it, and print its playback address.
+def publish(file: str, url: str, token: str, wait: bool, **metadata: Any) -> None:
+    """Publish a video file and print its playback URL.
 
-    Of an https address, the portal fetches the file by itself.
+    FILE is a path, or an https URL that the portal downloads. With --no-wait, print the id of the
+    video instead.
     """
     try:
-        asyncio.run(_publish(Portal(url, token=token.strip()), file, described, wait=wait))
+        asyncio.run(_publish(Portal(url, token=token.strip()), file, metadata, wait=wait))
     except PortalRefused as exc:
         raise click.ClickException(REMEDIES.get(exc.code, str(exc))) from exc
     except PortalFailure as exc:
         raise click.ClickException(str(exc)) from exc
 
 
-async def _publish(portal: Portal, file: str, described: dict[str, Any], *, wait: bool) -> None:
-    """Publish a file, or an address; `described` is by the names of `Portal.publish`."""
+async def _publish(portal: Portal, file: str, metadata: dict[str, Any], *, wait: bool) -> None:
+    """Publish a path or a URL; `metadata` are arguments of `Portal.publish`."""
     async with portal:
-        with ExitStack() as shown:
+        with ExitStack() as bars:
             bar: Any = None
 
             def show(sent_bytes: int, size_bytes: int) -> None:
                 nonlocal bar
                 if bar is None:
-                    found = click.progressbar(length=size_bytes, label="Uploading", file=sys.stderr)
-                    bar = shown.enter_context(found)
+                    bar = click.progressbar(length=size_bytes, label="Uploading", file=sys.stderr)
+                    bars.enter_context(bar)
                 bar.update(sent_bytes - bar.pos)
 
             source = file if http_address(file) else FILE.convert(file, None, None)
             if source is file:
                 click.echo("Importing…", err=True)
-            video = await portal.publish(source, **described, on_sent=show)
+            video = await portal.publish(source, **metadata, on_sent=show)
         click.echo(f"Created {portal.page_of(video['id'])}", err=True)
         if not wait:
             click.echo(video["id"])

@@ -1,7 +1,7 @@
-"""The commands that run a portal.
+"""Commands that run the processes of a portal.
 
-Each imports what it runs only when it runs: web and worker stay in memory for long, and neither
-should carry the other's libraries.
+Each command imports its process when it runs: web and worker run for a long time, and neither
+should hold the other's libraries in memory.
 """
 
 import asyncio
@@ -14,7 +14,10 @@ import click
 
 @click.command()
 def migrate() -> None:
-    """Bring the database to the newest version."""
+    """Apply database migrations.
+
+    Safe to run more than once, and from several machines at the same time.
+    """
     from portal.cli.common import read_config, run
     from portal.database.schema import migrate as run_migrations
 
@@ -23,24 +26,38 @@ def migrate() -> None:
 
 
 @click.command()
-@click.option("--host", help="Address to listen on; HOST by default.")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; PORT by default.")
-@click.option("--workers", type=click.IntRange(1, 64), help="Processes; WEB_WORKERS by default.")
+@click.option("--host", help="Address to listen on.  [default: $HOST]")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on.  [default: $PORT]")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    help="Number of server processes.  [default: $WEB_WORKERS]",
+)
 def web(host: str | None, port: int | None, workers: int | None) -> None:
-    """Serve the pages, the JSON API and the playlists."""
+    """Run the web server.
+
+    It serves the pages, the JSON API and the playlists.
+    """
     from portal.cli.common import read_config
     from portal.web.serve import serve
 
-    # The app, in this process or in several, reads the same settings again.
-    given = {"HOST": host, "PORT": port, "WEB_WORKERS": workers}
-    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    # Each server process reads its settings from the environment.
+    options = {"HOST": host, "PORT": port, "WEB_WORKERS": workers}
+    os.environ.update({name: str(value) for name, value in options.items() if value is not None})
     sys.exit(serve(read_config()))
 
 
 @click.command()
-@click.option("--cores", type=click.IntRange(0, 1024), help="WORKER_CORES by default.")
+@click.option(
+    "--cores",
+    type=click.IntRange(0, 1024),
+    help="Number of CPU cores to use, 0 for all.  [default: $WORKER_CORES]",
+)
 def worker(cores: int | None) -> None:
-    """Transcode videos from the queue until stopped."""
+    """Run a worker that transcodes videos.
+
+    It takes jobs from the queue until it is stopped.
+    """
     from portal.cli.common import read_config, run
     from portal.worker.run import work
 
@@ -51,16 +68,25 @@ def worker(cores: int | None) -> None:
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--port",
+    default=8000,
+    show_default=True,
+    type=click.IntRange(1, 65535),
+    help="Port to listen on; the storage server uses the next one.",
+)
 @click.option(
     "--data-dir",
     default="data",
     show_default=True,
     type=click.Path(path_type=Path, readable=False),
-    help="Where database, videos and logs are kept.",
+    help="Folder for the database, the videos and the logs.",
 )
 def up(host: str, port: int, data_dir: Path) -> None:
-    """Run everything on this machine: database, storage, web and one worker."""
+    """Run a complete portal on this machine.
+
+    Starts PostgreSQL, a storage server, the web server and one worker, and applies migrations.
+    """
     from portal.bundled.up import up as run_up
 
     asyncio.run(run_up(host=host, port=port, data_dir=data_dir))

@@ -1,4 +1,4 @@
-"""`portal videos` and `portal queue`: look at a portal's videos and jobs, and act on them."""
+"""`portal videos` and `portal queue`: show and manage videos and jobs."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -24,7 +24,11 @@ ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
 OUTCOME = ("outcome", "error_code", "error_detail")
 
 limit_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
-    "--limit", default=50, show_default=True, type=click.IntRange(1, common.MAX_LIMIT)
+    "--limit",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1, common.MAX_LIMIT),
+    help="Maximum number of rows to show.",
 )
 
 
@@ -35,23 +39,25 @@ def videos() -> None:
 
 @videos.command("list")
 @click.option("--status", type=click.Choice(STATUSES), help="Only videos with this status.")
-@click.option("--search", default="", help="Words in title, tags or description.")
+@click.option(
+    "--search", default="", help="Only videos with these words in title, tags or description."
+)
 @limit_option
 @common.json_option
 @common.with_database
 async def list_command(status: str | None, search: str, limit: int, as_json: bool) -> None:
-    """List videos, the newest first."""
+    """List videos, newest first."""
     state = VideoStatus(status) if status else None
     query = LibraryQuery(text=search, status=state, seen_by=EVERYONES)
     page = await library.list_videos(query, limit=limit)
     work = await library.read_work([video.id for video in page.videos])
-    found = [_summary(video, work.get(video.id)) for video in page.videos]
+    records = [_summary(video, work.get(video.id)) for video in page.videos]
     if as_json:
-        common.print_json({"videos": found, "total": page.total})
+        common.print_json({"videos": records, "total": page.total})
         return
-    common.print_table([_video_row(video) for video in found])
-    if page.total > len(found):
-        click.echo(f"{len(found)} of {page.total}; see --limit.")
+    common.print_table([_video_row(record) for record in records])
+    if page.total > len(records):
+        click.echo(f"Showing {len(records)} of {page.total} videos. Use --limit to show more.")
 
 
 @videos.command("show")
@@ -59,7 +65,10 @@ async def list_command(status: str | None, search: str, limit: int, as_json: boo
 @common.json_option
 @common.with_database
 async def show_command(video_id: str, as_json: bool) -> None:
-    """Show the whole record of a video: renditions, attempts, jobs, and why it failed."""
+    """Show all details of a video.
+
+    Prints its record with renditions, attempts and jobs, and the reason if it failed.
+    """
     video = await reading.get_video(video_id)
     [record] = await Video.filter(id=video.id).values()
     record["storage_key"] = record.pop("upload_id")
@@ -88,19 +97,19 @@ async def show_command(video_id: str, as_json: bool) -> None:
 @common.with_database
 @click.pass_obj
 async def retry_command(config: Config, video_ids: tuple[str, ...]) -> None:
-    """Try again what failed: a failed video, or the renditions that a ready one lacks."""
-    await _each(config, video_ids, publishing.retry_transcode, done="is tried again")
+    """Retry failed videos, and failed renditions of ready videos."""
+    await _change_each(config, video_ids, publishing.retry_transcode, done="is queued again")
 
 
 @videos.command("delete")
 @click.argument("video_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 @common.data_dir_option
 def delete_command(video_ids: tuple[str, ...], yes: bool, data_dir: Path | None) -> None:
-    """Delete videos with everything they own. There is no way back."""
+    """Delete videos and all their files. This can't be undone."""
     if not yes:
-        what = video_ids[0] if len(video_ids) == 1 else f"{len(video_ids)} videos"
-        click.confirm(f"Delete {what} and all files?", abort=True)
+        videos = video_ids[0] if len(video_ids) == 1 else f"{len(video_ids)} videos"
+        click.confirm(f"Delete {videos} and all files?", abort=True)
     common.ask(data_dir, _delete, video_ids=video_ids)
 
 
@@ -109,24 +118,24 @@ async def _delete(config: Config, video_ids: tuple[str, ...]) -> None:
     async def delete(video: Video, *, queue: Queue) -> None:
         await deletion.delete_video(video.id, queue=queue)
 
-    await _each(config, video_ids, delete, done="is deleted; its files follow")
+    await _change_each(config, video_ids, delete, done="is deleted; its files follow")
 
 
-async def _each(
-    config: Config, video_ids: Sequence[str], act: Callable[..., Awaitable[object]], *, done: str
+async def _change_each(
+    config: Config, video_ids: Sequence[str], change: Callable[..., Awaitable[object]], *, done: str
 ) -> None:
-    """Act on each, and print what came of it; a refusal does not stop the rest."""
-    is_refused = False
+    """Change each video and print the outcome; an error of one does not stop the others."""
+    has_failed = False
     queue = open_queue(config.database_url)
     async with queue.open_async():
         for video_id in video_ids:
             try:
-                await act(await reading.get_video(video_id), queue=queue)
+                await change(await reading.get_video(video_id), queue=queue)
                 click.echo(f"{video_id} {done}.")
             except PortalError as exc:
-                is_refused = True
+                has_failed = True
                 click.echo(f"Error: {video_id}: {exc.detail}", err=True)
-    if is_refused:
+    if has_failed:
         raise click.exceptions.Exit(1)
 
 
@@ -135,21 +144,25 @@ async def _each(
 @common.json_option
 @common.with_database
 async def queue(limit: int, as_json: bool) -> None:
-    """Show the jobs that wait, run and failed, the workers, and what is stalled."""
-    found = await read_queue(limit=limit)
+    """Show the job queue and its workers.
+
+    Lists waiting, running, failed and stalled jobs, and the leases of workers on videos.
+    """
+    state = await read_queue(limit=limit)
     if as_json:
-        common.print_json(found)
+        common.print_json(state)
         return
-    counts, jobs = found["counts"], found["jobs"]
-    alive = sum(not worker["is_dead"] for worker in found["workers"])
+    counts = state["counts"]
+    jobs = state["jobs"]
+    alive = sum(not worker["is_dead"] for worker in state["workers"])
     total = sum(row["jobs"] for row in counts)
-    click.echo(f"{total} jobs wait, run or failed; {alive} queue workers live.")
-    leases = [_lease_row(lease) for lease in found["leases"]]
+    click.echo(f"{total} unfinished or failed jobs, {alive} live queue workers.")
+    leases = [_lease_row(lease) for lease in state["leases"]]
     for table in filter(None, (counts, [_job_row(job) for job in jobs], leases)):
         click.echo()
         common.print_table(table)
     if total > len(jobs):
-        click.echo(f"{len(jobs)} of {total} jobs shown; see --limit.")
+        click.echo(f"Showing {len(jobs)} of {total} jobs. Use --limit to show more.")
 
 
 def _summary(video: Video, work: library.Work | None) -> Row:

@@ -1,4 +1,4 @@
-"""Checks of `portal doctor` that give the reason for a failure, and the right fix."""
+"""Reasons and fixes that the checks of `portal doctor` report."""
 
 import asyncio
 import json
@@ -20,8 +20,8 @@ from portal.storage.bucket import open_storage
 REFUSAL = b'SFATAL\0C28P01\0Mpassword authentication failed for user "ann"\0\0'
 
 
-async def test_database_gives_its_reason(config: Config) -> None:
-    """Send the error of PostgreSQL for a wrong password."""
+async def test_database_check_reports_the_error_of_the_server(config: Config) -> None:
+    """The server sends PostgreSQL's error for a wrong password."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(8)
@@ -39,7 +39,7 @@ async def test_database_gives_its_reason(config: Config) -> None:
             await checks.check_database(parts)
 
 
-async def test_checks_that_build_on_a_failed_one_are_skipped(live_portal: LivePortal) -> None:
+async def test_checks_that_depend_on_a_failed_one_are_skipped(live_portal: LivePortal) -> None:
     ended = await portal({**live_portal.environ, "AWS_SECRET_ACCESS_KEY": "w" * 40}, "doctor")
     assert ended.out.count("FAIL") == 1
     assert "FAIL  Bucket" in ended.out
@@ -49,8 +49,8 @@ async def test_checks_that_build_on_a_failed_one_are_skipped(live_portal: LivePo
     assert f"create-bucket --bucket missing --endpoint-url {endpoint}" in ended.out
 
 
-async def test_storage_must_let_players_of_other_sites_read(config: Config) -> None:
-    """The rule of this storage names the portal alone; redirected requests have the origin null."""
+async def test_storage_must_allow_players_on_other_sites(config: Config) -> None:
+    """This storage allows the portal's origin only; redirected requests have the origin null."""
     origin = "http://127.0.0.1:8000"
 
     async def answer(request: web.Request) -> web.Response:

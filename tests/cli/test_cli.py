@@ -1,4 +1,4 @@
-"""The command line as people use it: publishing a file, and finding out what is wrong."""
+"""The commands `portal publish` and `portal doctor`."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from single_sign_on import small_provider
 from portal.transcoding.encoding import ffmpeg
 
 
-async def test_publish_prints_an_address_that_plays_or_what_the_portal_refuses(
+async def test_publish_prints_a_playback_url_or_the_errors_of_the_portal(
     live_portal: LivePortal, short_video: Path
 ) -> None:
     publish = ("publish", str(short_video), "--url", live_portal.base_url, "--category", "music")
@@ -38,8 +38,8 @@ async def test_publish_refuses_other_files_before_sending_anything(tmp_path: Pat
     assert "only .mp4, .m4v, .mov, .qt files" in ended.err
 
 
-async def test_doctor_looks_at_the_provider_of_single_sign_on(live_portal: LivePortal) -> None:
-    """It is there and names itself so; it names itself otherwise; nobody answers."""
+async def test_doctor_checks_the_provider_of_single_sign_on(live_portal: LivePortal) -> None:
+    """The provider works, has another issuer, or is unreachable."""
     client = {"OIDC_CLIENT_ID": "portal", "OIDC_CLIENT_SECRET": "secret-5ec7e7"}
 
     async def doctor(issuer: str) -> Ended:
@@ -56,14 +56,14 @@ async def test_doctor_looks_at_the_provider_of_single_sign_on(live_portal: LiveP
     for ended, words in ((other, "it names the issuer"), (away, "Cannot connect to host")):
         assert ended.code == 1
         assert f"FAIL  Single sign-on: {words}" in ended.out
-        assert "Set OIDC_ISSUER to exactly the address" in ended.out
+        assert "Set OIDC_ISSUER to exactly the issuer" in ended.out
         assert "secret-5ec7e7" not in ended.out + ended.err
 
 
 @pytest.mark.parametrize(
     ("broken", "complaint", "fix"),
     [
-        ({"S3_BUCKET": "missing"}, "no bucket 'missing'", "aws s3api create-bucket"),
+        ({"S3_BUCKET": "missing"}, "bucket 'missing' does not exist", "aws s3api create-bucket"),
         ({"S3_ENDPOINT_URL": "http://127.0.0.1:9"}, "Bucket: Could not connect", "S3_ENDPOINT_URL"),
         ({"AWS_SECRET_ACCESS_KEY": "w" * 40}, "Forbidden", "Check S3_ENDPOINT_URL"),
         ({"S3_PUBLIC_ENDPOINT_URL": "http://127.0.0.1:9"}, "Upload and playback", "browsers"),
@@ -71,7 +71,7 @@ async def test_doctor_looks_at_the_provider_of_single_sign_on(live_portal: LiveP
     ],
 )
 @pytest.mark.slow
-async def test_doctor_names_the_fix_for_what_is_broken(
+async def test_doctor_names_the_fix_of_a_broken_part(
     live_portal: LivePortal, broken: dict[str, str], complaint: str, fix: str
 ) -> None:
     ended = await portal({**live_portal.environ, **broken}, "doctor")
@@ -81,7 +81,7 @@ async def test_doctor_names_the_fix_for_what_is_broken(
     assert fix.lower() in ended.out.lower()
 
 
-async def test_doctor_notices_an_unmigrated_database_and_a_bad_ffmpeg(
+async def test_doctor_reports_an_unmigrated_database_and_a_broken_ffmpeg(
     live_portal: LivePortal, services: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ffmpeg, "ffmpeg_path", lambda: "/bin/false")
@@ -93,7 +93,7 @@ async def test_doctor_notices_an_unmigrated_database_and_a_bad_ffmpeg(
 
 
 @pytest.mark.parametrize("command", ["web", "worker"])
-async def test_bad_settings_are_all_named_at_once(command: str) -> None:
+async def test_all_invalid_settings_are_reported_at_once(command: str) -> None:
     ended = await portal({"PORT": "many", "LOG_LEVEL": "loud"}, command)
     assert ended.code == 1
     for name in ("DATABASE_URL", "PORT", "LOG_LEVEL"):

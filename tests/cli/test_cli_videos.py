@@ -1,4 +1,4 @@
-"""`portal videos` and `portal queue`, as an operator types them."""
+"""The commands `portal videos` and `portal queue`."""
 
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -29,14 +29,14 @@ async def test_list_filters_and_prints_a_table_or_json(
     assert "42%" in lines[1]
     assert len(lines) == 4
 
-    found = await document(environ, "videos", "list", "--search", "harb", "--status", "failed")
-    assert [video["title"] for video in found["videos"]] == ["Harbour at night"]
-    assert found["total"] == 1
+    page = await document(environ, "videos", "list", "--search", "harb", "--status", "failed")
+    assert [video["title"] for video in page["videos"]] == ["Harbour at night"]
+    assert page["total"] == 1
     _, out, _ = await portal(environ, "videos", "list", "--limit", "2")
     assert "2 of 3" in out
 
 
-async def test_show_tells_the_whole_record(client: Client, environ: dict[str, str]) -> None:
+async def test_show_prints_the_whole_record(client: Client, environ: dict[str, str]) -> None:
     record = await published(client)
     video = await Video.get(id=record["id"])
     await Video.filter(id=video.id).update(
@@ -45,12 +45,12 @@ async def test_show_tells_the_whole_record(client: Client, environ: dict[str, st
     await ended_attempt(video, 1, Outcome.FAILED, error_code="ffmpeg_failed", error_detail="moov")
     await make_rendition(video, "360p", state=RenditionState.FAILED)
 
-    shown = await document(environ, "videos", "show", record["id"])
-    assert shown["failure_code"] == "damaged"
-    assert shown["storage_key"] == record["storageKey"]
-    assert shown["attempts"][0]["error_detail"] == "moov"
-    assert shown["renditions"][0]["name"] == "360p"
-    assert [job["task"] for job in shown["jobs"]] == ["portal:transcode"]
+    details = await document(environ, "videos", "show", record["id"])
+    assert details["failure_code"] == "damaged"
+    assert details["storage_key"] == record["storageKey"]
+    assert details["attempts"][0]["error_detail"] == "moov"
+    assert details["renditions"][0]["name"] == "360p"
+    assert [job["task"] for job in details["jobs"]] == ["portal:transcode"]
 
     code, out, _ = await portal(environ, "videos", "show", record["id"])
     assert code == 0
@@ -58,7 +58,7 @@ async def test_show_tells_the_whole_record(client: Client, environ: dict[str, st
         assert text in out
 
 
-async def test_retry_does_what_it_can_and_names_what_it_can_not(
+async def test_retry_names_videos_without_failed_parts_and_retries_the_others(
     client: Client, environ: dict[str, str]
 ) -> None:
     failed = await make_row(10_001, status=VideoStatus.FAILED, failure_code="transcode_failed")
@@ -70,7 +70,7 @@ async def test_retry_does_what_it_can_and_names_what_it_can_not(
     code, out, err = await portal(environ, "videos", "retry", *ids)
 
     assert code == 1
-    assert out.count("is tried again") == 2
+    assert out.count("is queued again") == 2
     assert f"{whole.id}: No part of this video has failed" in err
     assert (await Video.get(id=failed.id)).status is VideoStatus.PROCESSING
     assert await Rendition.filter(video_id=lacking.id, state=RenditionState.PLANNED).exists()
@@ -78,7 +78,7 @@ async def test_retry_does_what_it_can_and_names_what_it_can_not(
     assert sorted(job["task"] for job in queue["jobs"]) == ["portal:complete", "portal:transcode"]
 
 
-async def test_delete_asks_first(client: Client, environ: dict[str, str]) -> None:
+async def test_delete_asks_for_confirmation(client: Client, environ: dict[str, str]) -> None:
     video = await make_row(**READY)
     code, _, err = await portal(environ, "videos", "delete", str(video.id), typed="n\n")
     assert code == 1
@@ -102,7 +102,8 @@ async def test_unknown_ids_are_named(client: Client, environ: dict[str, str]) ->
 async def test_queue_shows_waiting_stalled_and_leases(
     client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
-    first, second = await published(client), await published(client)
+    first = await published(client)
+    second = await published(client)
     await make_attempt(await Video.get(id=first["id"]), worker="here:42", percent=12)
     await PassRun.create(
         video_id=first["id"],
@@ -121,7 +122,7 @@ async def test_queue_shows_waiting_stalled_and_leases(
     )
     code, out, _ = await portal(environ, "queue")
     assert code == 0
-    assert "2 jobs wait, run or failed; 0 queue workers live." in out
+    assert "2 unfinished or failed jobs, 0 live queue workers." in out
     [stalled] = [line for line in out.splitlines() if "stalled" in line]
     assert first["id"] in stalled
     [waiting] = [line for line in out.splitlines() if second["id"] in line]
@@ -130,7 +131,7 @@ async def test_queue_shows_waiting_stalled_and_leases(
     assert lease.split()[:4] == ["here:42", "transcoding", "-", "12"]
     [lease] = [line for line in out.splitlines() if "there:7" in line]
     assert lease.split()[:5] == ["there:7", "transcoding", "5-9", "40", "lost"]
-    found = await document(environ, "queue")
-    assert {row["status"]: row["jobs"] for row in found["counts"]} == {"doing": 1, "todo": 1}
+    state = await document(environ, "queue")
+    assert {row["status"]: row["jobs"] for row in state["counts"]} == {"doing": 1, "todo": 1}
     _, out, _ = await portal(environ, "queue", "--limit", "1")
-    assert "1 of 2 jobs shown" in out
+    assert "Showing 1 of 2 jobs." in out

@@ -1,4 +1,4 @@
-"""The commands of `portal`: listed without being loaded, each loaded by itself."""
+"""The list of commands, and the imports of each command."""
 
 import click
 import pytest
@@ -15,18 +15,18 @@ main(['--help'], standalone_mode=False)
 WEB = "import portal.cli.serving, portal.cli.common, portal.web.serve"
 
 
-def test_list_of_commands_loads_none_of_them() -> None:
+def test_help_imports_no_command() -> None:
     loaded = loaded_by(LISTED)
     assert "portal.cli.main" in loaded
     assert not loaded & {"asyncio", "tortoise", "quart", "portal.config"}
 
 
-def test_web_loads_no_worker() -> None:
+def test_web_imports_no_worker() -> None:
     assert not any(name.startswith("portal.worker") for name in loaded_by(WEB))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_command_says_of_itself_what_the_list_says(name: str) -> None:
+def test_command_has_the_summary_of_the_list(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None
     assert (command.name, (command.help or "").splitlines()[0]) == (name, COMMANDS[name][1])

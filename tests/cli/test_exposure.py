@@ -1,4 +1,4 @@
-"""`portal doctor` on storage that answers strangers."""
+"""The check of `portal doctor` for files that are readable without signature."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -19,15 +19,15 @@ LISTING = b'<?xml version="1.0"?><ListBucketResult><Key>hls/a</Key></ListBucketR
 
 
 class OpenStore:
-    """Answers unsigned requests: for files, for the list of them, or for neither."""
+    """Server that answers unsigned requests for files, for their list, or for neither."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.files = self.lists = False
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     async def answer(self, request: web.Request) -> web.Response:
-        self.asked.append(request.path_qs)
+        self.requests.append(request.path_qs)
         assert "X-Amz-Signature" not in request.query
         if "list-type" in request.query:
             return web.Response(body=LISTING, status=200 if self.lists else 403)
@@ -53,7 +53,7 @@ async def address(store: OpenStore) -> AsyncIterator[str]:
 
 
 async def examine(config: Config) -> str:
-    """What is found, in one line; empty for nothing."""
+    """Return the concern with its fix; empty if there is none."""
     async with open_storage(config) as storage:
         try:
             await check_exposure(Parts(config, storage, open_queue(config.database_url)))
@@ -68,33 +68,33 @@ async def examine(config: Config) -> str:
     ("files", "storage answers unsigned requests for files: "),
     ("lists", "storage lists its files for unsigned requests: "),
 ])  # fmt: skip
-async def test_storage_that_answers_strangers_is_noticed(
+async def test_storage_that_answers_unsigned_requests_is_reported(
     config: Config, store: OpenStore, address: str, flag: str, words: str
 ) -> None:
     setattr(store, flag, True)
-    found = await examine(replace(config, s3_public_endpoint_url=address))
-    assert found.startswith(words)
-    assert "Block Public Access" in found
-    assert store.asked[0].startswith(f"/{config.s3_bucket}/hls/doctor/")
+    concern = await examine(replace(config, s3_public_endpoint_url=address))
+    assert concern.startswith(words)
+    assert "Block Public Access" in concern
+    assert store.requests[0].startswith(f"/{config.s3_bucket}/hls/doctor/")
 
 
-async def test_storage_that_refuses_or_is_away_is_no_exposure(
+async def test_storage_that_refuses_or_is_unreachable_is_not_reported(
     config: Config, store: OpenStore, address: str
 ) -> None:
     assert await examine(replace(config, s3_public_endpoint_url=address)) == ""
-    assert len(store.asked) == 2
+    assert len(store.requests) == 2
     away = {"s3_public_endpoint_url": "http://127.0.0.1:9", "playback_base_url": address}
     assert await examine(replace(config, **away)) == ""
 
 
-async def test_content_network_is_told_of_and_fails_nothing(
+async def test_open_content_network_is_a_warning(
     live_portal: LivePortal, store: OpenStore, address: str
 ) -> None:
     store.files = True
     environ = {**live_portal.environ, "PLAYBACK_BASE_URL": address}
     ended = await portal(environ, "doctor")
     assert ended.code == 0, ended.out
-    assert f"WARN  Files for signed addresses alone: {address} answers for every file" in ended.out
+    assert f"WARN  Files need signed URLs: {address} serves the files of private" in ended.out
     assert "unset PLAYBACK_BASE_URL" in " ".join(ended.out.split())
     assert "FAIL" not in ended.out
     assert (await portal(environ, "doctor", "--deep")).out.count("hls/doctor") == 0
