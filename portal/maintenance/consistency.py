@@ -39,7 +39,7 @@ UNION ALL SELECT 1 FROM tombstones WHERE storage_key = %s
 
 @dataclass(slots=True)
 class DifferenceCount:
-    """Number of differences of a kind; for `left` of them no job was enqueued."""
+    """Number of differences of a kind, and of those for which no job was enqueued."""
 
     count: int = 0
     left: int = 0
@@ -80,7 +80,7 @@ async def compare(
     """
     report = Report()
     cutoffs = Cutoffs.at(now or await server_time(), config)
-    # By then the janitor, even a late one, has removed the output of superseded attempts.
+    # The janitor removes the output of superseded attempts before; two hours allow for a delay.
     settled_since = cutoffs.settled_since - timedelta(seconds=2 * PERIOD_S)
     async for row in rows_by_key(VIDEOS, page=PAGE):
         video_id = UUID(row["key"])

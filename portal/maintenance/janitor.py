@@ -1,19 +1,17 @@
-"""The janitor: removes what nobody needs any more from storage and from the queue.
+"""The janitor: periodic task that removes stored objects, rows and jobs that are no longer needed.
 
-A periodic task of the workers.
+It removes only objects that this database knows: issued uploads, numbered attempts, deleted videos.
+An unknown object may belong to a newer state of the database, or to another portal;
+`portal doctor --deep` lists such objects.
 
-From storage it removes only what this database knows: uploads it issued, attempts it counted,
-videos it deleted. An object unknown to the database may belong to a newer state of it, or to
-another portal; `portal doctor --deep` lists those.
+The signed upload URL of a file stays valid after its video was published, and even after it was
+deleted. So the janitor compares sources with the size that quotas count, from the time at which the
+URL expires until the time at which no request sent before can arrive.
 
-The address that a file was PUT to stays good after the video was published, and even deleted. So
-sources are compared with the size that quotas count, from when the address expires until nothing
-sent to it can arrive any more.
-
-Each removal is decided in a transaction that locks the row and makes the decision final (an
-upload discarded, an attempt closed), and carried out afterwards; the row that tells of it goes, or
-is marked, last. So a janitor that is killed is continued by the next one, several at once do no
-harm, and what is published meanwhile is left alone.
+A transaction locks the row and makes each removal final (upload discarded, attempt closed). The
+objects are deleted afterwards, and the row is deleted or marked last. So the next janitor continues
+the work of a killed one, several janitors at the same time do no harm, and an upload or attempt
+that is published in between is kept.
 """
 
 import logging
@@ -51,15 +49,15 @@ from portal.webhooks.endpoints import forget_old
 
 logger = logging.getLogger(__name__)
 
-# Every hour; each is queued once, however many workers there are.
+# Hourly; the queue has one job of it for all workers.
 CRON = "7 * * * *"
 PERIOD_S = 3600
 DAY_S = 24 * 3600
-# What was begun with an address just before it ran out may take this long to arrive.
+# Longest duration of an upload request that began before its URL expired.
 ARRIVAL_S = 6 * 3600
 BATCH = 100
 
-# Uploads untouched since then that no video was made of, and that no import goes on with.
+# Uploads without a video or an import in progress that have been inactive since a time.
 IDLE_UPLOADS = """
 SELECT key FROM uploads
 WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
@@ -68,8 +66,8 @@ WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS 
   AND key > %s
 ORDER BY key LIMIT %s
 """
-# Sources whose upload address has expired and that may have been replaced until then, with the size
-# that their video has; 0 for a deleted one.
+# Sources whose upload URL has expired and that may have been replaced before, with the size in
+# their video's row; 0 for deleted videos.
 EXPIRED_SOURCES = """
 WITH expired AS (SELECT %s::timestamptz AS at)
 SELECT key, size_bytes FROM (
@@ -82,8 +80,7 @@ SELECT key, size_bytes FROM (
 ) source
 WHERE key > %s ORDER BY key LIMIT %s
 """
-# Final videos, none of whose attempts was under way, or may have been,
-# since then.
+# Condition for videos in a final state without an attempt under way since a time.
 SETTLED = """
 (videos.status = 'failed' OR videos.status = 'ready' AND videos.complete_job_id IS NULL)
 AND NOT EXISTS (
@@ -91,7 +88,7 @@ AND NOT EXISTS (
     AND greatest(later.started_at, later.lease_expires_at) > %s
 )
 """
-# Videos settled since then with attempts that were not swept.
+# Videos settled since a time, with attempts whose output was not swept.
 SWEEPABLE = f"""
 SELECT attempts.video_id::text AS key FROM attempts
 JOIN videos ON videos.id = attempts.video_id
@@ -99,7 +96,7 @@ WHERE NOT attempts.is_swept AND {SETTLED} AND attempts.video_id > %s
 GROUP BY attempts.video_id ORDER BY attempts.video_id LIMIT %s
 """  # noqa: S608 - constants of this file
 IS_SETTLED = f"SELECT FROM videos WHERE id = %s AND {SETTLED}"
-# Of deleted videos to whose addresses nothing can arrive any more, and that no removal is due of.
+# Tombstones whose upload URLs have expired and that have no pending deletion.
 DUE_TOMBSTONES = """
 SELECT tombstones.video_id::text AS key, storage_key FROM tombstones
 WHERE deleted_at < %s AND tombstones.video_id > %s
@@ -111,9 +108,12 @@ DELETE FROM idempotency_keys WHERE began_at < now() - make_interval(secs => %s)
 """
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Tidied:
-    """How much was removed, and of how many deleted videos."""
+    """Numbers of removed uploads, sources, objects, jobs and audit lines.
+
+    `deleted_videos` counts the tombstones that were removed.
+    """
 
     uploads: int = 0
     replaced_sources: int = 0
@@ -125,11 +125,11 @@ class Tidied:
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """What happened before these moments is over.
+    """Times before which uploads and attempts are finished.
 
-    `idle_since`: an upload untouched since then is abandoned, and no address that was signed for
-    one can still be used. `expired_since`: an address that was signed before begins no upload any
-    more. `settled_since`: nobody writes to, or plays from, attempts of before.
+    `idle_since`: uploads that have been inactive since then are abandoned, and no request to one of
+    their URLs can still arrive. `expired_since`: upload URLs that were signed before have expired.
+    `settled_since`: no worker writes to older attempts, and no player reads from them.
     """
 
     idle_since: datetime
@@ -138,7 +138,7 @@ class Cutoffs:
 
     @classmethod
     def at(cls, now: datetime, config: Config) -> Self:
-        """The cutoffs at this moment."""
+        """Return the cutoffs at a time."""
         idle_s = max(DAY_S, config.upload_url_ttl_s + ARRIVAL_S)
         return cls(
             idle_since=now - timedelta(seconds=idle_s),
@@ -150,29 +150,29 @@ class Cutoffs:
 async def tidy(
     config: Config, *, storage: Storage, queue: Queue, now: datetime | None = None
 ) -> Tidied:
-    """Remove everything that is due; `now` is the database's time unless a test says otherwise.
+    """Remove everything that is due; `now` is the database's time by default.
 
-    Raises `StorageUnavailable` when storage is away.
+    Raises `StorageUnavailable` when storage is unreachable.
     """
-    cutoffs, done = Cutoffs.at(now or await server_time(), config), Tidied()
-    if config.keep_jobs_days:
-        done.jobs = await prune_jobs(keep_days=config.keep_jobs_days)
-    done.uploads = await discard_abandoned(cutoffs, storage)
-    done.replaced_sources = await remove_replaced(cutoffs, storage)
-    done.objects = await sweep_attempts(cutoffs, storage)
-    done.deleted_videos = await remove_late_files(cutoffs, storage, queue)
+    cutoffs = Cutoffs.at(now or await server_time(), config)
+    tidied = Tidied(
+        jobs=await prune_jobs(keep_days=config.keep_jobs_days) if config.keep_jobs_days else 0,
+        uploads=await discard_abandoned(cutoffs, storage),
+        replaced_sources=await remove_replaced(cutoffs, storage),
+        objects=await sweep_attempts(cutoffs, storage),
+        deleted_videos=await remove_late_files(cutoffs, storage, queue),
+        audit_lines=await prune(keep_days=config.audit_days) if config.audit_days else 0,
+    )
     await delete_expired()
     await playback_links.forget_unused()
     await forget_old()
     await execute(FORGET_ANSWERS, DAY_S)
-    if config.audit_days:
-        done.audit_lines = await prune(keep_days=config.audit_days)
-    logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})
-    return done
+    logger.info("Janitor has finished", extra={"action": "janitor", **asdict(tidied)})
+    return tidied
 
 
 async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
-    """Remove uploads that nobody went on with or made a video of, and their rows."""
+    """Discard abandoned uploads with their files; return how many."""
     removed = 0
     async for row in rows_by_key(IDLE_UPLOADS, cutoffs.idle_since, first="", page=BATCH):
         with _logging_refusals():
@@ -183,9 +183,9 @@ async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
 
 
 async def remove_replaced(cutoffs: Cutoffs, storage: Storage) -> int:
-    """Remove files that were put in the place of a video's, or of a deleted video's.
+    """Delete files that replaced the source of a video or a deleted video; return how many.
 
-    What is still to be made of such a video fails as `source_changed` in any case.
+    Further passes over such a source fail as `source_changed` in any case.
     """
     removed = 0
     times = (cutoffs.expired_since, cutoffs.idle_since)
@@ -198,16 +198,16 @@ async def remove_replaced(cutoffs: Cutoffs, storage: Storage) -> int:
                     await storage.delete(key)
                     removed += 1
                     logger.warning(
-                        "Source was replaced after it was published",
+                        "Deleted a source that was replaced after it was published",
                         extra={"action": "source_replaced", "key": key, "size_bytes": size_bytes},
                     )
-            arrived = Upload.filter(key=key, created_at__lt=cutoffs.idle_since)
-            await arrived.update(is_compared=True)
+            is_final = Upload.filter(key=key, created_at__lt=cutoffs.idle_since)
+            await is_final.update(is_compared=True)
     return removed
 
 
 async def sweep_attempts(cutoffs: Cutoffs, storage: Storage) -> int:
-    """Remove the output of attempts that the published video does not use; counts objects."""
+    """Delete the output of attempts that the video does not use; return the number of objects."""
     removed = 0
     async for row in rows_by_key(SWEEPABLE, cutoffs.settled_since, page=BATCH):
         with _logging_refusals():
@@ -216,29 +216,31 @@ async def sweep_attempts(cutoffs: Cutoffs, storage: Storage) -> int:
 
 
 async def remove_late_files(cutoffs: Cutoffs, storage: Storage, queue: Queue) -> int:
-    """Remove files of deleted videos that arrived late; returns how many videos."""
+    """Remove due tombstones, and files that arrived late; return the number of videos."""
     videos = 0
     async for row in rows_by_key(DUE_TOMBSTONES, cutoffs.idle_since, page=BATCH):
-        video_id, storage_key = UUID(row["key"]), row["storage_key"]
-        if any([await storage.list_some(it) for it in (storage_key, output_root(video_id))]):
+        video_id = UUID(row["key"])
+        storage_key = row["storage_key"]
+        has_source = await storage.list_some(storage_key)
+        if has_source or await storage.list_some(output_root(video_id)):
             await remove_again(video_id, storage_key, queue=queue)
         videos += await Tombstone.filter(video_id=video_id).delete()
     return videos
 
 
 async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> int:
-    """Returns the number of objects removed."""
+    """Delete the unused output of a settled video; return the number of objects."""
     async with transaction():
         video = await lock_video(video_id)
         if video is None or not await is_settled(video_id, cutoffs.settled_since):
             return 0
         attempts = await Attempt.filter(video_id=video_id, is_swept=False)
-        # What is closed can no longer be published, so nothing of it comes into use from here on.
+        # Closed attempts can't be published, so their unused output stays unused.
         await close_lost(attempts)
     used = await used_folders(video, storage)
     if used is None:
         logger.warning(
-            "Master playlist is missing, see `portal doctor --deep`",
+            "Output was kept because the master playlist is missing; run `portal doctor --deep`",
             extra={"action": "janitor", "video_id": str(video_id)},
         )
         return 0
@@ -251,16 +253,21 @@ async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> in
 
 
 async def is_settled(video_id: UUID, since: datetime) -> bool:
-    """Whether a video is final and was not worked on since then; for good if it is locked."""
+    """Return whether a video is in a final state and no attempt was under way since a time.
+
+    The state of a locked video can't change.
+    """
     return bool(await fetch_rows(IS_SETTLED, video_id, since))
 
 
 @contextmanager
 def _logging_refusals() -> Iterator[None]:
-    """What storage refuses to remove must not keep the janitor from the rest."""
+    """Log objects that storage refuses to delete, so that the janitor continues with the others."""
     try:
         yield
     except (StorageRefused, StorageUnavailable) as exc:
         if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageKept):
             raise
-        logger.warning("Not removed", exc_info=exc, extra={"action": "janitor_refused"})
+        logger.warning(
+            "Storage refused a deletion", exc_info=exc, extra={"action": "janitor_refused"}
+        )

@@ -1,16 +1,15 @@
-"""Finds work that a dead worker or a lost job left behind, and queues it again.
+"""Recovery: enqueue jobs again that a dead worker left behind, and replace lost ones.
 
-Jobs are idempotent: each re-reads the state, and skips what is done. So there are two rules. A job
-that is stalled runs again, whatever became of its work. What was promised by a row (an unfinished
-video, a removal, a poster, captions) and has no job any more gets a new one.
+Jobs are idempotent: each reads the state again and skips finished work. So there are two rules:
+a stalled job runs again, and a row that requires a job (an unfinished video, a removal, a poster,
+captions) gets a new one if its job no longer exists.
 
-A job is stalled when its worker has shown no sign of life for `DEAD_AFTER_S`. Another worker begins
-it within a minute: the attempt's lease is shorter. Work of a living worker can be lost, too: the
-answer that gave it the job did not arrive, or it could not record the end. Such a job has no live
-attempt, run, import or transcription that goes on, and runs for longer than a job without one may.
+A job is stalled when its worker has sent no heartbeat for `DEAD_AFTER_S`. Another worker begins it
+within a minute, because the attempt's lease is shorter. A living worker can lose a job, too: the
+response with the job did not arrive, or the worker could not record the job's end. Such a job has
+no attempt, run, import or transcription under way, and has run longer than jobs without one may.
 
-A video that was deleted and not brought back in time is work of this kind as well: its row says so,
-and no job has to be kept for it.
+Recovery also removes deleted videos that were not restored in time. Their rows need no job.
 """
 
 import asyncio
@@ -43,11 +42,11 @@ from portal.videos.progress import JOB_OF_VIDEO
 logger = logging.getLogger(__name__)
 
 RECOVERY_INTERVAL_S = 10
-# Twice the limit of posters, removals and webhooks; whatever takes longer runs under an attempt.
+# Twice the time limit of posters, removals and webhooks; longer jobs have an attempt.
 UNLEASED_JOB_S = 120
-# Of beats of transcriptions.
+# Longest pause between two heartbeats of a transcription.
 SPEECH_BEAT_S = 60
-# Longest pause between two beats of an import: three calls to storage, to start its upload again.
+# Longest pause between two heartbeats of an import: three calls to storage that restart its upload.
 IMPORT_BEAT_S = 600
 
 STALLED = f"""
@@ -74,7 +73,7 @@ OR job.status = 'doing' AND (
 )
 """  # noqa: S608 - put together from constants
 WITHOUT_JOB = f"""
-WITH promised AS (
+WITH required AS (
   SELECT 'video' AS kind, id AS video_id, NULL::int AS number, {JOB_OF_VIDEO} AS job_id
   FROM videos WHERE status = 'processing' OR status = 'ready' AND complete_job_id IS NOT NULL
   UNION ALL
@@ -88,16 +87,16 @@ WITH promised AS (
   SELECT 'poster', video_id, number, job_id FROM poster_requests
   WHERE state IN ('waiting', 'working')
 )
-SELECT promised.* FROM promised LEFT JOIN procrastinate_jobs job ON job.id = promised.job_id
+SELECT required.* FROM required LEFT JOIN procrastinate_jobs job ON job.id = required.job_id
 WHERE coalesce(job.status NOT IN ('todo', 'doing', 'failed'), true) AND NOT EXISTS (
-  SELECT FROM attempts WHERE video_id = promised.video_id AND {IS_UNDER_WAY}
+  SELECT FROM attempts WHERE video_id = required.video_id AND {IS_UNDER_WAY}
 )
 """  # noqa: S608
 
 
 async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
-    """Look for abandoned work every few seconds; runs in every worker until that ends."""
-    # It is cancelled, too; but the queue's pool may forget a cancellation.
+    """Recover jobs and finish deletions every few seconds, in every worker until it ends."""
+    # Checked in addition to cancellation, because the queue's pool may swallow a cancellation.
     while not ending.is_set():
         try:
             await recover(queue)
@@ -105,60 +104,63 @@ async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
         except (psycopg.Error, QueueUnavailable):
             logger.warning("Recovery failed", exc_info=True, extra={"action": "recovery_failed"})
             await retry_outage(server_time, timeout_s=math.inf)
-            # Nobody could show a sign of life meanwhile; workers that live do so first.
+            # No worker could send a heartbeat during the outage; living workers do so first.
             await asyncio.sleep(2 * RECOVERY_INTERVAL_S)
         await asyncio.sleep(RECOVERY_INTERVAL_S)
 
 
 async def recover(queue: Queue) -> int:
-    """Queue again what was left behind; returns how many jobs that were.
+    """Enqueue stalled jobs again and replace lost ones; return how many.
 
-    What two workers see at once is queued once.
+    A job that two workers recover at the same time is enqueued once.
     """
     stalled = await fetch_rows(STALLED)
     for row in stalled:
         logger.warning(
-            "Stalled job is queued again",
+            "Enqueued a stalled job again",
             extra={"action": "recover", "job_id": row["id"], "task": row["task"]},
         )
-        # The next of its kind may be queued already, or its video was deleted.
+        # The next periodic job of the kind may be queued already, or the video was deleted.
         if row["queueing_lock"] or row["abort_requested"]:
             await enqueue.end_job(row["id"], queue)
         else:
             await enqueue.queue_again(row["id"], queue)
     lost = await fetch_rows(WITHOUT_JOB)
     for row in lost:
-        known = {"kind": row["kind"], "video_id": str(row["video_id"]), "job_id": row["job_id"]}
-        logger.warning("Lost job is replaced", extra={"action": "recover", **known})
+        fields = {"kind": row["kind"], "video_id": str(row["video_id"]), "job_id": row["job_id"]}
+        logger.warning("Replaced a lost job", extra={"action": "recover", **fields})
         async with transaction():
-            await _replace(row, queue)
+            await _replace_lost_job(row, queue)
     return len(stalled) + len(lost)
 
 
-async def _replace(row: Row, queue: Queue) -> None:
-    """Queue another job for what was promised, unless someone else did so meanwhile."""
-    video_id, lost = row["video_id"], row["job_id"]
+async def _replace_lost_job(row: Row, queue: Queue) -> None:
+    """Enqueue a new job for a row that requires one, unless another worker has done so."""
+    video_id = row["video_id"]
+    lost_id = row["job_id"]
+    videos = Video.filter(id=video_id)
     if row["kind"] == "video":
-        video, found = await lock_video(video_id), Video.filter(id=video_id)
+        video = await lock_video(video_id)
         if video is None:
             return
-        if video.status is VideoStatus.PROCESSING and video.first_job_id == lost:
+        if video.status is VideoStatus.PROCESSING and video.first_job_id == lost_id:
             job_id = await enqueue.defer_transcode(video, queue)
-            await found.update(transcode_job_id=job_id, encode_job_id=None, updated_at=NOW)
-        elif video.status is VideoStatus.READY and video.complete_job_id == lost:
-            await found.update(complete_job_id=await enqueue.defer_completion(video, queue))
+            await videos.update(transcode_job_id=job_id, encode_job_id=None, updated_at=NOW)
+        elif video.status is VideoStatus.READY and video.complete_job_id == lost_id:
+            await videos.update(complete_job_id=await enqueue.defer_completion(video, queue))
         return
-    mine = {"video_id": video_id}
-    promises: dict[str, tuple[Any, str, Any]] = {
-        "captions": (Video.filter(id=video_id), "captions_job_id", enqueue.defer_captions),
-        "removal": (Deletion.filter(**mine), "job_id", enqueue.defer_removal),
-        "transcription": (Transcription.filter(**mine), "job_id", enqueue.defer_transcription),
-        "poster": (
-            *(PosterRequest.filter(**mine), "job_id"),
-            partial(enqueue.defer_poster, number=row["number"]),
+    defer_poster = partial(enqueue.defer_poster, number=row["number"])
+    kinds: dict[str, tuple[Any, str, Any]] = {
+        "captions": (videos, "captions_job_id", enqueue.defer_captions),
+        "removal": (Deletion.filter(video_id=video_id), "job_id", enqueue.defer_removal),
+        "transcription": (
+            Transcription.filter(video_id=video_id),
+            "job_id",
+            enqueue.defer_transcription,
         ),
+        "poster": (PosterRequest.filter(video_id=video_id), "job_id", defer_poster),
     }
-    promised, column, defer = promises[row["kind"]]
-    promise = promised.filter(**{column: lost})
-    if await promise.select_for_update().exists():
-        await promise.update(**{column: await defer(video_id, queue=queue)})
+    rows, column, defer = kinds[row["kind"]]
+    owner = rows.filter(**{column: lost_id})
+    if await owner.select_for_update().exists():
+        await owner.update(**{column: await defer(video_id, queue=queue)})

@@ -33,6 +33,7 @@ class Difference(StrEnum):
     remedy: str
 
     def __new__(cls, value: str, label: str, remedy: str) -> Self:
+        """Create a member with its texts."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.label = label

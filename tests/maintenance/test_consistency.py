@@ -38,7 +38,7 @@ SEGMENTS = ("init.mp4", "00000.m4s", "00001.m4s", "iframes.m3u8")
 
 @pytest.fixture
 async def environ(environ: dict[str, str]) -> dict[str, str]:
-    """A bucket of its own, too: what other tests leave in theirs would be found."""
+    """Use a separate bucket: objects of other tests would be reported."""
     name = f"bucket-{uuid4().hex}"
     async with s3_client(environ) as client:
         await client.create_bucket(Bucket=name)
@@ -46,24 +46,24 @@ async def environ(environ: dict[str, str]) -> dict[str, str]:
 
 
 async def compared(resources: WebContext, **options: Any) -> Report:
-    queue, storage = resources.queue, resources.storage
+    queue = resources.queue
     async with queue.open_async():
-        return await compare(resources.config, storage=storage, queue=queue, **options)
+        return await compare(resources.config, storage=resources.storage, queue=queue, **options)
 
 
 async def differences(resources: WebContext, **options: Any) -> dict[str, int]:
-    """How many differences of each kind there are."""
+    """Return the number of differences of each kind."""
     report = await compared(resources, **options)
     return {kind.value: tally.count for kind, tally in report.counts.items()}
 
 
 async def count_left_after_fix(resources: WebContext) -> int:
-    """Enqueue jobs for missing files; returns how many differences have none."""
+    """Enqueue jobs for missing files; return the number of differences without one."""
     return (await compared(resources, fix=True)).left
 
 
 async def put_rendition(resources: WebContext, video: Video, name: str, attempt: int) -> None:
-    """A rendition with all its files."""
+    """Create a rendition with all its files."""
     await make_rendition(
         video, name, attempt_number=attempt, codecs="avc1.64001f", bandwidth_bps=10**6
     )
@@ -74,7 +74,7 @@ async def put_rendition(resources: WebContext, video: Video, name: str, attempt:
 
 @pytest.fixture
 async def grown(client: Client, resources: WebContext) -> Video:
-    """A ready video whose second rendition was made by a later attempt; its source is there."""
+    """Create a ready video with its source, whose second rendition is of a later attempt."""
     record = await published(client)
     await run_sql(resources.config.database_url, "DELETE FROM procrastinate_jobs")
     await Video.filter(id=record["id"]).update(**{**READY, "has_poster": False})
@@ -156,7 +156,9 @@ async def test_rendition_that_lost_a_segment_is_made_again_alone(
     assert lost.state is RenditionState.PLANNED
 
 
-async def test_nothing_is_made_again_of_another_file(resources: WebContext, grown: Video) -> None:
+async def test_renditions_are_not_made_again_from_a_changed_source(
+    resources: WebContext, grown: Video
+) -> None:
     await resources.storage.put(grown.storage_key, b"another", content_type="video/mp4")
     await resources.storage.delete(f"{output_prefix(grown.id, 1)}360p/00000.m4s")
     assert await differences(resources) == {"source_changed": 1, "rendition_incomplete": 1}

@@ -1,4 +1,4 @@
-"""The janitor removes what nobody needs, all of it in the end, and nothing else, whatever comes."""
+"""The janitor removes everything that is no longer needed, and nothing else."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ async def is_stored(resources: WebContext, key: str) -> bool:
 
 
 async def age_uploads(resources: WebContext, interval: str) -> None:
-    """Make every upload as old as this, and as long untouched."""
+    """Move the creation and the last activity of all uploads into the past."""
     await run_sql(
         resources.config.database_url,
         f"UPDATE uploads SET created_at = now() - interval '{interval}',"
@@ -49,7 +49,7 @@ async def age_uploads(resources: WebContext, interval: str) -> None:
 
 
 async def created(client: Client) -> tuple[Video, str]:
-    """A video, and the address that its file was put to."""
+    """Create a video; return it with the upload URL of its file."""
     upload = await presign(client)
     assert await put(upload["uploadUrl"], RAW_FILE) == 200
     record = await answered(await client.post("/api/videos", json=metadata(upload["key"])), 201)
@@ -63,14 +63,16 @@ async def remove_now(video: Video, resources: WebContext) -> None:
     assert await stored(resources.storage, video.id, video.storage_key) == []
 
 
-async def test_uploads_that_no_video_was_made_of_go_a_day_after_their_last_sign_of_life(
+async def test_uploads_without_a_video_are_removed_a_day_after_their_last_activity(
     client: Client, resources: WebContext
 ) -> None:
-    record, old = await published(client), await uploaded(client)
-    active, idle = await started(client, 3), await started(client, 3)
+    record = await published(client)
+    old = await uploaded(client)
+    active = await started(client, 3)
+    idle = await started(client, 3)
     await send_part(client, idle, 1, b"abc")
     await age_uploads(resources, "24 hours 1 minute")
-    # Signing a part is enough: it may be on its way for long.
+    # Signing a part counts as activity, because its upload may take long.
     await sign(client, active, 1)
     young = await uploaded(client)
 
@@ -88,24 +90,25 @@ async def test_uploads_that_no_video_was_made_of_go_a_day_after_their_last_sign_
     assert await resources.storage.get(record["storageKey"]) == RAW_FILE
 
 
-def test_nothing_goes_whose_signed_address_may_still_be_valid(config: Config) -> None:
+def test_uploads_are_kept_while_their_signed_url_may_be_valid(config: Config) -> None:
     now = datetime.now(UTC)
     for ttl_s, age in ((60, timedelta(days=1)), (604_800, timedelta(days=7, hours=6))):
         cutoffs = Cutoffs.at(now, replace(config, upload_url_ttl_s=ttl_s))
         assert now - cutoffs.idle_since == age
 
 
-async def test_discarded_upload_goes_with_what_arrives_later(
+async def test_discarded_upload_is_removed_with_files_that_arrive_later(
     client: Client, resources: WebContext
 ) -> None:
-    broken_off, late = await started(client, 3), await presign(client)
+    broken_off = await started(client, 3)
+    late = await presign(client)
     await Upload.filter(key=broken_off["key"]).update(is_discarded=True)
     await client.delete(f"/api/uploads/{late['key'][7:39]}")
     assert await put(late["uploadUrl"], b"late") == 200
 
     assert (await tidy(resources)).uploads == 1
     assert await multipart_uploads(resources, broken_off["key"]) == []
-    # The key stays void for as long as its address may be used.
+    # The row is kept as long as the signed URL of its key may be used.
     assert (await Upload.get(key=broken_off["key"])).is_discarded
     await tidy(resources, now=hence(hours=25))
     assert not await Upload.exists(key=broken_off["key"])
@@ -113,9 +116,9 @@ async def test_discarded_upload_goes_with_what_arrives_later(
 
 
 async def with_history(resources: WebContext) -> tuple[Video, list[str], list[str]]:
-    """A ready video of four attempts; the keys that are in use, and those that are not.
+    """Create a ready video with four attempts; return it with its used and its unused keys.
 
-    The first failed, the second was lost, the third was published, the fourth completed it.
+    The first attempt failed, the second was lost, the third was published, the fourth completed it.
     """
     video = await make_row(10_000, **{**READY, "published_attempt": 3})
     outcomes = (Outcome.FAILED, None, Outcome.PUBLISHED, Outcome.PUBLISHED)
@@ -123,11 +126,9 @@ async def with_history(resources: WebContext) -> tuple[Video, list[str], list[st
         await ended_attempt(video, number, outcome)
     await make_rendition(video, "360p", attempt_number=3)
     await make_rendition(video, "720p", attempt_number=4)
-    uris = ("360p/playlist.m3u8", "audio/playlist.m3u8", "../4/720p/playlist.m3u8")
+    uris = ("360p/playlist.m3u8", "../4/720p/playlist.m3u8")
     used = [await put_master(resources, video, *uris)]
-    # Of the sound only the master playlist knows, as in videos of before 0.2.
-    third = ("poster.jpg", "storyboard.vtt", "360p/00000.m4s", "audio/00000.m4s")
-    used += await put_output(resources, video, 3, *third)
+    used += await put_output(resources, video, 3, "poster.jpg", "storyboard.vtt", "360p/00000.m4s")
     used += await put_output(resources, video, 4, "720p/00000.m4s")
     unused = await put_output(resources, video, 1, "poster.jpg", "360p/00000.m4s")
     unused += await put_output(resources, video, 2, "360p/00000.m4s")
@@ -136,7 +137,7 @@ async def with_history(resources: WebContext) -> tuple[Video, list[str], list[st
     return video, sorted(used), sorted(unused)
 
 
-async def test_output_of_superseded_attempts_goes_and_nothing_else(resources: WebContext) -> None:
+async def test_only_output_of_superseded_attempts_is_removed(resources: WebContext) -> None:
     video, used, unused = await with_history(resources)
     assert await stored(resources.storage, video.id) == sorted(used + unused)
     assert (await tidy(resources)).objects == len(unused)
@@ -149,7 +150,7 @@ async def test_output_of_superseded_attempts_goes_and_nothing_else(resources: We
     {"status": VideoStatus.PROCESSING, "published_attempt": None},
     {"complete_job_id": 7},
 ])  # fmt: skip
-async def test_nothing_is_swept_while_the_video_has_work_to_come(
+async def test_output_is_kept_while_the_video_has_pending_jobs(
     resources: WebContext, changes: dict[str, Any]
 ) -> None:
     video, used, unused = await with_history(resources)
@@ -158,7 +159,7 @@ async def test_nothing_is_swept_while_the_video_has_work_to_come(
     assert await stored(resources.storage, video.id) == sorted(used + unused)
 
 
-async def test_failed_video_keeps_its_source_only(client: Client, resources: WebContext) -> None:
+async def test_failed_video_keeps_only_its_source(client: Client, resources: WebContext) -> None:
     video, _ = await created(client)
     await Video.filter(id=video.id).update(status=VideoStatus.FAILED)
     await ended_attempt(video, 1, Outcome.FAILED)
@@ -167,7 +168,7 @@ async def test_failed_video_keeps_its_source_only(client: Client, resources: Web
     assert await stored(resources.storage, video.id, video.storage_key) == [video.storage_key]
 
 
-async def test_file_put_after_its_video_was_deleted_goes_too(
+async def test_file_that_was_put_after_its_video_was_deleted_is_removed(
     client: Client, resources: WebContext
 ) -> None:
     video, address = await created(client)
@@ -182,30 +183,31 @@ async def test_file_put_after_its_video_was_deleted_goes_too(
     assert not await Tombstone.exists()
 
 
-async def test_file_that_replaced_a_published_one_goes_once_its_address_expired(
+async def test_file_that_replaced_a_published_one_is_removed_after_its_upload_url_expired(
     client: Client, resources: WebContext
 ) -> None:
-    """The quota counts what was published, not what was put to the address afterwards."""
-    (untouched, _), *others = [await created(client) for _ in range(3)]
-    (replaced, _), (gone, _) = others
-    await deletion.delete_video(gone.id, queue=resources.queue)
-    await remove_now(gone, resources)
-    for _, address in others:
-        assert await put(address, RAW_FILE * 6) == 200
+    """The quota counts the published file, not a file that was put to the URL afterwards."""
+    untouched, _ = await created(client)
+    replaced, replaced_url = await created(client)
+    deleted, deleted_url = await created(client)
+    await deletion.delete_video(deleted.id, queue=resources.queue)
+    await remove_now(deleted, resources)
+    for url in (replaced_url, deleted_url):
+        assert await put(url, RAW_FILE * 6) == 200
     assert (await tidy(resources)).replaced_sources == 0
 
     assert (await tidy(resources, now=hence(minutes=61))).replaced_sources == 2
 
-    keys = [video.storage_key for video in (untouched, replaced, gone)]
+    keys = [video.storage_key for video in (untouched, replaced, deleted)]
     assert [await is_stored(resources, key) for key in keys] == [True, False, False]
-    # What began to arrive at the last moment is found as well, and nothing is asked for ever.
+    # An upload that began just before the URL expired is removed as well; then comparisons end.
     await resources.storage.put(replaced.storage_key, b"late", content_type="video/mp4")
     assert (await tidy(resources, now=hence(hours=25))).replaced_sources == 1
     assert (await Upload.get(key=untouched.storage_key)).is_compared
 
 
-async def test_objects_of_others_in_the_bucket_are_left_alone(resources: WebContext) -> None:
-    """A database that is empty by mistake must not cost the files of the right one."""
+async def test_unknown_objects_in_the_bucket_are_kept(resources: WebContext) -> None:
+    """An empty database, used by mistake, must not cost the files of the right one."""
     foreign = [f"videos/{uuid4().hex}.mp4", f"hls/{uuid4()}/1/master.m3u8"]
     for key in foreign:
         await resources.storage.put(key, b"x", content_type="video/mp4")
@@ -220,19 +222,19 @@ async def test_audit_log_is_kept_as_long_as_the_setting_says(resources: WebConte
     aged = "UPDATE events SET at = now() - interval '365 days 1 hour' WHERE id % 2 = 0"
     await run_sql(resources.config.database_url, aged)
     for days in (0, 366):
-        kept = replace(resources, config=replace(resources.config, audit_days=days))
-        assert (await tidy(kept)).audit_lines == 0
+        config = replace(resources.config, audit_days=days)
+        assert (await tidy(replace(resources, config=config))).audit_lines == 0
     assert (await tidy(resources)).audit_lines == 5
-    assert [it["id"] % 2 for it in await lines()] == [1] * 5
+    assert [line["id"] % 2 for line in await lines()] == [1] * 5
 
 
-async def test_upload_published_meanwhile_is_left_alone(
+async def test_upload_that_was_just_published_is_kept(
     client: Client, resources: WebContext
 ) -> None:
-    """The janitor read it among the idle ones a moment before."""
+    """The janitor read the upload among the idle ones a moment before."""
     key = (await published(client))["storageKey"]
-    is_gone = await uploads.discard_abandoned(
+    is_discarded = await uploads.discard_abandoned(
         key, idle_since=hence(hours=1), storage=resources.storage
     )
-    assert not is_gone
+    assert not is_discarded
     assert await resources.storage.get(key) == RAW_FILE

@@ -1,4 +1,4 @@
-"""What a worker leaves that is killed between two of its statements, or can't record one."""
+"""Recovery of jobs whose worker was killed, or could not record their end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from portal.processing.progress import Heartbeat
 from portal.videos import deletion, posters
 from portal.web.composition import WebContext
 
-# A job that began a while ago, whose worker was heard of so long ago.
+# The newest job is running: {began} is the time since its start, {heard_of} since the heartbeat.
 RUNNING = """
 INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE
 VALUES (7, now() - interval '{heard_of}');
@@ -49,7 +49,7 @@ async def queue(resources: WebContext) -> AsyncIterator[App]:
 
 @pytest.fixture
 async def video_id(client: Client) -> UUID:
-    """A video that waits for its transcode."""
+    """Create a video that waits for its transcode."""
     return UUID((await published(client))["id"])
 
 
@@ -64,13 +64,13 @@ def database_url(resources: WebContext) -> str:
     [
         ("31 s", "31 s", None, 1),
         ("5 s", "60 s", None, 0),
-        # It could not record the end, or never heard of the job.
+        # The worker could not record the job's end, or never received the job.
         ("5 s", "121 s", None, 1),
         ("5 s", "1 hour", "10 s", 0),
         ("5 s", "1 hour", "-1 s", 1),
     ],
 )
-async def test_job_runs_again_when_nobody_works_on_it(
+async def test_job_that_no_worker_holds_runs_again(
     heard_of: str, began: str, lease: str | None, expected: int, database_url: str, queue: App
 ) -> None:
     await run_sql(database_url, RUNNING.format(heard_of=heard_of, began=began))
@@ -94,7 +94,7 @@ async def test_import_that_its_living_worker_lost_runs_again(
 
 
 @pytest.mark.usefixtures("video_id")
-async def test_failed_job_runs_again_and_a_dead_round_of_the_janitor_is_left_to_the_next(
+async def test_failed_job_runs_again_unless_it_is_a_janitor_whose_next_round_is_queued(
     database_url: str, queue: App
 ) -> None:
     await run_sql(database_url, DEAD + "UPDATE procrastinate_jobs SET status = 'failed'")
@@ -118,7 +118,7 @@ async def test_job_of_a_deleted_video_ends_with_its_worker(
 
 
 @pytest.mark.parametrize("lost", ["video", "removal", "poster"])
-async def test_promise_without_a_job_gets_another(
+async def test_row_whose_job_was_lost_gets_another(
     lost: str, video_id: UUID, database_url: str, queue: App
 ) -> None:
     if lost == "removal":
@@ -134,7 +134,7 @@ async def test_promise_without_a_job_gets_another(
     assert await rows(database_url, JOBS) == [(f"portal:{task}", "todo")]
 
 
-async def test_workers_that_live_renew_their_leases_before_recovery_after_an_outage(
+async def test_living_workers_renew_their_leases_before_recovery_after_an_outage(
     video_id: UUID, database_url: str, queue: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt = await attempts.begin(video_id, worker="test")
