@@ -338,6 +338,12 @@ class UnknownHost(PortalError, status=421, code="unknown_host"):
     """This portal isn't set up for this host name. Its operator can add it to ALLOWED_HOSTS."""
 
 
+class HttpVersionRefused(
+    PortalError, status=505, code="http_version_not_supported", title="HTTP version not supported"
+):
+    """The portal serves HTTP/1.1 only. Repeat the request without HTTP/2 (h2c)."""
+
+
 class Unavailable(PortalError, status=503, code="unavailable", title="Temporarily unavailable"):
     """A part of the portal is not reachable at the moment. Try again in a few seconds."""
 

@@ -17,7 +17,7 @@ from quart import Quart, Response, request
 from portal.config import Config, is_tracing_wanted
 from portal.config.values import LOOPBACK
 from portal.database.outages import skipped_in_outage
-from portal.errors import Unavailable
+from portal.errors import HttpVersionRefused, Unavailable
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.web import assets, auth, errors, monitoring, playback
@@ -154,6 +154,10 @@ def _install_checks(app: Quart, config: Config) -> None:
 
     @app.before_request
     async def check() -> Response | None:
+        if request.http_version == "2":
+            # Hypercorn takes up a client's offer of unencrypted HTTP/2, also through a proxy that
+            # passes it on. Later requests of that connection would bypass the proxy's passwords.
+            raise HttpVersionRefused
         if answer := check_origin(config):
             return answer
         concurrency.enter()

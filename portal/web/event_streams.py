@@ -12,7 +12,6 @@ from contextvars import Context
 from math import inf
 from uuid import UUID
 
-from hypercorn.asyncio.worker_context import EventWrapper
 from psycopg import AsyncConnection
 
 from portal.accounts.permissions import Audience, Principal
@@ -138,17 +137,14 @@ class EventStreams:
         """The number after which a new stream begins."""
         return await events.newest_number() if self._place is None else self._place
 
-    def add(self, stream: Stream, *, terminated: EventWrapper | None) -> None:
-        """Give a stream what happens after its place, until it is removed.
-
-        All streams end when the process is told to end, as `terminated` says.
-        """
+    def add(self, stream: Stream) -> None:
+        """Give a stream what happens after its place, until it is removed."""
         self._streams.setdefault(stream.video_id, set()).add(stream)
         if stream.place != self._place:
             stream.catch_up()
         if self._task is None:
             # In a context of its own: it is no part of the request that happens to be the first.
-            self._task = asyncio.create_task(self._run(terminated), context=Context())
+            self._task = asyncio.create_task(self._run(), context=Context())
 
     def remove(self, stream: Stream) -> None:
         """Forget a stream; without streams nobody listens."""
@@ -160,14 +156,9 @@ class EventStreams:
             self._task.cancel()
             self._task = self._place = None
 
-    async def _run(self, terminated: EventWrapper | None) -> None:
+    async def _run(self) -> None:
         try:
-            async with task_group() as tasks:
-                listening = retry(self._listen, on=is_outage, backoff=BACKOFF, what="Database")
-                task = tasks.create_task(listening)
-                if terminated is not None:
-                    await terminated.wait()
-                    task.cancel()
+            await retry(self._listen, on=is_outage, backoff=BACKOFF, what="Database")
         finally:
             # Also if something unexpected ended it: readers come again, and the first begins anew.
             if self._task is asyncio.current_task():

@@ -9,43 +9,14 @@ from collections.abc import AsyncGenerator
 from multiprocessing import parent_process
 from tempfile import TemporaryDirectory
 
-import hypercorn.protocol
 import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
 from hypercorn.config import Config as ServerConfig
-from hypercorn.events import Closed, Event
-from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.run import run
 from quart import Quart
 
 from portal.config import Config
 from portal.telemetry.metrics import FOLDER_VARIABLE
 from portal.web.app import create_app
-
-logger = logging.getLogger(__name__)
-
-
-class Http1Protocol(H11Protocol):
-    """Hypercorn's HTTP/1.1 without its way to HTTP/2 on unencrypted connections (h2c).
-
-    Proxies speak HTTP/1.1 to the portal, and browsers HTTP/2 to proxies alone. A few dozen broken
-    HTTP/2 connections would hold up all requests and fill the log with megabytes of tracebacks.
-    Hypercorn has no setting for it, so this replaces a method that is not public.
-    """
-
-    async def handle(self, event: Event) -> None:
-        """Handle bytes of a client; close the connection if they can't be, with a line in the log.
-
-        Hypercorn raises such errors, and asyncio logs kilobytes of traceback for each.
-        """
-        try:
-            await super().handle(event)
-        except Exception as exc:  # noqa: BLE001  # whatever a client may send
-            fields = {"action": "connection_closed", "error": type(exc).__name__}
-            logger.warning("Connection closed: its request can't be read", extra=fields)
-            await self.send(Closed())
-
-    async def _check_protocol(self, event: object) -> None:
-        """Take every request as one of HTTP/1.1; the app knows none with the method PRI."""
 
 
 def serve(config: Config) -> int:
@@ -97,8 +68,7 @@ def raise_descriptor_limit() -> None:
 
 
 def web_app() -> Quart:
-    """Return the app of one web process, whose server speaks HTTP/1.1 only."""
-    hypercorn.protocol.H11Protocol = Http1Protocol  # type: ignore[attr-defined]
+    """Return the app of one web process."""
     app = create_app()
     if (parent := parent_process()) is not None:
         # Hypercorn tells its processes to end by other means, and sends this to all of them when

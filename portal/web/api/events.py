@@ -43,7 +43,7 @@ from portal.web.composition import WebContext, web_context
 from portal.web.event_streams import HEARTBEAT_S, Stream, StreamEvent
 from portal.web.schemas.base import ClosedShape, Problem
 from portal.web.schemas.validation import validated, validated_query
-from portal.web.server.context import state_of, terminated_of
+from portal.web.server.context import state_of
 from portal.web.videos import read_record
 
 blueprint = Blueprint("api_events", __name__, url_prefix="/api")
@@ -204,7 +204,7 @@ async def _send(
     # Not all of them come again at once.
     ends_at = monotonic() + LONGEST_STREAM_S * uniform(0.75, 1.0)  # noqa: S311  # no secret
     asked_at = monotonic()
-    web.streams.add(stream, terminated=terminated_of(send))
+    web.streams.add(stream)
     leaving = asyncio.create_task(_end_when_left(stream, receive))
     try:
         # While the database is away a stream that is behind ends; its reader comes again.

@@ -15,8 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from hypercorn.asyncio.worker_context import EventWrapper
-from hypercorn.protocol.http_stream import ASGIHTTPState, HTTPStream
 from hypercorn.typing import ASGIReceiveCallable as Receive
 from hypercorn.typing import ASGISendCallable as Send
 from hypercorn.typing import ASGISendEvent as SendEvent
@@ -86,26 +84,6 @@ def expect_player(scope: Scope) -> None:
     state_of(scope).has_player = True
 
 
-def terminated_of(send: Send) -> EventWrapper | None:
-    """Hypercorn's event that is set when the process is told to end; None without Hypercorn.
-
-    An ASGI app is told only after all requests have ended, and streams would not.
-    """
-    hypercorn = getattr(getattr(send, "__self__", None), "context", None)
-    return getattr(hypercorn, "terminated", None)
-
-
-def _abort_unfinished(send: Send) -> None:
-    """Close the connection of a response that was broken off, as one is that nobody reads.
-
-    Hypercorn would wait until the client has read what was sent before, or leaves.
-    """
-    stream = getattr(send, "__self__", None)
-    if isinstance(stream, HTTPStream) and stream.state is ASGIHTTPState.RESPONSE:
-        protocol: Any = stream.send
-        protocol.__self__.send.__self__.writer.transport.abort()
-
-
 def allow_framing(scope: Scope, framed_by: str) -> None:
     """Let these sites frame the response to this request."""
     state_of(scope).framed_by = framed_by
@@ -170,7 +148,6 @@ class RequestContext:
         # Unless the client has left before.
         if state.stream is not None and is_complete:
             await state.stream(receive, send)
-        _abort_unfinished(send)
 
 
 def _log(scope: HTTPScope, status: int, duration_s: float) -> None:
