@@ -1,6 +1,7 @@
 """Python, scripts, styles and templates pass their checkers."""
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 from front_end import STATIC, install_tools, run, run_node
@@ -42,3 +43,11 @@ def test_templates_hold_no_inline_script_or_style() -> None:
         text = path.read_text(encoding="utf-8")
         for inline in ("style=", "<style", "<script>", " hx-on"):
             assert inline not in text, path
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    # Without packages pytest imports them as modules of their bare names, and one would hide the
+    # other.
+    names = Counter(path.name for path in (ROOT / "tests").rglob("*.py"))
+    shared = {name for name, count in names.items() if count > 1}
+    assert shared <= {"conftest.py", "__init__.py"}

@@ -1,5 +1,6 @@
 """Runs the app on Hypercorn."""
 
+import asyncio
 import gc
 import logging
 import os
@@ -8,6 +9,7 @@ import signal
 from collections.abc import AsyncGenerator
 from multiprocessing import parent_process
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
 from hypercorn.config import Config as ServerConfig
@@ -17,6 +19,8 @@ from quart import Quart
 from portal.config import Config
 from portal.telemetry.metrics import FOLDER_VARIABLE
 from portal.web.app import create_app
+
+logger = logging.getLogger(__name__)
 
 
 def serve(config: Config) -> int:
@@ -67,6 +71,19 @@ def raise_descriptor_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an error that reached the event loop: as one line if a connection raised it."""
+    error = context.get("exception")
+    if isinstance(error, asyncio.CancelledError):
+        # Python 3.11 reports connections that Hypercorn cancels after `graceful_timeout`.
+        return
+    if "transport" in context:
+        fields = {"action": "connection_closed", "error": type(error).__name__}
+        logger.warning("Connection closed: its request can't be read", extra=fields)
+        return
+    loop.default_exception_handler(context)
+
+
 def web_app() -> Quart:
     """Return the app of one web process."""
     app = create_app()
@@ -77,6 +94,7 @@ def web_app() -> Quart:
 
     @app.while_serving
     async def started() -> AsyncGenerator[None]:
+        asyncio.get_running_loop().set_exception_handler(log_loop_error)
         # What is loaded now stays; looking through it for garbage holds requests up for tens of
         # milliseconds.
         gc.collect()
