@@ -6,7 +6,6 @@ and is written again after each later one. Rows are committed before a master pl
 them, so a worker killed at any moment loses at most the renditions it was making.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -26,6 +25,7 @@ from portal.processing.outputs import StorageSink, open_rendition, put_master, w
 from portal.processing.progress import Heartbeat, under_lease
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, SourceInterrupted, probed_source
+from portal.processing.tries import is_interruption
 from portal.storage.objects import output_prefix
 from portal.telemetry.tracing import span
 from portal.text import error_words
@@ -151,7 +151,7 @@ class Pass:
             failure = Failure(exc.code, exc.detail)
             raise
         except BaseException as exc:
-            if _is_no_fault_of_the_video(exc):
+            if is_interruption(exc):
                 outcome, failure = Outcome.HANDED_BACK, _reason(exc)
                 why = failure.detail if failure else "told to end"
                 logger.warning("Pass released: %s", why, extra={"action": "handed_back"})
@@ -252,11 +252,6 @@ class Pass:
         return probed_source(
             attempt.video, tools.storage, tools.limits, interruptions=attempt.interruptions
         )
-
-
-def _is_no_fault_of_the_video(exc: BaseException) -> bool:
-    """Whether an error would have ended a pass over any other video, too."""
-    return isinstance(exc, asyncio.CancelledError | errors.DiskFull) or is_outage(exc)
 
 
 def _reason(exc: BaseException) -> Failure | None:

@@ -10,16 +10,15 @@ needed.
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from uuid import UUID
 
 from tortoise.expressions import F, Q
 
 from portal.database.connection import transaction
-from portal.database.models import Caption, CaptionSource, Rendition, Video, VideoStatus
+from portal.database.models import Caption, CaptionSource, Video, VideoStatus
 from portal.errors import (
     CaptionsChanged,
     CaptionsExist,
@@ -28,21 +27,19 @@ from portal.errors import (
     InvalidRequest,
     StorageUnavailable,
     TooManyCaptions,
-    Unavailable,
 )
 from portal.events.log import AuditAction, note
 from portal.processing.captions import CaptionText, captions_root, folder_name
-from portal.processing.outputs import open_rendition, put_master
+from portal.processing.outputs import put_master
 from portal.processing.removal import remove_again, remove_below
+from portal.processing.tries import TriesExhausted, counted_try
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_captions
 from portal.storage.bucket import Storage, entries_of
-from portal.storage.calls import ObjectMissing
 from portal.transcoding.captions.reading import CaptionContents, ReadOptions, read_captions
 from portal.transcoding.encoding.finishing import caption_segment, put_captions
 from portal.transcoding.encoding.segment_upload import CONTENT_TYPES
-from portal.transcoding.packaging.hls import PlaylistError
-from portal.transcoding.packaging.webvtt import Cue, read_webvtt
+from portal.transcoding.packaging.webvtt import read_webvtt
 from portal.transcoding.planning.tracks import attribute_text, language_name, language_tag
 from portal.videos.reading import check_version, locked_video
 
@@ -101,7 +98,7 @@ async def find_captions(video_id: UUID, language: str) -> Caption:
 async def read_captions_of(video_id: UUID, language: str) -> Caption:
     """Return the captions in a language.
 
-    Raises `CaptionsNotFound`, also while the text of an uploaded file's track isn't read yet.
+    Raises `CaptionsNotFound`, also for a track of a file that version 0.4.0 published.
     """
     row = await Caption.get_or_none(video_id=video_id, language=known_as(language))
     if row is None or row.text is None:
@@ -288,66 +285,35 @@ async def _store_track(track_id: int, video: Video, storage: Storage) -> None:
     Segments that an interrupted job has written are kept. A track of which several tries in a row
     write none is abandoned, with the reason recorded.
     """
-    row = await Caption.get_or_none(id=track_id)
-    if row is None or (row.text is None and not await _read_from_file(row, storage)):
-        return
-    same = Caption.filter(id=row.id, version=row.version)
-    if row.tries >= MAX_TRIES:
-        await same.update(error_code=NOT_STORED)
+    tracks = Caption.filter(id=track_id, text__isnull=False)
+    try:
+        async with counted_try(tracks, max_tries=MAX_TRIES) as track:
+            if track is not None:
+                await _write_track(track, video, storage)
+    except TriesExhausted:
+        await tracks.filter(tries__gt=MAX_TRIES).update(error_code=NOT_STORED)
         event = {"action": "captions_not_stored", "video_id": str(video.id)}
         logger.error("Captions can't be stored", extra=event)
-        return
-    await same.update(tries=F("tries") + 1)
-    folder = f"{captions_root(video.id)}{folder_name(row)}/"
+
+
+async def _write_track(track: Caption, video: Video, storage: Storage) -> None:
+    """Write the files of a track that are missing; the first one resets its tries."""
+    same = Caption.filter(id=track.id, version=track.version)
+    folder = f"{captions_root(video.id)}{folder_name(track)}/"
     entries = [entry async for entry in entries_of(folder, storage) if not isinstance(entry, str)]
     sizes_bytes = {entry.key.removeprefix(folder): entry.size_bytes for entry in entries}
     stored = 0
     while caption_segment(stored) in sizes_bytes:
         stored += 1
-    has_progress = False
 
     async def put(name: str, data: bytes) -> None:
-        nonlocal has_progress
         await storage.put(folder + name, data, content_type=CONTENT_TYPES[Path(name).suffix])
         sizes_bytes[name] = len(data)
-        if not has_progress:
-            await same.update(tries=0)
-        has_progress = True
+        await same.filter(tries__gt=0).update(tries=0)
 
-    cues = await asyncio.to_thread(read_webvtt, row.text or "")
-    try:
-        await put_captions(cues, put, duration_s=video.duration_s or 0.0, stored=stored)
-    except (Unavailable, asyncio.CancelledError):
-        # Outages and time limits are not counted against the captions.
-        await same.update(tries=0 if has_progress else row.tries)
-        raise
-    await same.update(written_version=row.version, size_bytes=sum(sizes_bytes.values()))
-
-
-async def _read_from_file(row: Caption, storage: Storage) -> bool:
-    """Read the text of a track that an earlier portal put into storage; whether it is there."""
-    rendition = await Rendition.get_or_none(video_id=row.video_id, name=row.rendition)
-    if rendition is None:
-        return False
-    try:
-        files = await open_rendition(rendition, storage)
-        # A cue on a boundary is in both segments.
-        segments = [await files.read(segment.uri) for segment in files.playlist.segments]
-        cues = await asyncio.to_thread(_cues_of_segments, segments)
-    except (ObjectMissing, PlaylistError) as exc:
-        event = {"action": "captions_unreadable", "video_id": str(row.video_id)}
-        logger.warning("Captions of a file can't be read: %s", exc, extra=event)
-        return False
-    content = await asyncio.to_thread(CaptionText.of, cues)
-    row.text = content.text
-    await Caption.filter(id=row.id, text=None).update(**asdict(content))
-    return True
-
-
-def _cues_of_segments(segments: Sequence[bytes]) -> list[Cue]:
-    """Return the cues of segments that the portal wrote; one on a boundary is in both."""
-    cues = chain.from_iterable(read_webvtt(segment.decode()) for segment in segments)
-    return list(dict.fromkeys(cues))
+    cues = await asyncio.to_thread(read_webvtt, track.text or "")
+    await put_captions(cues, put, duration_s=video.duration_s or 0.0, stored=stored)
+    await same.update(written_version=track.version, size_bytes=sum(sizes_bytes.values()))
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:

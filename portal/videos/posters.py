@@ -13,8 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
 
-from tortoise.expressions import F
-
 from portal.database.connection import NOW, execute, fetch_rows, lock_video, transaction
 from portal.database.models import (
     PosterRequest,
@@ -24,11 +22,11 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
-from portal.database.outages import is_outage
 from portal.errors import NotPlayable, StorageUnavailable
 from portal.events.log import AuditAction, EventType, note, note_outcome
 from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
+from portal.processing.tries import TriesExhausted, counted_try
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_poster
 from portal.storage.bucket import Storage
@@ -45,6 +43,8 @@ logger = logging.getLogger(__name__)
 MAX_TRIES = 3
 # Of everything a job does: after twice the time `maintenance.recovery` runs it again.
 JOB_TIMEOUT_S = 60
+# Errors of a request that repeating it can't change.
+FAULTS = (TranscodeFailed, PictureRejected, ObjectMissing, hls.PlaylistError)
 # A frame larger than a poster is only a longer way to it.
 ENOUGH_PIXELS_ACROSS = 1080
 # A picture waits in the database, not in storage: it is recorded and removed together with its
@@ -93,50 +93,29 @@ async def request_poster(
 async def make_poster(
     video_id: UUID, number: int, *, storage: Storage, queue: Queue, work_dir: Path
 ) -> None:
-    """Carry out a request. May run any number of times; a void one does nothing."""
-    begun = await _begin(video_id, number)
-    if begun is None:
-        return
-    video, request = begun
+    """Carry out a request. May run any number of times; a superseded one makes no poster."""
+    requests = PosterRequest.filter(video_id=video_id, number=number)
+    pending = requests.exclude(state=PosterState.DONE)
+    one_try = counted_try(pending, max_tries=MAX_TRIES, state=PosterState.WORKING)
     try:
-        async with asyncio.timeout(JOB_TIMEOUT_S):
-            if request.state is not PosterState.DONE:
+        async with asyncio.timeout(JOB_TIMEOUT_S), one_try as request:
+            video = await Video.get_or_none(id=video_id)
+            if video is None:
+                return
+            if request is not None:
                 picture = await _picture(video, request, storage, work_dir)
                 key = poster_key(video_id, video.published_attempt or 0, number)
                 await storage.put(key, picture, content_type="image/jpeg")
                 await _finish(video, number, key, storage, queue)
             await _remove_unused(video_id, storage)
-    except (TranscodeFailed, PictureRejected, ObjectMissing, hls.PlaylistError) as exc:
+    except (*FAULTS, TriesExhausted) as exc:
         logger.warning("No poster was made: %s", exc, extra={"action": "poster_failed"})
+        code = getattr(exc, "code", "rendition_unreadable")
         async with transaction():
-            failed = PosterRequest.filter(video_id=video_id, number=number)
-            code = getattr(exc, "code", "rendition_unreadable")
-            if await failed.update(state=PosterState.FAILED, error_code=code):
+            if await requests.update(state=PosterState.FAILED, error_code=code):
                 await execute(DROP_PICTURE, video_id)
     except TimeoutError as exc:
-        await _release(video_id, number)
         raise StorageUnavailable from exc
-    except BaseException as exc:
-        # Neither the worker's end nor an outage counts as a try.
-        if isinstance(exc, asyncio.CancelledError) or is_outage(exc):
-            await _release(video_id, number)
-        raise
-
-
-async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | None:
-    """Begin a request that is not void; one that is done may have files to remove."""
-    async with transaction():
-        video = await lock_video(video_id)
-        request = await PosterRequest.get_or_none(video_id=video_id, number=number)
-        if video is None or request is None or request.state is PosterState.FAILED:
-            return None
-        if request.state is not PosterState.DONE:
-            request.state, request.tries = PosterState.WORKING, request.tries + 1
-            if request.tries > MAX_TRIES:
-                request.state, request.error_code = PosterState.FAILED, "worker_lost"
-                await execute(DROP_PICTURE, video_id)
-        await request.save()
-    return None if request.state is PosterState.FAILED else (video, request)
 
 
 async def _picture(video: Video, request: PosterRequest, storage: Storage, work_dir: Path) -> bytes:
@@ -204,9 +183,3 @@ async def _remove_unused(video_id: UUID, storage: Storage) -> None:
     for key in await storage.list_some(used.rpartition("/")[0] + "/poster"):
         if key not in (used, coming):
             await storage.delete(key)
-
-
-async def _release(video_id: UUID, number: int) -> None:
-    """Set the request back to waiting; the try does not count."""
-    held = PosterRequest.filter(video_id=video_id, number=number, state=PosterState.WORKING)
-    await held.update(state=PosterState.WAITING, tries=F("tries") - 1)

@@ -11,7 +11,7 @@ import logging
 from pathlib import Path
 from uuid import UUID
 
-from tortoise.expressions import F
+from tortoise.queryset import QuerySet
 
 from portal.concurrency import task_group
 from portal.database.connection import NOW, retry_outage, transaction
@@ -22,7 +22,6 @@ from portal.database.models import (
     RenditionState,
     VideoStatus,
 )
-from portal.database.outages import is_outage
 from portal.database.work_models import Transcription
 from portal.errors import (
     NoSound,
@@ -33,11 +32,12 @@ from portal.errors import (
 )
 from portal.processing.captions import UNDETERMINED, CaptionText, names
 from portal.processing.outputs import open_rendition
+from portal.processing.tries import TriesExhausted, counted_try
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job, defer_transcription
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
-from portal.transcoding.errors import DiskFull, TranscodeFailed
+from portal.transcoding.errors import TranscodeFailed
 from portal.transcoding.packaging.hls import PlaylistError
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import read_webvtt, webvtt
@@ -51,11 +51,13 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 3
 MAX_TRIES = 3
-WORKER_LOST, NO_SPEECH = "worker_lost", "no_speech"
+NO_SPEECH = "no_speech"
+# Errors of a request that repeating it can't change.
+FAULTS = (TranscodeFailed, ObjectMissing, PlaylistError, TooManyCaptions)
 
 
-class _Unwanted(Exception):
-    """Nobody wants it any more, or another job does it."""
+class _Superseded(Exception):
+    """The request was cancelled, or another job carries it out."""
 
 
 async def request(video_id: UUID, language: str | None, *, queue: Queue) -> None:
@@ -105,32 +107,35 @@ async def make_captions(
 
     While `paused` is set nothing is heard.
     """
-    row, sound = await _begin(video_id), await _sound(video_id)
+    row = await Transcription.get_or_none(video_id=video_id, error_code=None)
+    sound = await _sound(video_id)
     if row is None or sound is None:
         return
-    told = {"action": "transcription_begun", "from_s": row.until_s}
-    logger.info("Transcription begun", extra=told)
-    cues = read_webvtt(row.text)
-    transcript = Transcript(cues, row.until_s, row.language)
+    # Another job may take over.
+    held = Transcription.filter(video_id=video_id, job_id=row.job_id)
+    fields = {"action": "transcription_begun", "from_s": row.until_s}
+    logger.info("Transcription begun", extra=fields)
+    transcript = Transcript(read_webvtt(row.text), row.until_s, row.language)
     try:
-        async with task_group() as tasks:
-            beating = tasks.create_task(_beat_forever(row, transcript))
-            files = await open_rendition(sound, storage)
-            await transcribe(files, transcript, model=model, work_dir=work_dir, paused=paused)
-            beating.cancel()
-        await retry_outage(lambda: _finish(row, transcript, queue))
+        async with counted_try(held, max_tries=MAX_TRIES):
+            try:
+                async with task_group() as tasks:
+                    beating = tasks.create_task(_beat_forever(held, transcript))
+                    files = await open_rendition(sound, storage)
+                    await transcribe(
+                        files, transcript, model=model, work_dir=work_dir, paused=paused
+                    )
+                    beating.cancel()
+            finally:
+                await held.update(**_written(transcript))
+            await retry_outage(lambda: _finish(held, video_id, transcript, queue))
         logger.info("Transcription is done", extra={"action": "transcription_done"})
-    except (_Unwanted, VideoNotFound):
+    except (_Superseded, VideoNotFound):
         logger.info("Transcription is not wanted", extra={"action": "transcription_unwanted"})
-    except (TranscodeFailed, ObjectMissing, PlaylistError, TooManyCaptions) as exc:
+    except (*FAULTS, TriesExhausted) as exc:
         detail = getattr(exc, "detail", exc)
         logger.warning("No captions: %s", detail, extra={"action": "transcription_failed"})
-        await _record(row, error_code=getattr(exc, "code", "rendition_unreadable"))
-    except BaseException as exc:
-        # Neither the worker's end nor an outage counts as a try.
-        if isinstance(exc, asyncio.CancelledError | DiskFull) or is_outage(exc):
-            await _record(row, **_written(transcript), tries=F("tries") - 1)
-        raise
+        await held.update(error_code=getattr(exc, "code", "rendition_unreadable"))
 
 
 async def _sound(video_id: UUID) -> Rendition | None:
@@ -138,22 +143,11 @@ async def _sound(video_id: UUID) -> Rendition | None:
     return await made.order_by("-is_default", "position").first()
 
 
-async def _begin(video_id: UUID) -> Transcription | None:
-    """The request, unless it failed, with another try counted."""
-    asked = Transcription.filter(video_id=video_id, error_code=None)
-    await asked.update(tries=F("tries") + 1)
-    row = await asked.get_or_none()
-    if row is None or row.tries <= MAX_TRIES:
-        return row
-    await _record(row, error_code=WORKER_LOST)
-    return None
-
-
-async def _beat_forever(row: Transcription, transcript: Transcript) -> None:
-    """Record what is written while it goes on. Raises `_Unwanted`."""
+async def _beat_forever(held: QuerySet[Transcription], transcript: Transcript) -> None:
+    """Record the transcript every few seconds. Raises `_Superseded`."""
     while True:
-        if not await _record(row, **_written(transcript), active_at=NOW):
-            raise _Unwanted
+        if not await held.update(**_written(transcript), active_at=NOW):
+            raise _Superseded
         await asyncio.sleep(BEAT_S)
 
 
@@ -165,24 +159,21 @@ def _written(transcript: Transcript) -> dict[str, object]:
     }
 
 
-async def _record(row: Transcription, **columns: object) -> int:
-    """Change the row, unless it is another job's or gone."""
-    return await Transcription.filter(video_id=row.video_id, job_id=row.job_id).update(**columns)
-
-
-async def _finish(row: Transcription, transcript: Transcript, queue: Queue) -> None:
-    """Save what was written. Raises `_Unwanted`, or as `captions.put` does."""
+async def _finish(
+    held: QuerySet[Transcription], video_id: UUID, transcript: Transcript, queue: Queue
+) -> None:
+    """Save a whole transcript as captions. Raises `_Superseded`, or as `captions.put` does."""
     if not transcript.cues:
-        await _record(row, error_code=NO_SPEECH)
+        await held.update(error_code=NO_SPEECH)
         return
-    said = await asyncio.to_thread(CaptionText.of, transcript.cues)
-    change = CaptionChange(content=said, source=CaptionSource.MACHINE)
+    text = await asyncio.to_thread(CaptionText.of, transcript.cues)
+    change = CaptionChange(content=text, source=CaptionSource.MACHINE)
     async with transaction():
-        await locked_video(row.video_id)
-        if not await Transcription.filter(video_id=row.video_id, job_id=row.job_id).delete():
-            raise _Unwanted
+        await locked_video(video_id)
+        if not await held.delete():
+            raise _Superseded
         for language in names(language_tag(transcript.language) or UNDETERMINED):
-            tracks = Caption.filter(video_id=row.video_id, language=language)
+            tracks = Caption.filter(video_id=video_id, language=language)
             if not await tracks.exclude(source=CaptionSource.MACHINE).exists():
                 break
-        await captions.put(row.video_id, language, change, queue=queue)
+        await captions.put(video_id, language, change, queue=queue)
