@@ -187,7 +187,7 @@ def _is_mostly_utf8(data: bytes) -> bool:
 
 
 def _sample(data: bytes) -> bytes:
-    """The first lines of text that are not ASCII. Line breaks are the same in all encodings."""
+    """Return the first lines that are not ASCII. All encodings have the same line breaks."""
     lines: list[bytes] = []
     size_bytes = 0
     for line in re.split(rb"[\r\n]+", data):

@@ -1,7 +1,7 @@
 """Read and write the formats of HLS. Pure: text and bytes in, text and values out.
 
-Begin with `master`, the multivariant playlist and the `FinishedRendition`s it names. `hls` are the
-media playlists and their signing, `cmaf` looks into segments, `webvtt` cuts subtitles.
+Begin with `master`, which has the multivariant playlist and the `FinishedRendition`s that it names.
+`hls` has media playlists and their signing, `cmaf` reads segments, `webvtt` writes subtitles.
 
 Limits: on-demand playlists, and segments as this package's encoder writes them.
 """

@@ -1,4 +1,4 @@
-"""Lines of captions by the width of their letters: 42 narrow ones, or 16 of Chinese, say.
+"""Lines of captions by the width of their letters: 42 narrow or 16 wide ones, as of Chinese.
 
 Text of scripts without spaces may be cut between any two letters, but reads best after a mark such
 as "\u3002" or "\uff0c"; a mark never begins a line.
@@ -19,7 +19,7 @@ _UNITS = re.compile(
 )
 CLAUSE_ENDS = tuple(_STOPS)
 _GOOD_CUT = re.compile(rf"[{_STOPS}]+[{_CLOSING}]*|\s+")
-# A shorter line isn't worth a good place to cut.
+# Least width of a line that is cut at a good place.
 _LEAST_WIDTH = LINE_WIDTH / 3
 
 

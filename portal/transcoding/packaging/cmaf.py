@@ -1,6 +1,6 @@
-"""Look into fragmented MP4 (ISO/IEC 14496-12) as far as the portal must. Pure: bytes in.
+"""Read the facts of fragmented MP4 segments (ISO/IEC 14496-12) that the portal needs. Pure.
 
-Limits: one track and one movie fragment to a segment, as the HLS muxer writes them.
+Limits: one track and one movie fragment in a segment, as the HLS muxer writes them.
 """
 
 import struct
@@ -8,28 +8,40 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import add
 
-# The CODECS string of the only sound there is (RFC 6381).
+# CODECS string of all sound that the portal serves (RFC 6381).
 AAC_LC = "mp4a.40.2"
-_DATA_OFFSET, _FIRST_SAMPLE_FLAGS = 0x000001, 0x000004
-_DURATION, _SIZE, _FLAGS, _COMPOSITION = 0x000100, 0x000200, 0x000400, 0x000800
-_BASE_DATA_OFFSET, _DESCRIPTION, _DEFAULT_DURATION, _DEFAULT_SIZE = 0x01, 0x02, 0x08, 0x10
-_NAL_TYPE_MASK, _IDR, _SLICE = 0x1F, 5, 1
+# Flags of a trun box, in the order of the fields that they announce.
+_DATA_OFFSET = 0x000001
+_FIRST_SAMPLE_FLAGS = 0x000004
+_DURATION = 0x000100
+_SIZE = 0x000200
+_FLAGS = 0x000400
+_COMPOSITION = 0x000800
+# Flags of a tfhd box, in the order of the fields that they announce.
+_BASE_DATA_OFFSET = 0x01
+_DESCRIPTION = 0x02
+_DEFAULT_DURATION = 0x08
+_DEFAULT_SIZE = 0x10
+# Types of H.264 NAL units (ISO/IEC 14496-10, table 7-1).
+_NAL_TYPE_MASK = 0x1F
+_SLICE = 1
+_IDR = 5
 _NAL_LENGTH_BYTES = 4
 _BOX_HEADER_BYTES = 8
 
 
 class SegmentError(ValueError):
-    """The bytes are not a segment as our encoder writes them."""
+    """The bytes are not a segment as the portal writes them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SegmentFacts:
-    """What a video segment holds.
+    """Size, times and independence of a video segment.
 
-    `key_size_bytes` counts from the segment's start to the end of its first sample. Its frames
-    are shown from `from_ticks` until `until_ticks`, the last one from `last_ticks` on, in the
-    track's time scale. `is_closed` means that it decodes without any other segment: it begins with
-    an IDR picture, and no frame in it is shown before that one.
+    `key_size_bytes` counts from the segment's start to the end of its first sample. The frames are
+    shown from `from_ticks` to `until_ticks`, the last one from `last_ticks`, in the track's time
+    scale. A segment `is_closed` if it decodes without any other segment: it begins with an IDR
+    picture, and shows no frame before that one.
     """
 
     sample_count: int
@@ -41,17 +53,18 @@ class SegmentFacts:
 
 
 def avc_codec(init_segment: bytes) -> str:
-    """The CODECS string of an H.264 init segment, from its avcC box (ISO/IEC 14496-15, 5.3.3)."""
+    """Return the CODECS string of an H.264 init segment, from its avcC box (ISO/IEC 14496-15)."""
     at = init_segment.find(b"avcC")
-    profile = init_segment[at + 5 : at + 8]  # after the type and configurationVersion
+    profile = init_segment[at + 5 : at + 8]  # Skips the type and configurationVersion.
     if at < 0 or len(profile) != 3:
         raise SegmentError("no avcC box in the init segment")
     return f"avc1.{profile.hex()}"
 
 
 def time_scale(init_segment: bytes) -> int:
-    """The ticks a second of an init segment's only track."""
-    at, end = 0, len(init_segment)
+    """Return the ticks per second of an init segment's only track."""
+    at = 0
+    end = len(init_segment)
     for kind in (b"moov", b"trak", b"mdia", b"mdhd"):
         at, end = _box(init_segment, kind, at, end)
     try:
@@ -63,7 +76,7 @@ def time_scale(init_segment: bytes) -> int:
 
 
 def inspect_segment(segment: bytes) -> SegmentFacts:
-    """Read the facts of an H.264 segment. Raises SegmentError."""
+    """Return the facts of an H.264 segment. Raises `SegmentError`."""
     run = _read_run(segment)
     first_end = run.first_at + run.sizes_bytes[0]
     return SegmentFacts(
@@ -78,15 +91,17 @@ def inspect_segment(segment: bytes) -> SegmentFacts:
 
 
 def shown_frames(init_segment: bytes, segment: bytes) -> list[tuple[float, bool]]:
-    """When each frame is shown, in seconds after the first, and whether it is an IDR picture.
+    """Return the time of each frame, in seconds after the first, and whether it is an IDR picture.
 
-    In the order in which they are shown. Raises SegmentError.
+    Frames are in the order in which they are shown. Raises `SegmentError`.
     """
-    run, ticks = _read_run(segment), time_scale(init_segment)
+    run = _read_run(segment)
+    ticks_per_s = time_scale(init_segment)
     ends = accumulate(run.sizes_bytes, initial=run.first_at)
     are_idr = [_is_idr(segment[start:end]) for start, end in pairwise(ends)]
-    shown = sorted(zip(run.shown_at, are_idr, strict=True))
-    return [((at - shown[0][0]) / ticks, is_idr) for at, is_idr in shown]
+    frames = sorted(zip(run.shown_at, are_idr, strict=True))
+    first_ticks = frames[0][0]
+    return [((ticks - first_ticks) / ticks_per_s, is_idr) for ticks, is_idr in frames]
 
 
 def _read_run(segment: bytes) -> "_Run":
@@ -97,19 +112,19 @@ def _read_run(segment: bytes) -> "_Run":
 
 
 def _box(data: bytes, kind: bytes, start: int, end: int) -> tuple[int, int]:
-    """Where the content of the first box of this kind begins and ends."""
+    """Return where the content of the first box of this kind begins and ends."""
     while start + _BOX_HEADER_BYTES <= end:
-        size_bytes, found = struct.unpack_from(">I4s", data, start)
+        size_bytes, box_kind = struct.unpack_from(">I4s", data, start)
         if size_bytes < _BOX_HEADER_BYTES:
             raise SegmentError("a box of an impossible size")
-        if found == kind:
+        if box_kind == kind:
             return start + _BOX_HEADER_BYTES, start + size_bytes
         start += size_bytes
     raise SegmentError(f"no {kind.decode()} box")
 
 
 def _defaults(data: bytes, at: int) -> tuple[int, int]:
-    """Duration and size of the samples of which the trun box says nothing, from the tfhd box."""
+    """Return the default duration and size of samples, from the tfhd box."""
     flags = struct.unpack_from(">I", data, at)[0] & 0xFFFFFF
     at += 8 + 8 * bool(flags & _BASE_DATA_OFFSET) + 4 * bool(flags & _DESCRIPTION)
     duration = struct.unpack_from(">I", data, at)[0] if flags & _DEFAULT_DURATION else 0
@@ -119,7 +134,7 @@ def _defaults(data: bytes, at: int) -> tuple[int, int]:
 
 
 class _Run:
-    """The samples of a segment's only fragment, times in ticks; `first_at` is a place in bytes."""
+    """Samples of a segment's only fragment; times are in ticks, `first_at` is a byte offset."""
 
     def __init__(self, data: bytes) -> None:
         moof = _box(data, b"moof", 0, len(data))
@@ -133,11 +148,11 @@ class _Run:
         offset = struct.unpack_from(">i", data, at)[0] if flags & _DATA_OFFSET else 0
         self.first_at = moof[0] - _BOX_HEADER_BYTES + offset
         time_at, _ = _box(data, b"tfdt", *traf)
-        kind = ">Q" if data[time_at] == 1 else ">I"  # by the box's version
+        kind = ">Q" if data[time_at] == 1 else ">I"  # The first byte is the box's version.
         self.begins_at: int = struct.unpack_from(kind, data, time_at + 4)[0]
         at += 4 * bool(flags & _DATA_OFFSET) + 4 * bool(flags & _FIRST_SAMPLE_FLAGS)
         fields = [bit for bit in (_DURATION, _SIZE, _FLAGS, _COMPOSITION) if flags & bit]
-        # A lone sample may be described by the defaults alone.
+        # Without fields, the defaults describe every sample.
         values = struct.unpack_from(f">{count * len(fields)}I", data, at)
         columns = {bit: values[place :: len(fields)] for place, bit in enumerate(fields)}
         self.sizes_bytes = columns.get(_SIZE, (size_bytes,) * count)
@@ -153,7 +168,7 @@ def _signed(value: int) -> int:
 
 
 def _is_idr(sample: bytes) -> bool:
-    """Whether the first slice of an access unit is of an IDR picture (ISO/IEC 14496-10, 7.3.1)."""
+    """Return whether an access unit's first slice is of an IDR picture (ISO/IEC 14496-10)."""
     at = 0
     while at + _NAL_LENGTH_BYTES < len(sample):
         kind = sample[at + _NAL_LENGTH_BYTES] & _NAL_TYPE_MASK

@@ -8,25 +8,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-# EXT-X-MAP in a playlist that is not I-frames only (RFC 8216, section 7).
+# Lowest version with EXT-X-MAP in a playlist that isn't I-frames only (RFC 8216, section 7).
 VERSION = 6
 PLAYLIST_NAME = "playlist.m3u8"
 IFRAME_PLAYLIST_NAME = "iframes.m3u8"
 INIT_NAME = "init.mp4"
 _MAP = '#EXT-X-MAP:URI="{}"'
 _WHOLE = ("#EXT-X-PLAYLIST-TYPE:VOD",)
-# Players would begin near the end of what is not whole (RFC 8216, section 4.3.5.2).
+# Without a start, players begin near the end of a growing playlist (RFC 8216, section 4.3.5.2).
 _GROWING = ("#EXT-X-PLAYLIST-TYPE:EVENT", "#EXT-X-START:TIME-OFFSET=0")
 _TAG_URI = re.compile(r'(?<=[:,])URI="([^"]*)"')
 
 
 class PlaylistError(ValueError):
-    """The text is not a playlist we can read."""
+    """The text is not a playlist that the portal can read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
-    """One entry of a media playlist."""
+    """Entry of a media playlist."""
 
     uri: str
     duration_s: float
@@ -34,7 +34,7 @@ class Segment:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MediaPlaylist:
-    """The segments of one rendition. `complete` tells whether EXT-X-ENDLIST was there."""
+    """Segments of a rendition; `complete` if the playlist has EXT-X-ENDLIST."""
 
     segments: tuple[Segment, ...]
     map_uri: str | None
@@ -43,22 +43,23 @@ class MediaPlaylist:
 
     @property
     def duration_s(self) -> float:
+        """Return the sum of the segments' durations."""
         return sum(segment.duration_s for segment in self.segments)
 
     @property
     def starts_s(self) -> tuple[float, ...]:
-        """When each segment begins."""
+        """Return the time at which each segment begins."""
         ends_s = accumulate(segment.duration_s for segment in self.segments)
         return (0.0, *ends_s)[: len(self.segments)]
 
 
 def media_playlist_name(rendition_name: str) -> str:
-    """Where the media playlist of a rendition lies, beside the other renditions' folders."""
+    """Return the path of a rendition's media playlist, relative to the renditions' folders."""
     return f"{rendition_name}/{PLAYLIST_NAME}"
 
 
 def parse_media_playlist(text: str) -> MediaPlaylist:
-    """Read a media playlist. Raises PlaylistError when it isn't one."""
+    """Read a media playlist. Raises `PlaylistError`."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or lines[0] != "#EXTM3U":
         raise PlaylistError("no #EXTM3U on the first line")
@@ -87,9 +88,9 @@ def _segments(lines: Iterable[str]) -> Iterable[Segment]:
 
 
 def target_duration_s(segments: Iterable[Segment]) -> int:
-    """The target duration of these segments, which those of sound and video share.
+    """Return the target duration of segments (RFC 8216, section 4.3.3.1).
 
-    (RFC 8216, sections 4.3.3.1 and 6.2.4.)
+    Sound and video of a presentation share one (section 6.2.4).
     """
     return max(1, int(max(segment.duration_s for segment in segments) + 0.5))
 
@@ -101,9 +102,9 @@ def media_playlist(
     map_uri: str | None = INIT_NAME,
     is_whole: bool = True,
 ) -> str:
-    """Write a media playlist; without `map_uri` for segments that need no init segment.
+    """Write a media playlist; `map_uri` is None for segments without an init segment.
 
-    One that is not whole yet is an EVENT playlist, to be watched from its beginning.
+    A playlist that isn't whole yet is an EVENT playlist, which players start at its beginning.
     """
     tags = ("#EXT-X-INDEPENDENT-SEGMENTS", _MAP.format(map_uri)) if map_uri else ()
     lines = (line for segment in segments for line in _entry(segment))
@@ -115,8 +116,8 @@ def iframe_playlist(
 ) -> str:
     """Write the I-frame playlist for trick play (RFC 8216, section 4.3.3.6).
 
-    Every segment begins with a key frame; `key_sizes_bytes` tells how far into each segment that
-    frame reaches, headers included.
+    Every segment begins with a key frame; `key_sizes_bytes` has the sizes of these frames with the
+    headers before them.
     """
     tags = ("#EXT-X-I-FRAMES-ONLY", _MAP.format(INIT_NAME))
     lines = (
@@ -147,16 +148,17 @@ def _entry(segment: Segment, *tags: str) -> Iterator[str]:
 def bandwidths_bps(
     segments: Sequence[Segment], *, sizes_bytes: Sequence[int], target_duration_s: int
 ) -> tuple[int, int]:
-    """Peak and average rate of what was written (RFC 8216, section 4.3.4.2 and 4.1).
+    """Return the peak and the average bit rate of segments (RFC 8216, sections 4.1 and 4.3.4.2).
 
-    The peak is over runs of segments that last 0.5 to 1.5 target durations, so that a last
-    segment of a few frames doesn't count as one.
+    The peak is over runs of segments that last 0.5 to 1.5 target durations, so that a last segment
+    of a few frames doesn't count alone.
     """
     total_s = sum(segment.duration_s for segment in segments)
     average = _rate_bps(sum(sizes_bytes), total_s)
     peak = average
     for start in range(len(segments)):
-        run_s, run_bytes = 0.0, 0
+        run_s = 0.0
+        run_bytes = 0
         for segment, size_bytes in zip(segments[start:], sizes_bytes[start:], strict=True):
             run_s += segment.duration_s
             run_bytes += size_bytes
@@ -172,29 +174,29 @@ def _rate_bps(size_bytes: int, duration_s: float) -> int:
 
 
 def playlist_uris(text: str) -> list[str]:
-    """Every URI of a playlist, of lines of its own and of tags."""
+    """Return every URI of a playlist, on URI lines and in tags."""
     lines = [line.strip() for line in text.splitlines()]
-    own = [line for line in lines if line and not line.startswith("#")]
+    uri_lines = [line for line in lines if line and not line.startswith("#")]
     tags = [line for line in lines if line.startswith("#EXT")]
-    return own + [match[1] for tag in tags for match in _TAG_URI.finditer(tag)]
+    return uri_lines + [match[1] for tag in tags for match in _TAG_URI.finditer(tag)]
 
 
 def sign_playlist(text: str, sign: Callable[[str], str]) -> str:
-    """Replace every URI, on lines of its own and in tags, by `sign(uri)`."""
+    """Replace every URI, on URI lines and in tags, by `sign(uri)`."""
     return "".join(_signed_line(line, sign) for line in text.splitlines(keepends=True))
 
 
 def _signed_line(line: str, sign: Callable[[str], str]) -> str:
     if line.startswith("#EXT"):
-        return _TAG_URI.sub(lambda match: f'URI="{_checked(sign(match[1]))}"', line)
+        return _TAG_URI.sub(lambda match: f'URI="{_checked_uri(sign(match[1]))}"', line)
     uri = line.strip()
     if not uri or uri.startswith("#"):
         return line
-    return line.replace(uri, _checked(sign(uri)))
+    return line.replace(uri, _checked_uri(sign(uri)))
 
 
-def _checked(uri: str) -> str:
-    """A quote or a line break in an address would let it write playlist tags of its own."""
+def _checked_uri(uri: str) -> str:
+    """Return a signed address. Raises `PlaylistError` if it could add tags to the playlist."""
     if '"' in uri or len(uri.splitlines()) != 1:
         raise PlaylistError("a signed address must be one line without quotes")
     return uri

@@ -1,4 +1,4 @@
-"""Write the multivariant (master) playlist from what was measured of the renditions. Pure."""
+"""Write the multivariant (master) playlist from the measures of finished renditions. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from fractions import Fraction
 from portal.transcoding.packaging.hls import IFRAME_PLAYLIST_NAME, VERSION, media_playlist_name
 
 MASTER_NAME = "master.m3u8"
-# Players take the first variant before they know the link: Apple's authoring guide wants about
-# 2 Mbit/s there.
+# Players start with the first variant, before they know the bandwidth; Apple's authoring guide asks
+# for about 2 Mbit/s.
 _FIRST_VARIANT_BPS = 2_500_000
 
 
 class Kind(StrEnum):
-    """What a rendition is of."""
+    """Medium of a rendition."""
 
     VIDEO = "video"
     AUDIO = "audio"
@@ -23,11 +23,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FinishedRendition:
-    """One rendition as it was written. A video's bandwidths are without the audio.
+    """Properties and measures of a rendition. A video's bandwidths exclude its audio.
 
-    `width`, `height`, `fps` and `iframe_bandwidth_bps` are a video's, `channels` an audio's.
-    Without an `iframe_bandwidth_bps` there is no I-frame playlist. `copied` means that it is the
-    source's own stream.
+    `width`, `height`, `fps` and `iframe_bandwidth_bps` are set for video, `channels` for audio.
+    Without an `iframe_bandwidth_bps` there is no I-frame playlist. `copied` means that the segments
+    hold the source's own stream.
     """
 
     kind: Kind
@@ -48,12 +48,12 @@ class FinishedRendition:
     is_default: bool = False
 
 
-# A rendition and the folder it lies in, relative to the master: "" or for example "../2/".
+# The folder of a rendition, relative to the master playlist (such as "" or "../2/"), and itself.
 Entry = tuple[str, FinishedRendition]
 
 
 def master_playlist(entries: Sequence[Entry]) -> str:
-    """Write the multivariant playlist; the variant players should start with comes first."""
+    """Write the multivariant playlist, first the variant that players should start with."""
     videos, audios, subtitles = ([e for e in entries if e[1].kind is kind] for kind in Kind)
     videos.sort(key=lambda entry: entry[1].bandwidth_bps)
     lines = [
@@ -61,14 +61,16 @@ def master_playlist(entries: Sequence[Entry]) -> str:
         *(_media(folder, audio, *_channels(audio)) for folder, audio in audios),
         *(_media(folder, track, "FORCED=NO") for folder, track in subtitles),
     ]
-    # The player hears one of the sounds: the dearest counts.
+    # A player loads one audio track; the largest counts.
     sound_bps = max((audio.bandwidth_bps for _, audio in audios), default=0)
     affordable = [e for e in videos if e[1].bandwidth_bps + sound_bps <= _FIRST_VARIANT_BPS]
     first = affordable[-1] if affordable else videos[0]
     for folder, video in [first, *(entry for entry in videos if entry is not first)]:
         tag = _stream_inf(video, [audio for _, audio in audios], has_subtitles=bool(subtitles))
         lines += [tag, folder + media_playlist_name(video.name)]
-    lines += [_iframe_stream_inf(folder, it) for folder, it in videos if it.iframe_bandwidth_bps]
+    lines += [
+        _iframe_stream_inf(folder, video) for folder, video in videos if video.iframe_bandwidth_bps
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -95,7 +97,7 @@ def _channels(audio: FinishedRendition) -> Sequence[str]:
 
 
 def _media(folder: str, rendition: FinishedRendition, *extra: str) -> str:
-    """An alternative to choose; its group is named for its kind."""
+    """Return the tag of an alternative track, whose group is named for its kind."""
     attributes = [
         f"TYPE={rendition.kind.upper()}",
         f'GROUP-ID="{rendition.kind}"',

@@ -1,7 +1,7 @@
 """Write WebVTT for storyboards and captions, and read it again. Pure.
 
-`read_webvtt` reads what `webvtt` wrote, and `parse_webvtt` the output of ffmpeg, which is not quite
-WebVTT. Files that people send are read in `transcoding.captions`.
+`read_webvtt` reads the files that `webvtt` writes, `parse_webvtt` the output of ffmpeg, which isn't
+quite WebVTT. Files that people send are read in `transcoding.captions`.
 """
 
 import re
@@ -11,12 +11,12 @@ from xml.sax.saxutils import escape
 
 from portal.text import unescaped
 
-# Long enough that two hours are some dozens of files, short enough to arrive at once.
+# Length of caption segments: two hours make some dozens of files, and each arrives at once.
 SEGMENT_S = 60.0
-# Our presentations begin at zero (RFC 8216, section 3.5).
 _HEADER = "WEBVTT"
+# All presentations of the portal begin at zero (RFC 8216, section 3.5).
 _TIMESTAMP_MAP = "X-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000"
-# The only tags ffmpeg makes of styled text; whatever else looks like one is text.
+# The only tags that ffmpeg makes of styled text; anything else in angle brackets is text.
 _TAG = re.compile(r"(</?[biu]>)")
 _TIMES = re.compile(r"(?:(\d{1,9}):)?(\d\d):(\d\d\.\d{3}) --> (?:(\d{1,9}):)?(\d\d):(\d\d\.\d{3})")
 # Spans and times within a cue (WebVTT, section 6.4); other tags are dropped, as players do.
@@ -26,7 +26,7 @@ MARKUP = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cue:
-    """A text with its times; `identifier` is a line, or empty, `settings` gives the place."""
+    """Text with its times; `settings` has its place, and `identifier` may be empty."""
 
     start_s: float
     end_s: float
@@ -36,7 +36,7 @@ class Cue:
 
     @property
     def plain_text(self) -> str:
-        """The text without spans and escapes."""
+        """Return the text without spans and escapes."""
         return unescaped(SPAN.sub("", self.text))
 
 
@@ -84,7 +84,7 @@ def escaped(text: str) -> str:
 
 
 def webvtt(cues: Iterable[Cue], *, header: str = _HEADER) -> str:
-    """Write a file."""
+    """Write cues as a WebVTT file."""
     blocks = [f"{header}\n"]
     for cue in cues:
         identifier = f"{cue.identifier}\n" if cue.identifier else ""
@@ -98,8 +98,8 @@ def segment_webvtt(
 ) -> Iterator[tuple[float, str]]:
     """Cut the captions of a film into segments from the number `first` on.
 
-    Yields the duration and the file of each. A cue on a boundary is in both segments, as HLS wants
-    it (RFC 8216, section 3.5); it ends with the film.
+    Yields the duration and the file of each segment. A cue across a boundary is in both segments
+    (RFC 8216, section 3.5). No cue ends after the film.
     """
     start_s = first * SEGMENT_S
     while start_s < duration_s:
