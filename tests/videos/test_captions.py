@@ -420,17 +420,6 @@ async def test_the_tracks_of_a_file_become_captions(
     assert master.count("TYPE=SUBTITLES") == 4
     assert "LANGUAGE" not in next(it for it in master.split("\n") if "Subtitles 3" in it)
 
-    # One of an earlier portal is read out of its segments, or replaced before.
-    unread = {"text": None, "written_version": None}
-    await Caption.filter(video_id=video.id, language="en-x-2").update(**unread)
-    assert (await send(client, "PUT", f"{video.id}/captions/en-x-2", SRT)).status_code == 200
-    master = await store(video, resources)
-    await Caption.filter(video_id=video.id, language="en").update(**unread)
-    read = f"/api/videos/{video.id}/captions/en"
-    await problem(await client.get(read), 404, "captions_not_found")
-    assert await store(video, resources) == master
-    assert "Fish &amp; <b>chips</b>" in await (await client.get(read)).get_data(as_text=True)
-
 
 async def test_storage_that_is_away_is_waited_for(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
