@@ -1,7 +1,7 @@
-"""The connection to PostgreSQL: Tortoise's configuration, its life, transactions."""
+"""The connection to PostgreSQL: Tortoise's configuration, transactions, and SQL written by hand."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -10,26 +10,25 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from tortoise import Tortoise
-from tortoise.backends.psycopg.client import PsycopgClient, TransactionWrapper
 from tortoise.connection import get_connection, get_connections
 from tortoise.expressions import RawSQL
 
 from portal.config import Config
 from portal.database.models import Video
 from portal.database.outages import is_outage
-from portal.database.pool import Connection, ConnectionCheck
+from portal.database.pool import ConnectionCheck, TransactionClient
 from portal.retry import Backoff, retry
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
 
 CONNECT_TIMEOUT_S = 5
-# Of whatever waits for a database that is away.
+# Pauses between tries while the database is unreachable.
 BACKOFF = Backoff(first_s=0.5, cap_s=5.0)
 RECONNECT_TIMEOUT_S = 1
-# Hours of encoding are worth waiting for the database.
+# Longest wait of a worker for the database: hours of encoding may depend on it.
 OUTAGE_TIMEOUT_S = 3600.0
-# A statement that runs longer is a bug or an overloaded server; either way it must end.
+# Longest statement, enforced by the server. A longer one means a bug or an overloaded server.
 STATEMENT_TIMEOUT_MS = 15_000
 # Longest wait for a free connection of the pool. The web answers 503 after it.
 POOL_TIMEOUT_S = 5.0
@@ -43,32 +42,30 @@ WEB_USE_LIMIT_S = 10.0
 MAX_IDLE_S = 60.0
 # Connections to a server that a failover has demoted are replaced within this time.
 MAX_LIFETIME_S = 300.0
-# The database's clock: the one that all machines of a portal share.
+# The database's clock, which all machines of a portal share.
 NOW = RawSQL("now()")
-# Of videos, for what people and programs see: see `Video.present`.
+# Condition on videos that people and programs may see, as in `Video.present`.
 IS_PRESENT = "deleted_at IS NULL"
-# Of attempts: whether the worker that made one still renews its lease. Times are the database's.
+# Condition on attempts whose worker still renews the lease, by the database's clock.
 IS_LIVE = "lease_expires_at > now()"
-# One that a worker makes at this moment; one whose lease ran out is not under way.
+# Condition on attempts that a worker is making. Attempts with an expired lease don't count.
 IS_UNDER_WAY = f"outcome IS NULL AND {IS_LIVE}"
-# Joins `video` with the columns of that attempt.
+# Join of `video` with its attempt under way.
 JOIN_ATTEMPT = f"""
 LEFT JOIN LATERAL (
   SELECT * FROM attempts WHERE video_id = video.id AND {IS_UNDER_WAY} ORDER BY number DESC LIMIT 1
 ) attempt ON true
 """  # noqa: S608 - put together from constants
-# What ids in order are read from.
+# Lowest id, from which rows are read in the order of their ids.
 FIRST_ID = str(UUID(int=0))
 
 
 @asynccontextmanager
 async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIterator[None]:
-    """Bind the models to the database. Connections are made on first use.
+    """Bind the models to the database. Connections are opened on first use.
 
-    With `fail_fast`, for the web, the time limits are short.
-
-    The binding is global to the process, because a server answers requests in other tasks
-    than the one that started it.
+    `fail_fast` shortens the time limits, for the web. The binding is global to the process, because
+    a server handles requests in other tasks than the one that started it.
     """
     context = await Tortoise.init(
         tortoise_config(config, fail_fast=fail_fast), _enable_global_fallback=True
@@ -77,20 +74,6 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
         yield
     finally:
         await context.close_connections()
-
-
-class TransactionClient(TransactionWrapper):
-    """Tortoise's client for the statements of one transaction."""
-
-    def __init__(self, client: PsycopgClient, connection: Connection) -> None:
-        super().__init__(client)
-        self.connection = connection
-
-    def acquire_connection(  # type: ignore[override]  # Tortoise only enters and exits the result
-        self,
-    ) -> AbstractAsyncContextManager[Connection]:
-        """Return the transaction's connection, which serializes concurrent statements itself."""
-        return nullcontext(self.connection)
 
 
 @asynccontextmanager
@@ -113,95 +96,77 @@ async def transaction() -> AsyncIterator[None]:
             get_connections().reset(token)
 
 
-def transaction_connection() -> Connection:
-    """Return psycopg's connection of the current transaction.
-
-    Jobs are enqueued on it, so that they are committed together with the rows.
-    """
-    client = get_connection("default")
-    if not isinstance(client, TransactionClient):
-        raise TypeError("No transaction is open. Enqueue jobs inside of `transaction()`.")
-    return client.connection
-
-
 async def fetch_rows(query: str, *values: object) -> list[Row]:
-    """The rows of a query by hand; in a transaction, if one is open."""
+    """Return the rows of a query, run in the current transaction if one is open."""
     return await get_connection("default").execute_query_dict(query, list(values))
 
 
 def sql_with(text: str, **values: object) -> sql.Composable:
-    """A text with values in it: as literals, unless they are SQL."""
+    """Return SQL with values for its placeholders: SQL as it is, other values as literals."""
     parts = {
-        name: it if isinstance(it, sql.Composable) else sql.Literal(it)
-        for name, it in values.items()
+        name: value if isinstance(value, sql.Composable) else sql.Literal(value)
+        for name, value in values.items()
     }
     return sql.SQL(text).format(**parts)
 
 
 async def run_query(query: sql.Composable) -> list[Row]:
-    """The rows of a query whose values are written into it."""
-    # Without values: what is searched may hold a percent sign.
+    """Return the rows of a query that contains its values."""
+    # Without a list of values psycopg takes percent signs in search words literally.
     return await get_connection("default").execute_query_dict(query.as_string(None))
 
 
 async def execute(statement: str, *values: object) -> int:
-    """Execute a statement by hand; returns how many rows it changed."""
-    changed, _ = await get_connection("default").execute_query(statement, list(values))
-    return int(changed)
+    """Execute a statement. Return the number of rows that it changed."""
+    row_count, _ = await get_connection("default").execute_query(statement, list(values))
+    return int(row_count)
 
 
 async def server_time() -> datetime:
-    """The database's clock; the one that all machines of a portal share."""
+    """Return the time of the database's clock, which all machines of a portal share."""
     [row] = await fetch_rows("SELECT now()")
     now: datetime = row["now"]
     return now
 
 
 async def lock_video(video_id: UUID) -> Video | None:
-    """The video, deleted or not, locked until the end of the current transaction."""
+    """Lock a video until the current transaction ends, and return it, even if it is deleted."""
     return await Video.filter(id=video_id).select_for_update().get_or_none()
 
 
 async def lock_present(video_id: UUID) -> Video | None:
-    """As `lock_video`; None for a deleted one."""
+    """Lock a video as `lock_video` does. Return None for a deleted video."""
     return await Video.present().filter(id=video_id).select_for_update().get_or_none()
 
 
 async def rows_by_key(
     query: str, *values: object, first: str = FIRST_ID, page: int
 ) -> AsyncIterator[Row]:
-    """The rows of a query, a page at a time, by their ascending column `key`.
+    """Yield the rows of a query in pages, in the ascending order of its column `key`.
 
-    It takes the values, the key after which to go on, and a limit.
+    The query's parameters are the values, the key after which the page begins, and a limit.
     """
-    last, is_more = first, True
-    while is_more:
-        rows = await fetch_rows(query, *values, last, page)
+    while rows := await fetch_rows(query, *values, first, page):
         for row in rows:
             yield row
-        is_more = len(rows) == page
-        last = rows[-1]["key"] if rows else last
+        first = rows[-1]["key"]
 
 
 async def retry_outage(
     work: Callable[[], Awaitable[Result]], *, timeout_s: float = OUTAGE_TIMEOUT_S
 ) -> Result:
-    """Do `work`, and repeat it during an outage of the database, for `timeout_s` at most.
+    """Call `work`, and repeat it during an outage of the database, for at most `timeout_s`.
 
-    Only for transactions that may be repeated: the answer to a commit may have been lost. An error
-    that is no outage is raised at once.
+    The transactions in it must be repeatable, since the response to a commit may have been lost.
+    Other errors than outages are raised at once.
     """
     return await retry(
-        work,
-        on=is_outage,
-        backoff=BACKOFF,
-        give_up_after_s=timeout_s,
-        what="Database",
+        work, on=is_outage, backoff=BACKOFF, give_up_after_s=timeout_s, what="Database"
     )
 
 
 async def connect_once(config: Config) -> None:
-    """Connect without the pool, which hides why that fails. Raises psycopg's error."""
+    """Connect without the pool, to raise psycopg's error, which the pool would hide."""
     async with await AsyncConnection.connect(
         config.database_url, connect_timeout=CONNECT_TIMEOUT_S
     ):
@@ -209,7 +174,7 @@ async def connect_once(config: Config) -> None:
 
 
 def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any]:
-    """Tortoise's settings for the database of `config`, any libpq parameter included."""
+    """Return Tortoise's settings for the configured database, with all libpq parameters."""
     parameters = dict(conninfo_to_dict(config.database_url))
     options = parameters.pop("options", None) or ""
     credentials = {
@@ -218,21 +183,21 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
         "database": parameters.pop("dbname", None),
         "application_name": parameters.pop("application_name", "portal"),
         "server_settings": {"connect_timeout": CONNECT_TIMEOUT_S, **parameters},
-        # Passed to psycopg for each connection; the first two are what Tortoise relies on.
+        # Arguments of each psycopg connection. Tortoise relies on the first two.
         "kwargs": {
             "autocommit": True,
             "row_factory": dict_row,
             "options": f"{options} -c statement_timeout={STATEMENT_TIMEOUT_MS}",
         },
-        # The pool opens without a database, and connects on first use.
+        # A pool without a minimum opens even if the database is unreachable.
         "minsize": 0,
         "maxsize": config.database_pool_size,
         "max_idle": MAX_IDLE_S,
         "max_lifetime": MAX_LIFETIME_S,
         "timeout": WEB_POOL_TIMEOUT_S if fail_fast else POOL_TIMEOUT_S,
         "check": ConnectionCheck(WEB_USE_LIMIT_S if fail_fast else USE_LIMIT_S),
-        # After this long a failing connection is dropped, and made anew for the next request;
-        # with a longer limit the pool's growing pauses would outlast an outage by minutes.
+        # The pool stops retrying a failed connection after this time, and tries again for the next
+        # request. Otherwise its growing pauses would outlast an outage by minutes.
         "reconnect_timeout": RECONNECT_TIMEOUT_S,
     }
     return {

@@ -1,7 +1,6 @@
-"""Tell an outage of the database from an error of a statement.
+"""Distinction between an outage of the database and an error of a statement.
 
-Only an outage is worth waiting for: a statement that the database refuses is refused again, and
-whoever repeats it for an hour keeps others waiting.
+Only work that failed in an outage is repeated. The database would refuse a faulty statement again.
 """
 
 from collections.abc import Iterator
@@ -12,17 +11,17 @@ import psycopg_pool
 
 from portal.errors import Unavailable
 
-# SQLSTATE classes (PostgreSQL, appendix A): a broken connection, too few resources, and an operator
-# who stops the server.
+# SQLSTATE classes (PostgreSQL, appendix A) of broken connections, insufficient resources, and a
+# server that an operator stops.
 OUTAGE_CLASSES = ("08", "53", "57P")
-# One of several transactions was chosen to give way, and succeeds when it is repeated.
+# Serialization failure and deadlock: the transaction succeeds when it is repeated.
 GAVE_WAY = ("40001", "40P01")
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Whether the same work is likely to succeed once the database or storage is back.
+    """Return whether the same work can succeed once the database or storage is back.
 
-    Errors of storage are translated in `storage.calls`: only its outages are `Unavailable`.
+    `storage.calls` translates storage's errors: only its outages are `Unavailable`.
     """
     if isinstance(error, Unavailable | psycopg_pool.PoolTimeout):
         return True
@@ -31,15 +30,15 @@ def is_outage(error: BaseException | None) -> bool:
         return True
     if not isinstance(error, psycopg.OperationalError):
         return False
-    # The driver's own errors have no state: the server was not reached, or did not answer.
+    # Errors without a state come from the driver: the server was unreachable or did not answer.
     return error.sqlstate is None or error.sqlstate.startswith((*OUTAGE_CLASSES, *GAVE_WAY))
 
 
 @contextmanager
 def skipped_in_outage() -> Iterator[None]:
-    """Suppress an error of the block that is an outage (`is_outage`); other errors are raised.
+    """Suppress an error of the block if it is an outage (`is_outage`), for optional work.
 
-    For optional work: execution continues after the block, whose first part may have been done.
+    Execution continues after the block, whose first part may have taken effect.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Check of pooled connections, for psycopg_pool.
+"""Connections of the pool: their check before each use, and the connection of a transaction.
 
 Tortoise opens the pool with the settings in `connection.tortoise_config`.
 """
@@ -6,13 +6,15 @@ Tortoise opens the pool with the settings in `connection.tortoise_config`.
 import asyncio
 import os
 import select
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from socket import SHUT_RDWR, socket
 from typing import Any
 
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
+from tortoise.backends.psycopg.client import PsycopgClient, TransactionWrapper
+from tortoise.connection import get_connection
 
 Connection = AsyncConnection[Any]
 
@@ -48,3 +50,28 @@ class ConnectionCheck:
             return
         with suppress(OSError), socket(fileno=os.dup(connection.fileno())) as line:
             line.shutdown(SHUT_RDWR)
+
+
+class TransactionClient(TransactionWrapper):
+    """Tortoise's client for the statements of one transaction."""
+
+    def __init__(self, client: PsycopgClient, connection: Connection) -> None:
+        super().__init__(client)
+        self.connection = connection
+
+    def acquire_connection(  # type: ignore[override]  # Tortoise only enters and exits the result
+        self,
+    ) -> AbstractAsyncContextManager[Connection]:
+        """Return the transaction's connection, which serializes concurrent statements itself."""
+        return nullcontext(self.connection)
+
+
+def transaction_connection() -> Connection:
+    """Return psycopg's connection of the current transaction.
+
+    Jobs are enqueued on it, so that they are committed together with the rows.
+    """
+    client = get_connection("default")
+    if not isinstance(client, TransactionClient):
+        raise TypeError("No transaction is open. Enqueue jobs inside of `transaction()`.")
+    return client.connection

@@ -28,8 +28,9 @@ from uuid import UUID
 
 from procrastinate.jobs import Status
 
-from portal.database.connection import server_time, transaction_connection
+from portal.database.connection import server_time
 from portal.database.models import Video
+from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors
 from portal.queue.rows import emptiest_lane, queued_at
 from portal.telemetry.tracing import current_trace_context
