@@ -1,7 +1,7 @@
 """The portal's errors: exceptions with an HTTP status, a stable code and a message for people.
 
-An exception's docstring is its default message. Raised anywhere, rendered once, in
-`web.errors`: RFC 9457 problem details under /api, an HTML page elsewhere.
+An exception's docstring is its default message. Any package raises them; `web.errors` renders them,
+as RFC 9457 problem details under /api and as HTML pages elsewhere.
 """
 
 import inspect
@@ -14,7 +14,7 @@ MAX_LISTED_PARTS = 1000
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault in a request body: an RFC 6901 JSON pointer and what to do about it."""
+    """Fault in a request body: its RFC 6901 JSON pointer, and a message that says what to do."""
 
     pointer: str
     message: str
@@ -27,16 +27,17 @@ class PortalError(Exception):
     code: str = "internal_error"
     title: str = "Internal error"
     headers: Mapping[str, str] = {}
-    # Of the problem document, besides those that all have (RFC 9457 section 3.2).
+    # Members that the problem document has in addition to those of RFC 9457 (section 3.2).
     extensions: Mapping[str, object] = {}
-    # Whether the same request is always refused, because the fault is in its body or address.
+    # True if repeating the request is pointless: the fault is in its body or address.
     is_final: bool = False
 
     def __init_subclass__(cls, *, status: int = 0, code: str = "", title: str = "") -> None:
-        """What is not given is the base's; a code's title is the code in words."""
+        """Set the subclass's attributes. The default title is the code in words."""
         cls.status = status or cls.status
         if code:
-            cls.code, cls.title = code, title or code.replace("_", " ").capitalize()
+            cls.code = code
+            cls.title = title or code.replace("_", " ").capitalize()
 
     def __init__(self, detail: str | None = None, **extensions: object) -> None:
         self.detail = detail or inspect.cleandoc(type(self).__doc__ or "")
@@ -53,11 +54,11 @@ class VideoNotFound(NotFound, code="video_not_found"):
 
 
 class ImportFailed(VideoNotFound, code="import_failed"):
-    """The file of this video could not be imported. Import it again once `failure` is remedied."""
+    """This video's file was not imported. Fix the cause in `failure`, then import it again."""
 
 
 class PlaybackTokenRefused(VideoNotFound):
-    """This link has expired, was revoked or is mistyped. Ask whoever shared it for a new one."""
+    """This link has expired, was revoked or is mistyped. Ask its sender for a new one."""
 
 
 class PlaybackLinkNotFound(NotFound, code="playback_link_not_found"):
@@ -65,11 +66,11 @@ class PlaybackLinkNotFound(NotFound, code="playback_link_not_found"):
 
 
 class CaptionsNotFound(NotFound, code="captions_not_found"):
-    """This video has no captions in this language. See GET /api/videos/{id}/captions."""
+    """This video has no captions in this language. GET /api/videos/{id}/captions lists them all."""
 
 
 class TranscriptionNotFound(NotFound, code="transcription_not_found"):
-    """Nothing is being written down of this video. Its captions are at .../captions."""
+    """No transcription of this video is in progress. Its captions are at .../captions."""
 
 
 class NoTranscription(NotFound, code="transcription_not_installed"):
@@ -77,11 +78,11 @@ class NoTranscription(NotFound, code="transcription_not_installed"):
 
 
 class WebhookNotFound(NotFound, code="webhook_not_found"):
-    """There is no webhook with this id, or it has no such delivery any more."""
+    """There is no webhook with this id, or the delivery has expired."""
 
 
 class EventsExpired(PortalError, status=410, code="events_expired"):
-    """Events after this one are gone. Begin anew: ask for `after=latest`, then read all videos."""
+    """Events after this one have expired. Request `after=latest`, then read all videos again."""
 
 
 class NotAcceptable(PortalError, status=406, code="not_acceptable"):
@@ -89,7 +90,7 @@ class NotAcceptable(PortalError, status=406, code="not_acceptable"):
 
 
 class MalformedBody(PortalError, status=400, code="malformed_json", title="Malformed JSON"):
-    """The request body is not valid JSON. Send one object, in UTF-8, and name no member twice."""
+    """The request body is not valid JSON. Send one object in UTF-8, without duplicate members."""
 
     is_final = True
 
@@ -103,7 +104,7 @@ class NotCaptions(PortalError, status=415, code="not_captions", title="Not capti
 
 
 class InvalidRequest(PortalError, status=422, code="validation_failed"):
-    """The request has faults; each is listed in `errors`."""
+    """The request is not valid. `errors` lists each fault with its remedy."""
 
     def __init__(self, errors: Sequence[FieldError], *, is_final: bool = False) -> None:
         super().__init__()
@@ -120,15 +121,15 @@ class InvalidRequest(PortalError, status=422, code="validation_failed"):
 
 
 class IdempotencyKeyReused(InvalidRequest, code="idempotency_key_reused"):
-    """This Idempotency-Key was sent with another request. Send this one with a new key."""
+    """This Idempotency-Key belongs to a different request. Send this request with a new key."""
 
 
 class Conflict(PortalError, status=409):
-    """The request does not fit the present state."""
+    """The request conflicts with the current state."""
 
 
 class RequestInProgress(Conflict, code="request_in_progress"):
-    """The first request with this Idempotency-Key is not answered yet. Send it again shortly."""
+    """The first request with this Idempotency-Key is still in progress. Send it again shortly."""
 
     headers = {"Retry-After": "1"}  # noqa: RUF012  # never changed
 
@@ -138,11 +139,11 @@ class UploadNotFound(Conflict, code="upload_not_found"):
 
 
 class KeyAlreadyUsed(Conflict, code="key_already_used"):
-    """This key already belongs to a video with other metadata. Ask for a new upload address."""
+    """This key already belongs to a video with different metadata. Request a new upload address."""
 
 
 class VisibilityDiffers(Conflict, code="visibility_differs"):
-    """The video of this key has another visibility. PATCH the video in `present` to change that."""
+    """This key's video has a different visibility. PATCH the video in `present` to change it."""
 
 
 class UploadNotIssued(NotFound, code="upload_not_issued"):
@@ -154,7 +155,7 @@ class PartNotFound(NotFound, code="part_not_found"):
 
 
 class UploadAlreadyStarted(Conflict, code="upload_already_started"):
-    """This upload was started with another size. Discard it and ask for a new key."""
+    """This upload was started with a different size. Discard it and request a new key."""
 
 
 class UploadNotStarted(Conflict, code="upload_not_started"):
@@ -165,12 +166,12 @@ class UploadGone(Conflict, code="upload_gone"):
     """Storage no longer knows this upload and its parts. Start it again with POST /api/uploads."""
 
 
-class UploadSizeDiffers(Conflict, code="upload_size_differs", title="Other size than announced"):
-    """The stored file has another size than announced. Ask for a new key and send it again."""
+class UploadSizeDiffers(Conflict, code="upload_size_differs", title="Unexpected size"):
+    """The stored file differs in size from the announced one. Upload it again with a new key."""
 
 
 class PartsMissing(Conflict, code="parts_missing"):
-    """Parts changed while the upload was being completed. Look which are there, then try again."""
+    """Parts changed while the upload was being completed. List the stored parts, then try again."""
 
     def __init__(self, missing: Sequence[int] = (), detail: str | None = None) -> None:
         super().__init__(detail)
@@ -194,7 +195,7 @@ class NotPlayable(Conflict, code="not_playable"):
 
 
 class NoSound(Conflict, code="no_sound"):
-    """This video has no sound, so there is nothing to write down."""
+    """This video has no sound, so there is nothing to transcribe."""
 
 
 class TooManyPlaybackLinks(Conflict, code="too_many_playback_links"):
@@ -222,7 +223,7 @@ class WebhookDisabled(Conflict, code="webhook_disabled"):
 
 
 class VersionConflict(PortalError, status=412):
-    """Someone else has changed this. Read it again, then decide what to send."""
+    """Someone else has made a change. Read the current version, then decide what to send."""
 
     def with_present(self, present: Mapping[str, object], *, version: str) -> Self:
         """Return the same error with the recorded values and their version."""
@@ -240,17 +241,17 @@ class AccessChanged(VersionConflict, code="access_changed"):
 
 
 class CaptionsChanged(VersionConflict, code="captions_changed"):
-    """Someone else has changed these captions. What is recorded is in `present`."""
+    """Someone else has changed these captions. `present` has the current version."""
 
 
 class ChaptersChanged(VersionConflict, code="chapters_changed"):
-    """Someone else has changed these chapters. What is recorded is in `present`."""
+    """Someone else has changed these chapters. `present` has the current version."""
 
 
 class VersionRequired(
     PortalError, status=428, code="precondition_required", title="If-Match required"
 ):
-    """Send the ETag of what you have read in If-Match, so that no change gets lost."""
+    """Send the ETag of the version that you read in If-Match, so that no change is lost."""
 
 
 class NotSignedIn(PortalError, status=401, code="not_signed_in", title="Sign in first"):
@@ -304,7 +305,7 @@ class LastOwner(Conflict, code="last_owner"):
 
 
 class LinkNotValid(NotFound, code="link_not_valid", title="This link is no longer valid"):
-    """It was used, was replaced or has expired. Ask the person who shared it for a new one."""
+    """The link was used, was replaced or has expired. Ask its sender for a new one."""
 
 
 class SingleSignOnRefused(
