@@ -1,1 +1,1 @@
-"""What people see: the views that render templates, and the values that templates are given."""
+"""Pages: views that render templates, and the values that templates use."""

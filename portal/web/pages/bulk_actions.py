@@ -1,8 +1,8 @@
-"""Changing and deleting videos from a page that lists them, and what that page then says of it.
+"""Bulk actions: changes and deletions of selected videos, and the toast with their results.
 
-One form sends the videos that were selected, and each is changed by its own rules: what is refused
-for one is done for the others. The answer leads back to the page, whose address has counts and ids
-of what came of it, of which `toast_of` makes a message.
+A form sends the selected videos, and each is changed on its own: a refusal of one does not stop the
+others. The answer redirects to the page, whose address has counts and ids of the results;
+`toast_of` makes a message of them.
 """
 
 from collections import Counter
@@ -29,16 +29,17 @@ from portal.web.videos import read_video
 
 blueprint = Blueprint("bulk_actions", __name__)
 
-# Of the page that the form was on; what else stands in an address is not passed on.
+# Parameters of the listing page. Other parameters are not passed on.
 LISTING_PARAMETERS = ("q", "category", "status", "tag", "whose", "sort", "after", "before")
-LIBRARY, TABLE = "library.index", "library.table"
-# Of one action; as many as a page of the table has.
+LIBRARY = "library.index"
+TABLE = "library.table"
+# Videos on a page of the table.
 MAX_SELECTED = 50
 TIMEOUT_S = 8
 
 
 class ActionResult(StrEnum):
-    """What came of an action for one video."""
+    """Result of an action for one video; values are parameters of the address."""
 
     DONE = "done"
     FORBIDDEN = "others"
@@ -47,7 +48,7 @@ class ActionResult(StrEnum):
     TAG_LIMIT = "full"
 
 
-# By the action that the form's button names, and by why nothing was done.
+# Messages by the action of the form's button, or the reason for no action.
 MESSAGES = {
     "delete": "{} deleted.",
     "undo": "{} restored.",
@@ -58,7 +59,7 @@ MESSAGES = {
     "nothing": "No changes made. Select videos first.",
     "incomplete": "No changes made. Choose a value first.",
 }
-# Of one video, of several, and what is said of them.
+# Verbs for one video and for several, and the rest of the sentence.
 FAILURE_MESSAGES = {
     ActionResult.FORBIDDEN: ("was", "were", "not changed. You can only change your own videos."),
     ActionResult.NOT_FOUND: ("is", "are", "no longer available."),
@@ -79,41 +80,45 @@ Change = Callable[[Video], Awaitable[object]]
 @blueprint.post("/videos/selected")
 @policy(Policy.PUBLISH)
 async def apply() -> ResponseReturnValue:
-    """Do to each chosen video what the form asks for, or ask whether they are to be deleted."""
-    sent = await request.form
-    ids = list(dict.fromkeys(filter(None, map(parse_video_id, sent.getlist("id")))))[:MAX_SELECTED]
-    action = sent.get("action", "")
+    """Apply the form's action to the selected videos, or ask to confirm their deletion."""
+    fields = await request.form
+    sent_ids = map(parse_video_id, fields.getlist("id"))
+    ids = list(dict.fromkeys(filter(None, sent_ids)))[:MAX_SELECTED]
+    action = fields.get("action", "")
     if not ids:
         return _redirect("nothing", {})
     if action == "ask":
         return await _confirmation(ids)
-    change = await _change(action, sent)
+    change = await _change(action, fields)
     if change is None:
         return _redirect("incomplete", {})
-    who = await principal()
-    found = await (deletion.fetch_with_deleted if action == "undo" else fetch_videos)(ids)
+    person = await principal()
+    videos = await (deletion.fetch_with_deleted if action == "undo" else fetch_videos)(ids)
     permission = Action.DELETE if action in ("delete", "undo") else Action.EDIT
-    results = {it: await _result(found.get(it), permission, change, by=who) for it in ids}
-    done = [str(it) for it, result in results.items() if result is ActionResult.DONE]
+    results = {
+        video_id: await _result(videos.get(video_id), permission, change, by=person)
+        for video_id in ids
+    }
+    done = [str(video_id) for video_id, result in results.items() if result is ActionResult.DONE]
     return _redirect(action, Counter(results.values()), undo_ids=done)
 
 
 @blueprint.get("/videos/selected")
 @policy(Policy.WATCH)
 async def selected() -> ResponseReturnValue:
-    """Lead to the page whose form is sent here, for people who open this address."""
+    """Redirect to the listing page: this address only takes its form."""
     return redirect(_listing_url(), 303)
 
 
 @blueprint.get("/videos/<video_id>/delete")
 @policy(Policy.DELETE)
 async def confirm_deletion(video_id: str) -> str:
-    """Asks whether the video is really to be deleted; with scripts its page does so itself."""
-    found = await read_video(video_id)
+    """Ask to confirm the deletion of a video; with scripts its page does so itself."""
+    video = await read_video(video_id)
     return await render_template(
         "videos/delete.html",
         ids=[video_id],
-        titles=[shown(found.title)],
+        titles=[shown(video.title)],
         action=url_for("bulk_actions.delete", video_id=video_id),
         back=url_for("video.page", video_id=video_id),
     )
@@ -122,27 +127,30 @@ async def confirm_deletion(video_id: str) -> str:
 @blueprint.post("/videos/<video_id>/delete")
 @policy(Policy.DELETE)
 async def delete(video_id: str) -> ResponseReturnValue:
-    """Delete the video, and say so; also when it was deleted a moment ago."""
-    parsed = parse_video_id(video_id)
-    if parsed is None:
+    """Delete a video and show the table with a toast, also if the video is deleted already."""
+    parsed_id = parse_video_id(video_id)
+    if parsed_id is None:
         raise VideoNotFound
     try:
-        await deletion.delete_undoably(parsed)
+        await deletion.delete_undoably(parsed_id)
     except VideoNotFound:
-        # Pressed twice, or pressed by two.
-        if not await deletion.was_deleted(parsed):
+        # The button was pressed twice, or by two people.
+        if not await deletion.was_deleted(parsed_id):
             raise
     toast = _toast_arguments("delete", {ActionResult.DONE: 1}, undo_ids=[video_id])
     return redirect(url_for(TABLE, **toast), 303)
 
 
 def toast_of(args: MultiDict[str, str]) -> dict[str, Any] | None:
-    """The toast that an address asks for, if it does: a sentence or two, for `timeout_s`.
+    """Return the toast of an address: its message, `timeout_s`, and the ids of an undo button.
 
-    `undo_ids` are of videos that can still be brought back. Anyone may have written the address.
+    Nothing in the address is trusted, because anyone may have written it.
     """
     action = args.get("did", "")
-    counts = {it: _count(args.get(it.value, "")) for it in ActionResult}
+    counts = {
+        result: min(whole_number(args.get(result.value, ""), max_digits=9) or 0, MAX_SELECTED)
+        for result in ActionResult
+    }
     ids = args.getlist("undo")[:MAX_SELECTED] if action == "delete" else []
     undo_ids = [text for text in ids if parse_video_id(text)]
     message = " ".join(_sentences(action, counts)) if action in MESSAGES else ""
@@ -153,27 +161,27 @@ def toast_of(args: MultiDict[str, str]) -> dict[str, Any] | None:
 
 
 def one_line(text: str) -> str:
-    """What was typed as one line, without what the database can't store."""
+    """Return typed text as one line, without NUL, which the database can't store."""
     return " ".join(text.replace("\0", " ").split())
 
 
-async def _change(action: str, sent: MultiDict[str, str]) -> Change | None:
-    """What an action does to each video; None if the form doesn't say what to set."""
-    tags = one_line(sent.get("tags", "")).strip(", ")
+async def _change(action: str, fields: MultiDict[str, str]) -> Change | None:
+    """Return the change of an action; None if the form lacks its value."""
+    tags = one_line(fields.get("tags", "")).strip(", ")
     names = await web_context().categories.names()
-    category_id = next((it for it in names if str(it) == sent.get("category")), None)
-    visibility = next((it for it in Visibility if it.value == sent.get("visibility")), None)
+    category_id = next((number for number in names if str(number) == fields.get("category")), None)
+    visibility = next((value for value in Visibility if value == fields.get("visibility")), None)
     match action:
         case "delete":
             return lambda video: deletion.delete_undoably(video.id)
         case "undo":
             return lambda video: deletion.undo_deletion(video.id)
         case "add-tags" if tags:
-            return _edited(lambda it: metadata.with_tags(it, tags))
+            return _edited(lambda recorded: metadata.with_tags(recorded, tags))
         case "remove-tags" if tags:
-            return _edited(lambda it: metadata.without_tags(it, tags))
+            return _edited(lambda recorded: metadata.without_tags(recorded, tags))
         case "category" if category_id is not None:
-            return _edited(lambda it: replace(it, category_ids=(category_id,)))
+            return _edited(lambda recorded: replace(recorded, category_ids=(category_id,)))
         case "visibility" if visibility:
             return lambda video: _set_visibility(video, visibility)
     return None
@@ -190,20 +198,20 @@ def _edited(alter: Callable[[metadata.EditableMetadata], metadata.EditableMetada
 async def _set_visibility(video: Video, visibility: Visibility) -> None:
     present = recorded_access(video)
     is_for_all = present.signed_in_only and visibility is Visibility.PRIVATE
-    wanted = replace(present, visibility=visibility, signed_in_only=is_for_all)
-    await save_access(video.id, wanted, versions=[present.version])
+    access = replace(present, visibility=visibility, signed_in_only=is_for_all)
+    await save_access(video.id, access, versions=[present.version])
 
 
 async def _result(
-    found: Video | None, permission: Action, change: Change, *, by: Principal
+    video: Video | None, permission: Action, change: Change, *, by: Principal
 ) -> ActionResult:
-    if found is None or not by.may_see(audience_of(found)):
+    if video is None or not by.may_see(audience_of(video)):
         return ActionResult.NOT_FOUND
     try:
-        by.require(permission, owner_id=found.owner_id)
-        await change(found)
+        by.require(permission, owner_id=video.owner_id)
+        await change(video)
     except tuple(RESULTS_BY_ERROR) as exc:
-        # One of its own kind, such as that of a token without the scope, is about all of them.
+        # A subclass, such as the error of a token without the scope, concerns all videos.
         if type(exc) not in RESULTS_BY_ERROR:
             raise
         return RESULTS_BY_ERROR[type(exc)]
@@ -211,16 +219,17 @@ async def _result(
 
 
 async def _confirmation(ids: list[UUID]) -> ResponseReturnValue:
-    """Whether these are to be deleted; with scripts the page asks so itself."""
-    found, who = await fetch_videos(ids), await principal()
-    asked = [it for it in found.values() if who.may_see(audience_of(it))]
-    if not asked:
+    """Ask to confirm the deletion of videos; with scripts the page does so itself."""
+    person = await principal()
+    fetched = await fetch_videos(ids)
+    videos = [video for video in fetched.values() if person.may_see(audience_of(video))]
+    if not videos:
         return _redirect("delete", {ActionResult.NOT_FOUND: len(ids)})
     return await render_template(
         "videos/delete.html",
-        ids=[str(it.id) for it in asked],
-        titles=[shown(it.title) for it in asked],
-        # With what the page was asked for.
+        ids=[str(video.id) for video in videos],
+        titles=[shown(video.title) for video in videos],
+        # The parameters of the listing page lead back to it.
         action=request.full_path.rstrip("?"),
         back=_listing_url(),
     )
@@ -233,16 +242,16 @@ def _redirect(
 
 
 def _listing_url(**toast: Any) -> str:
-    """The page that the form was on, as it was asked for, with this toast."""
+    """Return the address of the listing page with its parameters and this toast."""
     endpoint = LIBRARY if request.args.get("at") == LIBRARY else TABLE
-    named = [name for name in LISTING_PARAMETERS if name in request.args]
-    return url_for(endpoint, **{name: request.args[name] for name in named} | toast)
+    parameters = {name: request.args[name] for name in LISTING_PARAMETERS if name in request.args}
+    return url_for(endpoint, **parameters | toast)
 
 
 def _toast_arguments(
     action: str, results: Mapping[ActionResult, int], *, undo_ids: Sequence[str]
 ) -> dict[str, Any]:
-    """The arguments of an address that `toast_of` reads."""
+    """Return the parameters of an address that `toast_of` reads."""
     counts = {result.value: count for result, count in results.items() if count}
     return {"did": action, **counts, "undo": undo_ids if action == "delete" else ()}
 
@@ -253,18 +262,14 @@ def _sentences(action: str, counts: Mapping[ActionResult, int]) -> Iterator[str]
         return
     if done := counts[ActionResult.DONE]:
         yield MESSAGES[action].format(_videos(done))
-    for result, (one, several, words) in FAILURE_MESSAGES.items():
+    for result, (singular, plural, words) in FAILURE_MESSAGES.items():
         count = counts[result]
         if count and action == "undo" and result is ActionResult.NOT_FOUND:
-            was = "was" if count == 1 else "were"
-            yield f"Too late to undo: {_videos(count)} {was} permanently deleted."
+            verb = "was" if count == 1 else "were"
+            yield f"Too late to undo: {_videos(count)} {verb} permanently deleted."
         elif count:
-            yield f"{count} {one if count == 1 else several} {words}"
+            yield f"{count} {singular if count == 1 else plural} {words}"
 
 
 def _videos(count: int) -> str:
     return "1 video" if count == 1 else f"{count} videos"
-
-
-def _count(text: str) -> int:
-    return min(whole_number(text, max_digits=9) or 0, MAX_SELECTED)

@@ -1,8 +1,8 @@
-"""The form for a video's details in its workshop, and what a form shows of two editors' changes.
+"""Form for a video's details in the workshop, and the merging of two editors' changes in forms.
 
-Values are in the shape of the JSON API's body, whether or not they keep its rules. A form bears the
-values that it was made from as well, in hidden fields: its base. What others have saved since is
-merged; a field that both changed shows both values.
+Values have the shape of the JSON API's body, valid or not. Hidden fields hold the form's base: the
+values that it was rendered from. Changes that others have saved since are merged; a field that both
+changed shows both values.
 """
 
 import re
@@ -32,16 +32,16 @@ blueprint = Blueprint("editing", __name__)
 Body = dict[str, Any]
 
 CATEGORY_ID = re.compile(r"[0-9]{1,9}")
-# What else of the page tells of changes fetches itself again.
+# Other parts of the page refresh on this event.
 CHANGED = {"HX-Trigger": '{"video-changed": {"target": "body"}}'}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditForm:
-    """A form with what was typed, made from `base`.
+    """Form with `typed` values, rendered from `base`.
 
-    `conflicts` has my value and theirs of the fields that both changed. `kept` names those that
-    someone else alone has changed since the form was made; their values are in it by now.
+    `conflicts` has the editor's value and the other editor's for fields that both changed. `kept`
+    names fields that only the other editor has changed since; the form has their values now.
     """
 
     video: Video
@@ -53,16 +53,17 @@ class EditForm:
     kept: Collection[str] = ()
     is_saved: bool = False
 
-    def after(self, merged: Merged, typed: Body, mine: Body, theirs: Body) -> "EditForm":
-        """This form once what was `typed` is merged: saved, or asking whose value is to stay.
+    def after(self, merged: Merged, typed: Body, own: Body, other: Body) -> "EditForm":
+        """Return the form after a merge: saved, or asking which values to keep.
 
-        `mine` and `theirs` have the texts of the fields.
+        `own` and `other` are the two editors' values as texts.
         """
-        conflicts = {it: (mine[it], theirs[it]) for it in map(to_camel, merged.conflicts)}
+        names = [to_camel(name) for name in merged.conflicts]
+        conflicts = {name: (own[name], other[name]) for name in names}
         return replace(
             self,
             typed=typed,
-            kept=[to_camel(it) for it in merged.kept],
+            kept=[to_camel(name) for name in merged.kept],
             conflicts=conflicts,
             is_saved=not conflicts,
             status=409 if conflicts else 200,
@@ -73,12 +74,12 @@ class EditForm:
 @policy(Policy.EDIT)
 @fragment()
 async def save_details(video_id: str) -> ResponseReturnValue:
-    """Save, and show the form, which says what has come of it."""
+    """Save the details, and return the form with the result."""
     return await form_fragment("videos/_form.html", form=await save(video_id))
 
 
 async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
-    """The form alone; once it is saved, with the head of the page, which shows some of it."""
+    """Render a form; once it is saved, with the head of the page, which shows its values."""
     names = await web_context().categories.names()
     text = await render_template(template, form=form, categories=names)
     if not form.is_saved:
@@ -87,28 +88,34 @@ async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
     return text + head, CHANGED
 
 
-def recorded_form(found: Video, *, kept: Collection[str] = (), is_saved: bool = False) -> EditForm:
-    """The form, made from what is recorded."""
-    body = _body(recorded(found))
-    return EditForm(video=found, base=body, typed=body, kept=kept, is_saved=is_saved)
+def recorded_form(video: Video, *, kept: Collection[str] = (), is_saved: bool = False) -> EditForm:
+    """Return the form with the recorded values."""
+    body = _body(recorded(video))
+    return EditForm(video=video, base=body, typed=body, kept=kept, is_saved=is_saved)
 
 
 async def save(video_id: str) -> EditForm:
-    """Save what the request's form holds; the form after that, which says what came of it."""
-    found, sent = await read_video(video_id), await request.form
+    """Save the details of the request's form; return the form with the result."""
+    video = await read_video(video_id)
+    fields = await request.form
     categories = await web_context().categories.names()
-    base, typed = _read(sent, prefix="base."), typed_metadata(sent)
+    base = _read(fields, prefix="base.")
+    typed = typed_metadata(fields)
     try:
-        mine = validated(VideoMetadata, typed, context=categories).value()
+        changed = validated(VideoMetadata, typed, context=categories).value()
     except InvalidRequest as exc:
-        return EditForm(video=found, base=base, typed=typed, faults=exc.by_field, status=exc.status)
+        return EditForm(video=video, base=base, typed=typed, faults=exc.by_field, status=exc.status)
     texts = {name: base[name] for name in ("title", "description", "tags")}
-    # Compared, and never saved.
+    # Unvalidated, because it is only compared and never saved.
     former = EditableMetadata(category_ids=tuple(base["categoryIds"]), **texts)
-    video, merged = await merge_metadata(found.id, mine, base=former)
-    mine = EditableMetadata(**merged.values)
-    sides = [_texts(it, categories) for it in (mine, recorded(video))]
-    return recorded_form(video).after(merged, _body(mine), *sides)
+    video, merged = await merge_metadata(video.id, changed, base=former)
+    own = EditableMetadata(**merged.values)
+    return recorded_form(video).after(
+        merged,
+        typed=_body(own),
+        own=_texts(own, categories),
+        other=_texts(recorded(video), categories),
+    )
 
 
 def typed_metadata(form: MultiDict[str, str]) -> Body:
@@ -127,12 +134,14 @@ def typed_metadata(form: MultiDict[str, str]) -> Body:
 
 
 def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
-    """Read the fields of these names. Browsers send line ends as CR LF, whatever was typed."""
+    """Read the fields with this prefix. Browsers send line ends as CR LF."""
     category_ids = form.getlist(f"{prefix}categoryIds")
     return {
         "title": form.get(f"{prefix}title", ""),
         "description": form.get(f"{prefix}description", "").replace("\r\n", "\n"),
-        "categoryIds": [int(it) if CATEGORY_ID.fullmatch(it) else it for it in category_ids],
+        "categoryIds": [
+            int(text) if CATEGORY_ID.fullmatch(text) else text for text in category_ids
+        ],
         "tags": form.get(f"{prefix}tags", ""),
     }
 
@@ -142,7 +151,7 @@ def _body(metadata: EditableMetadata) -> Body:
 
 
 def _texts(metadata: EditableMetadata, categories: Mapping[int, str]) -> Body:
-    """Each field as people read it."""
+    """Return each field as a text for people."""
     names = [name for number, name in categories.items() if number in metadata.category_ids]
     return {
         "title": shown(metadata.title),

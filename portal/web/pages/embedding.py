@@ -1,8 +1,7 @@
-"""Videos on other sites: a bare player page to be framed, and oEmbed, by which sites find it.
+"""Videos on other sites: the embeddable player page, and oEmbed, which leads to it.
 
-The player page is the one answer of the portal that others may frame. It sets no cookies, and
-knows nothing of who watches. Addresses in oEmbed answers are made from `PUBLIC_URL` alone, never
-from what a request says of its host.
+The player page is the only one that other sites may frame. It sets no cookies and does not identify
+viewers. Addresses in oEmbed answers are built from `PUBLIC_URL`, never from a Host header.
 """
 
 import json
@@ -30,13 +29,14 @@ from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("embedding", __name__)
 
-# Consumers may keep an answer this long.
+# Time for which consumers may cache an answer.
 CACHE_AGE_S = 3600
-# A frame's width when nobody says what fits; its height follows from the video's shape.
+# Default width of a frame; the height follows from the video's aspect ratio.
 FRAME_WIDTH = 640
-# A player's shape until the video's own is known.
-DEFAULT_WIDTH, DEFAULT_HEIGHT = 1280, 720
-# `allow` has what the player needs of the browser beyond what any frame may do.
+# Size of a video until its own is known.
+DEFAULT_WIDTH = 1280
+DEFAULT_HEIGHT = 720
+# `allow` names the permissions that the player needs in a frame.
 IFRAME = Markup(
     '<iframe src="{src}" width="{width}" height="{height}" title="{title}" frameborder="0"'
     ' allow="autoplay; fullscreen; picture-in-picture" allowfullscreen loading="lazy"></iframe>'
@@ -45,14 +45,14 @@ IFRAME = Markup(
 
 @blueprint.app_template_global()
 def public_url(path: str) -> str:
-    """The absolute address of a path, as people elsewhere reach it."""
+    """Return the absolute, public address of a path."""
     return f"{web_context().config.public_url}{path}"
 
 
 @blueprint.get("/embed/<video_id>")
 @policy(Policy.PLAY)
 async def embed(video_id: str) -> str:
-    """The player alone, or what there is to say while there is none."""
+    """Show the player alone, or the state of a video that is not ready."""
     return await render_template("embed/page.html", **await _context(video_id))
 
 
@@ -60,20 +60,25 @@ async def embed(video_id: str) -> str:
 @policy(Policy.PLAY)
 @fragment(gone="embed/_gone.html")
 async def stage(video_id: str) -> str:
-    """The fragment of that page that changes; it asks for itself while processing."""
+    """Render the fragment with the player, which polls itself during processing."""
     return await render_template("embed/_stage.html", **await _context(video_id))
 
 
 @blueprint.get("/oembed")
 @policy(Policy.WATCH)
 async def oembed() -> Response:
-    """How to embed a video, as oEmbed 1.0 (oembed.com) has it; for any site to read."""
-    body, status = {"detail": "Answers are JSON; ask with format=json."}, 501
-    if request.args.get("format", "json") == "json":
+    """Return the embedding code of a video as oEmbed 1.0 (oembed.com), readable by any site."""
+    body: dict[str, Any]
+    status = 200
+    if request.args.get("format", "json") != "json":
+        body = {"detail": "Only JSON is supported. Repeat the request with format=json."}
+        status = 501
+    else:
         try:
-            body, status = await _oembed(), 200
+            body = await _oembed()
         except VideoNotFound as exc:
-            body, status = {"detail": exc.detail}, exc.status
+            body = {"detail": exc.detail}
+            status = exc.status
     headers = {**OPEN_TO_ALL, "Content-Type": "application/json"}
     return Response(json.dumps(body), status, headers)
 
@@ -82,33 +87,33 @@ async def _context(video_id: str) -> dict[str, object]:
     config = web_context().config
     allow_framing(request.scope, _framed_by(config.embed_origins))
     expect_player(request.scope)
-    found = await read_video(video_id)
-    if found.embed_origins:
-        # Whoever may have written them, nothing else gets into a header.
-        sites = [it for it in found.embed_origins if not embed_origin_fault(it)]
+    video = await read_video(video_id)
+    if video.embed_origins:
+        # Checked again, so that only sites get into a header.
+        sites = [site for site in video.embed_origins if not embed_origin_fault(site)]
         allow_framing(request.scope, _framed_by(sites))
-    # Who has a playback link need not be let see the page.
+    # A playback link grants the player, not the video's page.
     has_page = not state_of(request.scope).playback_token
-    page_url = public_url(url_for("video.page", video_id=found.id)) if has_page else ""
+    page_url = public_url(url_for("video.page", video_id=video.id)) if has_page else ""
     return {
-        "video": found,
-        "transcoding": await read_progress(found.id),
-        # Of a private video nobody is told an address to remember.
-        "canonical_url": "" if audience_of(found).is_private else page_url,
+        "video": video,
+        "transcoding": await read_progress(video.id),
+        # Search engines must not store the address of a private video.
+        "canonical_url": "" if audience_of(video).is_private else page_url,
         "frame": {"page_url": page_url},
     }
 
 
 def _framed_by(origins: Sequence[str]) -> str:
-    """These sites as frame-ancestors has them; the portal's own pages always may."""
+    """Return sites as a value of frame-ancestors, together with the portal's own pages."""
     if ANY_SITE in origins:
         return ANY_SITE
-    return " ".join(("'self'", *(it for it in origins if it != NO_SITE)))
+    return " ".join(("'self'", *(site for site in origins if site != NO_SITE)))
 
 
 async def _oembed() -> dict[str, Any]:
     names = ("maxwidth", "maxheight")
-    limits = [whole_number(request.args.get(it, ""), max_digits=6) or None for it in names]
+    limits = [whole_number(request.args.get(name, ""), max_digits=6) or None for name in names]
     video = await _video_at(request.args.get("url", ""))
     width, height = frame_size(video.width, video.height, *limits)
     answer: dict[str, Any] = {
@@ -123,9 +128,9 @@ async def _oembed() -> dict[str, Any]:
         "html": _iframe(video, width=width, height=height),
     }
     if path := poster_url(video):
-        # One image serves every size, so what is told is the size to show it in.
+        # The image has one size for all uses, so this is its size on the page.
         answer["thumbnail_url"] = public_url(path)
-        answer["thumbnail_width"], answer["thumbnail_height"] = width, height
+        answer |= {"thumbnail_width": width, "thumbnail_height": height}
     return answer
 
 
@@ -135,20 +140,20 @@ def frame_size(
     max_width: int | None = None,
     max_height: int | None = None,
 ) -> tuple[int, int]:
-    """The size of a frame in the video's shape, within limits where they are given."""
+    """Return the size of a frame with the video's aspect ratio, within the limits if given."""
     shape = Fraction(width or DEFAULT_WIDTH, height or DEFAULT_HEIGHT)
     frame_width = max_width or (FRAME_WIDTH if max_height is None else round(max_height * shape))
     if max_height is not None:
         frame_width = min(frame_width, int(max_height * shape))
     frame_width = max(frame_width, 1)
     frame_height = max(int(frame_width / shape), 1)
-    # A picture of a few columns can't keep its shape within less than its height.
+    # An extremely narrow video can't keep its aspect ratio within the height.
     return frame_width, min(frame_height, max_height or frame_height)
 
 
 @blueprint.app_template_global()
 def embed_code(video: Video) -> str:
-    """HTML that shows a video's player on another page, as text to be copied."""
+    """Return the HTML that embeds a video's player, as text to copy."""
     width, height = frame_size(video.width, video.height)
     return _iframe(video, width=width, height=height)
 
@@ -160,9 +165,10 @@ def _iframe(video: Video, *, width: int, height: int) -> str:
 
 async def _video_at(address: str) -> Video:
     try:
-        parts, own = urlsplit(address), urlsplit(web_context().config.public_url)
+        parts = urlsplit(address)
     except ValueError as exc:
         raise VideoNotFound from exc
+    own = urlsplit(web_context().config.public_url)
     path = parts.path.removeprefix(own.path)
     folder, _, video_id = path.strip("/").rpartition("/")
     if parts.netloc.lower() != own.netloc.lower() or folder not in {"videos", "embed"}:

@@ -1,7 +1,7 @@
-"""Times, sizes and rates as people read them, and the links in someone's text. Pure.
+"""Formatting of times, sizes and rates, and links in texts that people wrote. Pure.
 
-Templates use `FILTERS`. A text is cut into its addresses and times and what stands between; every
-piece is escaped by itself, so nothing of the text can become markup, whatever it is.
+Templates use `FILTERS`. `linkify` splits a text at its addresses and times, and escapes every piece
+separately, so that no text can become markup.
 """
 
 import re
@@ -13,32 +13,32 @@ from markupsafe import Markup
 
 from portal.text import http_address, shown, size_in_words, split_tags
 
-# What search engines are told of addresses that anyone may have written.
+# Instructions for search engines about links in texts of users.
 REL = "nofollow noopener ugc"
 MAX_ADDRESS_LENGTH = 2_000
-# Characters that are never part of an address: space and control characters, quotes and angle
-# brackets, and those that are invisible or turn the direction of the text around them.
+# Characters that are never part of an address: spaces, control characters, quotes, angle brackets,
+# invisible characters, and marks that change the direction of text.
 _NO_ADDRESS = (
     r"\s\x00-\x1f\x7f-\x9f<>\"`\\^{|}"
     r"\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 )
 _ADDRESS = re.compile(rf"(?<![\w@/.+-])https?://[^{_NO_ADDRESS}]+", re.IGNORECASE)
-# A time as players show it, 1:05 or 1:02:03, that is no part of a longer number.
+# A time as players show it, such as 1:05 or 1:02:03, but not inside of a longer number.
 _TIME = re.compile(r"(?<![\w:.,/-])(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)(?![\w:]|[.,/-]\d)")
 _CLOSING = {")": "(", "]": "["}
-# Ends a sentence, or closes a quotation, rather than an address.
+# Punctuation that ends a sentence or a quotation rather than an address.
 _TRAILING = frozenset(".,;:!?'*_~…·’”“„»«›‹、。，；：！？）】》」』")  # noqa: RUF001 - as people type
 
 
 def queue_words(position: int | None) -> str:
-    """Where in the queue; position 1 is next."""
+    """Return a position in the queue in words; 1 is next."""
     if position is None or position <= 1:
         return "Next in queue"
     return f"Position {position} in queue"
 
 
 def time_left(seconds: float | None) -> str | None:
-    """Coarse enough not to flicker."""
+    """Return the remaining time in words, rounded so that it does not flicker."""
     if seconds is None:
         return None
     if seconds < 5:
@@ -51,44 +51,49 @@ def time_left(seconds: float | None) -> str | None:
 
 
 def whole_seconds(duration_s: float) -> int:
-    """A duration as it is told, by the player, too: to the nearest second, halves upward.
-
-    Never as none, for whatever plays takes some time.
-    """
+    """Return a duration in whole seconds, at least 1, with halves rounded up as players do."""
     return max(1, floor(duration_s + 0.5))
 
 
 def clock(duration_s: float) -> str:
-    """A duration as players show it."""
+    """Return a duration as players show it."""
     minutes, second = divmod(whole_seconds(duration_s), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
 def moment_in_words(at: datetime) -> str:
-    """A point in time, in UTC."""
+    """Return a point in time in words, in UTC."""
     utc = at.astimezone(UTC)
     return f"{utc.day} {utc:%b %Y, %H:%M} UTC"
 
 
 def bit_rate(rate_bps: int) -> str:
-    """A rate of bits as networks are sold by it."""
+    """Return a bit rate with the units of network providers."""
     if rate_bps < 1_000_000:
         return f"{round(rate_bps / 1000)} kbit/s"
     return f"{rate_bps / 1_000_000:.1f} Mbit/s"
 
 
 def linkify(text: str, duration_s: float = 0.0) -> Markup:
-    """The text as markup: escaped, with its http and https addresses as links.
+    """Return a text as markup: escaped, with links for addresses and for times in the video.
 
-    So are the times that a video of this length has; they lead to its page at that time.
+    Links of times start the player at that time.
     """
     return Markup("").join(_pieces(text, duration_s))
 
 
 FILTERS = (
-    *(bit_rate, clock, linkify, moment_in_words, queue_words, shown, size_in_words, split_tags),
-    *(time_left, whole_seconds),
+    bit_rate,
+    clock,
+    linkify,
+    moment_in_words,
+    queue_words,
+    shown,
+    size_in_words,
+    split_tags,
+    time_left,
+    whole_seconds,
 )
 
 
@@ -118,7 +123,7 @@ def _timed(text: str, duration_s: float) -> Iterator[Markup]:
 
 
 def _trimmed(address: str) -> str:
-    """Without the punctuation of the sentence around it; brackets opened within it stay."""
+    """Return an address without the punctuation of its sentence; its own brackets stay."""
     end = len(address)
     surplus = {mark: address.count(mark) - address.count(_CLOSING[mark]) for mark in _CLOSING}
     while end:
@@ -132,6 +137,6 @@ def _trimmed(address: str) -> str:
 
 
 def _is_safe(address: str) -> bool:
-    """Whether it leads where it seems to: to a host, without a user's name in front of it."""
+    """Return whether an address has a host and no user name, which could look like a host."""
     parts = http_address(address) if len(address) <= MAX_ADDRESS_LENGTH else None
     return parts is not None and "@" not in parts.netloc

@@ -1,7 +1,6 @@
-"""The library, every video as a card, and My videos, a table for who publishes.
+"""Library: all videos as cards, and My videos, a table for publishers.
 
-Both are searched, filtered, sorted and paged by their address. What it asks for and cannot be had
-is ignored: neither answers with an error because of a mistyped filter.
+Both take search, filters, order and page from the address, and ignore invalid values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +36,7 @@ SORT_WORDS = {
     Sort.LONGEST: "Longest first",
 }
 
-# In the address: what everyone has published, for who may change all of it.
+# Value of `whose` in the address: the videos of all owners.
 ALL_OWNERS = "all"
 TABLE_SORT_WORDS = SORT_WORDS | {
     Sort.TITLE_LAST: "Title Z–A",  # noqa: RUF001 - a dash
@@ -49,7 +48,7 @@ TABLE_SORT_WORDS = SORT_WORDS | {
     Sort.VISIBILITY: "Private first",
     Sort.VISIBILITY_LAST: "Unlisted first",
 }
-# By the name of a column: its words, the order that choosing it gives, and the other way round.
+# Columns by name: label, order when chosen, and the opposite order.
 COLUMNS = {
     "title": ("Title", Sort.TITLE, Sort.TITLE_LAST),
     "state": ("Status", Sort.STATE, Sort.STATE_LAST),
@@ -62,10 +61,10 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """A page of videos as an address asks for it, as cards or in a table, and other addresses.
+    """Page of videos, as cards or in a table, with the addresses of related pages.
 
-    `whose` is what the address of a table says of that. The query has the text that was searched
-    for instead of the one that was `typed`.
+    `whose` is the owner filter of the table. If the query has a suggested text, `typed` is the text
+    that had no results.
     """
 
     endpoint: str
@@ -79,12 +78,12 @@ class Listing:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found."""
+        """Return whether there are no videos."""
         return not self.page.videos and self.page.is_first
 
     @property
     def count_words(self) -> str:
-        """How much was found."""
+        """Return the number of videos in words."""
         total = self.page.total
         if total > COUNT_CAP:
             return f"{COUNT_CAP:,}+ videos"
@@ -92,31 +91,31 @@ class Listing:
 
     @property
     def filter_words(self) -> str:
-        """For which text."""
+        """Return the searched text in words."""
         words = f"for “{shown(self.query.text)}”" if self.query.text else ""
         return f"{words}. No results for “{shown(self.typed)}”." if self.typed else words
 
     @property
     def default_sort(self) -> Sort:
-        """The order that an address need not name."""
+        """Return the order of addresses that name none."""
         return Sort.RELEVANCE if self.query.text else Sort.NEWEST
 
     @property
     def bulk_action_url(self) -> str:
-        """Where what is done to videos on this page is sent; it leads back to the page."""
+        """Return the address of the bulk action form, which redirects back to this page."""
         return self.url(
             "bulk_actions.apply", at=self.endpoint, after=self.after or "", before=self.before or ""
         )
 
     @property
     def clear_url(self) -> str:
-        """The whole of it, in the usual order."""
+        """Return the address without search and filters."""
         return replace(self, query=LibraryQuery()).url()
 
     def url(self, endpoint: str = "", **changes: Any) -> str:
-        """The shortest address of this query with these changes."""
+        """Return the shortest address of this query with changed parameters."""
         query = self.query
-        named = {
+        parameters = {
             "q": query.text,
             "category": query.category_id,
             "status": query.status,
@@ -124,14 +123,14 @@ class Listing:
             "sort": "" if query.sort is self.default_sort else query.sort,
             "whose": self.whose,
         } | changes
-        present: dict[str, Any] = {name: str(value) for name, value in named.items() if value}
+        present: dict[str, Any] = {name: str(value) for name, value in parameters.items() if value}
         return url_for(endpoint or self.endpoint, **present)
 
 
 @blueprint.get("/")
 @policy(Policy.WATCH, rate=Rate.LISTING)
 async def index() -> str:
-    """The library; scripts ask for it, too, and take the results out of it."""
+    """Show the library. Scripts fetch the same page and use its results."""
     query = await _asked_query(SORT_WORDS)
     listing = await _asked_listing(query, endpoint=LIBRARY, sorts=SORT_WORDS, limit=PAGE_SIZE)
     return await render_template(
@@ -139,7 +138,7 @@ async def index() -> str:
         listing=listing,
         categories=await web_context().categories.names(),
         toast=toast_of(request.args),
-        said=await find_said(listing.query.words, [it.id for it in listing.page.videos]),
+        said=await find_said(listing.query.words, [video.id for video in listing.page.videos]),
         **await _cards(listing.page.videos),
     )
 
@@ -147,7 +146,7 @@ async def index() -> str:
 @blueprint.get("/library/progress")
 @policy(Policy.WATCH)
 async def progress() -> str:
-    """The cards of videos that were being processed, and the element that asks for them again."""
+    """Render the cards of videos in progress, and the element that polls them."""
     videos = await _polled_videos(limit=PAGE_SIZE)
     return await render_template("library/_progress.html", is_news=True, **await _cards(videos))
 
@@ -155,54 +154,59 @@ async def progress() -> str:
 @blueprint.get("/videos")
 @policy(Policy.PUBLISH)
 async def table() -> str:
-    """My videos: a table for who publishes, of what they may change.
+    """Show My videos, a table of the videos that the person may change.
 
-    Of an account those that it has published, for admins and owners also everyone's; on a portal
-    without accounts all there are.
+    These are the account's own videos. Admins and owners can show everyone's. On a portal without
+    accounts they are all videos.
     """
-    who, names = await principal(), await web_context().categories.names()
-    sees_others = who.sees_all and who.account_id is not None
+    person = await principal()
+    sees_others = person.sees_all and person.account_id is not None
     whose = ALL_OWNERS if sees_others and request.args.get("whose") == ALL_OWNERS else ""
     query = replace(
-        await _asked_query(TABLE_SORT_WORDS), owner_id=None if whose else who.account_id
+        await _asked_query(TABLE_SORT_WORDS), owner_id=None if whose else person.account_id
     )
     listing = await _asked_listing(
         query, endpoint=TABLE, sorts=TABLE_SORT_WORDS, limit=MAX_SELECTED, whose=whose
     )
     return await render_template(
         "library/table.html",
-        name="My videos" if who.account_id else "Manage videos",
+        name="My videos" if person.account_id else "Manage videos",
         listing=listing,
         owners=[("", "My videos"), (ALL_OWNERS, "All videos")] if sees_others else [],
         columns=_columns(listing),
-        categories=names,
-        visibilities=[(it, it.capitalize()) for it in Visibility] if who.account_id else [],
-        may_delete=who.may(Action.DELETE, owner_id=who.account_id),
+        categories=await web_context().categories.names(),
+        visibilities=[(value, value.capitalize()) for value in Visibility]
+        if person.account_id
+        else [],
+        may_delete=person.may(Action.DELETE, owner_id=person.account_id),
         toast=toast_of(request.args),
-        **await _seen_videos(listing.page.videos),
+        **await _video_values(listing.page.videos),
     )
 
 
 @blueprint.get("/videos/progress")
 @policy(Policy.PUBLISH)
 async def table_progress() -> str:
-    """The rows of videos that were being processed, and the element that asks for them again."""
-    rows = await _seen_videos(await _polled_videos(limit=MAX_SELECTED))
+    """Render the rows of videos in progress, and the element that polls them."""
+    rows = await _video_values(await _polled_videos(limit=MAX_SELECTED))
     return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
 
 
 async def _asked_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
-    """What the address asks for, in one of these orders."""
-    args, names = request.args, await web_context().categories.names()
-    text = one_line(args.get("q", ""))[:MAX_QUERY_LENGTH]
-    sort = next((it for it in sorts if it.value == args.get("sort")), None)
+    """Return the query of the address, in one of these orders."""
+    parameters = request.args
+    categories = await web_context().categories.names()
+    text = one_line(parameters.get("q", ""))[:MAX_QUERY_LENGTH]
+    sort = next((order for order in sorts if order == parameters.get("sort")), None)
     if sort is None or (sort is Sort.RELEVANCE and not text):
         sort = Sort.RELEVANCE if text else Sort.NEWEST
     return LibraryQuery(
         text=text,
-        category_id=next((it for it in names if str(it) == args.get("category")), None),
-        status=next((it for it in VideoStatus if it.value == args.get("status")), None),
-        tag=one_line(args.get("tag", ""))[:MAX_TAG_LENGTH],
+        category_id=next(
+            (number for number in categories if str(number) == parameters.get("category")), None
+        ),
+        status=next((value for value in VideoStatus if value == parameters.get("status")), None),
+        tag=one_line(parameters.get("tag", ""))[:MAX_TAG_LENGTH],
         sort=sort,
         seen_by=await principal(),
     )
@@ -211,7 +215,7 @@ async def _asked_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
 async def _asked_listing(
     query: LibraryQuery, *, endpoint: str, sorts: Mapping[Sort, str], limit: int, whose: str = ""
 ) -> Listing:
-    """The page of a query's answer that the address asks for."""
+    """Return the page of a query's videos that the address names."""
     after = Cursor.parse(request.args.get("after", ""), query)
     before = Cursor.parse(request.args.get("before", ""), query)
     page = await find_videos(query, limit=limit, after=after, before=before)
@@ -228,35 +232,40 @@ async def _asked_listing(
 
 
 async def _polled_videos(*, limit: int) -> list[Video]:
-    """The videos that a page asks for again, as far as they are there for who asks."""
-    who = await principal()
-    asked = [parse_video_id(text) for text in request.args.getlist("id")[:limit]]
-    found = await fetch_videos([video_id for video_id in asked if video_id])
-    return [it for it in found.values() if who.may_see(audience_of(it))]
+    """Return the polled videos that the viewer may see."""
+    viewer = await principal()
+    ids = [parse_video_id(text) for text in request.args.getlist("id")[:limit]]
+    videos = await fetch_videos([video_id for video_id in ids if video_id])
+    return [video for video in videos.values() if viewer.may_see(audience_of(video))]
 
 
-async def _seen_videos(videos: Sequence[Video]) -> dict[str, Any]:
-    """What templates see of videos: which may be edited, and how far processing is."""
-    who = await principal()
-    processing = [it.id for it in videos if it.status is VideoStatus.PROCESSING]
+async def _video_values(videos: Sequence[Video]) -> dict[str, Any]:
+    """Return template values of videos: which may be edited, and the progress of processing."""
+    viewer = await principal()
+    processing = [video.id for video in videos if video.status is VideoStatus.PROCESSING]
     return {
         "videos": videos,
         "work": await read_work(processing),
-        "editable": {it.id for it in videos if who.may(Action.EDIT, owner_id=it.owner_id)},
+        "editable": {
+            video.id for video in videos if viewer.may(Action.EDIT, owner_id=video.owner_id)
+        },
     }
 
 
 async def _cards(videos: Sequence[Video]) -> dict[str, Any]:
-    return {**await _seen_videos(videos), "names": await names_of(it.owner_id for it in videos)}
+    """Return template values of videos as cards, with the names of their owners."""
+    names = await names_of(video.owner_id for video in videos)
+    return {**await _video_values(videos), "names": names}
 
 
 def _columns(listing: Listing) -> list[dict[str, str]]:
-    """The heads of the columns: `url` sorts by it; `sorted` is its `aria-sort`, if it is."""
-    present, columns = listing.query.sort, []
+    """Return the heads of the columns: `url` sorts by the column, `sorted` is its `aria-sort`."""
+    present = listing.query.sort
+    columns = []
     direction = "descending" if ORDERS[present].descending else "ascending"
-    for name, (words, first, other) in COLUMNS.items():
-        wanted = replace(listing.query, sort=other if present is first else first)
-        is_sorted = direction if present in (first, other) else ""
-        url = replace(listing, query=wanted).url()
-        columns.append({"name": name, "words": words, "url": url, "sorted": is_sorted})
+    for name, (words, first, opposite) in COLUMNS.items():
+        query = replace(listing.query, sort=opposite if present is first else first)
+        aria_sort = direction if present in (first, opposite) else ""
+        url = replace(listing, query=query).url()
+        columns.append({"name": name, "words": words, "url": url, "sorted": aria_sort})
     return columns

@@ -1,7 +1,7 @@
-"""The people of a portal: their roles, invitations, and links to choose a password anew.
+"""Pages for admins: accounts, roles, invitations, password reset links, and the audit log.
 
-And the audit log: a page to look something up in it, and all of it for programs. As in the library,
-the page ignores a mistyped filter; the export refuses it.
+The audit log is a page, which ignores invalid filters, and an export for programs, which refuses
+them.
 """
 
 from collections.abc import Awaitable
@@ -28,7 +28,7 @@ from portal.web.schemas.validation import validated_query
 
 blueprint = Blueprint("people", __name__)
 
-# What the page says has been done, by the word for it in the address.
+# Notices of completed actions, by the `done` parameter of the address.
 DONE = {
     "revoked": "Invitation revoked.",
     "role": "Role changed. The change takes effect immediately.",
@@ -38,23 +38,23 @@ DONE = {
 }
 # Lines of the audit log on a page.
 PAGE_SIZE = 50
-# What fits into the numbers of lines.
+# Digits that fit into the number of a line.
 MAX_DIGITS = 18
-# A year of a busy portal over a slow connection.
+# Enough for a year of a busy portal over a slow connection.
 EXPORT_TIMEOUT_S = 600
 
 
 @blueprint.get("/people")
 @policy(Policy.ADMINISTER)
 async def index() -> str:
-    """Everyone, and who is invited."""
+    """Show all accounts and invitations."""
     return await _page(await require_person())
 
 
 @blueprint.post("/people/invitations")
 @policy(Policy.ADMINISTER)
 async def invite() -> ResponseReturnValue:
-    """Make an invitation, and show its link this once."""
+    """Create an invitation, and show its link once."""
     person = await require_person()
     try:
         role = await _role()
@@ -75,7 +75,7 @@ async def revoke_invitation(link_id: UUID) -> ResponseReturnValue:
 @blueprint.post("/people/<uuid:account_id>/role")
 @policy(Policy.ADMINISTER)
 async def change_role(account_id: UUID) -> ResponseReturnValue:
-    """Give someone another role."""
+    """Change the role of an account."""
 
     async def change() -> None:
         await people.change_role(account_id, await _role(), by=await require_person())
@@ -100,44 +100,45 @@ async def enable(account_id: UUID) -> ResponseReturnValue:
 @blueprint.post("/people/<uuid:account_id>/reset")
 @policy(Policy.ADMINISTER)
 async def reset(account_id: UUID) -> ResponseReturnValue:
-    """Make a link to choose a password anew, and show it this once."""
+    """Create a password reset link, and show it once."""
     person = await require_person()
     try:
         secret = await invitations.offer_password(account_id, by=person)
     except (NotAllowed, AccountNotFound) as exc:
         return await _page(person, fault=exc.detail), exc.status
-    email = next(it.email for it in await people.list_accounts() if it.id == account_id)
+    accounts = await people.list_accounts()
+    email = next(account.email for account in accounts if account.id == account_id)
     return await _page(person, new_link=_address(secret), new_link_for=email)
 
 
 @blueprint.post("/people/<uuid:account_id>/remove")
 @policy(Policy.ADMINISTER)
 async def remove(account_id: UUID) -> ResponseReturnValue:
-    """Remove someone; their videos then belong to whoever removed them."""
+    """Remove an account; its videos then belong to the person who removed it."""
     return await _after(people.remove(account_id, by=await require_person()), "removed")
 
 
 @blueprint.get("/audit")
 @policy(Policy.ADMINISTER)
 async def audit_log() -> str:
-    """The newest lines of what is asked for, or those before a line."""
+    """Show the newest lines that match the filters, or those before a line."""
     query = _audit_query()
     before = whole_number(request.args.get("before", ""), max_digits=MAX_DIGITS)
     events, older = await audit.read_page(query, limit=PAGE_SIZE, before=before)
     chosen = {"action": query.action, "person": query.person, "object": query.thing}
-    given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
+    filters: dict[str, Any] = {name: text for name, text in chosen.items() if text}
     return await render_template(
         "accounts/audit.html",
         events=events,
         titles=await audit.titles_of(events),
         read_time=datetime.fromisoformat,
-        actions=[("", "All actions"), *((it.value, it.value) for it in AuditAction)],
+        actions=[("", "All actions"), *((action, action) for action in AuditAction)],
         chosen=chosen,
-        is_filtered=bool(given),
+        is_filtered=bool(filters),
         is_newest=before is None,
-        newest_url=url_for("people.audit_log", **given),
-        older_url=url_for("people.audit_log", **given, before=older) if older else "",
-        export_url=url_for("people.export_audit", **given),
+        newest_url=url_for("people.audit_log", **filters),
+        older_url=url_for("people.audit_log", **filters, before=older) if older else "",
+        export_url=url_for("people.export_audit", **filters),
     )
 
 
@@ -152,7 +153,7 @@ class ExportQuery(ClosedShape):
 @blueprint.get("/audit.jsonl")
 @policy(Policy.AUDIT)
 async def export_audit() -> Response:
-    """Export the lines that match, the oldest first, a JSON object each."""
+    """Export the lines that match the filters as JSON objects, the oldest first."""
     filters = validated_query(ExportQuery, request.args)
     query = audit.AuditQuery(
         action=filters.action or "", person=filters.person, thing=filters.object
@@ -165,7 +166,7 @@ async def export_audit() -> Response:
 
 
 async def _after(change: Awaitable[object], done: str) -> ResponseReturnValue:
-    """Make a change, and show the page, which says that it was made, or why it could not be."""
+    """Apply a change, and show the page with a notice or the reason of a refusal."""
     try:
         await change
     except (LastOwner, NotAllowed, AccountNotFound, InvalidRequest) as exc:
@@ -174,11 +175,11 @@ async def _after(change: Awaitable[object], done: str) -> ResponseReturnValue:
 
 
 async def _role() -> Role:
-    sent = (await request.form).get("role", "")
-    found = next((role for role in Role if role.value == sent), None)
-    if found is None:
+    typed = (await request.form).get("role", "")
+    role = next((value for value in Role if value == typed), None)
+    if role is None:
         raise InvalidRequest([FieldError("/role", f"Choose one of {', '.join(Role)}.")])
-    return found
+    return role
 
 
 def _words(exc: LastOwner | NotAllowed | AccountNotFound | InvalidRequest) -> str:
@@ -192,10 +193,11 @@ def _address(secret: str) -> str:
 
 
 async def _page(person: Principal, **more: object) -> str:
-    """The page, with a `fault`, or a `new_link` and whom it is for: a role or an address."""
-    given = {"fault": "", "new_link": "", "new_link_for": "", **more}
-    accounts, quota = await people.list_accounts(), web_context().quota
-    publishers = [it.id for it in accounts if it.role is not Role.VIEWER]
+    """Render the page, with a `fault`, or a `new_link` and its role or e-mail address."""
+    values = {"fault": "", "new_link": "", "new_link_for": "", **more}
+    accounts = await people.list_accounts()
+    quota = web_context().quota
+    publishers = [account.id for account in accounts if account.role is not Role.VIEWER]
     return await render_template(
         "accounts/people.html",
         people=accounts,
@@ -204,7 +206,7 @@ async def _page(person: Principal, **more: object) -> str:
         invitations=await invitations.list_invitations(),
         roles={role.value: words for role, words in ROLE_WORDS.items() if person.may_manage(role)},
         done=DONE.get(request.args.get("done", ""), ""),
-        **given,
+        **values,
     )
 
 

@@ -1,4 +1,4 @@
-"""Signing in and out: with a password, by a provider, by a one-time link, and the first account."""
+"""Signing in and out: password, single sign-on, one-time links, and the first account."""
 
 from __future__ import annotations
 
@@ -41,31 +41,30 @@ ROLE_WORDS = {
     Role.EDITOR: "Editor: publishes, edits and deletes own videos",
     Role.VIEWER: "Viewer: signs in to watch",
 }
-# As RFC 6749 has them, section 4.1.2.1: what else was sent is not repeated in the log.
+# Error codes of RFC 6749, section 4.1.2.1. Anything else is not logged.
 ERROR_CODE = re.compile(r"[a-z_]{1,40}")
 REFUSED_THERE = (
-    "The provider of single sign-on did not sign you in: it or you refused. Start again, or sign "
-    "in with your password."
+    "Your single sign-on provider did not sign you in. Try again, or sign in with your password."
 )
 
 
 async def current_viewer() -> dict[str, Any] | None:
-    """Who looks at this page, as far as that changes what all pages show.
+    """Return the facts about the viewer that all pages use; None if the viewer can't be identified.
 
-    None where that can't be found out, as in an error's.
+    That is so on error pages, and while the database is away.
     """
-    found = None
+    viewer = None
     with skipped_in_outage(), suppress(errors.TokenRefused):
-        found = await principal()
-    if found is None:
+        viewer = await principal()
+    if viewer is None:
         return None
     return {
-        "is_open": found.account_id is None and found.role is not None,
-        "is_signed_in": found.is_signed_in,
-        "account_id": str(found.account_id or ""),
-        "email": shown(found.email),
-        "may_publish": found.may(Action.PUBLISH),
-        "may_administer": found.is_signed_in and found.may(Action.ADMINISTER),
+        "is_open": viewer.account_id is None and viewer.role is not None,
+        "is_signed_in": viewer.is_signed_in,
+        "account_id": str(viewer.account_id or ""),
+        "email": shown(viewer.email),
+        "may_publish": viewer.may(Action.PUBLISH),
+        "may_administer": viewer.is_signed_in and viewer.may(Action.ADMINISTER),
         "has_single_sign_on": web_context().provider is not None,
     }
 
@@ -73,7 +72,7 @@ async def current_viewer() -> dict[str, Any] | None:
 @blueprint.get("/sign-in")
 @policy(Policy.ANYONE)
 async def form() -> ResponseReturnValue:
-    """The form; who is signed in already is led on."""
+    """Show the form, or redirect people who are signed in already."""
     if (await principal()).is_signed_in:
         return redirect(next_path(request.args), 303)
     return await sign_in_page(next_url=next_path(request.args))
@@ -82,31 +81,31 @@ async def form() -> ResponseReturnValue:
 @blueprint.post("/sign-in")
 @policy(Policy.ANYONE)
 async def sign_in() -> ResponseReturnValue:
-    """Sign in, and go on to where one was led away from; or the form again, which says why not.
+    """Sign in and redirect to the page that required it, or show the form with the reason.
 
-    A script that asks for problem details is told why not by those.
+    Scripts get the reason as problem details if they accept those.
     """
-    web, sent = web_context(), await request.form
+    fields = await request.form
     try:
         secret = await sessions.sign_in(
-            sent.get("email", ""),
-            sent.get("password", ""),
-            passwords=web.passwords,
-            **_from_here(),
+            fields.get("email", ""),
+            fields.get("password", ""),
+            passwords=web_context().passwords,
+            **_client_details(),
         )
     except (errors.SignInRefused, errors.TooManyTries) as exc:
-        return await _refused(exc, sent)
-    return await lead_on(secret, next_path(sent))
+        return await _sign_in_refused(exc, fields)
+    return await set_session(secret, next_path(fields))
 
 
-async def _refused(error: errors.PortalError, sent: Mapping[str, str]) -> Response:
+async def _sign_in_refused(error: errors.PortalError, fields: Mapping[str, str]) -> Response:
     if request.accept_mimetypes.best == PROBLEM_TYPE:
         document = problem_document(error)
         return Response(document, error.status, dict(error.headers), content_type=PROBLEM_TYPE)
     page = await sign_in_page(
-        next_url=next_path(sent), email=sent.get("email", ""), fault=error.detail
+        next_url=next_path(fields), email=fields.get("email", ""), fault=error.detail
     )
-    # What a browser would ask a password for by itself, with a header, this form asks.
+    # A 401 requires a WWW-Authenticate header, on which browsers show a password dialog.
     status = 422 if isinstance(error, errors.SignInRefused) else error.status
     return Response(page, status, dict(error.headers))
 
@@ -119,7 +118,7 @@ async def sign_out() -> WerkzeugResponse:
     await sessions.sign_out(SESSION.read(request, config))
     response = redirect(url_for("library.index"), 303)
     SESSION.clear(response, config)
-    # What was seen while signed in is not to be seen by whoever goes back.
+    # The Back button must not show pages of the ended session.
     response.headers["Clear-Site-Data"] = '"cache"'
     return response
 
@@ -127,70 +126,73 @@ async def sign_out() -> WerkzeugResponse:
 @blueprint.get("/welcome/<secret>")
 @policy(Policy.ANYONE)
 async def welcome(secret: str) -> str:
-    """The form that a one-time link leads to. Looking at it does not use the link up."""
+    """Show the form of a one-time link, without using the link up."""
     return await _welcome(secret, await invitations.look_up(secret))
 
 
 @blueprint.post("/welcome/<secret>")
 @policy(Policy.ANYONE)
 async def accept(secret: str) -> ResponseReturnValue:
-    """Use the link up, and sign in; or the form again, which says what is wrong."""
-    sent, offer = await request.form, await invitations.look_up(secret)
+    """Use up a one-time link and sign in, or show the form with its faults."""
+    fields = await request.form
+    offer = await invitations.look_up(secret)
     try:
         account = await invitations.accept(
             secret,
-            email=sent.get("email", ""),
-            password=sent.get("password", ""),
+            email=fields.get("email", ""),
+            password=fields.get("password", ""),
             passwords=web_context().passwords,
         )
     except (errors.InvalidRequest, errors.AccountExists) as exc:
         faults = exc.by_field if isinstance(exc, errors.InvalidRequest) else {"email": exc.detail}
-        return await _welcome(secret, offer, email=sent.get("email", ""), faults=faults), 422
-    return await signed_in_anew(account, url_for("library.index"))
+        return await _welcome(secret, offer, email=fields.get("email", ""), faults=faults), 422
+    return await begin_session(account, url_for("library.index"))
 
 
 @blueprint.get("/sign-in/oidc")
 @policy(Policy.ANYONE, rate=Rate.SIGN_IN)
 async def begin_single_sign_on() -> ResponseReturnValue:
-    """Lead to the provider. A link does it: a form may lead to the portal alone."""
-    provider, config = _provider(), web_context().config
+    """Redirect to the provider. This is a link, because forms may only lead to the portal."""
+    provider = _provider()
+    config = web_context().config
     if not await web_context().accounts_exist():
         return redirect(url_for("signing_in.form"), 303)
     next_url = next_path(request.args)
     try:
-        # Before anything is kept of someone who can't be sent there.
+        # The provider must be reachable before a sign-in is recorded.
         await provider.discover()
         secrets = await identities.begin_sign_on(next_url)
         response = redirect(await provider.authorization_url(secrets), 303)
     except errors.ProviderUnavailable as exc:
         return await _sign_on_refused(exc, next_url)
     SIGN_ON.set(response, secrets.secret, config)
-    return _unkept(response)
+    return _uncached(response)
 
 
 @blueprint.get(identities.CALLBACK)
 @policy(Policy.ANYONE)
 async def come_back() -> ResponseReturnValue:
-    """Sign in who the provider says it is, and lead on; or the form again, which says why not."""
-    provider, config = _provider(), web_context().config
+    """Sign in the person that the provider names, or show the form with the reason."""
+    provider = _provider()
+    config = web_context().config
     secrets = identities.SignOnSecrets(SIGN_ON.read(request, config))
     try:
         next_url = await identities.end_sign_on(secrets, request.args.get("state", ""))
     except errors.SignOnUnknown as exc:
         return await _sign_on_refused(exc, url_for("library.index"))
     try:
-        claimed = await provider.claims_of(_code(config), secrets)
-        response = await _signed_in(identities.read_claims(claimed, config), next_url)
+        claims = await provider.claims_of(_code(config), secrets)
+        response = await _signed_in(identities.read_claims(claims, config), next_url)
     except (errors.SingleSignOnRefused, errors.ProviderUnavailable) as exc:
         response = await _sign_on_refused(exc, next_url)
     SIGN_ON.clear(response, config)
-    return _unkept(response)
+    return _uncached(response)
 
 
 @blueprint.get("/set-up")
 @policy(Policy.ANYONE)
 async def set_up() -> ResponseReturnValue:
-    """How to make the first account: here, from the machine itself, or by a command."""
+    """Explain how to create the first account: on this page or by a command."""
     await _require_open()
     return await _set_up()
 
@@ -198,30 +200,32 @@ async def set_up() -> ResponseReturnValue:
 @blueprint.post("/set-up")
 @policy(Policy.ANYONE)
 async def make_first() -> ResponseReturnValue:
-    """Make the first account, an owner's, and sign in."""
+    """Create the first account, with the role of an owner, and sign in."""
     await _require_open()
     if not _is_here():
         raise errors.NotFound
-    sent, hasher = await request.form, web_context().passwords
-    email = sent.get("email", "")
+    fields = await request.form
+    hasher = web_context().passwords
+    email = fields.get("email", "")
     try:
-        password_hash = await hasher.choose(sent.get("password", ""), email=email)
+        password_hash = await hasher.choose(fields.get("password", ""), email=email)
         account = await people.add_first(email, password_hash=password_hash)
     except errors.InvalidRequest as exc:
         return await _set_up(email=email, faults=exc.by_field), 422
-    return await signed_in_anew(account, url_for("library.index"))
+    return await begin_session(account, url_for("library.index"))
 
 
 async def _require_open() -> None:
     if await web_context().accounts_exist():
-        words = "This portal has accounts already. Sign in, or ask an owner for a link."
-        raise errors.NotFound(words)
+        raise errors.NotFound(
+            "This portal has accounts already. Sign in, or ask for an invitation."
+        )
 
 
 def _is_here() -> bool:
-    """Whether the request comes from this machine, and not through a proxy on it.
+    """Return whether the request comes from this machine, and not through a proxy on it.
 
-    Some proxies say nothing of themselves; a portal behind one has another public address.
+    A proxy that adds no headers shows in the public address of the portal.
     """
     if any(name in request.headers for name in FORWARDING):
         return False
@@ -230,19 +234,21 @@ def _is_here() -> bool:
     return {peer, *map(host_name, names)} <= LOOPBACK
 
 
-async def signed_in_anew(account: Account, next_url: str) -> WerkzeugResponse:
-    """Sign in who has just chosen a password, and lead on."""
-    return await lead_on(await sessions.begin(account.id, **_from_here()), next_url)
+async def begin_session(account: Account, next_url: str) -> WerkzeugResponse:
+    """Begin a session for an account whose password was just set, and redirect."""
+    return await set_session(await sessions.begin(account.id, **_client_details()), next_url)
 
 
-def _from_here() -> dict[str, str]:
-    """What a session remembers of the browser that it is begun in."""
-    device, address = request.headers.get("User-Agent", ""), state_of(request.scope).client
-    return {"device": device, "address": address}
+def _client_details() -> dict[str, str]:
+    """Return the facts about the browser that its session records."""
+    return {
+        "device": request.headers.get("User-Agent", ""),
+        "address": state_of(request.scope).client,
+    }
 
 
-async def lead_on(secret: str, next_url: str) -> WerkzeugResponse:
-    """Lead on with a new session; the one that this browser had ends."""
+async def set_session(secret: str, next_url: str) -> WerkzeugResponse:
+    """Redirect with the cookie of a new session, and end the browser's earlier session."""
     config = web_context().config
     if earlier := SESSION.read(request, config):
         await sessions.end(earlier)
@@ -252,16 +258,16 @@ async def lead_on(secret: str, next_url: str) -> WerkzeugResponse:
 
 
 def next_path(values: Mapping[str, str]) -> str:
-    """Where to go on: a path of this portal, whatever was sent."""
+    """Return the path to redirect to: the `next` value if it is safe, or the library."""
     path = values.get("next", "")
     is_plain = path.isascii() and path.isprintable()
-    # Browsers take a backslash for a slash, and two of those for another host.
+    # Browsers read a backslash as a slash, and two slashes as another host.
     is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path
     return path if is_own and is_plain else url_for("library.index")
 
 
 async def sign_in_page(*, next_url: str, email: str = "", fault: str = "", notice: str = "") -> str:
-    """The page with the form; what `notice` says is not about its fields."""
+    """Render the sign-in page, with a `fault` of its fields, or a `notice` about anything else."""
     return await render_template(
         "accounts/sign_in.html",
         next_url=next_url,
@@ -298,41 +304,44 @@ async def _set_up(*, email: str = "", faults: Mapping[str, str] | None = None) -
 
 
 async def _signed_in(person: identities.Person, next_url: str) -> WerkzeugResponse:
-    found = await principal()
-    own_id = found.account_id if found.is_signed_in else None
-    secret = await identities.sign_in(person, **_from_here(), signed_in_id=own_id)
-    return await lead_on(secret, next_url)
+    viewer = await principal()
+    own_id = viewer.account_id if viewer.is_signed_in else None
+    secret = await identities.sign_in(person, **_client_details(), signed_in_id=own_id)
+    return await set_session(secret, next_url)
 
 
 def _provider() -> Provider:
     provider = web_context().provider
     if provider is None:
-        raise errors.NotFound("Single sign-on is not set up here. Sign in with your password.")
+        raise errors.NotFound(
+            "This portal does not use single sign-on. Sign in with your password."
+        )
     return provider
 
 
 def _code(config: Config) -> str:
-    """The code that came back. Raises `SingleSignOnRefused` for what else did."""
-    sent = request.args
-    if error := sent.get("error"):
-        cause = ValueError(f"says {error if ERROR_CODE.fullmatch(error) else 'what is no code'}")
-        raise errors.SingleSignOnRefused(REFUSED_THERE) from cause
-    # RFC 9207: the answer of another provider names that one.
-    if sent.get("iss", config.oidc_issuer) != config.oidc_issuer or not sent.get("code"):
+    """Return the authorization code in the address. Raises `SingleSignOnRefused`."""
+    parameters = request.args
+    if error := parameters.get("error"):
+        code = error if ERROR_CODE.fullmatch(error) else "an invalid error code"
+        raise errors.SingleSignOnRefused(REFUSED_THERE) from ValueError(f"says {code}")
+    # RFC 9207: an answer of another provider has its name in `iss`.
+    issuer = parameters.get("iss", config.oidc_issuer)
+    if issuer != config.oidc_issuer or not parameters.get("code"):
         raise errors.SingleSignOnRefused
-    return sent["code"]
+    return parameters["code"]
 
 
 async def _sign_on_refused(error: errors.PortalError, next_url: str) -> WerkzeugResponse:
-    """The form, with a password for another way, and with the fault."""
+    """Show the form with the reason, so that people can use their password instead."""
     fields = {"action": error.code, "client": state_of(request.scope).client}
-    # A cause names members, addresses and statuses, but no code, state or token.
+    # Causes contain members, addresses and statuses, but no codes, states or tokens.
     logger.warning("Single sign-on: %r", error.__cause__ or error.detail, extra=fields)
     page = await sign_in_page(next_url=next_url, notice=error.detail)
-    return _unkept(WerkzeugResponse(page, error.status, error.headers, mimetype="text/html"))
+    return _uncached(WerkzeugResponse(page, error.status, error.headers, mimetype="text/html"))
 
 
-def _unkept(response: WerkzeugResponse) -> WerkzeugResponse:
-    """Each answer is for one browser and one time; no cache may keep it."""
+def _uncached(response: WerkzeugResponse) -> WerkzeugResponse:
+    """Forbid caching: each answer is for one browser and one sign-in."""
     response.headers["Cache-Control"] = "no-store"
     return response

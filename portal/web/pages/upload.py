@@ -1,7 +1,4 @@
-"""The upload page, and what of their quota is left to who asks.
-
-Its scripts talk to the JSON API and to storage.
-"""
+"""Upload page, whose scripts call the JSON API and storage, and the quota of an account."""
 
 from quart import Blueprint, render_template
 
@@ -18,28 +15,30 @@ blueprint = Blueprint("upload", __name__)
 @blueprint.get("/upload")
 @policy(Policy.PUBLISH)
 async def page() -> str:
-    """The form for files and what is said of them."""
-    web, who = web_context(), await principal()
+    """Show the form for files and their details."""
+    web = web_context()
+    person = await principal()
     return await render_template(
         "upload/index.html",
         config=web.config,
         categories=await web.categories.names(),
         limits=_limits_in_words(web.config),
         quota=await own_quota(),
-        visibilities=visibility_choices(who, who.account_id),
+        visibilities=visibility_choices(person, person.account_id),
     )
 
 
 async def own_quota() -> Usage | None:
-    """What who asks has used of their quota; None without an account or without quotas."""
-    quota, account_id = web_context().quota, (await principal()).account_id
+    """Return the account's use of its quota; None without an account or without quotas."""
+    quota = web_context().quota
+    account_id = (await principal()).account_id
     if not quota or account_id is None:
         return None
     return (await usage_of([account_id], quota)).get(account_id)
 
 
 def _limits_in_words(config: Config) -> list[str]:
-    """The lines below the drop zone."""
+    """Return the lines below the drop zone."""
     most = [size_in_words(config.max_source_bytes)] if config.max_source_bytes else []
     if config.max_source_duration_s:
         most.append(duration_in_words(config.max_source_duration_s))

@@ -1,6 +1,6 @@
-"""The page of a video for who watches it: its player or how far it is, and what it is about.
+"""Page of a video: its player or its progress, its details, and related videos.
 
-Every fragment has an address of its own; forms work without scripts, too.
+Every fragment has its own address, and forms work without scripts.
 """
 
 from contextlib import suppress
@@ -31,7 +31,7 @@ RELATED = 8
 
 @blueprint.app_template_global()
 def poster_url(video: Video) -> str | None:
-    """Address of a video's poster, if it has one."""
+    """Return the address of a video's poster, if it has one."""
     if video.published_attempt is None or not video.has_poster:
         return None
     return url_for("playback.poster", video_id=video.id, v=video.poster_version)
@@ -39,7 +39,7 @@ def poster_url(video: Video) -> str | None:
 
 @blueprint.app_template_global()
 def storyboard_url(video: Video) -> str | None:
-    """Address of the pictures for a video's time bar, if it has them."""
+    """Return the address of the thumbnails for the time bar, if the video has them."""
     if video.published_attempt is None or not video.has_storyboard:
         return None
     return url_for("playback.storyboard", video_id=video.id)
@@ -47,13 +47,13 @@ def storyboard_url(video: Video) -> str | None:
 
 @blueprint.app_template_global()
 def original_url(video: Video) -> str | None:
-    """Address of the uploaded file, where it may be had."""
+    """Return the address of the uploaded file, where downloads are allowed."""
     return url_for("video.original", video_id=video.id) if web_context().config.downloads else None
 
 
 @blueprint.app_template_global()
 def stream_url(video: Video) -> str:
-    """Address of a video's stream for players elsewhere; empty while there is none."""
+    """Return the address of the stream for other players; empty while there is none."""
     is_private = audience_of(video).is_private
     config = web_context().config
     return master_url(config, video.id, video.published_attempt, is_private=is_private)
@@ -61,10 +61,10 @@ def stream_url(video: Video) -> str:
 
 @blueprint.app_template_global()
 def player_source(video: Video) -> str:
-    """Where the player of this page finds the stream, or what is made of it.
+    """Return the address of the stream, or of its growing preview, for the page's player.
 
-    The portal's own playlists are reached by the name the viewer used, which need not be the public
-    one, and below the playback link by which the page was.
+    It has no host, because the viewer may use another name than the public one, and keeps the
+    playback link of the page.
     """
     config = web_context().config
     address = stream_url(video) or preview_url(config.public_url, video.id)
@@ -80,21 +80,21 @@ async def watchable_part(video: Video) -> WatchablePart | None:
 
 @blueprint.app_template_global()
 def retry_helps(video: Video) -> bool:
-    """Whether another try of a failed video may end otherwise."""
+    """Return whether a retry of a failed video may succeed."""
     return video.failure_code in publishing.RETRY_HELPS
 
 
 @blueprint.get("/videos/<video_id>")
 @policy(Policy.WATCH)
 async def page(video_id: str) -> str:
-    """One video for who watches it."""
+    """Show a video."""
     expect_player(request.scope)
-    found = await read_video(video_id)
+    video = await read_video(video_id)
     return await render_template(
         "videos/detail.html",
-        **await _state(found),
+        **await _state(video),
         categories=await web_context().categories.names(),
-        by=(await names_of([found.owner_id])).get(found.owner_id, ""),
+        by=(await names_of([video.owner_id])).get(video.owner_id, ""),
     )
 
 
@@ -102,7 +102,7 @@ async def page(video_id: str) -> str:
 @policy(Policy.WATCH)
 @fragment()
 async def status(video_id: str) -> str:
-    """The fragment with a video's state alone; it asks for itself again while processing."""
+    """Render the fragment with a video's state, which polls itself during processing."""
     return await render_template("videos/_status.html", **await _state(await read_video(video_id)))
 
 
@@ -110,12 +110,12 @@ async def status(video_id: str) -> str:
 @policy(Policy.WATCH)
 @fragment()
 async def remaining(video_id: str) -> str | Response:
-    """The fragment with what is missing of a video that plays; it asks for itself until done."""
-    found = await read_video(video_id)
-    if found.status is not VideoStatus.FAILED:
-        return await render_template("videos/_remaining.html", **await _state(found))
-    # What could be watched meanwhile can't be any more.
-    failed = await render_template("videos/_status.html", **await _state(found))
+    """Render the fragment with the missing renditions, which polls itself until there are none."""
+    video = await read_video(video_id)
+    if video.status is not VideoStatus.FAILED:
+        return await render_template("videos/_remaining.html", **await _state(video))
+    # The video can't be played any more.
+    failed = await render_template("videos/_status.html", **await _state(video))
     return Response(failed, headers={"HX-Retarget": "#status", "HX-Reswap": "outerHTML"})
 
 
@@ -123,63 +123,63 @@ async def remaining(video_id: str) -> str | Response:
 @policy(Policy.WATCH)
 @fragment()
 async def share(video_id: str) -> str:
-    """The fragment with a video's addresses; a page fetches it once the video plays."""
-    found = await read_video(video_id)
-    return await render_template("videos/_share.html", **await _state(found), is_news=True)
+    """Render the fragment with a video's addresses, which the page fetches once it plays."""
+    video = await read_video(video_id)
+    return await render_template("videos/_share.html", **await _state(video), is_news=True)
 
 
 @blueprint.get("/videos/<video_id>/related")
 @policy(Policy.WATCH)
 @fragment()
 async def related(video_id: str) -> str:
-    """The fragment with other videos to watch; a page fetches it once its own is there."""
-    found = await read_video(video_id)
-    others = await related_videos(found, seen_by=await principal(), limit=RELATED)
-    names = await names_of(it.owner_id for it in others)
-    return await render_template("videos/_related.html", videos=others, names=names)
+    """Render the fragment with related videos, which the page fetches after its own video."""
+    video = await read_video(video_id)
+    videos = await related_videos(video, seen_by=await principal(), limit=RELATED)
+    names = await names_of(video.owner_id for video in videos)
+    return await render_template("videos/_related.html", videos=videos, names=names)
 
 
 @blueprint.post("/videos/<video_id>/retry")
 @policy(Policy.EDIT)
 async def retry(video_id: str) -> WerkzeugResponse:
-    """Try again what failed, and show the page."""
-    found = await _retried(video_id)
-    return redirect(url_for("video.page", video_id=found.id), 303)
+    """Retry the failed work on a video, and show its page."""
+    video = await _retry(video_id)
+    return redirect(url_for("video.page", video_id=video.id), 303)
 
 
 @blueprint.post("/videos/<video_id>/status")
 @policy(Policy.EDIT)
 @fragment()
 async def retry_status(video_id: str) -> str:
-    """Try again what failed, and show the state alone."""
-    return await render_template("videos/_status.html", **await _state(await _retried(video_id)))
+    """Retry a failed video, and render the fragment with its state."""
+    return await render_template("videos/_status.html", **await _state(await _retry(video_id)))
 
 
 @blueprint.post("/videos/<video_id>/remaining")
 @policy(Policy.EDIT)
 @fragment()
 async def retry_remaining(video_id: str) -> str:
-    """Try again what failed of a ready video, and show what is missing alone."""
-    found = await _retried(video_id)
-    return await render_template("videos/_remaining.html", **await _state(found))
+    """Retry the missing renditions of a ready video, and render their fragment."""
+    video = await _retry(video_id)
+    return await render_template("videos/_remaining.html", **await _state(video))
 
 
 @blueprint.get("/videos/<video_id>/original")
 @policy(Policy.WATCH)
 async def original(video_id: str) -> WerkzeugResponse:
-    """Redirects to the uploaded file, where the operator allows that."""
+    """Redirect to the uploaded file, where downloads are allowed."""
     web = web_context()
     if not web.config.downloads:
         raise NotFound
-    found = await read_video(video_id)
+    video = await read_video(video_id)
     try:
-        await check_source(found, web.storage)
+        await check_source(video, web.storage)
     except SourceChanged as exc:
-        raise NotFound("The uploaded file was changed or removed after it was sent.") from exc
+        raise NotFound("The uploaded file was changed or removed after the upload.") from exc
     address = await web.storage.public.presign_download(
-        found.storage_key,
-        file_name=found.file_name,
-        # Whoever may see it: it stays where it is when the video becomes private.
+        video.storage_key,
+        file_name=video.file_name,
+        # The lifetime of private addresses, because the video may become private.
         ttl_s=min(web.config.playback_url_ttl_s, PRIVATE_URL_TTL_S),
     )
     response = redirect(address)
@@ -187,15 +187,16 @@ async def original(video_id: str) -> WerkzeugResponse:
     return response
 
 
-async def _state(found: Video) -> dict[str, Any]:
-    """What templates see of how a video stands."""
-    transcoding = await read_progress(found.id)
-    return {"video": found, "transcoding": transcoding, "may_edit": await may_edit(found)}
+async def _state(video: Video) -> dict[str, Any]:
+    """Return template values of a video and its progress."""
+    transcoding = await read_progress(video.id)
+    return {"video": video, "transcoding": transcoding, "may_edit": await may_edit(video)}
 
 
-async def _retried(video_id: str) -> Video:
-    found = await read_video(video_id)
-    # Pressed twice, or pressed by two: the page shows that it is on its way.
+async def _retry(video_id: str) -> Video:
+    """Retry the failed work on a video, and read the video again."""
+    video = await read_video(video_id)
+    # The button was pressed twice: the page shows that the retry is in progress.
     with suppress(NothingToRetry):
-        await publishing.retry_transcode(found, queue=web_context().queue)
+        await publishing.retry_transcode(video, queue=web_context().queue)
     return await read_video(video_id)

@@ -1,6 +1,6 @@
-"""Who may see a video and which sites may frame it: the words for it, and the form in its workshop.
+"""Form for the audience and the embedding sites of a video, and texts about visibilities.
 
-The form is merged with what others have saved since, as that for the details is.
+Changes that others have saved since are merged, as in the form for the details.
 """
 
 from collections.abc import Collection
@@ -36,9 +36,9 @@ blueprint = Blueprint("visibility", __name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessForm(EditForm):
-    """The form; `state` says who may see the video now.
+    """Form for the audience; `state` is the present audience in words.
 
-    `choices` are the visibilities: value, name, and who sees such a video.
+    `choices` are the visibilities: value, name, and audience.
     """
 
     state: str
@@ -51,7 +51,7 @@ class AccessForm(EditForm):
 @policy(Policy.EDIT)
 @fragment()
 async def panel(video_id: str) -> str:
-    """The form with what is recorded."""
+    """Return the form with the recorded values."""
     form = await recorded_form(await read_video(video_id))
     return await render_template("videos/_access.html", form=form)
 
@@ -60,15 +60,16 @@ async def panel(video_id: str) -> str:
 @policy(Policy.EDIT)
 @fragment()
 async def save_panel(video_id: str) -> ResponseReturnValue:
-    """Save, and show the form, which says what has come of it."""
+    """Save the audience, and return the form with the result."""
     return await form_fragment("videos/_access.html", form=await save(video_id))
 
 
 async def recorded_form(
     video: Video, *, kept: Collection[str] = (), is_saved: bool = False
 ) -> AccessForm:
-    """The form, made from what is recorded, for who asks."""
-    who, access = await principal(), recorded_access(video)
+    """Return the form with the recorded values, for the signed-in person."""
+    person = await principal()
+    access = recorded_access(video)
     body = recorded_shape(AccessRecord, access).model_dump()
     names = {ANY_SITE: "any site", NO_SITE: "no other site"}
     return AccessForm(
@@ -77,46 +78,54 @@ async def recorded_form(
         typed=body,
         kept=kept,
         is_saved=is_saved,
-        state=_audience_words(access, who, video.owner_id),
-        choices=visibility_choices(who, video.owner_id),
+        state=_audience_words(access, person, video.owner_id),
+        choices=visibility_choices(person, video.owner_id),
         portal_sites=", ".join(
-            names.get(it, shown(it)) for it in web_context().config.embed_origins
+            names.get(site, shown(site)) for site in web_context().config.embed_origins
         ),
-        is_open_portal=who == EVERYONES,
+        is_open_portal=person == EVERYONES,
     )
 
 
 async def save(video_id: str) -> EditForm:
-    """Save what the request's form holds; the form after that, which says what came of it."""
-    found, sent = await read_video(video_id), await request.form
-    base, typed = _read(sent, prefix="base."), _typed(sent)
+    """Save the audience of the request's form; return the form with the result."""
+    video = await read_video(video_id)
+    fields = await request.form
+    base = _read(fields, prefix="base.")
+    typed = _typed(fields)
     try:
-        mine = validated(AccessRecord, typed).value()
+        changed = validated(AccessRecord, typed).value()
     except InvalidRequest as exc:
-        form = await recorded_form(found)
+        form = await recorded_form(video)
         return replace(form, base=base, typed=typed, faults=exc.by_field, status=exc.status)
     former = mergeable(
         base["visibility"], base["embedOrigins"], signed_in_only=base["signedInOnly"]
     )
-    video, merged = await merge_access(found.id, mine, base=former)
-    mine, who = merged_access(merged), await principal()
-    sides = [_texts(it, who, video.owner_id) for it in (mine, recorded_access(video))]
-    typed = recorded_shape(AccessRecord, mine).model_dump()
-    return (await recorded_form(video)).after(merged, typed, *sides)
+    video, merged = await merge_access(video.id, changed, base=former)
+    own = merged_access(merged)
+    person = await principal()
+    form = await recorded_form(video)
+    return form.after(
+        merged,
+        typed=recorded_shape(AccessRecord, own).model_dump(),
+        own=_texts(own, person, video.owner_id),
+        other=_texts(recorded_access(video), person, video.owner_id),
+    )
 
 
-def visibility_choices(who: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
-    """The visibilities: value, name, and who sees such a video."""
+def visibility_choices(person: Principal, owner_id: UUID | None) -> list[tuple[str, str, str]]:
+    """Return the visibilities: value, name, and audience."""
     return [
         ("public", "Public", "Everyone. Listed in the library."),
         ("unlisted", "Unlisted", "Anyone with the link."),
-        ("private", "Private", f"{_private_words(who, owner_id)}."),
+        ("private", "Private", f"{_private_words(person, owner_id)}."),
     ]
 
 
 def _typed(form: MultiDict[str, str]) -> Body:
-    """Read what was typed; the base, for what of someone else's was chosen."""
-    typed, base = _read(form), _read(form, prefix="base.")
+    """Read the typed values; the base where the other editor's value was chosen."""
+    typed = _read(form)
+    base = _read(form, prefix="base.")
     if form.get("choice.visibility") == "theirs":
         typed |= {name: base[name] for name in ("visibility", "signedInOnly")}
     if form.get("choice.embedOrigins") == "theirs":
@@ -125,7 +134,7 @@ def _typed(form: MultiDict[str, str]) -> Body:
 
 
 def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
-    """Read the fields of these names. The box counts for a private video only."""
+    """Read the fields with this prefix. The box only counts for private videos."""
     visibility = form.get(f"{prefix}visibility", "")
     is_ticked = f"{prefix}signedInOnly" in form
     return {
@@ -135,28 +144,28 @@ def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
     }
 
 
-def _private_words(who: Principal, owner_id: UUID | None) -> str:
-    if who == EVERYONES:
+def _private_words(person: Principal, owner_id: UUID | None) -> str:
+    if person == EVERYONES:
         return "Only you and admins (needs accounts)"
-    is_own = who.account_id is not None and who.account_id == owner_id
+    is_own = person.account_id is not None and person.account_id == owner_id
     return f"{'You' if is_own else 'The person who published it'}, admins and owners"
 
 
-def _audience_words(access: VideoAccess, who: Principal, owner_id: UUID | None) -> str:
+def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | None) -> str:
     if access.visibility is Visibility.PUBLIC:
         return "everyone"
     if access.visibility is Visibility.UNLISTED:
         return "anyone with the link"
-    if who == EVERYONES:
+    if person == EVERYONES:
         return "everyone, because this portal has no accounts yet"
     if access.signed_in_only:
         return "everyone with an account"
-    words = _private_words(who, owner_id)
+    words = _private_words(person, owner_id)
     return words[0].lower() + words[1:]
 
 
-def _texts(access: VideoAccess, who: Principal, owner_id: UUID | None) -> Body:
-    """Each field as people read it."""
-    words = f"{access.visibility.capitalize()}: {_audience_words(access, who, owner_id)}"
+def _texts(access: VideoAccess, person: Principal, owner_id: UUID | None) -> Body:
+    """Return each field as a text for people."""
+    words = f"{access.visibility.capitalize()}: {_audience_words(access, person, owner_id)}"
     sites = "\n".join(map(shown, access.embed_origins))
     return {"visibility": words, "embedOrigins": sites or "The portal's setting"}

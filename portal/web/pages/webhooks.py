@@ -1,4 +1,4 @@
-"""Webhooks for people: who is told of events, what was sent, and what was answered."""
+"""Pages of webhooks: their addresses, and the deliveries of events."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ ACTIONS: dict[str, Callable[[UUID], Awaitable[object]]] = {
     "disable": endpoints.disable,
     "remove": endpoints.remove,
 }
-# What each event means, in the order in which they are offered.
+# Meanings of events, in the order of the form.
 EVENT_WORDS = {
     EventType.CREATED: "A video was published. It is not ready to watch yet.",
     EventType.READY: "A video is ready to watch, at least in its first quality.",
@@ -43,7 +43,7 @@ EVENT_WORDS = {
     EventType.DELETED: "A video was deleted, or hidden from you.",
     EventType.IMPORT_FAILED: "A file couldn't be imported from its address.",
 }
-# What the page says has been done, by the word for it in the address.
+# Notices of completed actions, by the `done` parameter of the address.
 DONE = {
     "edit": "Webhook saved.",
     "enable": "Webhook enabled. It receives events from now on.",
@@ -55,7 +55,7 @@ DONE = {
 @blueprint.get("")
 @policy(Policy.WEBHOOKS)
 async def index() -> str:
-    """All webhooks."""
+    """Show all webhooks."""
     return await _index()
 
 
@@ -63,36 +63,33 @@ async def index() -> str:
 @blueprint.post("/<uuid:webhook_id>")
 @policy(Policy.WEBHOOKS)
 async def save(webhook_id: UUID | None = None) -> ResponseReturnValue:
-    """Make a webhook, and show its secret this once, or change one.
-
-    Or the page, which says what is wrong.
-    """
+    """Create a webhook and show its secret once, or change one; or show the form's faults."""
     webhook = webhook_id and await endpoints.get(webhook_id)
     form = await request.form
     typed = {"url": form.get("url", "").strip(), "events": form.getlist("events")}
     try:
-        sent = validated(WebhookRequest, typed)
+        requested = validated(WebhookRequest, typed)
     except InvalidRequest as exc:
-        wrong = {"typed": typed, "faults": exc.by_field}
-        return await (_page(webhook, **wrong) if webhook else _index(**wrong)), 422
+        values = {"typed": typed, "faults": exc.by_field}
+        return await (_page(webhook, **values) if webhook else _index(**values)), 422
     if webhook:
-        await endpoints.change(webhook.id, "edited", url=sent.url, events=sent.events)
+        await endpoints.change(webhook.id, "edited", url=requested.url, events=requested.events)
         return redirect(url_for("webhooks.page", webhook_id=webhook.id, done="edit"), 303)
-    made = await endpoints.make(sent.url, sent.events, account_id=await account_id())
-    return await _page(made, secret=made.secret)
+    webhook = await endpoints.make(requested.url, requested.events, account_id=await account_id())
+    return await _page(webhook, secret=webhook.secret)
 
 
 @blueprint.get("/<uuid:webhook_id>")
 @policy(Policy.WEBHOOKS)
 async def page(webhook_id: UUID) -> str:
-    """A webhook with its deliveries."""
+    """Show a webhook with its deliveries."""
     return await _page(await endpoints.get(webhook_id))
 
 
 @blueprint.post("/<uuid:webhook_id>/rotate-secret")
 @policy(Policy.WEBHOOKS)
 async def rotate_secret(webhook_id: UUID) -> str:
-    """Make a new secret, and show it this once."""
+    """Replace the secret, and show the new one once."""
     webhook = await endpoints.rotate_secret(webhook_id)
     return await _page(webhook, secret=webhook.secret)
 
@@ -117,24 +114,26 @@ async def redeliver(webhook_id: UUID, delivery_id: int) -> ResponseReturnValue:
     return redirect(url_for("webhooks.page", webhook_id=webhook_id, done="test"), 303)
 
 
-async def _index(**wrong: object) -> str:
-    given = {"typed": {"url": "", "events": list(EventType)}, "faults": {}, **wrong}
-    return await _rendered("index", webhooks=await endpoints.list_webhooks(), **given)
+async def _index(**more: object) -> str:
+    values = {"typed": {"url": "", "events": list(EventType)}, "faults": {}, **more}
+    return await _render("index", webhooks=await endpoints.list_webhooks(), **values)
 
 
 async def _page(webhook: Webhook, **more: object) -> str:
-    """The page, with a new `secret`; or older deliveries, those before the one in the address."""
+    """Render a webhook with a page of deliveries, and its `secret` if that is new."""
     before = request.args.get("before", type=int)
-    found, older = await endpoints.read_deliveries(webhook.id, limit=PAGE_SIZE, before=before)
-    seen_by, config = await principal(), web_context().config
-    payloads = [await read_payload(it, seen_by=seen_by, config=config) for it in found]
-    texts = [it and json.dumps(it, ensure_ascii=False, indent=2) for it in payloads]
-    given = {"typed": webhook, "faults": {}, "older": older, **more}
-    sent = list(zip(found, texts, strict=True))
-    return await _rendered("page", webhook=webhook, deliveries=sent, **given)
+    rows, older = await endpoints.read_deliveries(webhook.id, limit=PAGE_SIZE, before=before)
+    viewer = await principal()
+    config = web_context().config
+    deliveries = []
+    for row in rows:
+        payload = await read_payload(row, seen_by=viewer, config=config)
+        deliveries.append((row, payload and json.dumps(payload, ensure_ascii=False, indent=2)))
+    values = {"typed": webhook, "faults": {}, "older": older, **more}
+    return await _render("page", webhook=webhook, deliveries=deliveries, **values)
 
 
-async def _rendered(name: str, **values: object) -> str:
+async def _render(name: str, **values: object) -> str:
     done = DONE.get(request.args.get("done", ""), "")
     types = {
         event: Markup('<code>{}</code> <span class="field__hint">{}</span>').format(event, words)

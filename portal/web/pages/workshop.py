@@ -1,7 +1,7 @@
-"""The workshop of a video: one page for who may edit it, whose parts save by themselves.
+"""Workshop of a video: the page on which editors change it, part by part.
 
-With scripts these fetch fragments of their own (`editing`, `visibility`, `posters`); without, their
-forms are sent to addresses here, which lead to this page or answer with it.
+With scripts the parts fetch separate fragments (`editing`, `visibility`, `posters`). Without, their
+forms are sent to addresses of this module, which redirect to the page or return it.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("workshop", __name__)
 
-# How long a playback link may be made to work, by seconds, in words.
+# Lifetimes of playback links, by seconds.
 LIVES = {
     3600: "1 hour",
     24 * 3600: "1 day",
@@ -32,14 +32,14 @@ LIVES = {
     30 * 24 * 3600: "30 days",
     365 * 24 * 3600: "1 year",
 }
-# The page lists so many playback links; the API lists all.
+# Playback links on the page; the API lists all.
 MAX_SHOWN_LINKS = 20
 
 
 @blueprint.get("/videos/<video_id>/edit")
 @policy(Policy.EDIT)
 async def workshop(video_id: str) -> str:
-    """Everything that can be changed of a video, and all that is known of it."""
+    """Show the page."""
     return await _page(await read_video(video_id))
 
 
@@ -47,16 +47,16 @@ async def workshop(video_id: str) -> str:
 @policy(Policy.EDIT)
 @fragment()
 async def facts(video_id: str) -> str:
-    """The fragment with what is known of a video; a page fetches it once that has changed."""
-    found = await read_video(video_id)
-    transcoding = await read_progress(found.id)
-    return await render_template("videos/_facts.html", video=found, transcoding=transcoding)
+    """Render the fragment with facts about a video, which the page fetches after changes."""
+    video = await read_video(video_id)
+    transcoding = await read_progress(video.id)
+    return await render_template("videos/_facts.html", video=video, transcoding=transcoding)
 
 
 @blueprint.post("/videos/<video_id>/edit")
 @policy(Policy.EDIT)
 async def save_details(video_id: str) -> ResponseReturnValue:
-    """Save the details, and show what has come of it."""
+    """Save the details, and show the result."""
     form = await editing.save(video_id)
     if not form.is_saved:
         return await _page(form.video, details=form), form.status
@@ -66,7 +66,7 @@ async def save_details(video_id: str) -> ResponseReturnValue:
 @blueprint.post("/videos/<video_id>/access")
 @policy(Policy.EDIT)
 async def save_access(video_id: str) -> ResponseReturnValue:
-    """Save who may see the video, and show what has come of it."""
+    """Save the audience, and show the result."""
     form = await visibility.save(video_id)
     if not form.is_saved:
         return await _page(form.video, access=form), form.status
@@ -76,112 +76,114 @@ async def save_access(video_id: str) -> ResponseReturnValue:
 @blueprint.post("/videos/<video_id>/poster")
 @policy(Policy.EDIT)
 async def replace_poster(video_id: str) -> ResponseReturnValue:
-    """Ask for the frame at a time as the poster, and show how that stands."""
-    asked = await posters.request_frame(video_id)
-    return _redirect(asked.video_id, "poster", watched=asked.number)
+    """Request a frame as the poster, and show its state."""
+    requested = await posters.request_frame(video_id)
+    return _redirect(requested.video_id, "poster", watched=requested.number)
 
 
 @blueprint.post("/videos/<video_id>/poster/picture")
 @policy(Policy.EDIT, body=posters.PICTURE)
 async def send_picture(video_id: str) -> ResponseReturnValue:
-    """Ask for the picture that is sent as the poster, and show how that stands."""
-    asked = await posters.request_picture(video_id)
-    if isinstance(asked, PosterRequest):
-        return _redirect(asked.video_id, "poster", watched=asked.number)
-    found = await read_video(video_id)
-    return await _page(found, poster=await posters.poster_view(found, fault=asked)), 422
+    """Request an uploaded picture as the poster, and show its state."""
+    requested = await posters.request_picture(video_id)
+    if isinstance(requested, PosterRequest):
+        return _redirect(requested.video_id, "poster", watched=requested.number)
+    video = await read_video(video_id)
+    return await _page(video, poster=await posters.poster_view(video, fault=requested)), 422
 
 
 @blueprint.post("/videos/<video_id>/captions")
 @policy(Policy.EDIT, body=captions.FILE)
 async def add_captions(video_id: str) -> ResponseReturnValue:
-    """Add captions, or answer with the form; without a file they are written in the editor."""
-    found = await read_video(video_id)
-    added = await captions.add(found)
+    """Add captions, or show the form. Without a file, open the editor to write them."""
+    video = await read_video(video_id)
+    added = await captions.add(video)
     if isinstance(added, captions.CaptionsForm):
         status = 422 if added.faults else 200
-        return await _page(found, **await captions.panel(found, added)), status
+        return await _page(video, **await captions.panel(video, added)), status
     if not added.cue_count:
-        editor = url_for("captions.editor", video_id=found.id, language=added.language)
+        editor = url_for("captions.editor", video_id=video.id, language=added.language)
         return redirect(editor, 303)
-    return _redirect(found.id, "captions-panel")
+    return _redirect(video.id, "captions-panel")
 
 
 @blueprint.post("/videos/<video_id>/captions/transcription")
 @policy(Policy.EDIT)
 async def transcribe(video_id: str) -> ResponseReturnValue:
-    """Have a machine write captions, or say at the form why not."""
-    found = await read_video(video_id)
-    if sent := await captions.transcribe(found):
-        return await _page(found, **await captions.panel(found, sent)), 422
-    return _redirect(found.id, "captions-panel")
+    """Request automatic captions, or show the form with its faults."""
+    video = await read_video(video_id)
+    if form := await captions.transcribe(video):
+        return await _page(video, **await captions.panel(video, form)), 422
+    return _redirect(video.id, "captions-panel")
 
 
 @blueprint.post("/videos/<video_id>/links")
 @policy(Policy.EDIT)
 async def make_link(video_id: str) -> ResponseReturnValue:
-    """Make a playback link, and show it; or say at the form why not."""
-    found = await read_video(video_id)
-    sent = await request.form
-    life_s, label = whole_number(sent.get("life", ""), max_digits=9), sent.get("label", "")
+    """Create a playback link and show it, or show the form with its faults."""
+    video = await read_video(video_id)
+    fields = await request.form
+    life_s = whole_number(fields.get("life", ""), max_digits=9)
     if life_s not in LIVES:
-        return await _page(found, link_fault=f"Choose one of {', '.join(LIVES.values())}."), 422
+        return await _page(video, link_fault=f"Choose one of {', '.join(LIVES.values())}."), 422
     try:
-        by = await principal()
-        link = await playback_links.make(found.id, life_s=life_s, by=by, label=label)
+        link = await playback_links.make(
+            video.id, life_s=life_s, by=await principal(), label=fields.get("label", "")
+        )
     except TooManyPlaybackLinks as exc:
-        return await _page(found, link_fault=exc.detail), exc.status
-    return _redirect(found.id, "links", link=link.id)
+        return await _page(video, link_fault=exc.detail), exc.status
+    return _redirect(video.id, "links", link=link.id)
 
 
 @blueprint.post("/videos/<video_id>/links/<uuid:link_id>/revoke")
 @policy(Policy.EDIT)
 async def revoke_link(video_id: str, link_id: UUID) -> ResponseReturnValue:
-    """Make a playback link void. One that is void already is no fault."""
-    found = await read_video(video_id)
-    await playback_links.revoke(link_id, video_id=found.id)
-    return _redirect(found.id, "links")
+    """Revoke a playback link, unless it is revoked already."""
+    video = await read_video(video_id)
+    await playback_links.revoke(link_id, video_id=video.id)
+    return _redirect(video.id, "links")
 
 
-async def _page(found: Video, **changed: object) -> str:
-    """The page, with those of its forms that have something to say; the others as recorded."""
+async def _page(video: Video, **changed: object) -> str:
+    """Render the page with changed forms; the other forms have the recorded values."""
     expect_player(request.scope)
-    sent, links = request.args, await _links(found)
-    saved, kept = sent.get("saved"), sent.getlist("kept")
-    given = {
-        "details": editing.recorded_form(found, kept=kept, is_saved=saved == "details"),
-        "access": await visibility.recorded_form(found, kept=kept, is_saved=saved == "access"),
-        "poster": await posters.poster_view(found, watched=posters.watched_poster()),
-        **await captions.panel(found),
+    links = await _links(video)
+    saved = request.args.get("saved")
+    kept = request.args.getlist("kept")
+    values = {
+        "details": editing.recorded_form(video, kept=kept, is_saved=saved == "details"),
+        "access": await visibility.recorded_form(video, kept=kept, is_saved=saved == "access"),
+        "poster": await posters.poster_view(video, watched=posters.watched_poster()),
+        **await captions.panel(video),
         "link_fault": "",
         **changed,
     }
     shown_links = (links or [])[:MAX_SHOWN_LINKS]
     return await render_template(
         "videos/workshop.html",
-        video=found,
-        video_id=found.id,
-        transcoding=await read_progress(found.id),
+        video=video,
+        video_id=video.id,
+        transcoding=await read_progress(video.id),
         may_edit=True,
         categories=await web_context().categories.names(),
         has_links=links is not None,
-        links=[(it, await link_addresses(it)) for it in shown_links],
+        links=[(link, await link_addresses(link)) for link in shown_links],
         more_links=len(links or []) - len(shown_links),
         lives=LIVES.items(),
-        opened_link=sent.get("link", ""),
-        **given,
+        opened_link=request.args.get("link", ""),
+        **values,
     )
 
 
-async def _links(found: Video) -> list[playback_links.PlaybackLink] | None:
-    """The links of a ready video, for who is signed in and may edit it; None for others.
+async def _links(video: Video) -> list[playback_links.PlaybackLink] | None:
+    """Return the playback links of a ready video; None for people who can't edit it.
 
-    On a portal without accounts everyone may watch everything.
+    None also on a portal without accounts, where everyone may watch everything.
     """
-    is_for_them = (await principal()).is_signed_in and await may_edit(found)
-    if found.status is not VideoStatus.READY or not is_for_them:
+    may_share = (await principal()).is_signed_in and await may_edit(video)
+    if video.status is not VideoStatus.READY or not may_share:
         return None
-    return await playback_links.list_links(found.id)
+    return await playback_links.list_links(video.id)
 
 
 def _redirect(video_id: UUID, part: str, **values: Any) -> ResponseReturnValue:

@@ -17,7 +17,7 @@ Address = Annotated[
 Events = Annotated[
     list[EventType],
     Field(min_length=1, description="Types of the events to send."),
-    AfterValidator(lambda types: [known.value for known in EventType if known in types]),
+    AfterValidator(lambda types: [event.value for event in EventType if event in types]),
 ]
 
 

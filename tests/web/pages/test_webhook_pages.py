@@ -82,6 +82,6 @@ async def test_forms_say_what_is_wrong_and_keep_what_was_typed(anyone: Sender) -
         response = await send_fields(anyone, path, url="https://10.0.0.1/", events=[])
         page = await text_of(response)
         assert response.status_code == 422
-        for words in ('value="https://10.0.0.1/"', "OUTGOING_NETWORKS", "at least one event."):
+        for words in ('value="https://10.0.0.1/"', "OUTGOING_NETWORKS", "Choose at least one."):
             assert words in page
     assert (await endpoints.get(webhook.id)).url == "https://example.org/"
