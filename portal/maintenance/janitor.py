@@ -40,7 +40,7 @@ from portal.processing.outputs import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs
-from portal.storage.bucket import Storage, StorageKept
+from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing, StorageRefused
 from portal.storage.objects import output_root
 from portal.uploads import service as uploads
@@ -266,7 +266,7 @@ def _logging_refusals() -> Iterator[None]:
     try:
         yield
     except (StorageRefused, StorageUnavailable) as exc:
-        if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageKept):
+        if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageRefused):
             raise
         logger.warning(
             "Storage refused a deletion", exc_info=exc, extra={"action": "janitor_refused"}

@@ -1,5 +1,5 @@
-"""Object storage over S3; nothing else speaks S3. Media bytes of uploads never pass through here.
+"""Object storage over S3. No other package speaks S3, and media bytes of uploads bypass this one.
 
-Begin with `bucket` (`Storage`): single objects, uploads in parts, listings. `objects` has the keys
-and values, `calls` limits calls and translates their errors, `presigning` signs addresses.
+Begin with `bucket` (`Storage`): single objects, multipart uploads, listings. `objects` has keys and
+values, `calls` limits calls and translates their errors, `presigning` signs addresses.
 """

@@ -1,7 +1,7 @@
-"""Object storage: the few operations on objects, uploads in parts and listings the portal needs.
+"""Operations on objects, multipart uploads and listings of one bucket.
 
-Botocore's errors are translated at this boundary, by `calls`.
-Media bytes of uploads never pass through here, but for imports; clients talk to storage directly.
+`calls` translates botocore's errors. Media bytes of uploads pass through here for imports only:
+clients talk to storage directly.
 """
 
 import asyncio
@@ -23,38 +23,35 @@ from portal.storage.calls import (
     MultipartMissing,
     ObjectMissing,
     RangeRefused,
+    StorageRefused,
 )
 from portal.storage.presigning import Presigner
 
 CONNECT_TIMEOUT_S = 3
 READ_TIMEOUT_S = 20
-# Objects are written once, but for master playlists, which grow while a ladder is completed.
+# Objects are written once, except master playlists, which grow while a ladder is completed.
 FOREVER_S = 31_536_000
 MASTER_MAX_AGE_S = 5
-# Putting thousands of parts together may take storage a while.
+# Completing an upload of thousands of parts may take storage a while.
 COMPLETE_TIMEOUT_S = 55
-# Parts that a page of ListParts holds, here as at most servers.
+# Parts in a page of ListParts, the limit of most servers.
 PARTS_PAGE = 1000
 
 
-class StorageKept(Exception):
-    """Storage answered, but did not remove what it was asked to remove."""
-
-
 class Multiparts:
-    """Uploads in parts of one bucket, as S3 has them; which belong to what is for `uploads`."""
+    """S3 multipart uploads of one bucket. The package `uploads` knows whose they are."""
 
     def __init__(self, calls: BucketCalls) -> None:
         self._call = calls.call
 
     async def create(self, key: str, *, content_type: str) -> str:
-        """Begin an upload in parts; returns storage's id for it."""
-        answer = await self._call("create_multipart_upload", Key=key, ContentType=content_type)
-        return str(answer["UploadId"])
+        """Begin a multipart upload, and return storage's id for it."""
+        response = await self._call("create_multipart_upload", Key=key, ContentType=content_type)
+        return str(response["UploadId"])
 
     async def list_parts(self, key: str, multipart_id: str) -> list[objects.StoredPart]:
-        """The parts stored so far, by number; or `MultipartMissing`."""
-        found: dict[int, objects.StoredPart] = {}
+        """Return the parts stored so far, by number. Raise `MultipartMissing`."""
+        parts: dict[int, objects.StoredPart] = {}
         marker = 0
         while True:
             page = await self._call(
@@ -64,17 +61,17 @@ class Multiparts:
                 PartNumberMarker=marker,
                 MaxParts=PARTS_PAGE,
             )
-            # By number, for some servers' pages begin with the marker and others' after it.
+            # Pages may overlap: those of some servers begin with the marker itself.
             for part in page.get("Parts", ()):
                 number = part["PartNumber"]
-                found[number] = objects.StoredPart(number, part["Size"], part["ETag"])
-            following = int(page.get("NextPartNumberMarker") or 0)
-            if not page.get("IsTruncated") or following <= marker:
-                return [found[number] for number in sorted(found)]
-            marker = following
+                parts[number] = objects.StoredPart(number, part["Size"], part["ETag"])
+            next_marker = int(page.get("NextPartNumberMarker") or 0)
+            if not page.get("IsTruncated") or next_marker <= marker:
+                return [parts[number] for number in sorted(parts)]
+            marker = next_marker
 
     async def put_part(self, key: str, multipart_id: str, number: int, data: bytes) -> None:
-        """Write a part from memory, over one with the same number; or `MultipartMissing`."""
+        """Write or overwrite a part from memory. Raise `MultipartMissing`."""
         await self._call(
             "upload_part", Key=key, UploadId=multipart_id, PartNumber=number, Body=data
         )
@@ -82,27 +79,27 @@ class Multiparts:
     async def complete(
         self, key: str, multipart_id: str, parts: Collection[objects.StoredPart]
     ) -> None:
-        """Make the object of these parts.
+        """Complete an upload with these parts.
 
-        Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
+        Raise `MultipartMissing`, also for a completed upload, or `PartsRefused`.
         """
-        named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
+        named_parts = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
         await self._call(
             "complete_multipart_upload",
             timeout_s=COMPLETE_TIMEOUT_S,
             Key=key,
             UploadId=multipart_id,
-            MultipartUpload={"Parts": named},
+            MultipartUpload={"Parts": named_parts},
         )
 
     async def abort(self, key: str, multipart_id: str) -> None:
-        """Give up an upload in parts; one already gone is no error."""
+        """Abort a multipart upload. A missing one is no error."""
         with suppress(MultipartMissing, ObjectMissing):
             await self._call("abort_multipart_upload", Key=key, UploadId=multipart_id)
 
 
 class Storage:
-    """One bucket. Addresses for browsers come from `public`, for our own machines `internal`."""
+    """A bucket. `public` signs addresses for browsers, `internal` for the portal's machines."""
 
     def __init__(self, calls: BucketCalls, *, internal: Presigner, public: Presigner) -> None:
         self._client = calls.client
@@ -113,35 +110,36 @@ class Storage:
         self.multiparts = Multiparts(calls)
 
     async def head(self, key: str) -> objects.ObjectInfo:
-        """What HEAD tells about an object, or `ObjectMissing`."""
+        """Return the properties of an object. Raise `ObjectMissing`."""
         return objects.read_info(await self._calls.call("head_object", Key=key))
 
     async def get(self, key: str) -> bytes:
-        """The content of a small object, such as a playlist, or `ObjectMissing`."""
-        return (await self._read(key))[1]
+        """Return the content of a small object, such as a playlist. Raise `ObjectMissing`."""
+        _, content = await self._read(key)
+        return content
 
     async def get_range(
         self, key: str, begin: int, length: int
     ) -> tuple[objects.ObjectInfo, bytes]:
-        """So many bytes of an object from there on, or those there are; or `ObjectMissing`."""
+        """Return at most `length` bytes of an object from `begin`. Raise `ObjectMissing`."""
         try:
             return await self._read(key, Range=f"bytes={begin}-{begin + length - 1}")
-        except RangeRefused:  # there are none, as in an empty object
+        except RangeRefused:  # the object ends before `begin`
             return await self.head(key), b""
 
     async def _read(self, key: str, **options: str) -> tuple[objects.ObjectInfo, bytes]:
         async with self._calls.guarded(key):
-            answer = await self._client.get_object(Bucket=self.bucket, Key=key, **options)
-            async with answer["Body"] as body:
+            response = await self._client.get_object(Bucket=self.bucket, Key=key, **options)
+            async with response["Body"] as body:
                 content: bytes = await body.read()
-        return objects.read_info(answer), content
+        return objects.read_info(response), content
 
     async def put(
         self, key: str, data: bytes | Path, *, content_type: str, max_age_s: int = FOREVER_S
     ) -> None:
-        """Write an object, from memory or from a file of at most a few megabytes.
+        """Write an object from memory, or from a file of a few megabytes at most.
 
-        Whoever is served it straight from the bucket may keep it for `max_age_s`.
+        Caches may keep the object for `max_age_s`.
         """
         body = await asyncio.to_thread(data.read_bytes) if isinstance(data, Path) else data
         await self._calls.call(
@@ -153,51 +151,51 @@ class Storage:
         )
 
     async def delete(self, key: str) -> None:
-        """Remove an object; an object already gone is no error."""
+        """Delete an object. A missing one is no error."""
         await self._calls.call("delete_object", Key=key)
 
     async def list_some(self, prefix: str) -> list[str]:
-        """The first keys that begin with this, at most `LIST_LIMIT`."""
-        answer = await self._calls.call(
+        """Return the first keys with this prefix, at most `LIST_LIMIT`."""
+        response = await self._calls.call(
             "list_objects_v2", Prefix=prefix, MaxKeys=objects.LIST_LIMIT
         )
-        return [entry["Key"] for entry in answer.get("Contents", ())]
+        return [entry["Key"] for entry in response.get("Contents", ())]
 
     async def pages(self, prefix: str, *, delimiter: str = "") -> AsyncIterator[Mapping[str, Any]]:
-        """Answers to ListObjectsV2, one at a time: a page is the most that is held."""
+        """Yield responses to ListObjectsV2, one page at a time."""
         options: dict[str, Any] = {
             "Prefix": prefix,
             "Delimiter": delimiter,
             "MaxKeys": objects.LIST_LIMIT,
         }
         while True:
-            answer = await self._calls.call("list_objects_v2", **options)
-            yield answer
-            following = answer.get("NextContinuationToken", "")
-            if not answer.get("IsTruncated") or not following:
+            response = await self._calls.call("list_objects_v2", **options)
+            yield response
+            token = response.get("NextContinuationToken", "")
+            if not response.get("IsTruncated") or not token:
                 return
-            options["ContinuationToken"] = following
+            options["ContinuationToken"] = token
 
     async def delete_many(self, keys: Collection[str]) -> None:
-        """Remove objects, at most `LIST_LIMIT`, with one request; those already gone are no error.
+        """Delete at most `LIST_LIMIT` objects with one request. Missing ones are no error.
 
-        Raises `StorageUnavailable` when storage kept some of them.
+        Raise `StorageUnavailable` if storage did not delete some of them.
         """
-        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        answer = await self._calls.call("delete_objects", Delete=wanted)
-        kept = [it for it in answer.get("Errors", ()) if it.get("Code") not in MISSING_CODES]
-        if kept:
-            raise StorageUnavailable from StorageKept(kept[0].get("Code"), kept[0].get("Key"))
+        batch = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        response = await self._calls.call("delete_objects", Delete=batch)
+        for error in response.get("Errors", ()):
+            if error.get("Code") not in MISSING_CODES:
+                raise StorageUnavailable from StorageRefused(error.get("Code"), error.get("Key"))
 
     async def check_bucket(self) -> None:
-        """Make sure that the bucket is there and may be used."""
+        """Check that the bucket exists and is accessible."""
         await self._calls.call("head_bucket")
 
 
 async def objects_below(prefix: str, storage: Storage) -> AsyncIterator[objects.StoredObject]:
-    """Every object whose key begins with this.
+    """Yield all objects with this prefix.
 
-    Of a whole tree some servers list `audio-2/` before `audio/`.
+    The order of folders depends on the server: some list `audio-2/` before `audio/`.
     """
     async for page in storage.pages(prefix):
         for entry in page.get("Contents", ()):
@@ -205,19 +203,19 @@ async def objects_below(prefix: str, storage: Storage) -> AsyncIterator[objects.
 
 
 async def entries_of(folder: str, storage: Storage) -> AsyncIterator[objects.StoredObject | str]:
-    """What lies directly in a folder: its objects, and the prefixes of its folders."""
+    """Yield the objects of a folder, and the prefixes of its subfolders."""
     async for page in storage.pages(folder, delimiter="/"):
-        for found in page.get("CommonPrefixes", ()):
-            yield str(found["Prefix"])
+        for subfolder in page.get("CommonPrefixes", ()):
+            yield str(subfolder["Prefix"])
         for entry in page.get("Contents", ()):
             yield objects.read_entry(entry)
 
 
 @asynccontextmanager
 async def open_storage(config: Config, *, fail_fast: bool = False) -> AsyncIterator[Storage]:
-    """Make the clients once; they are shared by all requests and jobs of the process.
+    """Open the clients that all requests and jobs of the process share.
 
-    With `fail_fast`, for the web, calls have short time limits.
+    `fail_fast` shortens the time limits of calls, for the web.
     """
     session = aioboto3.Session(region_name=config.aws_region)
     async with AsyncExitStack() as stack:
@@ -236,7 +234,7 @@ async def open_storage(config: Config, *, fail_fast: bool = False) -> AsyncItera
 
 @asynccontextmanager
 async def _client(session: Any, endpoint_url: str) -> AsyncIterator[Any]:
-    making = session.client(
+    opening = session.client(
         "s3",
         endpoint_url=endpoint_url or None,
         config=ClientConfig(
@@ -245,16 +243,15 @@ async def _client(session: Any, endpoint_url: str) -> AsyncIterator[Any]:
             read_timeout=READ_TIMEOUT_S,
             retries={"mode": "standard", "total_max_attempts": 3},
             max_pool_connections=50,
-            # Virtual-host addresses need DNS for each bucket, which self-hosted servers lack.
+            # Virtual-host addresses need a DNS name per bucket, which self-hosted servers lack.
             s3={"addressing_style": "path" if endpoint_url else "auto"},
-            # Not every S3-compatible server knows the newer default checksums.
+            # Some S3-compatible servers don't know the newer default checksums.
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         ),
     )
-    async with making as client:
-        # It would send a body only when asked to go on (100 Continue), and wait for that without a
-        # limit. A server that refuses a request without reading it need not ask: the embedded one
-        # then waits for the body, and both wait for ever.
+    async with opening as client:
+        # The client would send `Expect: 100-continue` and wait for the server without limit. The
+        # embedded server does not respond to that when it refuses a request; it waits for the body.
         client.meta.events.unregister("before-call.s3", add_expect_header)
         yield client

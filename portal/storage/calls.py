@@ -1,8 +1,9 @@
-"""Around each call to storage: a time limit, and translation of botocore's errors.
+"""Time limits of calls to storage, and translation of botocore's errors.
 
-`ObjectMissing`, `MultipartMissing` and `PartsRefused` stand for the expected codes, `StorageDenied`
-for missing or refused credentials, `StorageUnavailable` for a server that can't be reached or is
-overloaded, and `StorageRefused` for any other error: repeating the request would not help.
+`ObjectMissing`, `MultipartMissing`, `PartsRefused` and `RangeRefused` stand for expected codes,
+`StorageDenied` for missing or refused credentials, `StorageUnavailable` for a server that is
+unreachable or overloaded, and `StorageRefused` for other errors, after which repeating the request
+would not help.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class StorageCondition(Exception):
-    """What storage says of a key, its argument; never shown as it is."""
+    """Response of storage about a key, which is the argument. Clients never see it."""
 
 
 class ObjectMissing(StorageCondition):
@@ -31,19 +32,19 @@ class ObjectMissing(StorageCondition):
 
 
 class StorageRefused(StorageCondition):
-    """Storage refuses a request for a reason that callers do not expect; the cause has it."""
+    """Storage refuses a request for an unexpected reason, given by the cause."""
 
 
 class RangeRefused(StorageCondition):
-    """An object has none of the bytes asked for."""
+    """The object has no bytes in the requested range."""
 
 
 class MultipartMissing(StorageCondition):
-    """Storage does not know this multipart upload: it was completed or aborted, or got lost."""
+    """Storage has no such multipart upload: it was completed, aborted or lost."""
 
 
 class PartsRefused(StorageCondition):
-    """Storage does not make an object of these parts."""
+    """Storage refuses to complete an upload with these parts."""
 
 
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
@@ -53,18 +54,18 @@ CONDITIONS: Mapping[str, type[StorageCondition]] = {
     "NoSuchUpload": MultipartMissing,
     "InvalidRange": RangeRefused,
 }
-# Of a request that is fine but for its signature; rclone says 400 when it was signed too early.
+# Statuses for a refused signature. rclone returns 400 for one from the future.
 DENIED_STATUSES = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
-# Codes of overload, and of a line that is too slow, to which some servers give such a status.
+# Codes for overload and slow connections, which some servers send with one of those statuses.
 SLOW_CODES = frozenset({"RequestTimeout", "SlowDown"})
-# Of a call that someone waits for.
+# Time limit of a call that a client waits for.
 CALL_TIMEOUT_S = 6.0
-# Of other calls: enough for a segment over a slow line. The client's own limits, with their
-# retries, add up to a minute, but there is none on how long a server may take to read a body.
+# Time limit of other calls, enough for a segment over a slow connection. The S3 client's limits
+# don't include the time in which a server reads a body.
 BACKGROUND_CALL_TIMEOUT_S = 180.0
 
 
-# No answer, or only a part of one.
+# Errors of a missing or incomplete response.
 OUTAGES = (
     HTTPClientError,
     ConnectionError,
@@ -78,7 +79,7 @@ OUTAGES = (
     ResponseParserError,
     TimeoutError,
 )
-# Credentials that are not there, or can't be fetched.
+# Errors of credentials that are missing or can't be fetched.
 WITHOUT_CREDENTIALS = (
     exceptions.CredentialRetrievalError,
     exceptions.NoAuthTokenError,
@@ -90,7 +91,7 @@ WITHOUT_CREDENTIALS = (
 
 
 class BucketCalls:
-    """S3 calls for one bucket. With `fail_fast`, for the web, their time limits are short."""
+    """S3 calls for one bucket. `fail_fast` shortens their time limits, for the web."""
 
     def __init__(self, client: Any, bucket: str, *, fail_fast: bool) -> None:
         self.client = client
@@ -100,7 +101,7 @@ class BucketCalls:
     async def call(
         self, operation: str, *, timeout_s: float | None = None, **parameters: Any
     ) -> Any:
-        """The answer to an operation, both as botocore names them."""
+        """Return the response to an operation, with botocore's names."""
         key = parameters.get("Key") or parameters.get("Prefix") or self.bucket
         async with self.guarded(key, timeout_s=timeout_s):
             return await getattr(self.client, operation)(Bucket=self.bucket, **parameters)
@@ -115,7 +116,7 @@ class BucketCalls:
 
 @contextmanager
 def translated_errors(key: str) -> Iterator[None]:
-    """Raise botocore's errors as the portal's own; the key is that of the call."""
+    """Raise botocore's errors in the block as the portal's own, for the key of the call."""
     try:
         yield
     except ClientError as exc:
@@ -125,8 +126,8 @@ def translated_errors(key: str) -> Iterator[None]:
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
         is_slow = status == HTTPStatus.TOO_MANY_REQUESTS or code in SLOW_CODES
         if status in DENIED_STATUSES and not is_slow:
-            # Wrong credentials, or a clock that is wrong by more than signatures allow: no fault
-            # of the object at hand, and the operator's to mend.
+            # The operator has to fix the credentials, or a clock that is off by more than
+            # signatures allow.
             raise _denied(exc, code) from exc
         if is_slow or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise StorageUnavailable from exc
@@ -136,16 +137,16 @@ def translated_errors(key: str) -> Iterator[None]:
     except WITHOUT_CREDENTIALS as exc:
         raise _denied(exc, type(exc).__name__) from exc
     except BotoCoreError as exc:
-        # The request itself is at fault, such as a key that S3 doesn't take.
+        # The request itself is invalid, for example its key.
         raise StorageRefused(key) from exc
 
 
 def _denied(exc: Exception, code: str) -> StorageDenied:
-    """Log what the operator has to mend, and return the error for clients."""
+    """Log the error for the operator, and return the error for clients."""
     logger.error("Storage denies access: %s", exc, extra={"action": "storage_denied"})
     return StorageDenied(code)
 
 
 def code_of(exc: BaseException | None) -> str:
-    """S3's code of an error; empty for one that is none of storage's answers."""
+    """Return S3's code of an error; empty if the error is no response of storage."""
     return str(exc.response.get("Error", {}).get("Code")) if isinstance(exc, ClientError) else ""

@@ -1,7 +1,7 @@
-"""What lies in the bucket: its keys, parts of uploads, and what S3 answers, as values. No I/O.
+"""Keys of the bucket, parts of uploads, and S3's responses as values. No I/O.
 
-Uploads are `videos/<id>.<extension>`, output is below `hls/`. Limits of S3: 10,000 parts, each but
-the last of at least 5 MiB, 5 TiB in all.
+Uploads are `videos/<id>.<extension>`; output is below `hls/`. S3 limits an upload to 10,000 parts,
+each but the last of at least 5 MiB, and 5 TiB in all.
 """
 
 import re
@@ -14,44 +14,44 @@ from uuid import UUID
 
 UPLOAD_FOLDER = "videos/"
 OUTPUT_FOLDER = "hls/"
-# As `upload_key` makes them.
+# Pattern of the keys that `upload_key` returns.
 UPLOAD_KEY = re.compile(rf"{UPLOAD_FOLDER}[0-9a-f]{{32}}\.[a-z0-9]{{1,255}}")
-# As many as S3 lists, or removes, in one request.
+# Most keys that S3 lists or deletes in one request.
 LIST_LIMIT = 1000
 MIB = 1024**2
 MAX_FILE_BYTES = 5 * 1024**4
 MAX_PARTS = 10_000
 SMALLEST_PART_BYTES = 16 * MIB
-# Up to here all files have parts of one size, for which theirs need not be known.
+# Files up to this size have parts of the smallest size, whatever their exact size.
 MAX_UNKNOWN_BYTES = MAX_PARTS * SMALLEST_PART_BYTES - 1
 
 
 def upload_key(upload_id: UUID, extension: str) -> str:
-    """Storage key of a raw file: `videos/<unique id>.<extension>`."""
+    """Return the storage key of a raw file: `videos/<unique id>.<extension>`."""
     return f"{UPLOAD_FOLDER}{upload_id.hex}.{extension}"
 
 
 def upload_id(key: str) -> str:
-    """The unique id inside the storage key of a raw file."""
+    """Return the unique id in the storage key of a raw file."""
     return key.removeprefix(UPLOAD_FOLDER).partition(".")[0]
 
 
 def output_prefix(video_id: UUID | str, attempt: int) -> str:
-    """Where one transcoding attempt writes; published output is never written again."""
+    """Return the prefix of one attempt's output. Published output is never overwritten."""
     return f"{output_root(video_id)}{attempt}/"
 
 
 def output_root(video_id: UUID | str) -> str:
-    """Where everything that was made of a video lies."""
+    """Return the prefix of all output of a video."""
     return f"{OUTPUT_FOLDER}{video_id}/"
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What storage tells about an object; times are the server's own, in whole seconds.
+    """Properties of an object. Times are the server's, in whole seconds.
 
-    `etag` is empty where storage computes none, as the embedded server; `processing.sources` has
-    what tells its objects apart. `content_encoding` is the header that the uploader sent.
+    `etag` is empty if storage computes none, as the embedded server; `processing.sources` then
+    identifies the object by other means. `content_encoding` is the header that the uploader sent.
     """
 
     size_bytes: int
@@ -63,7 +63,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object of a listing. `etag` is empty where storage computes none."""
+    """Object in a listing. `etag` is empty if storage computes none."""
 
     key: str
     size_bytes: int
@@ -73,7 +73,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:
-    """One part of an open multipart upload. `etag` is as storage gave it, quotes included."""
+    """Part of an open multipart upload. `etag` keeps the quotes that storage sends."""
 
     number: int
     size_bytes: int
@@ -81,7 +81,7 @@ class StoredPart:
 
 
 def read_info(answer: Mapping[str, Any]) -> ObjectInfo:
-    """An answer to HeadObject, or to GetObject, of a range or the whole."""
+    """Read a response to HeadObject or GetObject, with or without a range."""
     date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
     # "bytes 0-65535/200000" (RFC 9110, 14.4).
     whole_bytes = answer.get("ContentRange", "").rpartition("/")[2]
@@ -95,29 +95,29 @@ def read_info(answer: Mapping[str, Any]) -> ObjectInfo:
 
 
 def read_entry(entry: Mapping[str, Any]) -> StoredObject:
-    """An object of an answer to ListObjectsV2."""
+    """Read an object in a response to ListObjectsV2."""
     etag = entry.get("ETag", "").strip('"')
     return StoredObject(entry["Key"], entry["Size"], etag, entry["LastModified"])
 
 
 def part_size_bytes(file_bytes: int) -> int:
-    """Size of every part but the last: a whole number of MiB, as small as the limits allow."""
+    """Return the size of each part but the last: the fewest MiB that the limits allow."""
     return max(SMALLEST_PART_BYTES, -(-file_bytes // (MAX_PARTS * MIB)) * MIB)
 
 
 def part_count(file_bytes: int) -> int:
-    """How many parts a file has; they are numbered from 1."""
+    """Return the number of a file's parts, which are numbered from 1."""
     return -(-file_bytes // part_size_bytes(file_bytes))
 
 
 def size_of_part(number: int, file_bytes: int) -> int:
-    """Size of the part with this number."""
-    each = part_size_bytes(file_bytes)
-    return min(each, file_bytes - (number - 1) * each)
+    """Return the size of the part with this number."""
+    full_size = part_size_bytes(file_bytes)
+    return min(full_size, file_bytes - (number - 1) * full_size)
 
 
 def whole_parts(stored: Iterable[StoredPart], file_bytes: int) -> list[StoredPart]:
-    """The stored parts that the file has and that have their right size."""
+    """Return the stored parts with a valid number and the right size."""
     count = part_count(file_bytes)
     return [
         part
@@ -127,6 +127,6 @@ def whole_parts(stored: Iterable[StoredPart], file_bytes: int) -> list[StoredPar
 
 
 def missing_parts(stored: Iterable[StoredPart], file_bytes: int) -> list[int]:
-    """The numbers of parts that are not stored, or not with their right size."""
-    there = {part.number for part in whole_parts(stored, file_bytes)}
-    return [number for number in range(1, part_count(file_bytes) + 1) if number not in there]
+    """Return the numbers of the parts that are not stored with the right size."""
+    whole = {part.number for part in whole_parts(stored, file_bytes)}
+    return [number for number in range(1, part_count(file_bytes) + 1) if number not in whole]

@@ -1,12 +1,12 @@
 """Presigned addresses: AWS Signature Version 4 in the query string, made by botocore's signer.
 
-The client's own `generate_presigned_url` works out the endpoint anew for each address and takes
-several times as long; a long playlist has thousands. Here it is asked once for the bucket's
-address, and only the signing is done for each key.
+The client's `generate_presigned_url` resolves the endpoint for each address and takes several times
+as long; a long playlist has thousands. Here it is called once, for the bucket's address, and each
+key is signed without it.
 
-An address is good for no longer than the credentials that signed it. Those of a role last for
-minutes to hours; botocore fetches new ones in time. It knows when they end, unless a session token
-comes alone (`AWS_SESSION_TOKEN` without `AWS_CREDENTIAL_EXPIRATION`).
+An address expires no later than the credentials that signed it. Credentials of a role last for
+minutes to hours; botocore fetches new ones in time. Their end is unknown if the environment has
+`AWS_SESSION_TOKEN` without `AWS_CREDENTIAL_EXPIRATION`.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from portal.text import shown
 
 
 class Presigner:
-    """Signs addresses of one bucket as seen through one client. Keys need no URL quoting."""
+    """Signer of addresses in one bucket, for one endpoint. Keys need no URL quoting."""
 
     def __init__(self, session: Any, client: Any, bucket: str) -> None:
         self._session = session
@@ -35,16 +35,16 @@ class Presigner:
         self._base = ""
 
     async def presign_put(self, key: str, *, content_type: str, ttl_s: int) -> str:
-        """Address to PUT this key to, with exactly this Content-Type."""
+        """Return an address for a PUT of this key, with exactly this Content-Type."""
         sign = await self._signer(ttl_s)
         return sign("PUT", key, {"Content-Type": content_type})
 
     async def presign_part(
         self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
     ) -> str:
-        """Address to PUT one part of a multipart upload to.
+        """Return an address for a PUT of one part of a multipart upload.
 
-        The size is part of the signature, so storage refuses a body of any other; browsers send
+        The size is part of the signature, so storage refuses bodies of other sizes. Browsers send
         Content-Length by themselves.
         """
         sign = await self._signer(ttl_s)
@@ -54,21 +54,22 @@ class Presigner:
     async def presign_get(
         self, key: str, *, ttl_s: int, headers: Mapping[str, str] | None = None
     ) -> str:
-        """Return the address of one object, answered with these headers instead of its own."""
+        """Return the address of one object, whose response gets these headers."""
         return (await self.presign_get_many([key], ttl_s=ttl_s, headers=headers))[key]
 
     async def presign_source(self, key: str, *, ttl_s: int) -> str:
-        """As `presign_get`, of an uploaded file: nobody inflates it.
+        """Return the address of an uploaded file, which readers won't decompress.
 
-        An uploader may have sent `Content-Encoding`, which isn't signed and which storage keeps;
-        ffmpeg inflates what says that it is compressed, and has no option against that.
+        Storage keeps a `Content-Encoding` that the uploader sent, since that header isn't signed.
+        ffmpeg would decompress such a file, and has no option against it.
         """
         return await self.presign_get(key, ttl_s=ttl_s, headers={"content-encoding": "identity"})
 
     async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
-        """As `presign_source`; a browser saves the file under this name (RFC 6266).
+        """Return the address from which a browser saves an uploaded file by this name (RFC 6266).
 
-        These headers replace those that the uploader sent. No shared cache keeps the file.
+        The headers replace those that the uploader sent, and keep shared caches from storing the
+        file.
         """
         headers = {
             "cache-control": f"private, max-age={ttl_s}",
@@ -80,26 +81,26 @@ class Presigner:
     async def presign_get_many(
         self, keys: Collection[str], *, ttl_s: int, headers: Mapping[str, str] | None = None
     ) -> dict[str, str]:
-        """Return the addresses of many objects, by key, as `presign_get`; off the event loop."""
+        """Return the addresses of many objects by key, signed in a thread (see `presign_get`)."""
         overrides = {f"response-{name}": value for name, value in (headers or {}).items()}
         query = f"?{urlencode(overrides, quote_via=quote)}" if overrides else ""
         sign = await self._signer(ttl_s)
         return await asyncio.to_thread(lambda: {key: sign("GET", key + query, {}) for key in keys})
 
     async def address_life_s(self, ttl_s: int) -> int:
-        """For how long an address signed now is good: `ttl_s`, or until its credentials end.
+        """Return the lifetime of an address signed now: `ttl_s`, or less if credentials expire.
 
-        Whoever lets others keep such addresses does so for less than this.
+        Caches must keep such addresses for less than this.
         """
         return (await self._credentials(ttl_s))[1]
 
     async def origin(self) -> str:
-        """Scheme and host of what is signed."""
+        """Return the scheme and host of signed addresses."""
         parts = urlsplit(await self._bucket_url())
         return f"{parts.scheme}://{parts.netloc}"
 
     async def _bucket_url(self) -> str:
-        """Address of the bucket, with a slash at the end."""
+        """Return the address of the bucket, with a slash at the end."""
         if not self._base:
             parameters = {"Bucket": self._bucket, "Key": "-"}
             with translated_errors(self._bucket):
@@ -121,7 +122,7 @@ class Presigner:
         return sign
 
     async def _credentials(self, ttl_s: int) -> tuple[ReadOnlyCredentials, int]:
-        """Credentials, fresh ones if need be, and the life of what they sign."""
+        """Return credentials, refreshed if necessary, and the lifetime of their addresses."""
         with translated_errors(self._bucket):
             credentials = await self._session.get_credentials()
             if credentials is None:
@@ -129,7 +130,7 @@ class Presigner:
             try:
                 frozen = await credentials.get_frozen_credentials()
             except RuntimeError as exc:
-                # Refreshed, and expired all the same.
+                # botocore refreshed the credentials, and they are expired nevertheless.
                 raise StorageDenied("ExpiredToken") from exc
         if not isinstance(credentials, RefreshableCredentials):
             return frozen, ttl_s
@@ -137,13 +138,20 @@ class Presigner:
 
 
 def _seconds_left(credentials: RefreshableCredentials, most_s: int) -> int:
-    """Whole seconds until these expire. Only whether a time is left can be asked publicly."""
+    """Return the whole seconds until the credentials expire.
+
+    botocore's public interface only says whether they expire within a time, hence the bisection.
+    """
     seconds = range(1, most_s + 1)
-    return bisect_left(seconds, True, key=lambda it: credentials.refresh_needed(refresh_in=it))
+    return bisect_left(
+        seconds, True, key=lambda left_s: credentials.refresh_needed(refresh_in=left_s)
+    )
 
 
 def _attachment(file_name: str) -> str:
-    """A Content-Disposition with the name in full, and in ASCII for what can't read that."""
+    """Return a Content-Disposition with the full name, and an ASCII name for old browsers."""
     file_name = shown(file_name)
-    plain = "".join(it if " " <= it <= "~" and it not in '"\\%' else "_" for it in file_name)
+    plain = "".join(
+        letter if " " <= letter <= "~" and letter not in '"\\%' else "_" for letter in file_name
+    )
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"
