@@ -132,11 +132,11 @@ def _examine(
     if not outline.is_fragmented:
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
-        times = outline.times_of(stream.id)
-        video |= sample_index.facts(container, stream, keys, offsets, times)
+        video |= sample_index.facts(container, stream, keys, offsets)
     elif (end_s := _fragments_end_s(container, outline, stream)) is not None:
-        last_sample_s = outline.times_of(stream.id).last_sample_s or 0.0
-        video |= {"fragments_end_s": end_s, "last_frame_s": end_s - last_sample_s}
+        last_sample = outline.fragments[stream.id].last_sample
+        last_frame_s = end_s - float(last_sample * (stream.time_base or 0))
+        video |= {"fragments_end_s": end_s, "last_frame_s": last_frame_s}
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
@@ -278,7 +278,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     "sample_rate_hz": stream.sample_rate,
                     "end_s": _fragments_end_s(container, outline, stream)
                     if outline.is_fragmented
-                    else sample_index.audio_end_s(container, stream, outline.times_of(stream.id)),
+                    else sample_index.audio_end_s(container, stream),
                 }
             )
     del audio[_MAX_AUDIO_TRACKS:]
@@ -401,9 +401,10 @@ def _ratio(value: Any) -> str | None:
 def _fragments_end_s(
     container: InputContainer, outline: boxes.Outline, stream: Any
 ) -> float | None:
-    length_s = outline.times_of(stream.id).fragments_s
-    if length_s is None:
+    times = outline.fragments.get(stream.id)
+    if times is None or times.first is None:
         return None
+    length_s = float((times.end - times.first) * stream.time_base)
     begins_s = _seconds(stream.start_time, stream.time_base) or 0.0
     return max(0.0, length_s + begins_s - source.film_start_s(container))
 

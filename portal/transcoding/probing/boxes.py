@@ -37,8 +37,7 @@ _COUNT_PREFIX_BYTES = 8
 _INSIDE = {
     b"moov": {b"mvex", b"trak"},
     b"mvex": set[bytes](),
-    b"trak": {b"edts", b"mdia"},
-    b"edts": set[bytes](),
+    b"trak": {b"mdia"},
     b"mdia": {b"minf"},
     b"minf": {b"dinf", b"stbl"},
     b"dinf": set[bytes](),
@@ -77,34 +76,24 @@ class PictureEntry:
     boxes: Mapping[bytes, bytes]
 
 
-# Time scale and duration in the headers of a movie and of a track's media, by the box's version.
-_HEADER_TIMES = (struct.Struct(">12xII"), struct.Struct(">20xIQ"))
-# Duration and beginning of an edit. A beginning of -1 stands for an empty edit.
-_EDITS = (struct.Struct(">Ii4x"), struct.Struct(">Qq4x"))
 _TRACK_DEFAULTS = struct.Struct(">4xIII")
 # Over http each fragment is a request. The ends of longer films are not known.
 _MAX_FRAGMENTS = 400
 _MAX_RUN_BYTES = 256 * 1024
-_UNKNOWN_DURATIONS = (0, 2**32 - 1, 2**64 - 1)
 
 
 @dataclass(slots=True)
-class TrackTimes:
-    """Claims about a track's length, in seconds; None where a box is missing or says nothing.
+class FragmentTimes:
+    """When a track's samples in fragments begin and end, in ticks of the track.
 
-    `header_s` is the media header's, `edited_s` the sum of the edit list, and `last_sample_s` how
-    long the last sample lasts by the table of decoding times.
+    `first` is None before the first fragment, `last_sample` is how long the last sample lasts, and
+    `default` how long samples last that don't have a duration.
     """
 
-    ticks_per_s: int = 0
-    header_s: float | None = None
-    edited_s: float | None = None
-    last_sample_s: float | None = None
-    # Fragments: the duration of samples that don't have their own, the time of the first sample,
-    # and the length of all.
-    default_ticks: int = 0
-    first_ticks: int | None = None
-    fragments_s: float | None = None
+    first: int | None = None
+    end: int = 0
+    last_sample: int = 0
+    default: int = 0
 
 
 @dataclass(slots=True)
@@ -129,13 +118,8 @@ class Outline:
     pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
     # Numbers of tracks that hold ambisonic sound.
     ambisonic: set[int] = field(default_factory=set)
-    movie_ticks_per_s: int = 0
-    # Claims about the length of each track, by its number.
-    times: dict[int, TrackTimes] = field(default_factory=dict)
-
-    def times_of(self, track: int) -> TrackTimes:
-        """Return what is claimed about the length of a track, by its number."""
-        return self.times.get(track, TrackTimes())
+    # Times in fragments by the track's number; empty if there are too many fragments to read.
+    fragments: dict[int, FragmentTimes] = field(default_factory=dict)
 
     @property
     def is_fragmented(self) -> bool:
@@ -264,8 +248,7 @@ def _walk_top(outline: Outline, reader: _BoxReader) -> None:
             break
     else:
         return
-    for times in outline.times.values():
-        times.fragments_s = None
+    outline.fragments.clear()
 
 
 def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int = 0) -> bool:
@@ -277,8 +260,9 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
             track = _track_number(reader, box)
         elif box.kind == b"ctts":
             outline.composition[track] = (box.body, box.end)
-        elif box.kind in (b"mvhd", b"mdhd", b"elst", b"stts", b"trex"):
-            _read_times(outline, reader, box, track)
+        elif box.kind == b"trex":
+            number, _, ticks = _TRACK_DEFAULTS.unpack(reader.read(box.body).ljust(16, b"\0"))
+            outline.fragments[number] = FragmentTimes(default=ticks)
         if box.kind == b"hdlr" and parent.kind == b"mdia":
             handler = reader.read(box.body + _HANDLER_OFFSET_BYTES)[:4]
             outline.handlers[track] = handler
@@ -336,75 +320,30 @@ def _is_ambisonic(reader: _BoxReader, entry: _Box) -> bool:
     return False
 
 
-def _read_times(outline: Outline, reader: _BoxReader, box: _Box, track: int) -> None:
-    times = outline.times.setdefault(track, TrackTimes())
-    if box.kind == b"stts":
-        rows_end = reader.read(max(box.body, box.end - 4), 4)
-        if len(rows_end) == 4 and times.ticks_per_s:
-            times.last_sample_s = int.from_bytes(rows_end) / times.ticks_per_s
-        return
-    content = reader.read(box.body, min(box.end - box.body, _WINDOW_BYTES))
-    if box.kind == b"trex":
-        number, _, ticks = _TRACK_DEFAULTS.unpack_from(content.ljust(_TRACK_DEFAULTS.size, b"\0"))
-        outline.times.setdefault(number, TrackTimes()).default_ticks = ticks
-        return
-    version = content[:1] == b"\1"
-    try:
-        if box.kind == b"elst":
-            times.edited_s = _edited_s(outline, content, _EDITS[version])
-            return
-        ticks_per_s, duration = _HEADER_TIMES[version].unpack_from(content)
-    except struct.error:
-        return
-    if box.kind == b"mvhd":
-        outline.movie_ticks_per_s = ticks_per_s
-        return
-    times.ticks_per_s = ticks_per_s
-    if ticks_per_s and duration not in _UNKNOWN_DURATIONS:
-        times.header_s = duration / ticks_per_s
-
-
 def _read_fragment(outline: Outline, reader: _BoxReader, fragment: _Box) -> None:
     """Record when the samples of a track fragment end (ISO/IEC 14496-12, 8.8)."""
-    times = TrackTimes()
-    at = last = default = 0
+    times = FragmentTimes()
+    default = 0
     for box in reader.boxes(fragment.body, fragment.end):
         content = reader.read(box.body, min(box.end - box.body, _MAX_RUN_BYTES)).ljust(16, b"\0")
-        flags, value = struct.unpack_from(">II", content)
-        flags &= 0xFFFFFF
+        flags = int.from_bytes(content[1:4])
+        value = int.from_bytes(content[4:8])
         if box.kind == b"tfhd":
-            times = outline.times.setdefault(value, TrackTimes())
+            times = outline.fragments.setdefault(value, FragmentTimes())
             place = 8 + 8 * bool(flags & 1) + 4 * bool(flags & 2)
-            own = content[place : place + 4] if flags & 8 else b""
-            default = int.from_bytes(own) or times.default_ticks
+            default = int.from_bytes(content[place : place + 4]) if flags & 8 else times.default
         elif box.kind == b"tfdt":
-            at = int.from_bytes(content[4:12] if content[0] else content[4:8])
-            times.first_ticks = at if times.first_ticks is None else times.first_ticks
+            times.end = int.from_bytes(content[4:12] if content[0] else content[4:8])
+            times.first = times.end if times.first is None else times.first
         elif box.kind == b"trun":
-            place = 8 + 4 * bool(flags & 1) + 4 * bool(flags & 4)
-            row_bytes = 4 * (flags >> 8 & 0xF).bit_count()
             durations = [default] * min(value, _MAX_RUN_BYTES)
             if flags & 0x100:
+                place = 8 + 4 * bool(flags & 1) + 4 * bool(flags & 4)
+                row_bytes = 4 * (flags >> 8 & 0xF).bit_count()
                 rows = range(place, min(len(content), place + value * row_bytes), row_bytes)
                 durations = [int.from_bytes(content[row : row + 4]) for row in rows]
-            at += sum(durations)
-            last = durations[-1] if durations else last
-    if times.ticks_per_s:
-        times.last_sample_s = last / times.ticks_per_s
-        length_s = (at - (times.first_ticks or 0)) / times.ticks_per_s
-        times.fragments_s = max(times.fragments_s or 0.0, length_s)
-
-
-def _edited_s(outline: Outline, content: bytes, edit: struct.Struct) -> float | None:
-    """Return how long all edits last together; None when one of them doesn't say.
-
-    Raises struct.error when the list is longer than its content.
-    """
-    [count] = _HEAD.unpack_from(content)
-    durations = [edit.unpack_from(content, _HEAD.size + edit.size * n)[0] for n in range(count)]
-    if not (durations and outline.movie_ticks_per_s) or set(durations) & set(_UNKNOWN_DURATIONS):
-        return None
-    return float(sum(durations) / outline.movie_ticks_per_s)
+            times.end += sum(durations)
+            times.last_sample = durations[-1] if durations else times.last_sample
 
 
 def _is_external(reader: _BoxReader, reference: _Box) -> bool:

@@ -24,7 +24,6 @@ from typing import Any
 import av
 from av.container import InputContainer
 
-from portal.transcoding.probing.boxes import TrackTimes
 from portal.transcoding.probing.cuts import peak_bitrate_bps
 from portal.transcoding.probing.source import (
     IDR,
@@ -49,8 +48,6 @@ _MISPLACED_AFTER_S = 10
 _MAX_MISPLACED_SHARE = 0.1
 # How far frames may reach beyond such a claim all the same.
 _MAX_OVERHANG_S = 1
-# No packet of sound lasts longer.
-_MAX_PACKET_S = 1.0
 
 
 @dataclass(slots=True)
@@ -82,7 +79,6 @@ def facts(
     stream: av.VideoStream,
     keys: Iterable[av.Packet[Any] | None],
     offsets: Iterable[int] | None,
-    times: TrackTimes,
 ) -> dict[str, Any]:
     """Return the index's part of the facts, none without one; `keys` are some of the key frames.
 
@@ -95,7 +91,7 @@ def facts(
     if not summary.shown:
         return {}
     start_s = film_start_s(container)
-    presentation = _presentation(summary, times, time_base, start_s)
+    presentation = _presentation(summary, stream, start_s)
     # FFmpeg's two rates agree when every decoding time fits.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
     grid = None if offsets is None else frame_grid(presentation.shown, time_base, claimed_fps)
@@ -172,42 +168,39 @@ class _Presentation:
     longest_s: float
 
 
-def _presentation(
-    summary: _Summary, times: TrackTimes, time_base: Fraction, start_s: float
-) -> _Presentation:
-    """Order the frames, and find out how long the last one lasts.
-
-    An edit list limits the track. Without one the header does, where the frames fit in it.
-    """
+def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> _Presentation:
+    """Order the frames, and find out how long the last one lasts."""
+    time_base = stream.time_base or Fraction(1)
     # FFmpeg has frames decoded so much earlier that none is shown before it is decoded.
     ordered = sorted(at + summary.latest_decoding for at in summary.shown)
-    claimed_s = times.edited_s or times.header_s
-    if claimed_s:
-        kept = bisect_right(ordered, (claimed_s + _MISPLACED_AFTER_S) / time_base)
+    if claimed := stream.duration or 0:
+        kept = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
         misplaced = len(ordered) - kept
         is_rare = misplaced <= max(1, _MAX_MISPLACED_SHARE * len(ordered))
-        if kept and is_rare and ordered[kept - 1] * time_base <= claimed_s + _MAX_OVERHANG_S:
+        if kept and is_rare and ordered[kept - 1] <= claimed + _MAX_OVERHANG_S / time_base:
             del ordered[kept:]
-    first, last = ordered[0], ordered[-1]
-    last_s = float(last * time_base)
-    mean_s = float((last - first) * time_base) / max(1, len(ordered) - 1)
-    end_s = last_s + (times.last_sample_s or mean_s or claimed_s or 0.0)
-    distances = (after - at for at, after in pairwise(ordered))
-    longest_s = float(max(distances, default=0) * time_base)
-    if times.edited_s and times.edited_s > last_s:
-        end_s = min(times.edited_s, max(end_s, last_s + longest_s))
-    elif times.header_s and last_s < times.header_s < end_s - _MAX_OVERHANG_S:
-        end_s = times.header_s
+    distances = [after - at for at, after in pairwise(ordered)]
     first_lasts_s = float(ordered[1] * time_base) - start_s if len(ordered) > 1 else 0.0
     return _Presentation(
         shown=array("q", ordered),
-        last_s=last_s - start_s,
-        end_s=end_s - start_s,
-        longest_s=max(longest_s, first_lasts_s),
+        last_s=float(ordered[-1] * time_base) - start_s,
+        end_s=float(_track_end(stream, ordered[0], ordered[-1], len(ordered)) * time_base)
+        - start_s,
+        longest_s=max(float(max(distances, default=0) * time_base), first_lasts_s),
     )
 
 
-def audio_end_s(container: InputContainer, stream: Any, times: TrackTimes) -> float | None:
+def _track_end(stream: Any, first: int, last: int, count: int) -> float:
+    """Return when the last sample of a track ends, in ticks.
+
+    FFmpeg's duration is the shortest of what header, sample table and edit list claim. If samples
+    come later than that, the last one lasts as long as the others on average.
+    """
+    claimed_end = first + (stream.duration or 0)
+    return claimed_end if claimed_end > last else last + (last - first) / max(1, count - 1)
+
+
+def audio_end_s(container: InputContainer, stream: Any) -> float | None:
     """Return when a sound track ends, from the film's start; None without an index."""
     entries = stream.index_entries
     count = len(entries) if stream.frames else 0
@@ -215,13 +208,11 @@ def audio_end_s(container: InputContainer, stream: Any, times: TrackTimes) -> fl
         count -= 1
     if not count:
         return None
+    first = entries[0].timestamp
     last = entries[count - 1].timestamp
-    mean_s = float((last - entries[0].timestamp) * stream.time_base) / max(1, count - 1)
-    # An entry may stand for many samples of uncompressed sound.
-    is_packet = (times.last_sample_s or 0.0) * stream.sample_rate > 1
-    last_sample_s = times.last_sample_s if is_packet and times.last_sample_s else mean_s
-    end_s = float(last * stream.time_base) + min(last_sample_s, _MAX_PACKET_S)
-    return min(end_s, times.edited_s or end_s) - film_start_s(container)
+    is_whole = count == len(entries)
+    end = _track_end(stream, first, last, count) if is_whole else last
+    return float(end * stream.time_base) - film_start_s(container)
 
 
 def _evenly_end(stream: av.VideoStream) -> int:

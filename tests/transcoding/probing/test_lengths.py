@@ -100,7 +100,7 @@ async def test_what_nothing_contradicts_counts_and_is_held_against_the_limit(
     film: bytearray, write: Write
 ) -> None:
     """The sample table alone says that the last frame lasts an hour."""
-    long = without_edits(claiming(with_last_frame(film, HOUR_S), [b"mdhd", b"mvhd"], 0))
+    long = without_edits(claiming(with_last_frame(film, HOUR_S), [b"mdhd", b"mvhd"], 2**31))
     source = write(bytes(long))
 
     found = await probe(str(source))
