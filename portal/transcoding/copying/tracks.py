@@ -1,7 +1,7 @@
 """The tracks of a copy.
 
 Video: is every packet one that players take, and where does a segment end? Sound: AAC-LC without
-gaps, cut at the frames nearest to the video's cuts, with silence where only the picture is.
+gaps, which begins and ends with the video, cut at the frames nearest to the video's cuts.
 """
 
 from __future__ import annotations
@@ -32,21 +32,11 @@ _MAX_GAP_SAMPLES = 16
 # Encoders prime with one frame to three.
 _MAX_PRIMING_SAMPLES = 4 * _FRAME_SAMPLES
 _MAX_TICK_SAMPLES = 256
+# Players wait for sound that begins later than the picture or ends much earlier. It is encoded,
+# with silence.
+_MAX_LATE_START_S = 0.1
+_MAX_EARLY_END_S = 1
 _SAMPLE_RATES_HZ = (44_100, 48_000)
-
-
-def silent_frame(channels: int, rate_hz: int) -> bytes:
-    """Return a frame of silence in AAC-LC."""
-    encoder = av.CodecContext.create("aac", "w")
-    encoder.sample_rate = rate_hz
-    encoder.layout = "mono" if channels == 1 else "stereo"
-    encoder.format = "fltp"
-    frame = av.AudioFrame(format="fltp", layout=encoder.layout.name, samples=_FRAME_SAMPLES)
-    frame.sample_rate = rate_hz
-    for plane in frame.planes:
-        plane.update(bytes(plane.buffer_size))
-    frame.pts = 0
-    return bytes([*encoder.encode(frame), *encoder.encode(None)][-1])
 
 
 class VideoCopy:
@@ -207,10 +197,9 @@ class AudioCopy:
         self._rate_hz: int = stream.sample_rate
         self._start = round(start_s * self._rate_hz)
         self._samples_per_tick: Fraction = stream.time_base * self._rate_hz
-        self._channels = _channel_configuration(stream.codec_context.extradata)
         is_deliverable = (
             (stream.codec_context.name, stream.codec_context.profile) == ("aac", "LC")
-            and self._channels in (1, 2)
+            and _channel_configuration(stream.codec_context.extradata) in (1, 2)
             and self._rate_hz in _SAMPLE_RATES_HZ
             and self._samples_per_tick <= _MAX_TICK_SAMPLES
         )
@@ -222,8 +211,7 @@ class AudioCopy:
         self._last_cut = 0
         self._video_end: int | None = None
         self._priming = 0
-        self._begins_at: int | None = None
-        self._ends_at = 0
+        self._ends_at: int | None = None  # before the first packet
 
     def take(self, packet: av.Packet[Any]) -> None:
         """Take the next packet."""
@@ -251,11 +239,16 @@ class AudioCopy:
         self._write_certain()
 
     def finish(self) -> None:
-        """Write what is left, silence up to the video's end, and the playlist."""
-        if not self.dropped and (self._missing > 0 or self._begins_at is None):
-            self.dropped = "truncated" if self._missing > 0 else "empty"
-        if not self.dropped:
-            self._add_silence((self._video_end or 0) - self._ends_at)
+        """Write what is left, and the playlist."""
+        if self.dropped:
+            return
+        if self._missing > 0:
+            self.dropped = "truncated"
+        elif self._ends_at is None:
+            self.dropped = "empty"
+        elif (self._video_end or 0) - self._ends_at > _MAX_EARLY_END_S * self._rate_hz:
+            self.dropped = "gaps"
+        else:
             self._write(len(self._waiting), self._ends_at)
             self._rendition.finish()
 
@@ -264,36 +257,23 @@ class AudioCopy:
             return "damaged"
         if packet.has_sidedata("new_extradata"):
             return "codec"
-        if self._begins_at is not None:
+        if self._ends_at is not None:
             return "gaps" if abs(at - self._ends_at) > self._tolerance else None
+        if at > _MAX_LATE_START_S * self._rate_hz:
+            return "gaps"
         return "edited" if at < -_MAX_PRIMING_SAMPLES else None
 
     def _add(self, packet: av.Packet[Any], at: int) -> None:
         data = bytes(packet)
-        if self._begins_at is None:
-            self._begins_at = at
-            self._ends_at = min(0, at)
+        if self._ends_at is None:
             self._priming = max(0, -at)
-            first = round(self._ends_at / self._samples_per_tick)
+            first = round(min(0, at) / self._samples_per_tick)
             self._rendition.begin(init_segment(self._stream, data, pts=first, dts=first))
-            # Players wait for sound that begins later than the picture.
-            self._add_silence(at)
             self._ends_at = at
-        self._append(data)
-
-    def _append(self, data: bytes) -> None:
         # Each begins where the one before ended, also where the source's ticks are coarser.
         self._waiting.append(Sample(self._ends_at + self._priming, 0, True, data))
         self._ends_at += _FRAME_SAMPLES
         self._write_certain()
-
-    def _add_silence(self, samples: int) -> None:
-        """Add as many silent frames as fit into a number of samples."""
-        if samples < _FRAME_SAMPLES:
-            return
-        silence = silent_frame(self._channels, self._rate_hz)
-        for _ in range(samples // _FRAME_SAMPLES):
-            self._append(silence)
 
     def _write_certain(self) -> None:
         while self._waiting and self.dropped is None:
