@@ -274,7 +274,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     **_track(stream),
                     "profile": stream.codec_context.profile,
                     "channels": channels,
-                    "layout": "ambisonic" if stream.id in outline.ambisonic else layout,
+                    "layout": layout,
                     "sample_rate_hz": stream.sample_rate,
                     "end_s": _fragments_end_s(container, outline, stream)
                     if outline.is_fragmented
@@ -283,27 +283,14 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
             )
     del audio[_MAX_AUDIO_TRACKS:]
     names = {(track["language"], track["title"]) for track in audio}
-    is_sampled = len(audio) > 1 and len(names) == 1 and not outline.is_fragmented
-    silent = _silent_tracks(container, audio) if is_sampled else {}
-    heard = [
-        {**track, "is_silent": silent.get(track["index"], False)}
-        for track in audio
-        if silent.get(track["index"], False) is not None
-    ]
-    unheard += [""] * (len(audio) - len(heard))
-    return {"audio": heard, "unheard": unheard}
-
-
-def _silent_tracks(
-    container: InputContainer, audio: Iterable[dict[str, Any]]
-) -> dict[int, bool | None]:
-    """Return whether tracks are silent, by index; None where nothing can be decoded."""
-    until = time.monotonic() + silence.LIMIT_S
-    return {
-        track["index"]: silence.is_silent(container, container.streams[track["index"]], until=until)
-        for track in audio
-        if track["layout"] in _PLAIN_LAYOUTS
-    }
+    # Only where nothing else tells them apart.
+    if len(audio) > 1 and len(names) == 1 and not outline.is_fragmented:
+        until = time.monotonic() + silence.LIMIT_S
+        for track in audio:
+            if track["layout"] in _PLAIN_LAYOUTS:
+                stream = container.streams[track["index"]]
+                track["is_silent"] = silence.is_silent(container, stream, until=until)
+    return {"audio": audio, "unheard": unheard}
 
 
 def _has_samples(container: InputContainer, stream: Any) -> bool:

@@ -13,7 +13,6 @@ unevenly, and one the reverse.
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
@@ -56,13 +55,6 @@ _PICTURE_SIZE_AT = 24
 _PICTURE_BOXES_AT = 78
 # Recorders write one entry, editors a few. The remaining ones are not read.
 _MAX_ENTRIES = 64
-_SOUND_HANDLER = b"soun"
-# Offset of the boxes in a sample entry of sound, by its version (QuickTime File Format).
-_SOUND_BOXES_AT = {0: 28, 1: 44, 2: 64}
-_SOUND_VERSION_AT = 8
-# Ambisonic layouts and first channels in `chan` that FFmpeg doesn't know (Core Audio).
-_AMBISONIC_TAGS = {107, 190, 191}
-_AMBISONIC_LABELS = {200, 2 << 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +108,6 @@ class Outline:
     handlers: dict[int, bytes] = field(default_factory=dict)
     # Sample entries of video tracks, by the track's number.
     pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
-    # Numbers of tracks that hold ambisonic sound.
-    ambisonic: set[int] = field(default_factory=set)
     # Times in fragments by the track's number; empty if there are too many fragments to read.
     fragments: dict[int, FragmentTimes] = field(default_factory=dict)
 
@@ -206,8 +196,11 @@ def read_outline(request: dict[str, Any]) -> Outline:
     with _open_raw(request, _WINDOW_BYTES) as container:
         reader = _BoxReader(container)
         outline.size_bytes = reader.size_bytes
-        with suppress(_OutOfBudget):
+        try:
             _walk_top(outline, reader)
+        except _OutOfBudget:
+            outline.fragments.clear()
+        else:
             outline.is_unfinished = False
     return outline
 
@@ -228,32 +221,29 @@ def _open_raw(request: dict[str, Any], window_bytes: int) -> InputContainer:
 
 def _walk_top(outline: Outline, reader: _BoxReader) -> None:
     """Walk as far as the index, and through the fragments behind it when it announces any."""
-    fragments = 0
+    fragment_count = 0
     for box in reader.boxes(0, reader.size_bytes):
-        outline.has_media |= box.kind == b"mdat"
-        outline.has_fragments |= box.kind == b"moof"
-        if box.kind == b"moov":
+        if box.kind == b"mdat":
+            outline.has_media = True
+        elif box.kind == b"moov":
             outline.has_index = True
             outline.is_index_cut = box.end > reader.size_bytes
             _walk_index(outline, reader, box)
             outline.is_unfinished = False
-        if outline.has_index and not outline.announces_fragments:
-            return
-        if box.kind == b"moof" and outline.has_index:
-            fragments += 1
+            if not outline.announces_fragments:
+                return
+        elif box.kind == b"moof":
+            outline.has_fragments = True
+            fragment_count += 1
+            if fragment_count > _MAX_FRAGMENTS:
+                raise _OutOfBudget
             for track in reader.boxes(box.body, box.end):
-                if track.kind == b"traf":
+                if track.kind == b"traf" and outline.has_index:
                     _read_fragment(outline, reader, track)
-        if fragments == _MAX_FRAGMENTS:
-            break
-    else:
-        return
-    outline.fragments.clear()
 
 
-def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int = 0) -> bool:
-    """Down to the sample entries, no deeper; whether media lie in other files."""
-    handler, is_external = b"", False
+def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int = 0) -> None:
+    """Walk down to the sample entries, no deeper."""
     for box in reader.boxes(parent.body, parent.end):
         outline.announces_fragments |= box.kind == b"mvex"
         if box.kind == b"tkhd":
@@ -263,40 +253,32 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
         elif box.kind == b"trex":
             number, _, ticks = _TRACK_DEFAULTS.unpack(reader.read(box.body).ljust(16, b"\0"))
             outline.fragments[number] = FragmentTimes(default=ticks)
-        if box.kind == b"hdlr" and parent.kind == b"mdia":
-            handler = reader.read(box.body + _HANDLER_OFFSET_BYTES)[:4]
-            outline.handlers[track] = handler
+        elif box.kind == b"hdlr" and parent.kind == b"mdia":
+            outline.handlers[track] = reader.read(box.body + _HANDLER_OFFSET_BYTES)[:4]
         elif box.kind == b"stsd":
             _read_sample_entries(outline, reader, box, track)
         elif box.kind == b"dref":
             references = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
-            is_external |= any(_is_external(reader, entry) for entry in references)
+            if any(_is_external(reader, entry) for entry in references):
+                outline.external.add(outline.handlers.get(track, b""))
         elif box.kind in _INSIDE[parent.kind]:
-            is_external |= _walk_index(outline, reader, box, track)
-    if is_external and parent.kind == b"mdia":
-        outline.external.add(handler)
-    return is_external
-
-
-def _read_sample_entries(outline: Outline, reader: _BoxReader, table: _Box, track: int) -> None:
-    """Record what sample entries say about encryption, pictures and ambisonic sound."""
-    entries = list(reader.boxes(table.body + _COUNT_PREFIX_BYTES, table.end))
-    outline.is_encrypted |= any(entry.kind in _ENCRYPTED for entry in entries)
-    entries = entries[:_MAX_ENTRIES]
-    handler = outline.handlers.get(track)
-    if handler == VIDEO_HANDLER:
-        outline.pictures[track] = [_picture_entry(reader, entry) for entry in entries]
-    elif handler == _SOUND_HANDLER and any(_is_ambisonic(reader, entry) for entry in entries):
-        outline.ambisonic.add(track)
+            _walk_index(outline, reader, box, track)
 
 
 def _track_number(reader: _BoxReader, header: _Box) -> int:
-    """Return the number by which FFmpeg knows the track, too.
-
-    Two times of 4 or 8 bytes stand before it.
-    """
+    """Return the number by which FFmpeg knows the track, too."""
+    # Two times of 4 or 8 bytes stand before it.
     is_long = reader.read(header.body)[:1] == b"\1"
-    return int.from_bytes(reader.read(header.body + (20 if is_long else 12))[:4], "big")
+    return int.from_bytes(reader.read(header.body + (20 if is_long else 12))[:4])
+
+
+def _read_sample_entries(outline: Outline, reader: _BoxReader, table: _Box, track: int) -> None:
+    """Record what sample entries say about encryption and pictures."""
+    entries = list(reader.boxes(table.body + _COUNT_PREFIX_BYTES, table.end))
+    outline.is_encrypted |= any(entry.kind in _ENCRYPTED for entry in entries)
+    if outline.handlers.get(track) == VIDEO_HANDLER:
+        pictures = [_picture_entry(reader, entry) for entry in entries[:_MAX_ENTRIES]]
+        outline.pictures[track] = pictures
 
 
 def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
@@ -307,17 +289,6 @@ def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
         for box in reader.boxes(entry.body + _PICTURE_BOXES_AT, entry.end)
     }
     return PictureEntry((int.from_bytes(size[:2]), int.from_bytes(size[2:4])), boxes)
-
-
-def _is_ambisonic(reader: _BoxReader, entry: _Box) -> bool:
-    """Return whether a sample entry of sound says so in its `chan` box."""
-    version = int.from_bytes(reader.read(entry.body + _SOUND_VERSION_AT)[:2])
-    for box in reader.boxes(entry.body + _SOUND_BOXES_AT.get(version, 28), entry.end):
-        if box.kind == b"chan":
-            tag = int.from_bytes(reader.read(box.body + 4)[:4])
-            first_label = int.from_bytes(reader.read(box.body + 16)[:4])
-            return tag >> 16 in _AMBISONIC_TAGS or (not tag and first_label in _AMBISONIC_LABELS)
-    return False
 
 
 def _read_fragment(outline: Outline, reader: _BoxReader, fragment: _Box) -> None:

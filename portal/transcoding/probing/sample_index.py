@@ -95,10 +95,11 @@ def facts(
     # FFmpeg's two rates agree when every decoding time fits.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
     grid = None if offsets is None else frame_grid(presentation.shown, time_base, claimed_fps)
-    end = _evenly_end(stream)
-    duration_s = float((end - entries[0].timestamp) * time_base)
+    first, last = entries[0].timestamp, entries[-1].timestamp
+    end = round(_track_end(stream, first, last, len(entries)))
+    duration_s = float((end - first) * time_base)
     # The first frame is shown from the film's start.
-    delay = presentation.shown[0] - entries[0].timestamp
+    delay = presentation.shown[0] - first
     later_keys_s = (float((at + delay) * time_base) - start_s for at in summary.keys_at[1:])
     keys_s = [0.0, *later_keys_s, presentation.end_s]
     # Samples that share their bytes are more than there is room for.
@@ -215,33 +216,21 @@ def audio_end_s(container: InputContainer, stream: Any) -> float | None:
     return float(end * stream.time_base) - film_start_s(container)
 
 
-def _evenly_end(stream: av.VideoStream) -> int:
-    """Return when the last frame ends if it lasts as long as the others do on average."""
-    entries = stream.index_entries
-    first, last = entries[0].timestamp, entries[-1].timestamp
-    if len(entries) == 1:
-        return int(first + (stream.duration or 0))
-    return int(last + (last - first) // (len(entries) - 1))
-
-
 def _has_closed_gops(stream: av.VideoStream, keys: Iterable[av.Packet[Any] | None]) -> bool:
-    """Whether a stream can be cut at these key frames; False in doubt."""
+    """Whether a stream can be cut at these key frames, all IDR pictures; False in doubt."""
     configuration = read_configuration(stream.codec_context.extradata)
     if stream.codec_context.name != "h264" or configuration is None:
         return False
-    return all(
-        packet is not None and packet.is_keyframe and _is_idr(packet, configuration.length_size)
-        for packet in keys
-    )
-
-
-def _is_idr(packet: av.Packet[Any], length_size: int) -> bool:
-    """Whether every slice is of an IDR picture."""
-    try:
-        kinds = {kind for kind, *_ in nal_units(bytes(packet), length_size)}
-    except ValueError:
-        return False
-    return kinds.intersection(SLICES) == {IDR}
+    for packet in keys:
+        if packet is None or not packet.is_keyframe:
+            return False
+        try:
+            kinds = {kind for kind, *_ in nal_units(bytes(packet), configuration.length_size)}
+        except ValueError:
+            return False
+        if kinds.intersection(SLICES) != {IDR}:
+            return False
+    return True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,23 +26,21 @@ _SILENT_PEAK = 32
 LIMIT_S = 5.0
 
 
-def is_silent(container: InputContainer, stream: Any, *, until: float) -> bool | None:
-    """Return whether no sample that was looked at is loud; None if nothing can be decoded.
+def is_silent(container: InputContainer, stream: Any, *, until: float) -> bool:
+    """Return whether no sample that was looked at is loud, or could be decoded.
 
     It is False if that takes longer than `until`, by the monotonic clock.
     """
     entries = stream.index_entries
-    peak = None
     for place in range(_PLACES):
         if time.monotonic() > until:
             return False
         with contextlib.suppress(av.FFmpegError):
             container.seek(entries[len(entries) * place // _PLACES].timestamp, stream=stream)
             for packet in islice(packets(container, [stream]), _PACKETS):
-                peak = max((_peak(frame) for frame in stream.decode(packet)), default=peak)
-                if peak is not None and peak > _SILENT_PEAK:
+                if any(_peak(frame) > _SILENT_PEAK for frame in stream.decode(packet)):
                     return False
-    return None if peak is None else True
+    return True
 
 
 def _peak(frame: av.AudioFrame) -> int:
