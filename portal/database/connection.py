@@ -80,18 +80,27 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
 async def transaction() -> AsyncIterator[None]:
     """Run the block's queries and enqueued jobs in one transaction; in a savepoint if nested.
 
+    Work that was given to `before_commit` follows the last statement of the outermost block.
     Tortoise's own `in_transaction` loses a connection of the pool whenever a transaction is
     cancelled or fails while it begins.
     """
     client: Any = get_connection("default")
     if isinstance(client, TransactionClient):
-        async with client.connection.transaction():
-            yield
+        kept = len(client.last_work)
+        try:
+            async with client.connection.transaction():
+                yield
+        except BaseException:
+            del client.last_work[kept:]
+            raise
         return
     async with client.acquire_connection() as connection, connection.transaction():
-        token = get_connections().set("default", TransactionClient(client, connection))
+        inner = TransactionClient(client, connection)
+        token = get_connections().set("default", inner)
         try:
             yield
+            for work in inner.last_work:
+                await work()
         finally:
             get_connections().reset(token)
 

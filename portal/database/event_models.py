@@ -20,8 +20,8 @@ class Event(Model):
     """Who (`actor_…`, `token_…`) did what to which object, from where; or what became of a video.
 
     Names and addresses are those of that time. Without account and token it was anyone, a command,
-    or the portal itself. One with a `type` is a public event of a video: the database gives it its
-    place among all (`number`) and among the video's (`sequence`), and the video's record (`data`).
+    or the portal itself. One with a `type` is a public event of a video, with its place among all
+    (`number`) and among the video's (`sequence`), and the video's record (`data`).
     `was` is who could see the video before, if the event changed that.
     """
 
@@ -86,8 +86,8 @@ class Webhook(Model):
 class WebhookDelivery(Model):
     """An event that a webhook is sent; what its receiver answered last, and when it is sent next.
 
-    Without `next_at` it is done: it arrived, or was tried often enough. The database puts a job
-    into the queue whenever `next_at` is set. Without `event_number` it is a test.
+    Without `next_at` it is done: it arrived, or was tried often enough. A job is queued in the
+    transaction that sets `next_at`. Without `event_number` it is a test.
     """
 
     id = fields.BigIntField(primary_key=True)

@@ -6,6 +6,7 @@ Tortoise opens the pool with the settings in `connection.tortoise_config`.
 import asyncio
 import os
 import select
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from socket import SHUT_RDWR, socket
 from typing import Any
@@ -58,6 +59,8 @@ class TransactionClient(TransactionWrapper):
     def __init__(self, client: PsycopgClient, connection: Connection) -> None:
         super().__init__(client)
         self.connection = connection
+        # Work that is left until the commit.
+        self.last_work: list[Callable[[], Awaitable[None]]] = []
 
     def acquire_connection(  # type: ignore[override]  # Tortoise only enters and exits the result
         self,
@@ -66,12 +69,24 @@ class TransactionClient(TransactionWrapper):
         return nullcontext(self.connection)
 
 
+def before_commit(work: Callable[[], Awaitable[None]]) -> None:
+    """Run work as late as possible in the current transaction, in the order of the calls.
+
+    Work of a savepoint that is rolled back is dropped.
+    """
+    _transaction_client().last_work.append(work)
+
+
 def transaction_connection() -> Connection:
     """Return psycopg's connection of the current transaction.
 
     Jobs are enqueued on it, so that they are committed together with the rows.
     """
+    return _transaction_client().connection
+
+
+def _transaction_client() -> TransactionClient:
     client = get_connection("default")
     if not isinstance(client, TransactionClient):
-        raise TypeError("No transaction is open. Enqueue jobs inside of `transaction()`.")
-    return client.connection
+        raise TypeError("No transaction is open. Do this inside of `transaction()`.")
+    return client

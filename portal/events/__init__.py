@@ -1,4 +1,5 @@
-"""What happened: one table that all who tell of it read, and guarded requests to who is told.
+"""What happened to videos and accounts, and guarded requests to addresses that people typed in.
 
-A use case calls `log.note` inside the transaction of its change; begin there.
+A use case calls `log.note` in the transaction of its change; begin there. `records` has the shapes
+of videos that events, webhooks and the API share. `deliveries` connects events to webhooks.
 """

@@ -1,10 +1,10 @@
-"""The log of events: who did what to which object, and what became of videos.
+"""The log of events: actions of people and programs, and outcomes of processing.
 
-A use case calls `note` inside the transaction that makes its change, so that a row is there exactly
-if the change is. The web says who acts, by `act_as`; what is done without that is done by a
-command. What processing makes of a video is told by `note_outcome`. Each event of a video after its
-creation moves the video's `updated_at`. Rows that others may read have a type and are numbered as
-they are committed (`database/functions/events.sql`).
+A use case calls `note` or `note_outcome` in the transaction of its change, so that each change has
+its event and each event its change. Public events have a type. They are completed and numbered as
+the last statements of the transaction, with the record of the video as it is then. Each event of a
+video after its creation moves the video's `updated_at`. The web names the actor by `act_as`; the
+default is a command.
 """
 
 import logging
@@ -12,14 +12,26 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from uuid import UUID
 
 from portal.database.account_models import Account
-from portal.database.connection import NOW
+from portal.database.connection import NOW, execute, fetch_rows
 from portal.database.event_models import Event
 from portal.database.models import Video
+from portal.database.pool import before_commit
+from portal.events.deliveries import deliver
+from portal.events.records import VideoColumns, audience_columns
 
 logger = logging.getLogger(__name__)
+
+RECORD = f"""
+SELECT {", ".join(VideoColumns.model_fields)} FROM videos
+WHERE id = %s AND (deleted_at IS NULL OR %s)
+"""  # noqa: S608 - put together from constants
+# Any number that no other user of the database picks.
+NUMBER_LOCK_ID = 7_102_025_113
+NEXT_NUMBER = "SELECT nextval('event_numbers') AS number FROM pg_advisory_xact_lock(%s)"
 
 
 class EventType(StrEnum):
@@ -123,51 +135,104 @@ async def note(
     detail: Mapping[str, str] | None = None,
     by: Account | None = None,
 ) -> None:
-    """Write what someone did, in the transaction of the change.
+    """Record an action of the current actor, in the transaction of the change.
 
-    `name` is what the object is called, such as an account's address. `by` is who has just proved
-    to be someone, by a password or a link. Never give a secret, or the text of a video.
+    `name` is the object's name, such as an account's address. `by` is a person who has just proved
+    their identity by a password or a link. Never pass a secret, or the text of a video.
     """
     actor = _actor.get()
     if by is not None:
         actor = Actor("person", by.id, by.email, address=actor.address)
-    await _write(action, actor, object_id, name=name, detail=detail, type=TYPES.get(action))
-    told = {"action": action.value, "object_id": str(object_id or "")}
-    logger.info("Audit: %s", action, extra=told)
-
-
-async def note_outcome(
-    type: EventType, video_id: UUID, *, data: Mapping[str, object] | None = None
-) -> None:
-    """Write what became of a video, in the transaction of the change, which has locked it.
-
-    `data` is for an import, which has no video whose record the database could add.
-    """
-    await _write(type, PORTAL, video_id, type=type, data=data)
-
-
-async def _write(
-    action: str,
-    actor: Actor,
-    object_id: UUID | str | None,
-    *,
-    name: str = "",
-    detail: Mapping[str, str] | None = None,
-    type: EventType | None,
-    data: Mapping[str, object] | None = None,
-) -> None:
-    await Event.create(
+    event = Event(
         **asdict(actor),
         action=action,
         object_id=None if object_id is None else str(object_id),
         object_name=name,
         detail=dict(detail or {}),
-        type=type,
-        video_id=object_id if type else None,
+    )
+    fields = {"action": action.value, "object_id": event.object_id or ""}
+    logger.info("Audit: %s", action, extra=fields)
+    if action in TYPES:
+        _publish(event, TYPES[action])
+    else:
+        await event.save(force_create=True)
+
+
+async def note_outcome(
+    type: EventType, video_id: UUID, *, data: Mapping[str, object] | None = None
+) -> None:
+    """Record an outcome of processing, in the transaction of the change, which locks the video.
+
+    `data` is for an import, which has no video with a record.
+    """
+    event = Event(
+        **asdict(PORTAL),
+        action=type.value,
+        object_id=str(video_id),
+        object_name="",
+        detail={},
         data=data and dict(data),
     )
-    if type not in (None, EventType.CREATED, EventType.DELETED):
-        await Video.filter(id=object_id).update(updated_at=NOW)
+    _publish(event, type)
+
+
+def _publish(event: Event, type: EventType) -> None:
+    """Have an event completed and written as the last statement of its transaction."""
+    event.type = type.value
+    event.video_id = UUID(str(event.object_id))
+    before_commit(partial(_write_public, event))
+
+
+async def _write_public(event: Event) -> None:
+    """Write a public event, its deliveries and their jobs.
+
+    What happens to a video while it is deleted stays private. Numbers become visible in ascending
+    order, because their lock is held until the commit.
+    """
+    if event.type == EventType.IMPORT_FAILED:
+        event.sequence = 1
+    elif not await _complete(event):
+        event.type = None
+        await event.save(force_create=True)
+        return
+    [row] = await fetch_rows(NEXT_NUMBER, NUMBER_LOCK_ID)
+    number: int = row["number"]
+    event.number = number
+    await event.save(force_create=True)
+    await deliver(number, str(event.type))
+    await execute("SELECT pg_notify('portal_events', '')")
+
+
+async def _complete(event: Event) -> bool:
+    """Add the video's present record, and its previous audience if the event changed that.
+
+    Return whether there is a video to report on. The event of a deletion keeps only the audience.
+    """
+    is_deletion = event.type == EventType.DELETED
+    if event.type not in (EventType.CREATED, EventType.DELETED):
+        # This also locks the video, so that its events have one order.
+        await Video.filter(id=event.video_id).update(updated_at=NOW)
+    rows = await fetch_rows(RECORD, event.video_id, is_deletion)
+    if not rows and not is_deletion:
+        return False
+    numbered = Event.filter(video_id=event.video_id, type__isnull=False, number__isnull=False)
+    last = await numbered.order_by("-sequence").first()
+    previous = last.data if last else None
+    record = previous or {}
+    if rows:
+        record = VideoColumns(**rows[0]).model_dump(mode="json", by_alias=False)
+    audience = audience_columns(record)
+    event.sequence = (last.sequence or 0) + 1 if last else 1
+    event.data = audience if is_deletion else record
+    if is_deletion:
+        event.was = audience
+    elif previous is not None:
+        former = audience_columns(previous)
+        event.was = former if former != audience else None
+    elif "was" in event.detail:
+        # Videos that are older than the first events have no event to compare with.
+        event.was = {**audience, "visibility": event.detail["was"], "signed_in_only": False}
+    return True
 
 
 def changed_fields(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:

@@ -29,6 +29,7 @@ Time = Annotated[
     PlainSerializer(rfc3339, return_type=str),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
+AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
 # Identifiers are strings in JSON, and UUIDs or integers in the database.
 Id = Annotated[str, BeforeValidator(str)]
 
@@ -133,6 +134,11 @@ class FailedImport(Shape):
 
     id: str
     failure: TranscodeFailure
+
+
+def audience_columns(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a record that decide who may see the video, as far as it has them."""
+    return {name: record[name] for name in AUDIENCE_COLUMNS if name in record}
 
 
 def details_of(config: Config, video_id: str, columns: Mapping[str, Any]) -> VideoDetails:

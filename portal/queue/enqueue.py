@@ -26,13 +26,14 @@ from datetime import UTC, datetime
 from math import sqrt
 from uuid import UUID
 
+from procrastinate import PsycopgConnector
 from procrastinate.jobs import Status
 
 from portal.database.connection import server_time
 from portal.database.models import Video
 from portal.database.pool import transaction_connection
-from portal.queue.app import Queue, database_errors
-from portal.queue.rows import emptiest_lane, queued_at
+from portal.queue.app import Queue, database_errors, queue_app
+from portal.queue.rows import emptiest_lane, queued_at, wake_waiting_job
 from portal.telemetry.tracing import current_trace_context
 
 MB = 1_000_000
@@ -49,8 +50,9 @@ PREPARE_QUEUE = "prepare"
 TRANSCODE_QUEUE = "transcode"
 # Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
 SIDE_QUEUE = "chores"
-# Its jobs are put there by the database, with the deliveries (`database/functions/webhooks.sql`).
 WEBHOOK_QUEUE = "webhooks"
+# Enqueuing uses the connection of the current transaction, so this app needs no address.
+DELIVERIES = queue_app(PsycopgConnector())
 # They wait for other servers.
 IMPORT_QUEUE = "imports"
 # Of workers that have a model; they stand still while there are passes to make.
@@ -199,6 +201,31 @@ async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> 
     )
     with database_errors():
         return await job.defer_async(import_id=str(import_id), cause=current_trace_context())
+
+
+async def defer_delivery(webhook_id: UUID, lane: int, *, at: datetime | None = None) -> None:
+    """Queue the job that sends what is due in a lane of a webhook, at this time or at once.
+
+    Jobs of one lane share a lock, so that a slow receiver occupies at most four workers. A job that
+    waits to start sends a new delivery too, so no other is queued then: it can't start before the
+    current transaction ends. Two transactions that queue the first job of a lane queue one each.
+
+    A job that is scheduled for later would hold up jobs with the same lock, unless they have a
+    higher priority. Priorities therefore descend with the time.
+    """
+    lock = f"webhook:{webhook_id}:{lane}"
+    if at is None and await wake_waiting_job(lock):
+        return
+    job = DELIVERIES.configure_task(
+        "portal:send_webhook",
+        queue=WEBHOOK_QUEUE,
+        lock=lock,
+        priority=_priority(at, 0) if at else 0,
+        schedule_at=at,
+        connection=transaction_connection(),
+    )
+    with database_errors():
+        await job.defer_async(webhook_id=str(webhook_id), lane=lane)
 
 
 async def _defer(

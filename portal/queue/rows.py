@@ -99,6 +99,15 @@ SELECT EXISTS (
     )
 ) AS waits
 """
+# `FOR KEY SHARE` keeps a worker from taking the job before the current transaction ends.
+WAKE_WAITING = """
+SELECT pg_notify('procrastinate_queue_v1#' || queue_name, '{"type": "job_inserted"}')
+FROM (
+  SELECT queue_name FROM procrastinate_jobs
+  WHERE lock = %s AND status = 'todo' AND priority = 0
+  LIMIT 1 FOR KEY SHARE
+) waiting
+"""
 QUEUED_AT = "SELECT min(at) AS at FROM procrastinate_events WHERE job_id = %s"
 # procrastinate's own deletes all at once, and sorts every event for it.
 PRUNE = """
@@ -148,6 +157,14 @@ async def import_waits(job_id: int, above_priority: int) -> bool:
     """Return whether another import waits for the slot of this job's import."""
     [row] = await fetch_rows(IMPORT_WAITS, above_priority, job_id)
     return bool(row["waits"])
+
+
+async def wake_waiting_job(lock: str) -> bool:
+    """Have a worker look for a waiting job with this lock after the transaction.
+
+    Return whether there is such a job.
+    """
+    return bool(await fetch_rows(WAKE_WAITING, lock))
 
 
 async def prune_jobs(*, keep_days: int) -> int:

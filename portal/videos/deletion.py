@@ -32,6 +32,7 @@ from portal.database.models import (
 )
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.events.log import AuditAction, note
+from portal.events.records import AUDIENCE_COLUMNS
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job
@@ -43,9 +44,12 @@ OVERDUE = """
 SELECT id FROM videos WHERE deleted_at <= now() - make_interval(secs => %s) ORDER BY deleted_at
 """
 
-# Events keep who could see the video, for those who are still to be told of its deletion.
+# Events keep the audience, because readers who could see the video still receive its deletion.
 FORGET_EVENTS = """
-UPDATE events SET data = event_audience(data) WHERE video_id = %s AND type IS NOT NULL
+UPDATE events SET data = (
+  SELECT coalesce(jsonb_object_agg(key, value), '{}') FROM jsonb_each(data) WHERE key = ANY(%s)
+)
+WHERE video_id = %s AND type IS NOT NULL
 """
 
 
@@ -146,7 +150,7 @@ async def _remove(video: Video, queue: Queue) -> None:
     # Attempts, renditions and a poster asked for go with it.
     await video.delete()
     await Upload.filter(key=video.storage_key).delete()
-    await execute(FORGET_EVENTS, video.id)
+    await execute(FORGET_EVENTS, list(AUDIENCE_COLUMNS), video.id)
     await Tombstone.create(
         video_id=video.id,
         storage_key=video.storage_key,

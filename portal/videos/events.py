@@ -26,10 +26,11 @@ from portal.events.records import (
     VideoColumns,
     VideoDetails,
     VideoWithPassthrough,
+    audience_columns,
     details_of,
 )
 from portal.videos.library import listed_for
-from portal.videos.reading import AUDIENCE_COLUMNS, audience_in
+from portal.videos.reading import audience_in
 
 # Older ones are not told any more.
 KEEP_DAYS = 30
@@ -105,8 +106,7 @@ def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
         return event if sees(audience_in(event["data"])) else None
     present = event["present"]
     if present and sees(audience_in(present)):
-        audience = {name: present[name] for name in AUDIENCE_COLUMNS}
-        return {**event, "data": event["data"] | audience}
+        return {**event, "data": event["data"] | audience_columns(present)}
     if event["was"] is None or not sees(audience_in(event["was"])):
         return None
     if event["type"] != EventType.DELETED and sees(audience_in(event["data"])):

@@ -14,7 +14,7 @@ from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present
 from portal.database.models import Video, Visibility
 from portal.errors import VersionConflict, VideoNotFound
-from portal.events.records import VideoColumns, VideoRow
+from portal.events.records import AUDIENCE_COLUMNS, VideoColumns, VideoRow
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
@@ -22,7 +22,6 @@ RECORDS = f"""
 SELECT {", ".join(VideoRow.model_fields)} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
 VIDEOS = f"SELECT * FROM videos WHERE id = ANY({{ids}}) AND {IS_PRESENT}"  # noqa: S608
-AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
 AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
 # Who may see what an attempt wrote: of a ready video what it was published by, or a rendition; of
 # one that is processed what is recorded, which can be watched already.

@@ -1,6 +1,6 @@
-"""Webhooks: events of videos, sent to addresses that asked for them (Standard Webhooks).
+"""Webhooks: events of videos, sent to addresses that subscribe to them (Standard Webhooks).
 
-`endpoints` has the addresses, what they are sent and what they answered, `sending` how one is sent
-and when again. The database makes deliveries and their jobs in the transaction of the event
-(`database/functions/webhooks.sql`), so none is lost; begin there.
+`endpoints` manages the addresses and lists their deliveries. `sending` sends a delivery, and
+decides when it is sent again. `events.deliveries` creates the deliveries in the transaction of the
+event, so none is lost. Begin with `sending`.
 """

@@ -16,6 +16,7 @@ from portal.database.connection import NOW, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.errors import TooManySecrets, TooManyWebhooks, WebhookDisabled, WebhookNotFound
 from portal.events.log import AuditAction, note
+from portal.queue.enqueue import defer_delivery
 
 MAX_WEBHOOKS = 50
 SECRET_PREFIX = "whsec_"  # noqa: S105  # so that receivers and scanners know what it is
@@ -122,9 +123,12 @@ async def read_deliveries(
 
 async def send_test(webhook_id: UUID) -> WebhookDelivery:
     """Send an event of the type `TEST`. Raises `WebhookNotFound` or `WebhookDisabled`."""
-    await _require_enabled(webhook_id)
-    delivery = await WebhookDelivery.create(webhook_id=webhook_id, type=TEST)
-    return await WebhookDelivery.get(id=delivery.id)
+    async with transaction():
+        await _require_enabled(webhook_id)
+        created = await WebhookDelivery.create(webhook_id=webhook_id, type=TEST)
+        delivery = await WebhookDelivery.get(id=created.id)
+        await defer_delivery(webhook_id, delivery.lane)
+    return delivery
 
 
 async def redeliver(webhook_id: UUID, delivery_id: int) -> WebhookDelivery:
@@ -132,11 +136,14 @@ async def redeliver(webhook_id: UUID, delivery_id: int) -> WebhookDelivery:
 
     Raises `WebhookDisabled`, or `WebhookNotFound` if there is no such webhook or delivery.
     """
-    await _require_enabled(webhook_id)
-    found = WebhookDelivery.filter(id=delivery_id, webhook_id=webhook_id)
-    if not await found.update(tries=0, next_at=NOW):
-        raise WebhookNotFound
-    return await found.get()
+    rows = WebhookDelivery.filter(id=delivery_id, webhook_id=webhook_id)
+    async with transaction():
+        await _require_enabled(webhook_id)
+        if not await rows.update(tries=0, next_at=NOW):
+            raise WebhookNotFound
+        delivery = await rows.get()
+        await defer_delivery(webhook_id, delivery.lane)
+    return delivery
 
 
 async def forget_old() -> None:

@@ -26,6 +26,7 @@ from portal.events.outgoing import (
     open_session,
     read_start,
 )
+from portal.queue.enqueue import defer_delivery
 from portal.text import rfc3339, whole_number
 from portal.videos.events import read_event, record_in, shown_event
 from portal.videos.reading import audience_of, master_url
@@ -50,8 +51,8 @@ async def send(webhook_id: UUID, lane: int, *, config: Config) -> None:
     due = WebhookDelivery.filter(webhook_id=webhook_id, lane=lane, next_at__lte=NOW)
     while delivery := await due.order_by("id").select_related("webhook").first():
         if monotonic() > ends_at:
-            # The database queues another job.
-            await WebhookDelivery.filter(id=delivery.id).update(next_at=NOW)
+            async with transaction():
+                await defer_delivery(webhook_id, lane)
             return
         await _send(delivery, config)
 
@@ -158,7 +159,7 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
 
 
 async def _record_answer(delivery: WebhookDelivery, answer: dict[str, Any]) -> None:
-    """Record what came of a request, and what follows; the database queues the next try."""
+    """Record the answer to a request, queue the next try, and disable a webhook that is gone."""
     async with transaction():
         # Locked first, as by whoever removes it.
         webhook = await Webhook.filter(id=delivery.webhook_id).select_for_update().get_or_none()
@@ -170,6 +171,8 @@ async def _record_answer(delivery: WebhookDelivery, answer: dict[str, Any]) -> N
         next_at = None if is_over else next_try(tries, retry_after, now=now)
         columns = {**answer, "tries": tries, "sent_at": now, "next_at": next_at}
         await WebhookDelivery.filter(id=delivery.id).update(**columns)
+        if next_at is not None:
+            await defer_delivery(webhook.id, delivery.lane, at=next_at)
         since = None if is_success else webhook.failing_since or now
         if since != webhook.failing_since:
             await Webhook.filter(id=webhook.id).update(failing_since=since)

@@ -25,6 +25,7 @@ from portal.database.connection import execute, transaction
 from portal.database.event_models import WebhookDelivery
 from portal.database.models import Visibility
 from portal.events.log import EventType, note_outcome
+from portal.queue.enqueue import defer_delivery
 from portal.videos import deletion
 from portal.web.composition import WebContext
 from portal.webhooks import sending
@@ -92,6 +93,9 @@ async def test_failure_is_tried_again_nine_times(
         [first] = await deliveries(client, webhook)
         for _ in range(9):
             await execute("UPDATE webhook_deliveries SET next_at = now()")
+            await execute(
+                "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'"
+            )
             await send_due(resources.config)
         [ended] = await deliveries(client, webhook)
     assert (first["state"], first["status"]) == ("waiting", status)
@@ -222,7 +226,9 @@ async def test_delivery_that_waits_for_a_day_holds_up_none_that_is_due_before(
         for pause_s in (86_400, 0.5):
             next_at = datetime.now(UTC) + timedelta(seconds=pause_s)
             columns = {"webhook_id": webhook["id"], "type": TEST, "lane": 0, "next_at": next_at}
-            await WebhookDelivery.create(**columns)
+            async with transaction():
+                delivery = await WebhookDelivery.create(**columns)
+                await defer_delivery(delivery.webhook_id, 0, at=next_at)
         async with sending_worker(resources.config):
             await until(lambda: receiver.requests, timeout_s=10)
 

@@ -12,7 +12,7 @@ SECRETS = (
     """,
     "ALTER TABLE webhooks DROP old_secret, DROP old_secret_until",
 )
-# The trigger of 0.5.0 also fires for events of imports. `functions/events.sql` creates it anew.
+# The trigger of 0.5.0 also fires for events of imports.
 DROP_TRIGGER = "DROP TRIGGER IF EXISTS complete_event ON events"
 
 

@@ -1,0 +1,16 @@
+"""Events, deliveries and their jobs are written by `portal.events`, without triggers."""
+
+from tortoise import migrations
+from tortoise.migrations import operations as ops
+
+# With the triggers that run them.
+DROP = """
+DROP FUNCTION IF EXISTS
+  complete_event, number_event, deliver_event, enqueue_delivery, event_audience CASCADE
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("portal", "0021_caption_tries")]
+
+    operations = [ops.RunSQL(DROP)]
