@@ -1,0 +1,157 @@
+"""Each change of a video has its public event, with the video's record as the change left it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from api_client import Client
+from page_rows import make_attempt, make_row
+from passes import ready_video
+
+from portal.database.connection import transaction
+from portal.database.event_models import Event
+from portal.database.models import Video, Visibility
+from portal.errors import PortalError
+from portal.events.log import AuditAction, EventType, note, note_outcome
+from portal.events.records import VideoColumns, audience_columns
+from portal.processing import attempts, renditions
+from portal.processing.attempts import OpenAttempt
+from portal.processing.captions import CaptionText
+from portal.videos import captions, chapters, deletion, metadata, posters, publishing
+from portal.videos.captions import CaptionChange
+from portal.videos.chapters import Chapter
+from portal.videos.visibility import VideoAccess, save_access
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app
+Change = Callable[[], Awaitable[object]]
+
+
+async def read_record(video_id: UUID) -> dict[str, object]:
+    video = await Video.get(id=video_id)
+    return VideoColumns.model_validate(video).model_dump(mode="json", by_alias=False)
+
+
+async def public_events(video_id: UUID) -> list[Event]:
+    return await Event.filter(video_id=video_id, number__isnull=False).order_by("number")
+
+
+async def event_types(video_id: UUID) -> list[str]:
+    return [str(event.type).removeprefix("video.") for event in await public_events(video_id)]
+
+
+def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[Change, list[str]]]:
+    """Return changes of a ready video, and the types of the events of each."""
+    queue = resources.queue
+    edit = partial(metadata.patch_video, video.id, versions=None)
+    access = VideoAccess(visibility=Visibility.PRIVATE, signed_in_only=True)
+    text = CaptionChange(content=CaptionText.of([]))
+    chapter = Chapter(0.0, "Beginning")
+
+    async def replace_poster() -> None:
+        storage = resources.storage
+        await posters.request_poster(video.id, queue=queue, time_s=0.0)
+        await posters.make_poster(video.id, 1, storage=storage, queue=queue, work_dir=work_dir)
+
+    async def add_rendition() -> None:
+        row = await make_attempt(video, number=9)
+        attempt = OpenAttempt(id=row.id, video=video, number=9, wanted=("180p",))
+        await renditions.finish_pass(attempt, queue=queue)
+
+    async def fail() -> None:
+        await Video.filter(id=video.id).update(status="processing", published_attempt=None)
+        async with transaction():
+            await attempts.fail_video(video.id, code="too_long", message="Too long.")
+
+    return [
+        (partial(edit, title="New", passthrough="a"), ["updated"]),
+        (partial(edit, tags="new", visibility=Visibility.UNLISTED), ["updated", "updated"]),
+        (partial(save_access, video.id, access, versions=None), ["updated"]),
+        (partial(captions.put, video.id, "en", text, queue=queue), ["captions_changed"]),
+        (
+            partial(captions.remove, video.id, "en", versions=None, queue=queue),
+            ["captions_changed"],
+        ),
+        (
+            partial(chapters.save_chapters, video.id, [chapter], versions=None),
+            ["chapters_changed"],
+        ),
+        (replace_poster, ["updated"]),
+        (add_rendition, ["rendition_added", "completed"]),
+        (fail, ["failed"]),
+        (partial(publishing.retry_transcode, video, queue=queue), ["updated"]),
+        (partial(deletion.delete_undoably, video.id), ["deleted"]),
+        (partial(deletion.undo_deletion, video.id), ["updated"]),
+    ]
+
+
+async def test_every_kind_of_change_has_an_event_with_the_record_after_it(
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
+) -> None:
+    video = await ready_video(client, resources, short_video, tmp_path)
+    types = ["created", "ready", "completed"]
+    assert await event_types(video.id) == types
+    for change, added in edits_of(video, resources, tmp_path):
+        await change()
+        types += added
+        assert await event_types(video.id) == types
+        last = (await public_events(video.id))[-1]
+        assert last.sequence == len(types)
+        record = await read_record(video.id)
+        assert last.data == (audience_columns(record) if added == ["deleted"] else record)
+    await deletion.delete_video(video.id, queue=resources.queue)
+    assert await event_types(video.id) == [*types, "deleted"]
+    assert not any("title" in (event.data or {}) for event in await public_events(video.id))
+
+
+async def test_events_have_the_record_of_the_commit_and_no_event_survives_a_rollback(
+    resources: WebContext,
+) -> None:
+    video = await make_row()
+
+    async def change_and_fail() -> None:
+        async with transaction():
+            await note(AuditAction.VIDEO_EDITED, video.id)
+            raise PortalError
+
+    async with transaction():
+        await note(AuditAction.VIDEO_EDITED, video.id, detail={"fields": "title"})
+        with pytest.raises(PortalError):
+            await change_and_fail()
+        await note_outcome(EventType.FAILED, video.id)
+        await Video.filter(id=video.id).update(title="Last")
+    with pytest.raises(PortalError):
+        await change_and_fail()
+    edited, failed = await public_events(video.id)
+    assert (edited.type, failed.type) == ("video.updated", "video.failed")
+    assert edited.data == failed.data == await read_record(video.id)
+    with pytest.raises(TypeError, match="No transaction is open"):
+        await note_outcome(EventType.FAILED, video.id)
+
+
+async def test_numbers_become_visible_in_ascending_order(resources: WebContext) -> None:
+    """A transaction that is slow before its commit delays no other, and has a later number."""
+    slow_video = await make_row(1)
+    quick_video = await make_row(2)
+    has_begun = asyncio.Event()
+    may_end = asyncio.Event()
+
+    async def change_slowly() -> None:
+        async with transaction():
+            await note_outcome(EventType.UPDATED, slow_video.id)
+            has_begun.set()
+            await may_end.wait()
+
+    slow = asyncio.create_task(change_slowly())
+    await has_begun.wait()
+    async with transaction():
+        await note_outcome(EventType.UPDATED, quick_video.id)
+    [quick_event] = await public_events(quick_video.id)
+    assert await public_events(slow_video.id) == []
+    may_end.set()
+    await slow
+    [slow_event] = await public_events(slow_video.id)
+    assert (slow_event.number or 0) > (quick_event.number or 0)
