@@ -1,7 +1,6 @@
-"""The audit log: who did what to which object, from where; read from the events that people made.
+"""Queries of the audit log, which consists of the events that people and programs caused.
 
-Lines are ordered by their numbers, so that a page is the same however many lines are added
-meanwhile.
+Entries are ordered by id, so that later entries don't move a page's contents.
 """
 
 import json
@@ -18,10 +17,10 @@ from portal.database.connection import IS_PRESENT, execute, fetch_rows
 from portal.database.event_models import Event
 from portal.events import log
 
-# Lines of an export that are in memory at once.
+# Entries of an export that are in memory at once.
 BATCH = 500
 PRUNE_BATCH = 10_000
-# The last event of a video stays: the next one counts on from it.
+# The last event of a video is kept, because the sequence number of the next one follows it.
 PRUNE = """
 DELETE FROM events WHERE id IN (
   SELECT id FROM events AS old WHERE at < now() - make_interval(days => %s)
@@ -35,21 +34,29 @@ TITLES = f"SELECT id::text, title FROM videos WHERE id = ANY(%s::uuid[]) AND {IS
 
 
 def act_as(principal: Principal, *, address: str) -> None:
-    """Say who acts until the current task ends. Anyone has no account: before signing in, say."""
+    """Set the actor of all events until the end of the current task."""
     if principal.account_id is None:
         kind = "anyone"
     else:
         kind = "person" if principal.scopes is None else "token"
-    who = (principal.account_id, principal.email, principal.token_id, principal.token_name)
-    log.act_as(log.Actor(kind, *who, address))
+    log.act_as(
+        log.Actor(
+            kind,
+            principal.account_id,
+            principal.email,
+            principal.token_id,
+            principal.token_name,
+            address,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which lines are asked for; what is empty is any.
+    """Filter for entries; empty fields match every entry.
 
-    `person` is the email address of who acted. `thing` is an object's id or name, such as an
-    account's email address.
+    `person` is the actor's email address. `thing` is an object's id or name, such as an account's
+    email address.
     """
 
     action: str = ""
@@ -59,35 +66,36 @@ class AuditQuery:
 
     @property
     def lines(self) -> QuerySet[Event]:
-        """Those lines, in no order."""
-        found = Event.filter(Q(type__isnull=True) | ~Q(actor_kind=log.PORTAL.actor_kind))
+        """Return the matching entries, unordered."""
+        events = Event.filter(Q(type__isnull=True) | ~Q(actor_kind=log.PORTAL.actor_kind))
         if self.action:
-            found = found.filter(action=self.action)
+            events = events.filter(action=self.action)
         if self.person:
-            found = found.filter(actor_email=self.person.lower())
+            events = events.filter(actor_email=self.person.lower())
         if self.thing:
             spellings = (self.thing, self.thing.lower())
-            found = found.filter(Q(object_id__in=spellings) | Q(object_name__in=spellings))
-        return found.filter(at__gte=self.since) if self.since else found
+            events = events.filter(Q(object_id__in=spellings) | Q(object_name__in=spellings))
+        return events.filter(at__gte=self.since) if self.since else events
 
 
 async def read_page(
     query: AuditQuery, *, limit: int, before: int | None = None
 ) -> tuple[list[Event], int | None]:
-    """The newest lines, of those with smaller numbers than `before` if it is given.
+    """Return the newest entries with ids below `before`, newest first.
 
-    And the number before which older ones go on, if there are any.
+    The second value is the `before` of the next page; None on the last page.
     """
     lines = query.lines if before is None else query.lines.filter(id__lt=before)
-    found = await lines.order_by("-id").limit(limit + 1)
-    events = found[:limit]
-    return events, events[-1].id if len(found) > limit else None
+    events = await lines.order_by("-id").limit(limit + 1)
+    has_more = len(events) > limit
+    return events[:limit], events[limit - 1].id if has_more else None
 
 
 async def read_all(query: AuditQuery) -> AsyncIterator[Event]:
-    """All lines that are there now, the oldest first, some at a time."""
+    """Yield all present entries, oldest first, in batches."""
     newest = await Event.all().order_by("-id").first()
-    last, end = 0, newest.id if newest else 0
+    end = newest.id if newest else 0
+    last = 0
     while events := await query.lines.filter(id__gt=last, id__lte=end).order_by("id").limit(BATCH):
         for event in events:
             yield event
@@ -95,18 +103,20 @@ async def read_all(query: AuditQuery) -> AsyncIterator[Event]:
 
 
 async def titles_of(events: Collection[Event]) -> dict[str, str]:
-    """The titles of the videos that these lines are about, by id; deleted ones have none."""
-    ids = {it.object_id for it in events if it.action.startswith("video.") and it.object_id}
-    return {row["id"]: row["title"] for row in await fetch_rows(TITLES, list(ids))}
+    """Return the titles of the events' videos by id, without deleted videos."""
+    ids = [
+        event.object_id for event in events if event.action.startswith("video.") and event.object_id
+    ]
+    return {row["id"]: row["title"] for row in await fetch_rows(TITLES, ids)}
 
 
 def json_line(event: Event) -> str:
-    """A line as JSON, in ASCII: some readers split lines at more than line feeds."""
+    """Return an entry as JSON, in ASCII because some programs split lines at other characters."""
     return json.dumps(document(event))
 
 
 def document(event: Event) -> dict[str, Any]:
-    """A line for programs; values are of JSON."""
+    """Return an entry as JSON values."""
     return {
         "id": event.id,
         "at": event.at.isoformat(),
@@ -124,7 +134,7 @@ def document(event: Event) -> dict[str, Any]:
 
 
 async def prune(*, keep_days: int) -> int:
-    """Delete lines that are older than this, in batches; returns how many."""
+    """Delete entries older than `keep_days`, in batches; return how many."""
     pruned = 0
     while batch := await execute(PRUNE, keep_days, PRUNE_BATCH):
         pruned += batch

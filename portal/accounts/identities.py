@@ -1,13 +1,12 @@
-"""Single sign-on: sign-ins under way, who signs in by the provider, and which account it is.
+"""Single sign-on: pending sign-ons, and the links between people of a provider and accounts.
 
-A sign-in under way lasts ten minutes and is used once. The browser keeps a secret in a cookie;
-state, nonce and code verifier are derived from it, each by itself, so that the provider, who is
-told some of them, can't tell the others, and neither can who reads the database, which has a
-digest. `oidc` speaks with the provider.
+A pending sign-on is valid for ten minutes and for one use. The browser keeps a secret in a cookie.
+State, nonce and code verifier are derived from it independently, so that neither the provider,
+which receives some of them, nor a reader of the database, which has a digest, can compute the
+others. `oidc` talks to the provider.
 
-An account is bound to one person of a provider, by the issuer and the subject, when that person
-signs in for the first time. From then on the address does not matter, and nobody else of the
-provider's gets at the account, should the address be given to someone else.
+The first sign-on links an account to a person, by issuer and subject. Afterwards the email address
+doesn't matter: another person of the provider can't use the account, even with the same address.
 """
 
 import hashlib
@@ -37,51 +36,52 @@ from portal.errors import SignOnUnknown, SingleSignOnRefused
 from portal.events.log import AuditAction, note
 
 LIFE_S = 600
-# Where the provider sends browsers back to.
+# Path to which the provider redirects browsers.
 CALLBACK = "/sign-in/oidc/callback"
-# Of two who come back with the same the first one has it.
+# Single use: the first of two concurrent callbacks wins.
 TAKE_SIGN_ON = """
 DELETE FROM sign_ons WHERE digest = %s RETURNING next_path, expires_at > now() AS is_live
 """
 UNVERIFIED = (
-    "The provider of single sign-on does not say that it has verified your email address. Have it "
-    "verified there, or sign in with your password."
+    "The single sign-on provider has not verified your email address. Verify it there, or sign in "
+    "with your password."
 )
 EMAIL_UNVERIFIED = (
-    "There is an account of {}, but nobody has checked that the address belongs to whoever made "
-    "it. If that was you, sign in with your password, and then choose single sign-on on the page "
-    "of your account. If not, tell an owner of this portal."
+    "An account with the address {} exists, but its address was never verified. If the account is "
+    "yours, sign in with your password, and then choose single sign-on on your account's page. "
+    "Otherwise tell an owner of this portal."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SignOnSecrets:
-    """What a browser's secret stands for in the requests of one sign-in."""
+    """Secret of a browser for one sign-on, and the values that are derived from it."""
 
     secret: str
 
     @property
     def state(self) -> str:
-        """Comes back with the answer, and shows that this browser asked for it."""
-        return self._derived("state")
+        """Return the state, which proves at the callback that this browser began the sign-on."""
+        return self._derive("state")
 
     @property
     def nonce(self) -> str:
-        """Is part of the ID token, and shows that it was made for this sign-in."""
-        return self._derived("nonce")
+        """Return the nonce, which proves that the ID token was issued for this sign-on."""
+        return self._derive("nonce")
 
     @property
     def verifier(self) -> str:
-        """Redeems the code, together with it (RFC 7636, section 4.1)."""
-        return self._derived("verifier")
+        """Return the code verifier, which is sent with the code (RFC 7636, section 4.1)."""
+        return self._derive("verifier")
 
-    def _derived(self, purpose: str) -> str:
-        made = hmac.digest(self.secret.encode("utf-8", "replace"), purpose.encode(), hashlib.sha256)
-        return urlsafe_b64encode(made).rstrip(b"=").decode()
+    def _derive(self, purpose: str) -> str:
+        key = self.secret.encode("utf-8", "replace")
+        derived = hmac.digest(key, purpose.encode(), hashlib.sha256)
+        return urlsafe_b64encode(derived).rstrip(b"=").decode()
 
 
 async def begin_sign_on(next_path: str) -> SignOnSecrets:
-    """Begin a sign-in that goes on at this path of the portal."""
+    """Begin a sign-on; `next_path` is the path of the portal to open afterwards."""
     secret = new_secret()
     await SignOn.create(
         id=uuid4(),
@@ -93,25 +93,25 @@ async def begin_sign_on(next_path: str) -> SignOnSecrets:
 
 
 async def end_sign_on(secrets: SignOnSecrets, state: str) -> str:
-    """Use a sign-in up; returns the path to go on at.
+    """End a pending sign-on; return the path to open.
 
-    Raises `SignOnUnknown` for another browser's state, and for one that was used or is too old.
-    Another's state uses nothing up: it could be sent by anyone.
+    Raises `SignOnUnknown` for the state of another browser, and for a used or expired sign-on. The
+    former leaves the sign-on pending, because anyone can send a wrong state.
     """
     if not hmac.compare_digest(secrets.state.encode(), state.encode("utf-8", "replace")):
         raise SignOnUnknown
-    taken = await fetch_rows(TAKE_SIGN_ON, digest(secrets.secret))
-    if not taken or not taken[0]["is_live"]:
+    rows = await fetch_rows(TAKE_SIGN_ON, digest(secrets.secret))
+    if not rows or not rows[0]["is_live"]:
         raise SignOnUnknown
-    return str(taken[0]["next_path"])
+    return str(rows[0]["next_path"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Who signs in, by the provider.
+    """Person who signs in, as described by the provider.
 
-    `email` is empty unless the provider has verified it, `name` unless there is one. `role` is what
-    an account gets that is made now, if one may be; with `has_mapped_role` also one that is there.
+    `email` is empty unless the provider has verified it, `name` if there is none. `role` is that of
+    a new account; None refuses new accounts. With `has_mapped_role` existing accounts get it, too.
     """
 
     issuer: str
@@ -123,14 +123,17 @@ class Person:
 
 
 def read_claims(claims: Mapping[str, Any], config: Config) -> Person:
-    """The person of verified claims. Raises `SingleSignOnRefused` for another domain's."""
-    subject, email = str(claims["sub"]), _verified_email(claims)
+    """Return the person of verified claims. Raises `SingleSignOnRefused` for other domains."""
+    subject = str(claims["sub"])
+    email = _verified_email(claims)
     if not 0 < len(subject) <= MAX_SUBJECT_LENGTH or "\0" in subject:
         raise SingleSignOnRefused
     if config.oidc_domains and not email:
         raise SingleSignOnRefused(UNVERIFIED)
     if config.oidc_domains and email.rpartition("@")[2] not in config.oidc_domains:
-        raise SingleSignOnRefused(f"People whose address is {email} may not sign in here this way.")
+        raise SingleSignOnRefused(
+            f"Single sign-on is not allowed for {email}. Use an address of your organization."
+        )
     name = claims.get("name")
     return Person(
         issuer=str(claims["iss"]),
@@ -143,41 +146,41 @@ def read_claims(claims: Mapping[str, Any], config: Config) -> Person:
 
 
 def value_of(claims: Mapping[str, Any], name: str) -> Any:
-    """A claim by its name, or by a path with dots, such as Keycloak's realm_access.roles."""
+    """Return a claim by its name, or by a dotted path such as Keycloak's `realm_access.roles`."""
     if name in claims:
         return claims[name]
-    first, _, rest = name.partition(".")
+    first, _, inner_name = name.partition(".")
     inner = claims.get(first)
-    return value_of(inner, rest) if rest and isinstance(inner, Mapping) else None
+    return value_of(inner, inner_name) if inner_name and isinstance(inner, Mapping) else None
 
 
 async def sign_in(
     person: Person, *, device: str, address: str, signed_in_id: UUID | None = None
 ) -> str:
-    """The secret of a new session of the person's account.
+    """Begin a session of the person's account; return the secret for its cookie.
 
-    `signed_in_id` is the account in which the same browser is signed in already, if in any.
-    Raises `SingleSignOnRefused`, which says why, for someone who has none and gets none.
+    `signed_in_id` is the account that is already signed in to this browser, if there is one.
+    Raises `SingleSignOnRefused` with the reason if the person has no account and gets none.
     """
     async with transaction():
         await people.lock_accounts()
-        known = Identity.filter(issuer=person.issuer, subject=person.subject)
-        identity = await known.prefetch_related("account").first()
-        account = identity.account if identity else await _bind(person, signed_in_id)
+        identities = Identity.filter(issuer=person.issuer, subject=person.subject)
+        identity = await identities.prefetch_related("account").first()
+        account = identity.account if identity else await _link_account(person, signed_in_id)
         _require_enabled(account)
         await _adjust_role(account, person)
         await Account.filter(id=account.id).update(seen_at=NOW)
-        await _note(AuditAction.SIGNED_IN, account, person)
+        await _note_by_provider(AuditAction.SIGNED_IN, account, person)
         return await sessions.begin(account.id, device=device, address=address)
 
 
 async def is_bound(account_id: UUID, issuer: str) -> bool:
-    """Whether someone of this provider's has an account."""
+    """Return whether an account is linked to a person of this provider."""
     return await Identity.exists(account_id=account_id, issuer=issuer)
 
 
 async def unbind(account_id: UUID) -> None:
-    """Forget which person of the provider's has an account; by the address it is bound anew."""
+    """Unlink an account from single sign-on; the next sign-on with its address links it again."""
     async with transaction():
         if await Identity.filter(account_id=account_id).delete():
             account = await Account.get(id=account_id)
@@ -186,72 +189,73 @@ async def unbind(account_id: UUID) -> None:
 
 def _verified_email(claims: Mapping[str, Any]) -> str:
     email = claims.get("email")
-    # Only `true` itself: some providers let people claim any address, and say so here.
+    # Only `true` counts: some providers let people enter any address, and send another value.
     if not isinstance(email, str) or claims.get("email_verified") is not True:
         return ""
     plain = people.plain_email(email)
-    # What would be kept has to be the very address: without a character left out or replaced, such
-    # as the Kelvin sign, whose lower case is a plain k.
+    # The normal form must be the same address, without omitted or replaced characters: the lower
+    # case of the Kelvin sign, for example, is a plain k.
     is_same = plain == email.lower() and plain.isascii() == email.isascii()
     return plain if is_same and people.EMAIL.fullmatch(plain) else ""
 
 
 def _role(claims: Mapping[str, Any], config: Config) -> Role | None:
-    """The highest role that is mapped from what is claimed, or else newcomers'."""
-    found = value_of(claims, config.oidc_role_claim)
-    values = found if isinstance(found, list) else [found]
+    """Return the highest role that the claims are mapped to, or the default role."""
+    claim = value_of(claims, config.oidc_role_claim)
+    values = claim if isinstance(claim, list) else [claim]
     mapped = {role for value, role in config.oidc_roles if value in values}
-    # The roles stand in their order, the most first.
+    # Roles are declared from the highest to the lowest.
     highest = next((role for role in Role if role in mapped), None)
     return highest or (Role(config.oidc_default_role) if config.oidc_default_role else None)
 
 
-async def _bind(person: Person, signed_in_id: UUID | None) -> Account:
+async def _link_account(person: Person, signed_in_id: UUID | None) -> Account:
+    """Link the account with the person's email address, which is added if it may be."""
     if not person.email:
         raise SingleSignOnRefused(UNVERIFIED)
     account = await Account.get_or_none(email=person.email) or await _add_newcomer(person)
     _require_enabled(account)
-    # Else who was invited could make an account with another's address, wait for that one to come
-    # by single sign-on, and share all that the account may from then on.
+    # An invited person could have added an account with someone else's address, to share the
+    # account's permissions once that person signs in.
     if account.email_unverified and account.id != signed_in_id:
         raise SingleSignOnRefused(EMAIL_UNVERIFIED.format(person.email))
     if await Identity.exists(account_id=account.id, issuer=person.issuer):
         raise SingleSignOnRefused(
-            f"The account {person.email} belongs to someone else of the same provider. Ask whoever "
-            "runs this portal to unbind it."
+            f"The account {person.email} is linked to another person of this provider. Ask the "
+            "operator of this portal to unlink it."
         )
     await Identity.create(
         id=uuid4(), issuer=person.issuer, subject=person.subject, account_id=account.id
     )
     if person.name and not account.name:
         await Account.filter(id=account.id).update(name=people.plain_name(person.name))
-    await _note(AuditAction.ACCOUNT_BOUND, account, person)
+    await _note_by_provider(AuditAction.ACCOUNT_BOUND, account, person)
     return account
 
 
 async def _add_newcomer(person: Person) -> Account:
-    # The first account closes the portal: that is done on purpose, not by whoever comes along.
+    # The first account closes the portal, which must not happen by a sign-on.
     if person.role is None or not await people.has_accounts():
         raise SingleSignOnRefused(
-            f"There is no account of {person.email} here. Ask an owner or admin of this portal for "
-            "an invitation."
+            f"{person.email} has no account here. Ask an owner or admin of this portal for an "
+            "invitation."
         )
     account = await people.add_locked(person.email, person.role, name=person.name)
-    await _note(AuditAction.ACCOUNT_ADDED, account, person, role=person.role.value)
+    await _note_by_provider(AuditAction.ACCOUNT_ADDED, account, person, role=person.role.value)
     return account
 
 
 async def _adjust_role(account: Account, person: Person) -> None:
-    """Give the role that the provider's claims are mapped to. Owners stay what they are."""
+    """Change the account's role to the mapped one; owners keep theirs."""
     if not person.has_mapped_role or person.role is None:
         return
     if account.role in (person.role, Role.OWNER):
         return
     await Account.filter(id=account.id).update(role=person.role)
-    # As when someone changes the role: who made them may not manage the new role.
+    # As in `people.change_role`: the creators of the links may not manage the new role.
     await OneTimeLink.filter(account_id=account.id).delete()
-    changed = {"was": account.role.value, "role": person.role.value}
-    await _note(AuditAction.ROLE_CHANGED, account, person, **changed)
+    roles = {"was": account.role.value, "role": person.role.value}
+    await _note_by_provider(AuditAction.ROLE_CHANGED, account, person, **roles)
 
 
 def _require_enabled(account: Account) -> None:
@@ -261,7 +265,9 @@ def _require_enabled(account: Account) -> None:
         )
 
 
-async def _note(action: AuditAction, account: Account, person: Person, **detail: str) -> None:
-    """As the account's own doing, by its provider."""
-    told = {"provider": person.issuer, **detail}
-    await note(action, account.id, name=account.email, detail=told, by=account)
+async def _note_by_provider(
+    action: AuditAction, account: Account, person: Person, **detail: str
+) -> None:
+    """Write an action of the account itself to the audit log, with its provider."""
+    detail = {"provider": person.issuer, **detail}
+    await note(action, account.id, name=account.email, detail=detail, by=account)

@@ -1,7 +1,7 @@
-"""One-time links: to choose a password for an account, or for a new one one is invited to.
+"""Invitations to a new account, and links to choose an account's password.
 
-There is no mail server: whoever makes a link hands it on. It is shown once, works once, for seven
-days, and a newer one for the same account replaces it.
+The portal sends no mail: the creator of a link passes it on. A link is shown once and works once,
+within seven days; a newer link for the same account replaces it.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -20,68 +20,70 @@ LIFE_DAYS = 7
 
 
 async def offer_password(account_id: UUID, *, by: Principal) -> str:
-    """Make a link to choose an account's password; returns its secret. Earlier ones are void.
+    """Create a link to choose an account's password; return its secret.
 
-    The password stays as it is until then. Raises as `people.changing`.
+    Earlier links become invalid. The password works until the link is used. Raises as
+    `people.changing`.
     """
     async with people.changing(account_id, by) as account:
         await OneTimeLink.filter(account_id=account_id).delete()
-        secret, _ = await _make(account_id=account_id)
+        secret, _ = await _create_link(account_id=account_id)
         await note(AuditAction.LINK_MADE, account_id, name=account.email)
         return secret
 
 
 async def invite(role: Role, *, by: Principal, label: str = "") -> str:
-    """Make a link to an account of a role; returns its secret.
+    """Create an invitation to an account with a role; return its secret.
 
-    `label` says whom it is for. Raises `NotAllowed`, or `InvalidRequest` for a label too long.
+    `label` names the invited person. Raises `NotAllowed`, or `InvalidRequest` for a label that is
+    too long.
     """
     if not by.may_manage(role):
-        raise NotAllowed("Only an owner invites owners.")
+        raise NotAllowed("Only an owner can invite owners.")
     async with transaction():
-        secret, link_id = await _make(role=role, label=checked_label(label))
+        secret, link_id = await _create_link(role=role, label=checked_label(label))
         await note(AuditAction.INVITATION_MADE, link_id, name=role.value)
     return secret
 
 
 async def list_invitations() -> list[OneTimeLink]:
-    """The invitations that nobody has accepted yet, the newest first."""
+    """Return the pending invitations, newest first."""
     pending = OneTimeLink.filter(account_id=None, expires_at__gt=datetime.now(UTC))
     return await pending.order_by("-created_at")
 
 
 async def revoke_invitation(link_id: UUID) -> None:
-    """Make an invitation void."""
+    """Revoke a pending invitation."""
     async with transaction():
         pending = OneTimeLink.filter(id=link_id, account_id=None)
         link = await pending.first()
-        # Of two who revoke it at once the first one does.
+        # The first of two concurrent requests deletes the row and writes the audit log.
         if link is not None and await pending.delete():
             await note(AuditAction.INVITATION_REVOKED, link_id, name=_role(link).value)
 
 
 async def look_up(secret: str) -> tuple[str, Role]:
-    """What a link is for: the account's email address, empty for a new one, and its role.
+    """Return the email address of a link's account, empty for an invitation, and its role.
 
     Raises `LinkNotValid`.
     """
-    link, account = await _find(secret)
+    link, account = await _find_link(secret)
     return (account.email, account.role) if account else ("", _role(link))
 
 
 async def accept(secret: str, *, email: str, password: str, passwords: Passwords) -> Account:
-    """Use a link up: the account it is for has this password, or a new one is made with it.
+    """Use a link: set the password of its account, or add the account of an invitation.
 
-    Raises `LinkNotValid`, `InvalidRequest` for an address or a password that can't be, or
-    `AccountExists`; then the link can still be used.
+    Raises `LinkNotValid`, `InvalidRequest` for an invalid address or password, or `AccountExists`;
+    the link stays valid after the last two.
     """
-    _, account = await _find(secret)
+    _, account = await _find_link(secret)
     email = account.email if account else email
     password_hash = await passwords.choose(password, email=email)
     async with transaction():
         await people.lock_accounts()
-        link, account = await _find(secret)
-        # Of two who use it at once the first one does.
+        link, account = await _find_link(secret)
+        # Single use: the first of two concurrent requests wins.
         if not await OneTimeLink.filter(id=link.id).delete():
             raise LinkNotValid
         if account is None:
@@ -95,7 +97,7 @@ async def accept(secret: str, *, email: str, password: str, passwords: Passwords
         return account
 
 
-async def _make(
+async def _create_link(
     *, account_id: UUID | None = None, role: Role | None = None, label: str = ""
 ) -> tuple[str, UUID]:
     secret = new_secret()
@@ -110,7 +112,7 @@ async def _make(
     return secret, link.id
 
 
-async def _find(secret: str) -> tuple[OneTimeLink, Account | None]:
+async def _find_link(secret: str) -> tuple[OneTimeLink, Account | None]:
     usable = OneTimeLink.filter(digest=digest(secret), expires_at__gt=datetime.now(UTC))
     link = await usable.prefetch_related("account").first()
     if link is None or (link.account and link.account.is_disabled):

@@ -1,11 +1,11 @@
-"""The OpenID Connect provider: where it is, its keys, and who a code that it gave is for.
+"""Client of the OpenID Connect provider: its metadata, its keys, and the claims of a person.
 
-The authorization code flow of OpenID Connect Core 1.0, with PKCE (RFC 7636), state and nonce. What
-the provider says of itself is cached for an hour; a token signed by an unknown key has the keys
-asked for again, at most every half a minute. No redirect is followed. Nothing here is logged:
-codes, tokens and the secret are in these requests. The libraries take 10 MB of memory: import this
-module only where single sign-on is set up. Limits: one provider; signing out here does not sign
-out there.
+Implements the authorization code flow of OpenID Connect Core 1.0, with PKCE (RFC 7636), state and
+nonce. Metadata and keys are cached for an hour; a token with an unknown key has the keys fetched
+again, at most every 30 s. Redirects are not followed. Requests are not logged, because they contain
+codes, tokens and the client secret. The libraries take 10 MB of memory: import this module only
+where single sign-on is configured. Limits: one provider; signing out of the portal does not sign
+out of the provider.
 """
 
 import asyncio
@@ -32,32 +32,31 @@ from portal.errors import ProviderUnavailable, SingleSignOnRefused
 Metadata = Mapping[str, Any]
 Result = TypeVar("Result")
 
-# Of all that a person waits for at once.
+# Time limit for all requests of one sign-on.
 TIMEOUT_S = 10.0
 CACHE_S = 3600.0
 KEYS_AGAIN_S = 30.0
-# By so much the provider's clock may differ.
+# Allowed clock skew of the provider, in seconds.
 LEEWAY_S = 60
 SCOPES = ("openid", "email", "profile")
 BASIC = "client_secret_basic"
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint")
-# Signed with a key that the provider alone has. `none` and the HS family, for which a public key
-# would do, are not among them.
+# Asymmetric algorithms only: `none` and the HS family would accept tokens of others.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
-# What the libraries raise for a token that is none, or not to be believed.
+# Errors of the libraries for malformed and untrusted tokens.
 FAULTS = (JoseError, ValueError, TypeError, KeyError)
 UNTRUSTED = (
-    "The answer of the provider of single sign-on can't be trusted. Start again; if that does not "
-    "help, tell whoever runs this portal."
+    "The response of the single sign-on provider is not trustworthy. Sign in again. If that does "
+    "not help, tell the operator of this portal."
 )
 WRONG_CLIENT = (
-    "The provider of single sign-on does not accept this portal. Sign in with your password, and "
-    "tell whoever runs the portal to look at its client id and secret."
+    "The single sign-on provider does not accept this portal. Sign in with your password, and ask "
+    "the operator of this portal to check its client id and secret."
 )
 
 
 class Provider:
-    """The provider of the settings. Every method raises `ProviderUnavailable` when it is away."""
+    """Provider of the settings. Every method raises `ProviderUnavailable` if it is unreachable."""
 
     def __init__(self, config: Config, *, clock: Callable[[], float] = monotonic) -> None:
         self._config = config
@@ -65,16 +64,17 @@ class Provider:
         self._keys = CachedValue(self._fetch_keys, clock=clock)
 
     async def discover(self) -> Metadata:
-        """What it says of itself (OpenID Connect Discovery 1.0, section 3)."""
+        """Return the provider's metadata (OpenID Connect Discovery 1.0, section 3)."""
         return await self._metadata.get(max_age_s=CACHE_S)
 
     async def check(self) -> None:
-        """Ask it for all that it says of itself."""
+        """Fetch the provider's metadata and keys."""
         await self._keys.get(max_age_s=CACHE_S)
 
     async def authorization_url(self, secrets: SignOnSecrets) -> str:
-        """Where the browser is sent to sign in."""
-        metadata, claim = await self.discover(), self._config.oidc_role_claim
+        """Return the URL at the provider to which the browser is redirected."""
+        metadata = await self.discover()
+        claim = self._config.oidc_role_claim
         has_scope = self._config.oidc_roles and claim in (metadata.get("scopes_supported") or ())
         return str(
             prepare_grant_uri(
@@ -91,9 +91,9 @@ class Provider:
         )
 
     async def claims_of(self, code: str, secrets: SignOnSecrets) -> Mapping[str, Any]:
-        """Who has signed in, by the code that came back.
+        """Exchange the code of a callback for the person's verified claims.
 
-        Raises `SingleSignOnRefused` for a code or an ID token that is not good.
+        Raises `SingleSignOnRefused` for an invalid code or ID token.
         """
         metadata = await self.discover()
         async with self._client() as http:
@@ -103,13 +103,13 @@ class Provider:
             if not url or self._is_complete(claims):
                 return claims
             bearer = {"Authorization": f"Bearer {tokens.get('access_token', '')}"}
-            async with http.get(url, headers=bearer, allow_redirects=False) as answer:
-                more = await answer.json(content_type=None)
-            # OpenID Connect Core 1.0, section 5.3.2: it has to be about the same person.
-            if answer.status != HTTPStatus.OK or more.get("sub") != claims["sub"]:
-                cause = ValueError(f"userinfo endpoint: {answer.status}")
+            async with http.get(url, headers=bearer, allow_redirects=False) as response:
+                userinfo = await response.json(content_type=None)
+            # OpenID Connect Core 1.0, section 5.3.2: the subject must be the same.
+            if response.status != HTTPStatus.OK or userinfo.get("sub") != claims["sub"]:
+                cause = ValueError(f"userinfo endpoint: {response.status}")
                 raise SingleSignOnRefused(UNTRUSTED) from cause
-            return {**more, **claims}
+            return {**userinfo, **claims}
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[aiohttp.ClientSession]:
@@ -130,20 +130,21 @@ class Provider:
             "redirect_uri": config.public_url + CALLBACK,
             "code_verifier": verifier,
         }
+        headers = {}
         if BASIC in (metadata.get("token_endpoint_auth_methods_supported") or [BASIC]):
-            # RFC 6749, section 2.3.1: both are encoded as in a form first.
+            # RFC 6749, section 2.3.1: both values are form-encoded first.
             basic = aiohttp.encode_basic_auth(*map(quote_plus, client.values()))
-            headers = {"Authorization": basic}
+            headers["Authorization"] = basic
         else:
-            headers, form = {}, form | client
+            form |= client
         url = metadata["token_endpoint"]
-        async with http.post(url, data=form, headers=headers, allow_redirects=False) as answer:
-            tokens: Mapping[str, Any] = await answer.json(content_type=None)
+        async with http.post(url, data=form, headers=headers, allow_redirects=False) as response:
+            tokens: Mapping[str, Any] = await response.json(content_type=None)
         error = tokens.get("error")
-        if answer.status == HTTPStatus.UNAUTHORIZED or error == "invalid_client":
+        if response.status == HTTPStatus.UNAUTHORIZED or error == "invalid_client":
             raise ProviderUnavailable(WRONG_CLIENT) from ValueError("it refuses the client")
-        if answer.status != HTTPStatus.OK or "id_token" not in tokens:
-            cause = ValueError(f"token endpoint: {answer.status} {str(error)[:40]!r}")
+        if response.status != HTTPStatus.OK or "id_token" not in tokens:
+            cause = ValueError(f"token endpoint: {response.status} {str(error)[:40]!r}")
             raise SingleSignOnRefused(UNTRUSTED) from cause
         return tokens
 
@@ -165,59 +166,59 @@ class Provider:
             raise SingleSignOnRefused(UNTRUSTED) from exc
 
     def _is_complete(self, claims: Mapping[str, Any]) -> bool:
-        """Whether the ID token says all that is needed; many providers keep it short."""
+        """Return whether the ID token has all claims; many providers send some by userinfo only."""
         has_role = value_of(claims, self._config.oidc_role_claim) is not None
         return "email" in claims and (has_role or not self._config.oidc_roles)
 
     async def _fetch_metadata(self) -> Metadata:
         issuer = self._config.oidc_issuer
         address = issuer.rstrip("/") + "/.well-known/openid-configuration"
-        return await self._fetch(address, lambda found: _checked(found, issuer))
+        return await self._fetch(address, lambda document: _checked_metadata(document, issuer))
 
     async def _fetch_keys(self) -> KeySet:
         address = (await self.discover())["jwks_uri"]
         return await self._fetch(
-            address, lambda found: KeySet.import_key_set({"keys": found["keys"]})
+            address, lambda document: KeySet.import_key_set({"keys": document["keys"]})
         )
 
-    async def _fetch(self, url: str, read: Callable[[Any], Result]) -> Result:
-        """What is read of the JSON at an address."""
+    async def _fetch(self, url: str, parse: Callable[[Any], Result]) -> Result:
+        """Fetch a JSON document and parse it; errors of `parse` mean an unavailable provider."""
         async with self._client() as http:
-            async with http.get(url, allow_redirects=False) as answer:
-                found = await answer.json(content_type=None)
-            if answer.status != HTTPStatus.OK:
-                raise ValueError(f"{url} answers with {answer.status}")
-            return read(found)
+            async with http.get(url, allow_redirects=False) as response:
+                document = await response.json(content_type=None)
+            if response.status != HTTPStatus.OK:
+                raise ValueError(f"{url} responds with status {response.status}")
+            return parse(document)
 
 
 def verify(
     token: str, keys: KeySet, *, issuer: str, client_id: str, nonce: str, access_token: str = ""
 ) -> dict[str, Any]:
-    """The claims of an ID token (OpenID Connect Core 1.0, section 3.1.3.7).
+    """Verify an ID token and return its claims (OpenID Connect Core 1.0, section 3.1.3.7).
 
-    Raises one of `FAULTS` unless the issuer has signed it, for this portal, for this sign-in, and
-    lately; `InvalidKeyIdError` and `BadSignatureError` if other keys might help.
+    Raises one of `FAULTS` for a token of another issuer, client or sign-on, and for an expired one;
+    `InvalidKeyIdError` and `BadSignatureError` if newer keys might verify it.
     """
-    found = jwt.decode(token, keys, algorithms=ALGORITHMS)
-    wanted = {"iss": issuer, "aud": client_id}
+    decoded = jwt.decode(token, keys, algorithms=ALGORITHMS)
+    essential = {"iss": issuer, "aud": client_id}
     claims = CodeIDToken(
-        found.claims,
-        found.header,
-        {name: {"essential": True, "value": value} for name, value in wanted.items()},
+        decoded.claims,
+        decoded.header,
+        {name: {"essential": True, "value": value} for name, value in essential.items()},
         {"client_id": client_id, "nonce": nonce, "access_token": access_token},
     )
     claims.validate(leeway=LEEWAY_S)
     return dict(claims)
 
 
-def _checked(found: Metadata, issuer: str) -> Metadata:
-    # Section 4.3: character by character, or one provider could speak for another.
-    if found.get("issuer") != issuer:
-        raise ValueError(f"it names the issuer {found.get('issuer')!r}, and not {issuer!r}")
-    # What is asked for by https is not told by http.
+def _checked_metadata(metadata: Metadata, issuer: str) -> Metadata:
+    # Section 4.3: the issuer must be identical, or one provider could speak for another.
+    if metadata.get("issuer") != issuer:
+        raise ValueError(f"its issuer is {metadata.get('issuer')!r} instead of {issuer!r}")
+    # An https issuer must not redirect secrets to http.
     schemes = ("https://",) if issuer.startswith("https:") else ("https://", "http://")
     for name in ENDPOINTS:
-        is_missing = name == "userinfo_endpoint" and not found.get(name)
-        if not is_missing and not str(found.get(name)).startswith(schemes):
-            raise ValueError(f"{name} is no address that can be used")
-    return found
+        is_missing = name == "userinfo_endpoint" and not metadata.get(name)
+        if not is_missing and not str(metadata.get(name)).startswith(schemes):
+            raise ValueError(f"its {name} is not a usable URL")
+    return metadata

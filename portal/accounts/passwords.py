@@ -1,4 +1,4 @@
-"""Passwords: what makes a good one, and argon2id (RFC 9106, low-memory profile: 64 MiB)."""
+"""Rules for passwords, and their hashes: argon2id (RFC 9106, low-memory profile: 64 MiB)."""
 
 import asyncio
 
@@ -9,14 +9,14 @@ from argon2.profiles import RFC_9106_LOW_MEMORY
 from portal.errors import FieldError, InvalidRequest
 
 MIN_LENGTH = 12
-# Far above any passphrase; what is hashed costs time for every byte.
+# Far above any passphrase; hashing takes time for every byte.
 MAX_LENGTH = 1000
-# Each takes 64 MiB and a processor for a tenth of a second.
+# A hash takes 64 MiB and a processor for a tenth of a second.
 MAX_AT_ONCE = 2
 MIN_DIFFERENT = 5
 
-# Passwords of twelve characters or more that are tried first: what lists of leaked passwords have
-# in common at this length. Runs along the keyboard and short phrases; words with an ending.
+# Passwords of at least `MIN_LENGTH` characters that lists of leaked passwords have in common:
+# keyboard runs and short phrases, and words with an ending.
 _RUNS = """
     123456789012 1234567890123 12345678901234 123456789012345 1234567890123456 012345678910
     098765432109 987654321098 abcdefghijkl abcdefghijklm abcdefghijklmnop abcd12345678
@@ -45,9 +45,9 @@ COMMON = frozenset(
 
 
 def fault(password: str, *, email: str) -> str | None:
-    """What is wrong with a password, and the remedy; None if it may be chosen.
+    """Return what is wrong with a new password; None if it is acceptable.
 
-    No rule says of what characters it is (NIST SP 800-63B, OWASP ASVS 5.0 section 6.2).
+    There are no rules about kinds of characters (NIST SP 800-63B, OWASP ASVS 5.0 section 6.2).
     """
     if len(password) < MIN_LENGTH:
         return (
@@ -57,39 +57,37 @@ def fault(password: str, *, email: str) -> str | None:
         return f"Choose a password of at most {MAX_LENGTH} characters."
     plain = password.casefold()
     if plain in COMMON or len(set(plain)) < MIN_DIFFERENT or plain == email.casefold():
-        return "Many people use this password, or it is easily guessed. Choose another."
+        return "This password is widely used or easily guessed. Choose another one."
     return None
 
 
 class Passwords:
-    """Hashes and verifies, so many at once; one for a process."""
+    """Hashing and verification of passwords, `MAX_AT_ONCE` at a time in a process."""
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
         self._turns = asyncio.Semaphore(MAX_AT_ONCE)
-        self._nobodys: str | None = None
+        self._dummy_hash: str | None = None
 
     async def choose(self, password: str, *, email: str) -> str:
-        """The hash to keep of a new password. Raises `InvalidRequest` for one that can't be."""
-        if found := fault(password, email=email):
-            raise InvalidRequest([FieldError("/password", found)])
+        """Return the hash of a new password. Raises `InvalidRequest` for an unacceptable one."""
+        if message := fault(password, email=email):
+            raise InvalidRequest([FieldError("/password", message)])
         return await self.hash(password)
 
     async def hash(self, password: str) -> str:
-        """The hash to keep, with its parameters and salt."""
+        """Return the hash of a password, with its parameters and salt."""
         async with self._turns:
             return await asyncio.to_thread(self._hasher.hash, password)
 
-    async def is_right(self, password: str, kept: str | None) -> bool:
-        """Whether this is the password. It takes as long where there is none to compare with."""
-        if self._nobodys is None:
-            self._nobodys = await self.hash("")
+    async def is_right(self, password: str, password_hash: str | None) -> bool:
+        """Return whether the password has this hash; without a hash it takes the same time."""
+        if self._dummy_hash is None:
+            self._dummy_hash = await self.hash("")
+        compared = password_hash or self._dummy_hash
         async with self._turns:
-            is_same = await asyncio.to_thread(self._verify, password, kept or self._nobodys)
-        return is_same and kept is not None
-
-    def _verify(self, password: str, kept: str) -> bool:
-        try:
-            return self._hasher.verify(kept, password[: MAX_LENGTH + 1])
-        except (VerificationError, InvalidHashError):
-            return False
+            try:
+                await asyncio.to_thread(self._hasher.verify, compared, password[: MAX_LENGTH + 1])
+            except (VerificationError, InvalidHashError):
+                return False
+        return password_hash is not None

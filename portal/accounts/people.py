@@ -1,4 +1,4 @@
-"""Accounts: who has one, with which role. Changes are made one at a time, under a lock."""
+"""Accounts and their roles. A lock makes all changes one after another."""
 
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -20,19 +20,19 @@ from portal.events.log import AuditAction, note
 from portal.text import is_blank
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
-# Control characters, and lone surrogates, which the database can't store.
+# Control characters, and lone surrogates, which PostgreSQL can't store.
 NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
-# Two who change accounts do so one after the other: else each might remove the other last owner.
+# Without the lock two owners could remove each other at the same time.
 LOCK_ACCOUNTS = "LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE"
-# What was there before there were accounts. Publishing locks the upload: the video that it makes is
-# there once the first of these has waited for it.
+# Give objects without owner to an account. Publishing locks the upload's row, so the first
+# statement waits for it, and the second one sees the new video.
 ADOPT = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id IS NULL",
     "UPDATE videos SET owner_id = %s WHERE owner_id IS NULL",
     "UPDATE webhooks SET account_id = %s WHERE account_id IS NULL",
 )
-# In the same order for the same reason.
+# Give the objects of one account to another, in the order of `ADOPT` for the same reason.
 BEQUEATH = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id = %s",
     "UPDATE videos SET owner_id = %s WHERE owner_id = %s",
@@ -40,30 +40,30 @@ BEQUEATH = (
 
 
 async def has_accounts() -> bool:
-    """Whether there is any account, disabled ones included."""
+    """Return whether the portal has any account, including disabled ones."""
     return bool(await fetch_rows("SELECT FROM accounts LIMIT 1"))
 
 
 async def lock_accounts() -> None:
-    """Let nobody else change accounts until the end of the transaction."""
+    """Block other changes of accounts until the end of the transaction."""
     await execute(LOCK_ACCOUNTS)
 
 
 async def fetch_account_id(email: str) -> UUID | None:
-    """Whose email address this is."""
+    """Return the id of the account with this email address, if there is one."""
     account = await Account.get_or_none(email=plain_email(email))
     return account.id if account else None
 
 
 def plain_email(email: str) -> str:
-    """An email address as accounts are told apart by it."""
+    """Return an email address in the normal form that accounts are stored with."""
     return email.strip().lower().replace("\0", "")[:MAX_EMAIL_LENGTH]
 
 
 def plain_name(name: str) -> str:
-    """The name of a person as it is kept: a line of text, or nothing.
+    """Return a person's name as one line of text, possibly empty.
 
-    Raises `InvalidRequest` for one that is too long.
+    Raises `InvalidRequest` for a name that is too long.
     """
     line = " ".join(NOT_IN_NAMES.sub(" ", name).split())
     if len(line) > MAX_NAME_LENGTH:
@@ -75,14 +75,14 @@ def plain_name(name: str) -> str:
 async def add(
     email: str, role: Role, *, password_hash: str | None = None, name: str = ""
 ) -> Account:
-    """Make an account. The first has to be an owner's, who gets the videos that are there.
+    """Add an account. The first one must be an owner's, who gets all existing videos.
 
-    Raises `InvalidRequest` for what is no address or no name, or `AccountExists`.
+    Raises `InvalidRequest` for an invalid address or name, or `AccountExists`.
     """
     async with transaction():
         await lock_accounts()
         account = await add_locked(email, role, password_hash=password_hash, name=name)
-        await _note(AuditAction.ACCOUNT_ADDED, account, role=role.value)
+        await _note_on_account(AuditAction.ACCOUNT_ADDED, account, role=role.value)
         return account
 
 
@@ -94,22 +94,22 @@ async def add_locked(
     email_unverified: bool = False,
     name: str = "",
 ) -> Account:
-    """As `add`, where accounts are locked already; how it came to be is for who calls to note."""
-    given, email = email, plain_email(email)
-    if not EMAIL.fullmatch(email) or len(given.strip()) > MAX_EMAIL_LENGTH:
+    """Add an account under the caller's lock; the caller writes the audit log."""
+    plain = plain_email(email)
+    if not EMAIL.fullmatch(plain) or len(email.strip()) > MAX_EMAIL_LENGTH:
         raise errors.InvalidRequest(
-            [errors.FieldError("/email", "Give an email address like ann@example.org.")]
+            [errors.FieldError("/email", "Enter an email address like ann@example.org.")]
         )
-    if await Account.exists(email=email):
+    if await Account.exists(email=plain):
         raise errors.AccountExists
     is_first = not await has_accounts()
     if is_first and role is not Role.OWNER:
         raise errors.InvalidRequest(
-            [errors.FieldError("/role", "The first account has to be an owner's.")]
+            [errors.FieldError("/role", "The first account must have the role owner.")]
         )
     account = await Account.create(
         id=uuid4(),
-        email=email,
+        email=plain,
         role=role,
         name=plain_name(name),
         password_hash=password_hash,
@@ -122,23 +122,25 @@ async def add_locked(
 
 
 async def add_first(email: str, *, password_hash: str) -> Account:
-    """Make the first account, an owner's. Raises `AccountExists` when there is one already."""
+    """Add the first account, an owner's. Raises `AccountExists` if there is one already."""
     async with transaction():
         await lock_accounts()
         if await has_accounts():
-            raise errors.AccountExists("This portal has accounts already. Sign in.")
+            raise errors.AccountExists("This portal already has accounts. Sign in instead.")
         account = await add_locked(email, Role.OWNER, password_hash=password_hash)
-        await _note(AuditAction.ACCOUNT_ADDED, account, by=account, role=account.role.value)
+        await _note_on_account(
+            AuditAction.ACCOUNT_ADDED, account, by=account, role=account.role.value
+        )
         return account
 
 
 async def list_accounts() -> list[Account]:
-    """All accounts, by email address."""
+    """Return all accounts, ordered by email address."""
     return await Account.all().order_by("email")
 
 
 async def get(email: str) -> Account:
-    """The account with this email address. Raises `AccountNotFound`."""
+    """Return the account with this email address. Raises `AccountNotFound`."""
     account = await Account.get_or_none(email=plain_email(email))
     if account is None:
         raise errors.AccountNotFound
@@ -146,52 +148,54 @@ async def get(email: str) -> Account:
 
 
 async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
-    """Give an account another role. It counts from the next request on. Raises as `changing`.
+    """Change the role of an account, from its next request on. Raises as `changing`.
 
-    Links to choose its password are void: who could make one may not manage the new role.
+    Links to choose its password become invalid: their creators may not manage the new role.
     """
     async with changing(account_id, by) as account:
         if not by.may_manage(role):
-            raise errors.NotAllowed("Only an owner makes owners.")
+            raise errors.NotAllowed("Only an owner can make someone an owner.")
         if role is not Role.OWNER:
             await _require_another_owner(account)
         await Account.filter(id=account_id).update(role=role)
         await OneTimeLink.filter(account_id=account_id).delete()
         if role is not account.role:
-            await _note(AuditAction.ROLE_CHANGED, account, was=account.role.value, role=role.value)
+            await _note_on_account(
+                AuditAction.ROLE_CHANGED, account, was=account.role.value, role=role.value
+            )
 
 
 async def disable(account_id: UUID, *, by: Principal) -> None:
-    """Let an account do nothing any more: its sessions end, its tokens don't work."""
+    """Disable an account: end its sessions, and refuse its tokens. Raises as `changing`."""
     async with changing(account_id, by) as account:
         await _require_another_owner(account)
         await Account.filter(id=account_id).update(is_disabled=True)
         await Session.filter(account_id=account_id).delete()
         if not account.is_disabled:
-            await _note(AuditAction.ACCOUNT_DISABLED, account)
+            await _note_on_account(AuditAction.ACCOUNT_DISABLED, account)
 
 
 async def enable(account_id: UUID, *, by: Principal) -> None:
-    """Let a disabled account work again; who it belongs to has to sign in."""
+    """Enable a disabled account, whose person must sign in again. Raises as `changing`."""
     async with changing(account_id, by) as account:
         await Account.filter(id=account_id).update(is_disabled=False)
         if account.is_disabled:
-            await _note(AuditAction.ACCOUNT_ENABLED, account)
+            await _note_on_account(AuditAction.ACCOUNT_ENABLED, account)
 
 
 async def remove(account_id: UUID, *, by: Principal) -> Account:
-    """Remove an account; returns the one that has its videos now, see `heir_of`."""
+    """Remove an account; return the new owner of its videos, see `heir_of`."""
     async with changing(account_id, by) as account:
         heir = await heir_of(account, by=by)
         for statement in BEQUEATH:
             await execute(statement, heir.id, account_id)
         await account.delete()
-        await _note(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
+        await _note_on_account(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
     return heir
 
 
 async def heir_of(account: Account, *, by: Principal) -> Account:
-    """Who gets the videos when an account is removed: who removes it, or else the first owner.
+    """Return who gets an account's videos: the account that removes it, or the first owner.
 
     Raises `LastOwner` for an account that can't be removed.
     """
@@ -205,7 +209,7 @@ async def heir_of(account: Account, *, by: Principal) -> Account:
 
 
 async def rename(account_id: UUID, name: str) -> None:
-    """Give an account another name, or none. Raises `InvalidRequest` for one that is too long."""
+    """Change or clear the name of an account. Raises `InvalidRequest` for one that is too long."""
     name = plain_name(name)
     async with transaction():
         account = await Account.filter(id=account_id).select_for_update().get_or_none()
@@ -214,54 +218,58 @@ async def rename(account_id: UUID, name: str) -> None:
         if account.name == name:
             return
         await Account.filter(id=account_id).update(name=name)
-        await _note(AuditAction.NAME_CHANGED, account)
+        await _note_on_account(AuditAction.NAME_CHANGED, account)
 
 
 async def names_of(account_ids: Iterable[UUID | None]) -> dict[UUID | None, str]:
-    """The names of those of these accounts that there are, in one query at most."""
-    if not (ids := {it for it in account_ids if it}):
+    """Return display names by account id; unknown ids are left out."""
+    ids = {account_id for account_id in account_ids if account_id}
+    if not ids:
         return {}
     return dict(await Account.filter(id__in=ids).values_list("id", "name"))
 
 
 async def fetch_principals(account_ids: Sequence[UUID]) -> dict[UUID, Principal]:
-    """What these accounts may do at present, without those that are disabled or gone."""
-    found = await Account.filter(id__in=account_ids, is_disabled=False)
-    return {it.id: Principal(account_id=it.id, role=it.role, email=it.email) for it in found}
+    """Return principals by account id; disabled and removed accounts are left out."""
+    accounts = await Account.filter(id__in=account_ids, is_disabled=False)
+    return {
+        account.id: Principal(account_id=account.id, role=account.role, email=account.email)
+        for account in accounts
+    }
 
 
 async def set_password(account: Account, password_hash: str, **detail: str) -> None:
-    """Replace a password; whoever is signed in has to sign in again, and links are void.
+    """Replace a password, end all sessions, and invalidate the account's links.
 
-    `detail` is for the audit log.
+    `detail` is written to the audit log.
     """
     async with transaction():
         await Account.filter(id=account.id).update(password_hash=password_hash)
         await Session.filter(account_id=account.id).delete()
         await OneTimeLink.filter(account_id=account.id).delete()
-        await _note(AuditAction.PASSWORD_CHANGED, account, by=account, **detail)
+        await _note_on_account(AuditAction.PASSWORD_CHANGED, account, by=account, **detail)
 
 
 @asynccontextmanager
 async def changing(account_id: UUID, by: Principal) -> AsyncIterator[Account]:
-    """The account, while nobody else changes any. Raises `AccountNotFound` or `NotAllowed`."""
+    """Lock all accounts and yield one to be changed. Raises `AccountNotFound` or `NotAllowed`."""
     async with transaction():
         await lock_accounts()
         account = await Account.get_or_none(id=account_id)
         if account is None:
             raise errors.AccountNotFound
         if not by.may_manage(account.role):
-            raise errors.NotAllowed("Only an owner changes an owner's account.")
+            raise errors.NotAllowed("Only an owner can change an owner's account.")
         yield account
 
 
 async def _require_another_owner(account: Account) -> None:
-    others = Account.filter(role=Role.OWNER, is_disabled=False).exclude(id=account.id)
-    if account.role is Role.OWNER and not await others.exists():
+    owners = Account.filter(role=Role.OWNER, is_disabled=False).exclude(id=account.id)
+    if account.role is Role.OWNER and not await owners.exists():
         raise errors.LastOwner
 
 
-async def _note(
+async def _note_on_account(
     action: AuditAction, account: Account, *, by: Account | None = None, **detail: str
 ) -> None:
     await note(action, account.id, name=account.email, detail=detail, by=by)

@@ -1,4 +1,4 @@
-"""Who may do what: roles, scopes, and whose video it is. Pure."""
+"""Rules of permissions by role, scope and owner, as pure functions."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,21 +10,22 @@ from portal.errors import MissingScope, NotAllowed, NotSignedIn
 
 
 class Action(Enum):
-    """What may be done, and the scope that an API token needs for it."""
+    """Kind of action on a portal; its value is the scope that an API token needs for it."""
 
     WATCH = Scope.READ
     PUBLISH = Scope.WRITE
-    # It needs the scope to write, too; an enum takes members of equal value for one.
+    # Its value differs from that of PUBLISH, because an enum merges equal values; see `scope`.
     EDIT = "edit"
     DELETE = Scope.DELETE
     ADMINISTER = Scope.ADMIN
 
     @property
     def scope(self) -> Scope:
+        """Return the scope that an API token needs for the action."""
         return Scope.WRITE if self is Action.EDIT else Scope(self.value)
 
 
-# What is done to a video; editors may do it to their own.
+# Actions on one video, which editors may do to their own videos only.
 TO_A_VIDEO = frozenset({Action.EDIT, Action.DELETE})
 _EVERYTHING = frozenset(Action)
 ALLOWED = {
@@ -37,16 +38,16 @@ ALLOWED = {
 
 
 def usable_scopes(role: Role | None) -> tuple[Scope, ...]:
-    """Return the scopes with which a token of an account with this role can do anything."""
+    """Return the scopes that permit any action to a token of an account with this role."""
     usable = {action.scope for action in ALLOWED[role]}
     return tuple(scope for scope in Scope if scope in usable)
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who may see a video: its owner, and whom its visibility lets see it.
+    """Viewers of a video, by its visibility and its owner.
 
-    With `signed_in_only` a private one is for everyone with an account.
+    With `signed_in_only` everyone with an account may see a private video.
     """
 
     visibility: Visibility = Visibility.PRIVATE
@@ -55,18 +56,20 @@ class Audience:
 
     @property
     def is_private(self) -> bool:
+        """Return whether the visibility is private."""
         return self.visibility is Visibility.PRIVATE
 
 
-# Of a video that is not there, or that nobody else is to know of.
+# Audience of a video that doesn't exist, or must look like that.
 NOBODY_ELSE = Audience()
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever sent a request. Without an account it is anyone, who has a role on an open portal.
+    """Sender of a request.
 
-    `scopes` are an API token's; None is a person, who may do all that the role may.
+    Without an account it is an anonymous visitor, who has a role on an open portal. `scopes` are
+    those of an API token; None stands for a person, who has all permissions of the role.
     """
 
     account_id: UUID | None = None
@@ -74,17 +77,17 @@ class Principal:
     email: str = ""
     scopes: frozenset[Scope] | None = None
     session_id: UUID | None = None
-    # Of the API token, if it is a program's.
+    # The API token of a program.
     token_id: UUID | None = None
     token_name: str = ""
 
     @property
     def is_signed_in(self) -> bool:
-        """Whether this is a person in a browser."""
+        """Return whether this is a person with a browser session."""
         return self.session_id is not None
 
     def may(self, action: Action, *, owner_id: UUID | None = None) -> bool:
-        """Whether the action is allowed; to a video, if it is one, of this owner."""
+        """Return whether the action is allowed, for an action on a video with this owner."""
         try:
             self.require(action, owner_id=owner_id)
         except (NotSignedIn, NotAllowed):
@@ -99,25 +102,26 @@ class Principal:
             raise MissingScope(action.scope)
         is_others = action in TO_A_VIDEO and owner_id != self.account_id
         if is_others and self.role is Role.EDITOR:
-            words = "Only the person who published this video, an admin or an owner may do this."
-            raise NotAllowed(words)
+            raise NotAllowed(
+                "Only the person who published this video, an admin or an owner may do this."
+            )
 
     @property
     def sees_all(self) -> bool:
-        """Whether every video is there for them, whoever published it."""
+        """Return whether the role may see the videos of all owners."""
         return self.role in (Role.OWNER, Role.ADMIN)
 
     def may_see(self, audience: Audience) -> bool:
-        """Whether a video with this audience is there for them.
+        """Return whether the principal may see a video with this audience.
 
-        Whether an API token is for watching at all is another question: that of its scopes.
+        The scopes of an API token are checked separately, by `may` and `require`.
         """
         if not audience.is_private or self.sees_all or self._owns(audience):
             return True
         return audience.signed_in_only and self.role is not None
 
     def may_list(self, audience: Audience) -> bool:
-        """Whether lists show them a video with this audience.
+        """Return whether the principal's lists include a video with this audience.
 
         `videos.library.listed_for` is the same rule in SQL.
         """
@@ -129,13 +133,13 @@ class Principal:
         return self.account_id is not None and self.account_id == audience.owner_id
 
     def may_manage(self, role: Role) -> bool:
-        """Whether accounts of this role may be made and changed: owners' by owners alone."""
-        is_theirs = role is not Role.OWNER or self.role is Role.OWNER
-        return is_theirs and self.may(Action.ADMINISTER)
+        """Return whether the principal may change accounts of this role; owners need an owner."""
+        if role is Role.OWNER and self.role is not Role.OWNER:
+            return False
+        return self.may(Action.ADMINISTER)
 
 
-# Nobody in particular.
+# Anonymous visitor of a portal with accounts.
 ANYONE = Principal()
-# Whoever may do everything without an account: anyone on a portal that has none, and whoever may
-# run its commands.
+# Principal with every permission: visitors of a portal without accounts, and operators.
 EVERYONES = Principal(role=Role.OWNER)

@@ -1,10 +1,10 @@
-"""Sessions: signing in with email address and password, and the browsers that are signed in.
+"""Browser sessions, and signing in with email address and password.
 
-A session lasts until it is ended or unused for 30 days. Signing in gets slower for who fails: after
-five failures of an account, or twenty from an address, within an hour the next try has to wait: one
-second, then twice as long each time, at most a minute. A try that comes too early does not count,
-so nobody is locked out for good. Where an account is signed in already its own failures don't slow
-it down: guessing from elsewhere can't keep its person out.
+A session lasts until it is ended or unused for 30 days. Failed attempts slow down further ones:
+after five failures of an account, or twenty from an IP address, within an hour, the next attempt
+must wait one second, and twice as long after each failure, up to a minute. An attempt that comes
+too early does not count, so nobody is locked out permanently. Failures of an account don't slow
+down addresses at which it is signed in, so an attacker elsewhere can't keep its owner out.
 """
 
 import logging
@@ -30,7 +30,7 @@ IDLE_DAYS = 30
 FREE_TRIES_OF_ACCOUNT = 5
 FREE_TRIES_OF_ADDRESS = 20
 MAX_WAIT_S = 60
-# Failed tries that the audit log has in an hour; further ones are in the process's log alone.
+# Failed attempts per hour that the audit log records; the process's log has all of them.
 REFUSALS_AN_HOUR = 200
 INTERNET_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[\w-]+(\.[\w-]+)+")
 
@@ -43,11 +43,11 @@ WHERE session.digest = ANY(%s) AND NOT account.is_disabled
   AND session.seen_at > now() - interval '30 days'
 """
 SESSIONS_USED = "UPDATE sessions SET seen_at = now() WHERE id = ANY(%s)"
-# Tries at the same time wait for one another: else none would count the others.
+# Concurrent attempts wait for each other, so that each one counts the others.
 LOCK_TRIES = "LOCK TABLE sign_in_failures IN SHARE ROW EXCLUSIVE MODE"
-# The clock's time, since the transaction may have waited for that.
+# Time of the clock, not of the transaction, which may have waited for the lock.
 RECORD_TRY = "INSERT INTO sign_in_failures (email, address, at) VALUES (%s, %s, clock_timestamp())"
-# Failed tries of the account, unless its person is signed in from there, and of the address.
+# Failed attempts for the account, unless it is signed in at the address, and from the address.
 EARLIER_TRIES = """
 WITH tried AS (SELECT %s AS email, %s AS address),
 known AS (
@@ -75,13 +75,15 @@ EXPIRED = (
 async def sign_in(
     email: str, password: str, *, passwords: Passwords, device: str, address: str
 ) -> str:
-    """Begin a session; returns what its cookie holds. Raises as `require_password`."""
+    """Begin a session; return the secret for its cookie. Raises as `require_password`."""
     account = await require_password(email, password, passwords=passwords, address=address)
-    # Comparing a password takes a while, and whoever changes one ends all sessions.
-    is_same = {"id": account.id, "password_hash": account.password_hash, "is_disabled": False}
+    # The password may have been changed, which ends all sessions, while it was compared.
+    unchanged = Account.filter(
+        id=account.id, password_hash=account.password_hash, is_disabled=False
+    )
     async with transaction():
-        # Written first, the table is locked before the row is, as for those who change accounts.
-        if not await Account.filter(**is_same).update(seen_at=NOW):
+        # The update comes first, to lock table and row in the order of changes of accounts.
+        if not await unchanged.update(seen_at=NOW):
             raise SignInRefused
         await note(AuditAction.SIGNED_IN, account.id, name=account.email, by=account)
         return await begin(account.id, device=device, address=address)
@@ -90,9 +92,9 @@ async def sign_in(
 async def require_password(
     email: str, password: str, *, passwords: Passwords, address: str
 ) -> Account:
-    """The account that these belong to.
+    """Return the account with this email address and password.
 
-    Raises `SignInRefused`, the same and after the same time whatever was wrong, or `TooManyTries`.
+    Raises `TooManyTries`, or `SignInRefused`: its text and timing don't show which part was wrong.
     """
     email = plain_email(email)
     await _slow_down(email, address)
@@ -100,17 +102,17 @@ async def require_password(
     is_right = await passwords.is_right(password, account.password_hash if account else None)
     if account is None or not is_right:
         logger.warning("Sign-in refused", extra={"action": "sign_in_refused", "client": address})
-        # Someone's password may have been typed in the place of the address.
-        is_address = account is not None or INTERNET_EMAIL.fullmatch(email)
-        await _note_refused(email if is_address else "")
+        # The audit log must not contain a password that was typed into the email field.
+        is_email = account is not None or INTERNET_EMAIL.fullmatch(email)
+        await _note_refused(email if is_email else "")
         raise SignInRefused
-    # What failed there before was mistyped.
+    # Earlier failures at this address were typing errors.
     await execute(FORGET_TRIES, email, address)
     return account
 
 
 async def begin(account_id: UUID, *, device: str, address: str) -> str:
-    """Begin a session; returns what its cookie holds. `device` is the browser's own name."""
+    """Begin a session; return the secret for its cookie. `device` is the browser's user agent."""
     secret = new_secret()
     await Session.create(
         id=uuid4(),
@@ -123,65 +125,68 @@ async def begin(account_id: UUID, *, device: str, address: str) -> str:
 
 
 async def fetch_principals(digests: Sequence[str]) -> dict[str, Principal]:
-    """The principals of the live ones among these sessions, by digest."""
-    found = await fetch_used(SESSIONS, digests, key="session_id", mark_used=SESSIONS_USED)
-    return {it: Principal(**row) for it, row in found.items()}
+    """Return the principals of live sessions, by digest."""
+    rows = await fetch_used(SESSIONS, digests, key="session_id", mark_used=SESSIONS_USED)
+    return {session_digest: Principal(**row) for session_digest, row in rows.items()}
 
 
 async def list_sessions(account_id: UUID) -> list[Session]:
-    """Where an account is signed in, the last used first."""
+    """Return the sessions of an account, most recently used first."""
     return await Session.filter(account_id=account_id).order_by("-seen_at")
 
 
 async def end(secret: str) -> None:
-    """End the session of this cookie, if there is one: another takes its place, with no audit."""
+    """End the session of a cookie that a new session replaces; not written to the audit log."""
     await Session.filter(digest=digest(secret)).delete()
 
 
 async def sign_out(secret: str) -> None:
-    """End the session of this cookie, if there is one, for who signs out."""
+    """End the session of a cookie, and write that to the audit log."""
     async with transaction():
-        own = Session.filter(digest=digest(secret))
-        found = await own.prefetch_related("account").first()
-        if found is not None and await own.delete():
-            account = found.account
+        sessions = Session.filter(digest=digest(secret))
+        session = await sessions.prefetch_related("account").first()
+        if session is not None and await sessions.delete():
+            account = session.account
             await note(AuditAction.SIGNED_OUT, account.id, name=account.email, by=account)
 
 
 async def end_one(principal: Principal, session_id: UUID) -> None:
     """End one of the account's own sessions."""
     async with transaction():
-        own = Session.filter(id=session_id, account_id=principal.account_id)
-        if await own.delete():
+        if await Session.filter(id=session_id, account_id=principal.account_id).delete():
             await note(AuditAction.SESSION_ENDED, session_id, name=principal.email)
 
 
 async def end_others(principal: Principal) -> None:
-    """End all of the account's sessions but the one that asks."""
-    action = AuditAction.OTHER_SESSIONS_ENDED
+    """End all of the account's sessions except the principal's."""
+    sessions = Session.filter(account_id=principal.account_id).exclude(id=principal.session_id)
     async with transaction():
-        others = Session.filter(account_id=principal.account_id).exclude(id=principal.session_id)
-        if count := await others.delete():
-            detail = {"sessions": str(count)}
-            await note(action, principal.account_id, name=principal.email, detail=detail)
+        if count := await sessions.delete():
+            await note(
+                AuditAction.OTHER_SESSIONS_ENDED,
+                principal.account_id,
+                name=principal.email,
+                detail={"sessions": str(count)},
+            )
 
 
 async def delete_expired() -> None:
-    """Delete what has expired: tries, sessions, one-time links and sign-ins by a provider."""
+    """Delete expired attempts, sessions, one-time links and single sign-ons."""
     for statement in EXPIRED:
         await execute(statement)
 
 
 async def _note_refused(email: str) -> None:
-    """Write a line about a failed try to sign in, unless there are many of the last hour."""
+    """Write a failed attempt to the audit log, unless the last hour has too many of them."""
     action = AuditAction.SIGN_IN_REFUSED
-    lines = Event.filter(action=action).order_by("-id")
-    limiting = await lines.offset(REFUSALS_AN_HOUR - 1).first()
-    if limiting is None or limiting.at < datetime.now(UTC) - timedelta(hours=1):
+    refusals = Event.filter(action=action).order_by("-id")
+    oldest_allowed = await refusals.offset(REFUSALS_AN_HOUR - 1).first()
+    if oldest_allowed is None or oldest_allowed.at < datetime.now(UTC) - timedelta(hours=1):
         await note(action, name=email)
 
 
 async def _slow_down(email: str, address: str) -> None:
+    """Record an attempt. Raises `TooManyTries` if it comes too early."""
     async with transaction():
         await execute(LOCK_TRIES)
         [earlier] = await fetch_rows(EARLIER_TRIES, email, address)
@@ -190,9 +195,9 @@ async def _slow_down(email: str, address: str) -> None:
             earlier["of_address"] - FREE_TRIES_OF_ADDRESS,
         )
         if surplus >= 0:
-            # The longest wait is reached before the tenth power.
+            # The exponent is limited to keep the number small: the wait has reached its maximum.
             wait_s = min(MAX_WAIT_S, 2 ** min(surplus, 10)) - earlier["last_s"]
             if wait_s > 0:
                 raise TooManyTries(ceil(wait_s))
-        # Until it succeeds it counts as failed.
+        # The attempt counts as failed until it succeeds.
         await execute(RECORD_TRY, email, address)

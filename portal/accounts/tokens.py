@@ -1,6 +1,6 @@
-"""API tokens, which programs send instead of a password; and how all secrets are made and kept.
+"""API tokens of programs, and the secrets of all credentials.
 
-Session cookies, API tokens and one-time links are random; of each only the digest is stored.
+Session cookies, API tokens and one-time links are random secrets; only their digests are stored.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ from portal.events.log import AuditAction, note
 from portal.text import is_blank
 
 SECRET_BYTES = 32
-TOKEN_PREFIX = "portal_"  # noqa: S105  # so that scanners find one that was published by mistake
-# What a client may send that could be a secret; longer texts are none.
+TOKEN_PREFIX = "portal_"  # noqa: S105  # lets scanners find tokens that were published by mistake
+# Longer texts are not hashed in full; no secret is as long.
 MAX_SECRET_LENGTH = 100
 MAX_DAYS = 3650
 
@@ -35,62 +35,62 @@ ACCOUNTS_SEEN = "UPDATE accounts SET seen_at = now() WHERE id = ANY(%s)"
 
 
 def new_secret(prefix: str = "") -> str:
-    """A secret of 256 random bits, in letters that need no quoting anywhere."""
+    """Return a secret of 256 random bits, in URL-safe characters."""
     return prefix + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def digest(secret: str) -> str:
-    """What is stored of a secret. It is long and random: a plain hash can't be guessed back."""
+    """Return the digest to store; no salt is needed, because secrets are long and random."""
     return hashlib.sha256(secret[:MAX_SECRET_LENGTH].encode("utf-8", "replace")).hexdigest()
 
 
 def checked_label(label: str) -> str:
-    """What someone calls a link, so that they know it again. Raises `InvalidRequest`."""
+    """Return the stripped label of a link. Raises `InvalidRequest`."""
     if "\0" in label or len(label.strip()) > MAX_NAME_LENGTH:
-        words = f"Give at most {MAX_NAME_LENGTH} characters."
-        raise InvalidRequest([FieldError("/label", words)])
+        message = f"Shorten this to at most {MAX_NAME_LENGTH} characters."
+        raise InvalidRequest([FieldError("/label", message)])
     return label.strip()
 
 
 async def fetch_used(
     query: str, digests: Sequence[str], *, key: str, mark_used: str
 ) -> dict[str, Row]:
-    """The members of the principals of credentials, by digest; `key` is the credential's id.
+    """Fetch the fields of the principals of valid credentials, by digest.
 
-    Those with these digests count as used now, as do their accounts.
+    Also records the use of the credentials and their accounts; `key` is the credential's id column.
     """
-    found = {row.pop("digest"): row for row in await fetch_rows(query, list(digests))}
-    # At most one write a minute for each: how exact the time is does not matter.
-    if stale := [row for row in found.values() if row.pop("is_stale")]:
+    rows = {row.pop("digest"): row for row in await fetch_rows(query, list(digests))}
+    # At most one write per minute and credential.
+    if stale := [row for row in rows.values() if row.pop("is_stale")]:
         await execute(mark_used, [row[key] for row in stale])
         await execute(ACCOUNTS_SEEN, [row["account_id"] for row in stale])
-    return {it: {**row, "role": Role(row["role"])} for it, row in found.items()}
+    return {name: {**row, "role": Role(row["role"])} for name, row in rows.items()}
 
 
 async def create(
     account_id: UUID, *, name: str, scopes: Collection[str], days: int | None = None
 ) -> str:
-    """Make a token; returns it, which nobody can do again. Without `days` it never runs out.
+    """Create a token and return it; only its digest is stored. Without `days` it never expires.
 
-    Raises `InvalidRequest` for a name, scopes or days that can't be.
+    Raises `InvalidRequest` for an invalid name, scopes or days.
     """
-    known = [scope for scope in Scope if scope in scopes]
+    chosen = [scope for scope in Scope if scope in scopes]
     role = (await Account.get(id=account_id)).role
     faults = []
     if is_blank(name) or "\0" in name or len(name.strip()) > MAX_NAME_LENGTH:
-        words = f"Give a name of 1 to {MAX_NAME_LENGTH} characters, such as what will use it."
-        faults.append(FieldError("/name", words))
-    if not known or len(known) != len(set(scopes)):
-        words = f"Choose one or more of {', '.join(Scope)}."
-        faults.append(FieldError("/scopes", words))
-    elif useless := [scope for scope in known if scope not in usable_scopes(role)]:
-        words = (
+        message = f"Enter a name of 1 to {MAX_NAME_LENGTH} characters, such as the program's."
+        faults.append(FieldError("/name", message))
+    if not chosen or len(chosen) != len(set(scopes)):
+        faults.append(FieldError("/scopes", f"Choose one or more of {', '.join(Scope)}."))
+    elif useless := [scope for scope in chosen if scope not in usable_scopes(role)]:
+        message = (
             f"This account's role is {role}, which can't use {', '.join(useless)}. "
             f"Choose from {', '.join(usable_scopes(role))}, or change the role first."
         )
-        faults.append(FieldError("/scopes", words))
+        faults.append(FieldError("/scopes", message))
     if days is not None and not 1 <= days <= MAX_DAYS:
-        faults.append(FieldError("/days", f"Give 1 to {MAX_DAYS} days, or none for ever."))
+        message = f"Enter 1 to {MAX_DAYS} days, or leave it empty for a token that never expires."
+        faults.append(FieldError("/days", message))
     if faults:
         raise InvalidRequest(faults)
     secret = new_secret(TOKEN_PREFIX)
@@ -100,44 +100,44 @@ async def create(
             digest=digest(secret),
             account_id=account_id,
             name=name.strip(),
-            scopes=[scope.value for scope in known],
+            scopes=[scope.value for scope in chosen],
             expires_at=datetime.now(UTC) + timedelta(days=days) if days else None,
         )
-        await _note(AuditAction.TOKEN_MADE, token, scopes=", ".join(token.scopes))
+        await _note_on_token(AuditAction.TOKEN_MADE, token, scopes=", ".join(token.scopes))
     return secret
 
 
 async def fetch_principals(digests: Sequence[str]) -> dict[str, Principal]:
-    """The principals of the valid ones among these tokens, by digest."""
-    found = await fetch_used(TOKENS, digests, key="token_id", mark_used=TOKENS_USED)
+    """Return the principals of valid tokens, by digest."""
+    rows = await fetch_used(TOKENS, digests, key="token_id", mark_used=TOKENS_USED)
     return {
-        it: Principal(**{**row, "scopes": frozenset(map(Scope, row["scopes"]))})
-        for it, row in found.items()
+        token_digest: Principal(**{**row, "scopes": frozenset(map(Scope, row["scopes"]))})
+        for token_digest, row in rows.items()
     }
 
 
 async def list_tokens(account_id: UUID) -> list[ApiToken]:
-    """An account's tokens, the newest first; expired ones included."""
+    """Return an account's tokens, including expired ones, newest first."""
     return await ApiToken.filter(account_id=account_id).order_by("-created_at")
 
 
 async def expiry_of(token_id: UUID) -> datetime | None:
-    """Return when a token expires; None if it never does."""
+    """Return the time at which a token expires; None if it never does."""
     token = await ApiToken.get_or_none(id=token_id)
     return token.expires_at if token else None
 
 
 async def revoke(token_id: UUID, *, account_id: UUID) -> bool:
-    """Revoke one of an account's tokens; False if there is none with this id."""
+    """Revoke a token of an account; return False if the account has none with this id."""
     async with transaction():
         token = await ApiToken.get_or_none(id=token_id, account_id=account_id)
-        # Of two who revoke it at once the first one does.
+        # The first of two concurrent requests deletes the row and writes the audit log.
         if token is None or not await ApiToken.filter(id=token_id).delete():
             return False
-        await _note(AuditAction.TOKEN_REVOKED, token)
+        await _note_on_token(AuditAction.TOKEN_REVOKED, token)
         return True
 
 
-async def _note(action: AuditAction, token: ApiToken, **detail: str) -> None:
+async def _note_on_token(action: AuditAction, token: ApiToken, **detail: str) -> None:
     account = await Account.get(id=token.account_id)
     await note(action, token.id, name=token.name, detail={"account": account.email, **detail})

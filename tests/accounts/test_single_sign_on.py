@@ -173,7 +173,7 @@ async def test_who_is_not_let_in_is_told_why_and_led_on(
     provider.person = claims_of("new")
     visitor = Visitor(site)
     told = await refusal(await visitor.sign_in())
-    assert "There is no account of new@example.org" in told
+    assert "new@example.org has no account" in told
     assert visitor.sign_on == ""
     state = query_of(await visitor.leave())["state"]
     denied = await visitor.get(f"{CALLBACK}?error=access_denied&state={state}")

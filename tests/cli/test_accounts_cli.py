@@ -54,7 +54,7 @@ async def signs_in(app: Quart, email: str = "ann@example.org") -> bool:
 async def test_first_account_closes_the_portal(app: Quart, environ: dict[str, str]) -> None:
     video = await make_row()
     refused = await portal(environ, "accounts", "add", "ann@example.org", "--role", "editor")
-    assert error_of(refused) == "Error: The first account has to be an owner's."
+    assert error_of(refused) == "Error: The first account must have the role owner."
     assert "No accounts." in (await portal(environ, "accounts", "list")).out
 
     added = await portal(environ, *ADD_OWNER, "--name", " Ann  Hill")

@@ -53,7 +53,7 @@ async def test_doctor_checks_the_provider_of_single_sign_on(live_portal: LivePor
     assert "FAIL" not in good.out
     assert good.out.count("ok") == 8
     assert "Single sign-on" in good.out
-    for ended, words in ((other, "it names the issuer"), (away, "Cannot connect to host")):
+    for ended, words in ((other, "its issuer is"), (away, "Cannot connect to host")):
         assert ended.code == 1
         assert f"FAIL  Single sign-on: {words}" in ended.out
         assert "Set OIDC_ISSUER to exactly the issuer" in ended.out

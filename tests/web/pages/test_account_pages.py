@@ -91,7 +91,7 @@ async def test_faulty_token_is_told_so_and_a_good_one_is_listed_until_revoked(ap
     """What was typed stays. That a token is shown once is in security/test_told_secrets."""
     sender, path = await signed_in(app, await make_account("ann")), "/account/tokens"
     text = await send(sender, path, {"name": " ", "scopes": "videos:read", "days": "none"})
-    assert "Give a name" in fault_of(text, "name")
+    assert "Enter a name" in fault_of(text, "name")
     assert "1 to 3650 days" in fault_of(text, "days")
     assert value_of(text, "days") == "none"
     assert re.findall(r'value="([\w:]+)"\s+checked', text) == ["videos:read"]
