@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from portal.database.models import Attempt, Rendition, RenditionState, Upload, Video, VideoStatus
+from portal.storage.objects import upload_key
 from portal.transcoding.packaging.master import Kind
 
 READY = {
@@ -20,11 +21,21 @@ READY = {
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 
 
+async def make_upload_row(owner_id: UUID | None = None) -> Upload:
+    """An upload as the database holds it, without a file behind it."""
+    upload_id = uuid4()
+    return await Upload.create(
+        id=upload_id,
+        key=upload_key(upload_id, "mp4"),
+        file_name="a.mp4",
+        content_type="video/mp4",
+        owner_id=owner_id,
+    )
+
+
 async def make_row(number: int = 1, **values: Any) -> Video:
     """A video as the database holds it, without a file behind it."""
-    upload = await Upload.create(
-        key=f"videos/{uuid4().hex}.mp4", file_name="a.mp4", content_type="video/mp4"
-    )
+    upload = await make_upload_row()
     row = {
         "id": uuid4(),
         "title": f"Video {number}",
@@ -32,7 +43,7 @@ async def make_row(number: int = 1, **values: Any) -> Video:
         "category_ids": [1],
         "tags": "",
         "file_name": "a.mp4",
-        "upload_id": upload.key,
+        "storage_key": upload.key,
         "transcode_job_id": number,
         "size_bytes": 1_234_567,
         "source_etag": '"e"',

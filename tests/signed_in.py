@@ -12,13 +12,12 @@ from http.cookies import SimpleCookie
 from itertools import count
 from typing import Any
 from urllib.parse import urlencode
-from uuid import uuid4
 
 import pytest
 from api_client import run_sql
 from argon2 import PasswordHasher
 from argon2.profiles import CHEAPEST
-from page_rows import make_row
+from page_rows import make_row, make_upload_row
 from quart import Quart, Response
 from running_portal import fresh_database
 
@@ -30,7 +29,6 @@ from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
 from portal.database.connection import execute
 from portal.database.models import Upload, Video
-from portal.storage.objects import upload_id
 from portal.web.app import create_app
 from portal.web.composition import AccountsExist
 from portal.web.cookies import PLAIN_COOKIE
@@ -169,19 +167,13 @@ async def make_video(owner: Account | None, **values: Any) -> Video:
     """A video of an account, and its upload; there are no files of either."""
     owner_id = owner and owner.id
     video = await make_row(next(_numbers), owner_id=owner_id, **values)
-    await Upload.filter(key=video.upload_id).update(owner_id=owner_id)
+    await Upload.filter(key=video.storage_key).update(owner_id=owner_id)
     return video
 
 
 async def make_upload(owner: Account | None) -> str:
     """The id of an upload that an account has begun."""
-    upload = await Upload.create(
-        key=f"videos/{uuid4().hex}.mp4",
-        file_name="a.mp4",
-        content_type="video/mp4",
-        owner_id=owner and owner.id,
-    )
-    return upload_id(upload.key)
+    return (await make_upload_row(owner and owner.id)).id.hex
 
 
 @dataclass(frozen=True)

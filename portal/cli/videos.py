@@ -71,7 +71,6 @@ async def show_command(video_id: str, as_json: bool) -> None:
     """
     video = await reading.get_video(video_id)
     [record] = await Video.filter(id=video.id).values()
-    record["storage_key"] = record.pop("upload_id")
     record = {name: value for name, value in record.items() if name not in HIDDEN}
     attempts = Attempt.filter(video_id=video.id).order_by("number")
     tables = {

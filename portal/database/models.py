@@ -89,7 +89,8 @@ class Upload(Model):
     as its video has it after the last moment at which it could be replaced.
     """
 
-    key = fields.CharField(max_length=400, primary_key=True)
+    id = fields.UUIDField(primary_key=True)
+    key = fields.CharField(max_length=400, unique=True)
     file_name = fields.CharField(max_length=255)
     content_type = fields.CharField(max_length=40)
     multipart_id: str | None = fields.TextField(null=True)
@@ -107,15 +108,15 @@ class Upload(Model):
 class Video(Model):
     """A published video: what was submitted, and what became of its transcoding.
 
-    `upload_id` is the storage key of the raw file. `published_attempt` is the number of the attempt
-    that made the video ready and whose master playlist is played; it is set exactly when the status
-    is ready. `transcode_job_id` is the job that looks into the file, `encode_job_id` the one that
-    the work was left to, if it takes an encoder. `complete_job_id` is set while a ready video is
-    being completed: its storyboard first, whose tries so far are `storyboard_tries` until it is
-    made or skipped, and then its ladder. `captions_job_id` is set while storage lacks captions of a
-    ready video. `probe_answer` is what the first look at the file found
-    (`transcoding.probing.probe`), for all later ones; a release that changes what it holds empties
-    it by a migration.
+    `storage_key` is the key of the upload that holds the raw file. `published_attempt` is the
+    number of the attempt that made the video ready and whose master playlist is played; it is set
+    exactly when the status is ready. `transcode_job_id` is the job that looks into the file,
+    `encode_job_id` the one that the work was left to, if it takes an encoder. `complete_job_id` is
+    set while a ready video is being completed: its storyboard first, whose tries so far are
+    `storyboard_tries` until it is made or skipped, and then its ladder. `captions_job_id` is set
+    while storage lacks captions of a ready video. `probe_answer` is what the first look at the file
+    found (`transcoding.probing.probe`), for all later ones; a release that changes what it holds
+    empties it by a migration.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
 
     `metadata_version` counts the edits of title, description, categories, tags, passthrough and
@@ -143,12 +144,7 @@ class Video(Model):
     category_ids: list[int] = ArrayField("smallint")
     tags = fields.TextField()
     file_name = fields.CharField(max_length=255)
-    upload: fields.OneToOneRelation[Upload] = fields.OneToOneField(
-        "portal.Upload",
-        related_name="video",
-        source_field="storage_key",
-        on_delete=fields.RESTRICT,
-    )
+    storage_key = fields.CharField(max_length=400, unique=True)
     transcode_job_id = fields.BigIntField(unique=True)
     encode_job_id: int | None = fields.BigIntField(null=True)
     status = fields.CharEnumField(VideoStatus, max_length=10, default=VideoStatus.PROCESSING)
@@ -183,8 +179,6 @@ class Video(Model):
     changed_at: datetime | None = fields.DatetimeField(null=True)
     deleted_at: datetime | None = fields.DatetimeField(null=True)
 
-    upload_id: str
-
     @property
     def first_job_id(self) -> int:
         """The job that makes the video playable: the look, or the encode it was left to."""
@@ -206,11 +200,6 @@ class Video(Model):
     def present(cls) -> QuerySet[Self]:
         """Those that are not deleted; for what people and programs see."""
         return cls.filter(deleted_at=None)
-
-    @property
-    def storage_key(self) -> str:
-        """Storage key of the uploaded raw file."""
-        return self.upload_id
 
     async def save(
         self,

@@ -88,7 +88,7 @@ class Import(Model):
 
     id = fields.UUIDField(primary_key=True)
     upload: fields.OneToOneRelation[Upload] = fields.OneToOneField(
-        "portal.Upload", related_name="fetched_by", source_field="storage_key"
+        "portal.Upload", related_name="fetched_by"
     )
     url = fields.TextField()
     asked: dict[str, Any] = fields.JSONField()
@@ -100,7 +100,7 @@ class Import(Model):
     error_code: str | None = fields.CharField(max_length=60, null=True)  # type: ignore[assignment]
     error_message: str | None = fields.TextField(null=True)
 
-    upload_id: str
+    upload_id: UUID
 
     class Meta:
         table = "imports"

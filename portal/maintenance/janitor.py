@@ -59,12 +59,12 @@ BATCH = 100
 
 # Uploads without a video or an import in progress that have been inactive since a time.
 IDLE_UPLOADS = """
-SELECT key FROM uploads
+SELECT id AS key FROM uploads
 WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
   AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
-  AND NOT EXISTS (SELECT FROM imports WHERE storage_key = key AND error_code IS NULL)
-  AND key > %s
-ORDER BY key LIMIT %s
+  AND NOT EXISTS (SELECT FROM imports WHERE upload_id = uploads.id AND error_code IS NULL)
+  AND id > %s
+ORDER BY id LIMIT %s
 """
 # Sources whose upload URL has expired and that may have been replaced before, with the size in
 # their video's row; 0 for deleted videos.
@@ -174,7 +174,7 @@ async def tidy(
 async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
     """Discard abandoned uploads with their files; return how many."""
     removed = 0
-    async for row in rows_by_key(IDLE_UPLOADS, cutoffs.idle_since, first="", page=BATCH):
+    async for row in rows_by_key(IDLE_UPLOADS, cutoffs.idle_since, page=BATCH):
         with _logging_refusals():
             removed += await uploads.discard_abandoned(
                 row["key"], idle_since=cutoffs.idle_since, storage=storage

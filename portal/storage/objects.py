@@ -31,11 +31,6 @@ def upload_key(upload_id: UUID, extension: str) -> str:
     return f"{UPLOAD_FOLDER}{upload_id.hex}.{extension}"
 
 
-def upload_id(key: str) -> str:
-    """Return the unique id in the storage key of a raw file."""
-    return key.removeprefix(UPLOAD_FOLDER).partition(".")[0]
-
-
 def output_prefix(video_id: UUID | str, attempt: int) -> str:
     """Return the prefix of one attempt's output. Published output is never overwritten."""
     return f"{output_root(video_id)}{attempt}/"

@@ -1,5 +1,5 @@
-"""Uploads in parts: start, get, sign a part, complete, discard; and what accounts may upload.
+"""Uploads in parts: start, get, sign a part, complete, discard; and the quotas of accounts.
 
-Begin with `service`, which has the verbs and their SQL; `storage.objects` has the arithmetic of
-parts. `quotas` says what an account may still publish and store.
+Begin with `service`, which has these functions and their SQL. `storage.objects` calculates sizes of
+parts.
 """

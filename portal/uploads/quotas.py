@@ -1,8 +1,8 @@
 """Quotas: how many videos an account may publish in 24 hours, and how much it may keep in storage.
 
-They are checked when an upload begins and when it ends. What is recorded under a quota is decided
-in the transaction that records it, for an account one after the other: of many at once exactly as
-many get through as fit. A portal without accounts has no quotas. Sizes are in bytes.
+Quotas are checked when an upload begins and when a video is published. The transaction that
+records an upload or a video holds a lock of its account, so concurrent requests can't exceed a
+quota together. A portal without accounts has no quotas. Sizes are in bytes.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,13 @@ from portal.database.connection import execute, fetch_rows
 from portal.errors import StorageQuotaExceeded, VideoQuotaExceeded
 from portal.text import size_in_words
 
-# The first of two keys of an advisory lock: any number that no other one has. It is no lock of the
-# account's row, which every request that notes its use would wait for.
+# First of two keys of an advisory lock: any number that no other lock has. A lock of the account's
+# row would hold up all of the account's requests, because each one records that it was seen.
 LOCK_CLASS = 730_681
 LOCK = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
-# Deleted videos count until their day is over: their tombstones are kept for longer. An upload in
-# parts counts as announced until it is a video. What has no limit is not looked at.
+# Deleted videos count until their 24 hours are over; their tombstones are kept for longer. An
+# upload in parts counts with its announced size until it has a video. Usage without a limit is not
+# read.
 USAGE = """
 SELECT account.id, published.videos, kept.stored_bytes, kept.undoable_bytes,
        published.latest[quota.videos] + interval '24 hours' AS free_at
@@ -53,14 +54,15 @@ CROSS JOIN LATERAL (
     WHERE video.owner_id = account.id
     UNION ALL
     SELECT size_bytes, NULL FROM uploads
-    WHERE owner_id = account.id AND size_bytes IS NOT NULL AND NOT is_discarded AND key <> %s
+    WHERE owner_id = account.id AND size_bytes IS NOT NULL AND NOT is_discarded
+      AND uploads.id IS DISTINCT FROM %s
       AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
   ) file
   WHERE quota.stored_bytes > 0
 ) kept
 WHERE account.id = ANY(%s)
 """
-# By more than the time there is to undo it.
+# An hour is longer than the time in which a deletion can be undone.
 END_UNDO = """
 UPDATE videos SET deleted_at = deleted_at - interval '1 hour'
 WHERE owner_id = %s AND deleted_at IS NOT NULL
@@ -70,14 +72,14 @@ REMOVED = "The uploaded file was removed; upload it again once there is room. "
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What each account may have; 0 is any number."""
+    """Limits of each account; 0 is no limit."""
 
     videos_per_day: int = 0
     stored_bytes: int = 0
 
     @classmethod
     def of(cls, config: Config) -> "Quota":
-        """The configured one."""
+        """Return the configured quota."""
         return cls(config.max_videos_per_day, config.max_stored_bytes)
 
     def __bool__(self) -> bool:
@@ -86,10 +88,10 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an account has published in the last 24 hours and keeps, as far as that is limited.
+    """Videos an account has published in the last 24 hours, and its storage, if they are limited.
 
-    `free_at` is when it may publish again; None if that is now. `undoable_bytes` are of deleted
-    videos that can be brought back: their room is free for something new.
+    `free_at` is when it may publish again; None if that is now. `undoable_bytes` is the size of
+    deleted videos that can be restored: a new upload may take their room.
     """
 
     quota: Quota
@@ -100,125 +102,136 @@ class Usage:
 
     @property
     def left_videos(self) -> int | None:
-        """How many more may be published now; None for any number."""
+        """Return how many more videos may be published now; None for any number."""
         limit = self.quota.videos_per_day
         return max(0, limit - self.videos) if limit else None
 
     @property
     def left_bytes(self) -> int | None:
-        """How much more may be stored; None for any size."""
+        """Return how much more may be stored; None for any size."""
         limit = self.quota.stored_bytes
         return max(0, limit - self.stored_bytes) if limit else None
 
     def refusal(self) -> VideoQuotaExceeded | None:
-        """Why no video may be published now, if that is so."""
+        """Return the error that refuses another video now, if the quota is used up."""
         if self.left_videos != 0 or self.free_at is None:
             return None
-        limit, at = self.quota.videos_per_day, self.free_at.astimezone(UTC)
+        limit = self.quota.videos_per_day
+        free_at = self.free_at.astimezone(UTC)
+        videos = "1 video" if self.videos == 1 else f"{self.videos:,} videos"
         words = (
-            f"This account has published {counted(self.videos)} in the last 24 hours, and may "
-            f"publish {limit:,}. The next has room after {at.day} {at:%b, %H:%M} UTC; or ask an "
-            "owner of this portal for more. A file that is uploaded already stays until then."
+            f"This account has published {videos} in the last 24 hours, and may "
+            f"publish {limit:,}. Publish the next one after {free_at.day} {free_at:%b, %H:%M} UTC, "
+            "or ask an owner of this portal for more. A file that is uploaded already stays until "
+            "then."
         )
-        free_at = f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
-        return VideoQuotaExceeded(words, limit=limit, used=self.videos, freeAt=free_at)
+        return VideoQuotaExceeded(
+            words, limit=limit, used=self.videos, freeAt=f"{free_at:%Y-%m-%dT%H:%M:%S.%fZ}"
+        )
 
     def require_room(self, size_bytes: int, *, is_removed: bool = False) -> None:
-        """Raise `StorageQuotaExceeded` unless so much more may be stored."""
+        """Raise `StorageQuotaExceeded` unless this size may be stored in addition.
+
+        `is_removed` says that the file is uploaded already, and will be removed.
+        """
         if self.left_bytes is None or size_bytes <= self.left_bytes:
             return
-        limit, used = self.quota.stored_bytes, self.stored_bytes
-        what = f"this file of {size_in_words(size_bytes)}" if size_bytes > 1 else "a file"
+        limit = self.quota.stored_bytes
+        file = f"this file of {size_in_words(size_bytes)}" if size_bytes > 1 else "a file"
         words = (
-            f"This account uses {size_in_words(used)} of {size_in_words(limit)} of storage: there "
-            f"is no room for {what}. {REMOVED if is_removed else ''}Delete videos, or ask an owner "
-            "of this portal for more."
+            f"This account uses {size_in_words(self.stored_bytes)} of {size_in_words(limit)} of "
+            f"storage: there is no room for {file}. {REMOVED if is_removed else ''}Delete videos, "
+            "or ask an owner of this portal for more."
         )
-        raise StorageQuotaExceeded(words, limit=limit, used=used)
+        raise StorageQuotaExceeded(words, limit=limit, used=self.stored_bytes)
 
 
 NO_QUOTA = Quota()
 
 
-def counted(videos: int) -> str:
-    """So many videos in words."""
-    return "1 video" if videos == 1 else f"{videos:,} videos"
-
-
 async def usage_of(
-    account_ids: Sequence[UUID], quota: Quota, *, without_key: str = ""
+    account_ids: Sequence[UUID], quota: Quota, *, without_upload: UUID | None = None
 ) -> dict[UUID, Usage]:
-    """What each of these accounts has used, without the upload with this key.
+    """Return the usage of each existing account. One upload can be left out.
 
-    Nothing is read without a quota.
+    Without a quota, the database is not asked.
     """
     if not quota:
         return dict.fromkeys(account_ids, Usage(quota))
     limits = (quota.videos_per_day, quota.stored_bytes)
-    rows = await fetch_rows(USAGE, *limits, without_key, list(account_ids))
+    rows = await fetch_rows(USAGE, *limits, without_upload, list(account_ids))
     return {row.pop("id"): Usage(quota, **row) for row in rows}
 
 
 async def require_beginning(account_id: UUID | None, quota: Quota) -> None:
-    """Raise unless an upload of some size may begin now.
+    """Check that an account may begin an upload of any size.
 
-    Raises `VideoQuotaExceeded` or `StorageQuotaExceeded`.
+    Raise `VideoQuotaExceeded` or `StorageQuotaExceeded`.
     """
-    usage = await _usage(account_id, quota)
+    usage = await _read_usage(account_id, quota)
     if refusal := usage.refusal():
         raise refusal
     usage.require_room(1)
 
 
 async def require_start(
-    account_id: UUID | None, quota: Quota, *, key: str, size_bytes: int
+    account_id: UUID | None, quota: Quota, *, upload_id: UUID, size_bytes: int
 ) -> None:
-    """Raise `StorageQuotaExceeded` unless an upload in parts of this size fits.
+    """Raise `StorageQuotaExceeded` unless there is room for an upload in parts of this size.
 
-    Runs in the transaction that records the size, from when on it counts as stored.
+    To be called in the transaction that records the announced size.
     """
-    usage = await _locked_usage(account_id, quota, key=key)
+    usage = await _lock_usage(account_id, quota, upload_id)
     await _take_room(account_id, usage, size_bytes)
 
 
 async def video_refusal(
-    account_id: UUID | None, quota: Quota, *, key: str, size_bytes: int, is_announced: bool
+    account_id: UUID | None,
+    quota: Quota,
+    *,
+    upload_id: UUID,
+    size_bytes: int,
+    is_announced: bool,
 ) -> VideoQuotaExceeded | None:
-    """Why no video may be made of an upload now, which is then kept until it may; None if it may.
+    """Return the error that refuses a video of an upload now, or None if it may be published.
 
-    Runs in the transaction that records the video. What was announced has had its room since then.
-    Raises `StorageQuotaExceeded` for a file without, which is to be removed.
+    To be called in the transaction that records the video. The file of a refused upload is kept
+    for a day. Room for an announced size was taken before; for another file that has no room,
+    raise `StorageQuotaExceeded`: the caller removes the file.
     """
-    usage = await _locked_usage(account_id, quota, key=key)
+    usage = await _lock_usage(account_id, quota, upload_id)
     if not is_announced:
         await _take_room(account_id, usage, size_bytes, is_removed=True)
     refusal = usage.refusal()
     if refusal:
-        # Its size counts from now on, and the janitor leaves it for another day.
-        keep = "UPDATE uploads SET size_bytes = %s, active_at = now() WHERE key = %s"
-        await execute(keep, size_bytes, key)
+        # From now on the size counts, and the janitor keeps the file for another day.
+        keep = "UPDATE uploads SET size_bytes = %s, active_at = now() WHERE id = %s"
+        await execute(keep, size_bytes, upload_id)
     return refusal
 
 
-async def _locked_usage(account_id: UUID | None, quota: Quota, *, key: str) -> Usage:
-    """The usage of an account without this upload, while nobody else adds to it."""
+async def _lock_usage(account_id: UUID | None, quota: Quota, upload_id: UUID) -> Usage:
+    """Return an account's usage without this upload, locked until the end of the transaction."""
     if account_id and quota:
         await execute(LOCK, LOCK_CLASS, str(account_id))
-    return await _usage(account_id, quota, key=key)
+    return await _read_usage(account_id, quota, without_upload=upload_id)
 
 
 async def _take_room(
     account_id: UUID | None, usage: Usage, size_bytes: int, *, is_removed: bool = False
 ) -> None:
-    """Require room, and end what can be undone where this takes its: undoing would exceed it."""
+    """Require room. End the undo of deleted videos if restoring them would exceed the quota."""
     usage.require_room(size_bytes, is_removed=is_removed)
     left_bytes = usage.left_bytes
     if account_id and left_bytes is not None and size_bytes + usage.undoable_bytes > left_bytes:
         await execute(END_UNDO, account_id)
 
 
-async def _usage(account_id: UUID | None, quota: Quota, *, key: str = "") -> Usage:
+async def _read_usage(
+    account_id: UUID | None, quota: Quota, *, without_upload: UUID | None = None
+) -> Usage:
     if not (account_id and quota):
         return Usage(NO_QUOTA)
-    # An account that was removed this moment has nothing, and will record nothing.
-    return (await usage_of([account_id], quota, without_key=key)).get(account_id, Usage(quota))
+    usages = await usage_of([account_id], quota, without_upload=without_upload)
+    # An account that has just been removed has no usage, and will record nothing.
+    return usages.get(account_id, Usage(quota))

@@ -29,7 +29,6 @@ from portal.storage.objects import (
     MAX_UNKNOWN_BYTES,
     part_size_bytes,
     size_of_part,
-    upload_id,
 )
 from portal.uploads import service as uploads
 from portal.uploads.quotas import Quota
@@ -117,7 +116,6 @@ class Fetch:
         is_overtaken: Callable[[], Awaitable[bool]],
     ) -> None:
         self._row = row
-        self._upload_id = upload_id(row.upload_id)
         self._config = config
         self._storage = storage
         self._is_overtaken = is_overtaken
@@ -132,7 +130,7 @@ class Fetch:
             try:
                 if self._row.received_bytes != self._row.whole_bytes:
                     await self._connect_and_receive()
-                await self._wait(uploads.complete(self._upload_id, storage=self._storage))
+                await self._wait(uploads.complete(self._row.upload_id, storage=self._storage))
                 return
             except (*BROKEN_OFF, *LOST) as exc:
                 words = "Storage lost the parts that had arrived."
@@ -194,9 +192,9 @@ class Fetch:
         is_answered = response.headers.get("Content-Range") == content_range
         if response.status != HTTPStatus.OK and not is_answered:
             raise ImportUnreachable("The server sent another part of the file than was requested.")
-        upload = await uploads.find(self._upload_id)
+        upload = await uploads.find(self._row.upload_id)
         if upload is None or upload.multipart_id is None:
-            raise MultipartMissing(self._row.upload_id)
+            raise MultipartMissing(self._row.upload.key)
         while self._row.received_bytes < whole_bytes:
             number = self._row.received_bytes // part_size_bytes(whole_bytes) + 1
             part_bytes = size_of_part(number, whole_bytes)
@@ -210,7 +208,7 @@ class Fetch:
                 await self._grow(received_bytes)
             if part:
                 put = self._storage.multiparts.put_part
-                await self._wait(put(self._row.upload_id, upload.multipart_id, number, part))
+                await self._wait(put(self._row.upload.key, upload.multipart_id, number, part))
             await record(self._row, received_bytes=received_bytes)
         await record(self._row, whole_bytes=whole_bytes)
 
@@ -241,12 +239,11 @@ class Fetch:
         if not validator.startswith('"'):
             validator = response.headers.get("Last-Modified", "")
         await record(self._row, validator=validator, whole_bytes=size_bytes, received_bytes=0)
-        await uploads.give_up_parts(self._upload_id, storage=self._storage)
+        await uploads.remove_parts(self._row.upload_id, storage=self._storage)
         await uploads.start(
             self._row.upload_id,
             size_bytes or 1,
             storage=self._storage,
-            owner_id=self._row.upload.owner_id,
             quota=Quota.of(self._config),
         )
         disposition = response.content_disposition
@@ -259,7 +256,7 @@ class Fetch:
         require_size(received_bytes, MAX_UNKNOWN_BYTES, self._config)
         upload = self._row.upload
         quota = Quota.of(self._config)
-        await uploads.grow(upload.key, received_bytes, owner_id=upload.owner_id, quota=quota)
+        await uploads.grow(upload.id, received_bytes, owner_id=upload.owner_id, quota=quota)
 
     async def _wait(
         self, work: Coroutine[Any, Any, Result], *, arrived: bytearray | None = None

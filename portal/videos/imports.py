@@ -25,7 +25,6 @@ from portal.events.log import Actor, EventType, act_as, note_outcome
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_import
 from portal.storage.bucket import Storage
-from portal.storage.objects import upload_id
 from portal.uploads import service as uploads
 from portal.uploads.quotas import Quota
 from portal.videos import metadata, publishing
@@ -66,7 +65,7 @@ async def begin(
         if not await publishing.issue_uploads([upload]):
             raise errors.NotSignedIn("Your account was removed.")
         row = await Import.create(
-            id=uuid4(), upload_id=upload.key, url=url, asked={**asdict(said), **more}
+            id=uuid4(), upload_id=upload.id, url=url, asked={**asdict(said), **more}
         )
         await defer_import(row.id, owner_id, queue)
     return row.id
@@ -127,7 +126,7 @@ async def cancel(row: Import, *, storage: Storage) -> None:
     """
     # First the row: a run that misses its upload would record a failure.
     await Import.filter(id=row.id).delete()
-    await uploads.discard(upload_id(row.upload_id), storage=storage)
+    await uploads.discard(row.upload_id, storage=storage)
 
 
 async def _make_video(
@@ -145,7 +144,7 @@ async def _make_video(
         # The message may contain the address, which may be signed.
         fields = {"action": "import_failed", "video_id": str(row.id), "code": exc.code}
         logger.warning("Import failed", extra=fields)
-        await uploads.discard(upload_id(row.upload_id), storage=storage)
+        await uploads.discard(row.upload_id, storage=storage)
 
 
 async def _record_failure(row: Import, exc: errors.PortalError) -> None:
@@ -181,7 +180,7 @@ async def _publish(row: Import, config: Config, storage: Storage, queue: Queue) 
         metadata.Submission(
             metadata=metadata.EditableMetadata(**columns),
             file_name=row.upload.file_name,
-            key=row.upload_id,
+            key=row.upload.key,
             passthrough=passthrough,
             import_id=row.id,
         ),

@@ -21,7 +21,7 @@ from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
-from portal.storage.objects import UPLOAD_KEY, ObjectInfo, upload_id, upload_key
+from portal.storage.objects import UPLOAD_KEY, ObjectInfo, upload_key
 from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode
 from portal.uploads import quotas
@@ -33,12 +33,12 @@ logger = logging.getLogger(__name__)
 
 # An account that was removed this moment issues nothing, and stands in nobody's way.
 ISSUE_UPLOADS = """
-INSERT INTO uploads (key, file_name, content_type, owner_id, created_at)
-SELECT key, file_name, content_type, owner_id, now()
-FROM unnest(%s::text[], %s::text[], %s::text[], %s::uuid[])
-  AS upload (key, file_name, content_type, owner_id)
-WHERE owner_id IS NULL OR EXISTS (SELECT FROM accounts WHERE id = owner_id)
-RETURNING key
+INSERT INTO uploads (id, key, file_name, content_type, owner_id, created_at)
+SELECT id, key, file_name, content_type, owner_id, now()
+FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::uuid[])
+  AS upload (id, key, file_name, content_type, owner_id)
+WHERE owner_id IS NULL OR EXISTS (SELECT FROM accounts WHERE accounts.id = owner_id)
+RETURNING id
 """
 # Storage's own time limits, with its retries, are longer than someone waits for an answer.
 HEAD_TIMEOUT_S = 8
@@ -65,6 +65,7 @@ class SourceTooLarge(errors.InvalidRequest):
 class NewUpload:
     """A storage key that is issued for one file, to an account if there are any."""
 
+    id: UUID
     key: str
     file_name: str
     content_type: str
@@ -92,16 +93,17 @@ async def begin_upload(
     Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` where nothing could be published now.
     """
     await quotas.require_beginning(owner_id, quota)
-    key = upload_key(uuid4(), key_extension(file_name, content_type))
-    return NewUpload(key, file_name, content_type, owner_id)
+    upload_id = uuid4()
+    key = upload_key(upload_id, key_extension(file_name, content_type))
+    return NewUpload(upload_id, key, file_name, content_type, owner_id)
 
 
 async def issue_uploads(uploads: Sequence[NewUpload]) -> dict[NewUpload, bool]:
     """Record all that were begun at the same time; those of accounts that are gone are left out."""
     columns = [[getattr(it, column.name) for it in uploads] for column in fields(NewUpload)]
-    issued = {row["key"] for row in await fetch_rows(ISSUE_UPLOADS, *columns)}
+    issued = {row["id"] for row in await fetch_rows(ISSUE_UPLOADS, *columns)}
     metrics.UPLOAD_ISSUED.inc(len(issued))
-    return {it: True for it in uploads if it.key in issued}
+    return {it: True for it in uploads if it.id in issued}
 
 
 async def publish(
@@ -130,14 +132,13 @@ async def publish(
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
     source = await _find_source(submission.key, storage)
+    upload_id = await uploads.find_id(submission.key)
+    if upload_id is None:
+        raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     try:
         async with transaction():
-            upload = await uploads.lock(upload_id(submission.key))
-            if (
-                upload is None
-                or upload.key != submission.key
-                or audience.owner_id not in (None, upload.owner_id)
-            ):
+            upload = await uploads.lock(upload_id)
+            if upload is None or audience.owner_id not in (None, upload.owner_id):
                 raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
             if upload.has_video:
                 return await _existing(submission), False
@@ -145,14 +146,14 @@ async def publish(
             refusal = await quotas.video_refusal(
                 audience.owner_id,
                 quota,
-                key=upload.key,
+                upload_id=upload.id,
                 size_bytes=found.size_bytes,
                 is_announced=upload.size_bytes is not None,
             )
             if refusal is None:
                 video = await _insert(submission, found, queue, audience)
     except (SourceTooLarge, errors.StorageQuotaExceeded):
-        await uploads.discard(upload_id(submission.key), storage=storage)
+        await uploads.discard(upload_id, storage=storage)
         raise
     # Not before: that the file is kept has to be recorded.
     if refusal is not None:
@@ -181,7 +182,7 @@ async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
 
 async def _existing(submission: Submission) -> Video:
     """The video that was made of the upload, if this asks for the same again."""
-    video = await Video.present().get_or_none(upload_id=submission.key)
+    video = await Video.present().get_or_none(storage_key=submission.key)
     if video is None:
         raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     # What it was created with, or what was made of it since: nothing new is asked for.
@@ -204,7 +205,7 @@ def _checked_source(
     if upload.multipart_id is not None:
         raise errors.UploadNotFound(
             "The upload in parts is not complete. Send the parts that are missing, then "
-            f"POST /api/uploads/{upload_id(upload.key)}/complete, then try again."
+            f"POST /api/uploads/{upload.id.hex}/complete, then try again."
         )
     if source is None:
         raise errors.UploadNotFound
@@ -239,7 +240,7 @@ async def _insert(
         **asdict(submission.metadata) | {"category_ids": list(submission.metadata.category_ids)},
         file_name=submission.file_name,
         passthrough=submission.passthrough,
-        upload_id=submission.key,
+        storage_key=submission.key,
         size_bytes=source.size_bytes,
         source_etag=source.etag,
         owner_id=audience.owner_id,

@@ -187,7 +187,7 @@ async def account_id() -> UUID | None:
     return (await principal()).account_id
 
 
-async def require_own_upload(upload_id: str) -> None:
+async def require_own_upload(upload_id: UUID) -> None:
     """Raise `UploadNotIssued` for the upload of another account."""
     own_id = await account_id()
     if own_id is None:
@@ -241,7 +241,7 @@ async def _require(wanted: Policy) -> None:
     if wanted not in TO_A_VIDEO:
         found.require(action)
         if wanted is Policy.OWN_UPLOAD:
-            await require_own_upload(str(values.get("id", "")))
+            await require_own_upload(uploads.parse_id(str(values["id"])))
         return
     video_id = parse_video_id(str(values.get("video_id") or values.get("id")))
     audience = await fetch_audience(video_id) if video_id else None

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from api_client import until_found
-from page_rows import make_row
+from page_rows import make_row, make_upload_row
 from signed_in import (
     WAITING,
     make_account,
-    make_upload,
     person,
     person_of,
     program_of,
@@ -34,7 +33,6 @@ from portal.errors import (
     LinkNotValid,
     NotAllowed,
 )
-from portal.storage import objects
 from portal.uploads.service import LOCK
 from portal.webhooks import endpoints
 
@@ -57,7 +55,7 @@ CHANGES: dict[str, Callable[[Account, Principal], Awaitable[Any]]] = {
 async def owners_of(video: Video) -> tuple[object, object]:
     """Whose a video is, and whose its upload."""
     found = await Video.get(id=video.id)
-    return found.owner_id, (await Upload.get(key=found.upload_id)).owner_id
+    return found.owner_id, (await Upload.get(key=found.storage_key)).owner_id
 
 
 async def count_active_owners() -> int:
@@ -176,7 +174,7 @@ async def test_videos_go_to_who_removes_their_account_or_else_to_the_first_owner
     cases = ((ed, person(ada), ada), (eve, EVERYONES, ann), (carl, person(carl), ann))
     for number, (account, by, heir) in enumerate(cases):
         video = await make_row(number, owner_id=account.id)
-        await Upload.filter(key=video.upload_id).update(owner_id=account.id)
+        await Upload.filter(key=video.storage_key).update(owner_id=account.id)
         await people.remove(account.id, by=by)
         assert await owners_of(video) == (heir.id, heir.id)
 
@@ -186,18 +184,19 @@ async def test_video_published_while_its_account_is_removed_has_an_owner(
     config: Config, is_early: bool
 ) -> None:
     ann, bob = await make_account("ann"), await make_account("bob", Role.EDITOR)
-    video, upload = {"owner_id": bob.id}, f"videos/{await make_upload(bob)}.mp4"
+    upload = await make_upload_row(bob.id)
+    video = {"owner_id": bob.id, "storage_key": upload.key}
     # A task that is made inside the transaction would be part of it.
     outside = copy_context()
     async with transaction():
         # As publishing does.
-        await execute(LOCK, objects.upload_id(upload))
+        await execute(LOCK, upload.id)
         if is_early:
-            found = await make_row(**video, upload_id=upload)
+            found = await make_row(**video)
         removal = asyncio.create_task(people.remove(bob.id, by=person(ann)), context=outside)
         await until_found(config.database_url, WAITING)
         if not is_early:
-            found = await make_row(**video, upload_id=upload)
+            found = await make_row(**video)
     await removal
     assert await owners_of(found) == (ann.id, ann.id)
 

@@ -127,7 +127,7 @@ async def _seed(database_url: str, count: int) -> None:
         for table in ("videos", "captions"):
             await cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER learn_words")
         same = {"file_name": "a.mp4", "content_type": "video/mp4", "created_at": START}
-        uploads = ({"key": _key(number), **same} for number in range(count))
+        uploads = ({"id": UUID(int=number), "key": _key(number), **same} for number in range(count))
         for table, rows in (("uploads", uploads), ("videos", _videos(count))):
             first = next(rows)
             async with cursor.copy(f"COPY {table} ({', '.join(first)}) FROM STDIN") as copy:

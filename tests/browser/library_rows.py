@@ -25,8 +25,9 @@ class Rows:
         columns = search_columns(title=title, description="", tags=tags)
         key = f"videos/{number:032}.mp4"
         await self.run(
-            "INSERT INTO uploads (key, file_name, content_type, created_at)"
-            " VALUES (%s, 'a.mp4', 'video/mp4', now()) ON CONFLICT DO NOTHING",
+            "INSERT INTO uploads (id, key, file_name, content_type, created_at)"
+            " VALUES (%s, %s, 'a.mp4', 'video/mp4', now()) ON CONFLICT DO NOTHING",
+            f"{number:032}",
             key,
         )
         await self.run(

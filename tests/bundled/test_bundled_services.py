@@ -60,8 +60,7 @@ async def test_data_and_keys_survive_a_restart_and_a_file_stays_the_same(
             await another_second()
             parts = await storage.multiparts.list_parts(key, multipart_id)
             await storage.multiparts.complete(key, multipart_id, parts)
-            video = Video(source_etag=(await identify(key, storage)).etag)
-            video.upload_id = key
+            video = Video(storage_key=key, source_etag=(await identify(key, storage)).etag)
     async with embedded_services(tmp_path) as second:
         assert await rows(second["DATABASE_URL"], "SELECT seven FROM kept") == [(7,)]
         assert second["AWS_SECRET_ACCESS_KEY"] == first["AWS_SECRET_ACCESS_KEY"]

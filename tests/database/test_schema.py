@@ -13,6 +13,7 @@ from portal.database.account_models import Account
 from portal.database.connection import open_database
 from portal.database.event_models import Event, Webhook
 from portal.database.models import Caption, Rendition, Tombstone, Upload, Video
+from portal.database.work_models import Import
 from portal.errors import PortalError
 
 QUEUE = Path(schema.__file__).parent / "migrations" / "queue.sql"
@@ -45,6 +46,7 @@ BEGIN
   RETURN NULL;
 END $$
 """
+UPLOAD_ID = UUID(int=12)
 VIDEO_ID = UUID(int=21)
 DELETED_VIDEO_ID = UUID(int=20)
 
@@ -95,7 +97,8 @@ async def test_upgrade_keeps_rows(old_database: Config) -> None:
         assert (account.name, video.id, video.owner_id) == ("Olga", VIDEO_ID, account.id)
         assert (await Rendition.get()).name == "180p"
         assert (await Caption.get()).text == "WEBVTT\n\n00:00.000 --> 00:01.000\nahoy"
-        assert (await Upload.get(multipart_id="parts")).size_bytes == 1000
+        assert (await Upload.get(multipart_id="parts")).id == UPLOAD_ID
+        assert (await Import.get()).upload_id == UPLOAD_ID
         assert (await Tombstone.get()).video_id == DELETED_VIDEO_ID
         assert [secret["secret"] for secret in webhook.old_secrets] == ["whsec_old"]
         assert created.data

@@ -233,8 +233,9 @@ async def test_upload_that_was_just_published_is_kept(
 ) -> None:
     """The janitor read the upload among the idle ones a moment before."""
     key = (await published(client))["storageKey"]
+    upload = await Upload.get(key=key)
     is_discarded = await uploads.discard_abandoned(
-        key, idle_since=hence(hours=1), storage=resources.storage
+        upload.id, idle_since=hence(hours=1), storage=resources.storage
     )
     assert not is_discarded
     assert await resources.storage.get(key) == RAW_FILE

@@ -44,6 +44,7 @@ from upload_client import (
 from yarl import URL
 
 from portal.config import Config
+from portal.database.models import Upload
 from portal.storage.bucket import open_storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import (
@@ -250,8 +251,9 @@ async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
     key = (await presign(client))["key"]
     refuses = "ALTER TABLE uploads ADD CHECK (multipart_id IS NULL)"
     await run_sql(resources.config.database_url, refuses)
+    upload = await Upload.get(key=key)
     with pytest.raises(IntegrityError):
-        await uploads.start(key, 3, storage=resources.storage)
+        await uploads.start(upload.id, 3, storage=resources.storage)
     assert await multipart_uploads(resources, key) == []
 
 

@@ -64,7 +64,7 @@ async def test_players_of_any_site_get_playlists_and_signed_segments_of_a_privat
             bare.rpartition("/")[0],
             re.sub("(X-Amz-Signature=).", r"\1z", first),
             first.replace(path, urlsplit(second).path),
-            first.replace(path, f"/{path.split('/')[1]}/{video.upload_id}"),
+            first.replace(path, f"/{path.split('/')[1]}/{video.storage_key}"),
         ):
             assert await status_of(address) in REFUSED, address
 
@@ -73,7 +73,7 @@ async def test_everything_but_published_playlists_is_not_found(
     client: Client, resources: WebContext
 ) -> None:
     video = await make_ready(resources, audience="public")
-    own, key = f"/hls/{video.id}", video.upload_id
+    own, key = f"/hls/{video.id}", video.storage_key
     assert (await client.get(f"{own}/1/master.m3u8")).status_code == 200
     for path in (
         f"/hls/{uuid4()}/1/master.m3u8",

@@ -7,11 +7,12 @@ from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
+from portal.errors import UploadNotIssued
 from portal.events.records import Shape, Size, Uri
-from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes, upload_id
+from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads import service as uploads
 from portal.web.api import json_bodies
-from portal.web.auth import Policy, account_id, policy, require_own_upload
+from portal.web.auth import Policy, policy, require_own_upload
 from portal.web.composition import web_context
 from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem, Text
 from portal.web.schemas.validation import validated
@@ -112,16 +113,15 @@ async def start_upload() -> Response:
     # Without a setting, the limit is that of storage.
     largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
     requested = validated(StartUploadRequest, await json_bodies.read_json(), context=largest)
-    await require_own_upload(upload_id(requested.key))
+    upload_id = await uploads.find_id(requested.key)
+    if upload_id is None:
+        raise UploadNotIssued
+    await require_own_upload(upload_id)
     upload, is_new = await uploads.start(
-        requested.key,
-        requested.size_bytes,
-        storage=web.storage,
-        owner_id=await account_id(),
-        quota=web.quota,
+        upload_id, requested.size_bytes, storage=web.storage, quota=web.quota
     )
     response = _upload_response(upload, 201 if is_new else 200)
-    response.headers["Location"] = url_for("api_uploads.get_upload", id=upload.upload_id)
+    response.headers["Location"] = url_for("api_uploads.get_upload", id=upload.id.hex)
     return response
 
 
@@ -134,7 +134,7 @@ async def get_upload(id: str) -> Response:
     To resume, send the parts that are not in `parts`. If storage has lost an unfinished upload, it
     is pending again: restart it with the same key.
     """
-    return _upload_response(await uploads.get(id, storage=web_context().storage))
+    return _upload_response(await uploads.get(uploads.parse_id(id), storage=web_context().storage))
 
 
 @blueprint.post("/<id>/parts/<number>")
@@ -149,7 +149,7 @@ async def sign_part(id: str, number: str) -> Response:
     """
     web = web_context()
     address = await uploads.sign_part(
-        id, number, storage=web.storage, url_ttl_s=web.config.upload_url_ttl_s
+        uploads.parse_id(id), number, storage=web.storage, url_ttl_s=web.config.upload_url_ttl_s
     )
     return json_bodies.json_response(PartAddress(upload_url=address))
 
@@ -163,7 +163,9 @@ async def complete_upload(id: str) -> Response:
 
     You can repeat this request: once the file is stored, it always returns 200.
     """
-    return _upload_response(await uploads.complete(id, storage=web_context().storage))
+    return _upload_response(
+        await uploads.complete(uploads.parse_id(id), storage=web_context().storage)
+    )
 
 
 @blueprint.delete("/<id>")
@@ -174,14 +176,14 @@ async def discard_upload(id: str) -> Response:
 
     Its key becomes invalid. To try again, ask for a new upload address.
     """
-    await uploads.discard(id, storage=web_context().storage)
+    await uploads.discard(uploads.parse_id(id), storage=web_context().storage)
     return Response(status=204)
 
 
 def _upload_response(upload: uploads.UploadView, status: int = 200) -> Response:
     size_bytes = upload.size_bytes
     record = UploadRecord(
-        upload_id=upload.upload_id,
+        upload_id=upload.id.hex,
         key=upload.key,
         state=upload.state,
         size_bytes=size_bytes,

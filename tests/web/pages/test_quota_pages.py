@@ -51,7 +51,7 @@ async def test_pages_say_how_much_is_used_and_when_there_is_room_again(
     limit(app, videos=10, stored_bytes=20 * GB)
     await with_videos(edith, 3)
     upload = await make_upload(edith)
-    await Upload.filter(key__contains=upload).update(size_bytes=2 * GB)
+    await Upload.filter(id=upload).update(size_bytes=2 * GB)
     sender = await signed_in(app, edith)
     text = await page(sender, "/upload")
     assert quota_of(text) == "3 of 10 videos in the last 24 hours 2.0 GB of 20.0 GB used"
