@@ -86,12 +86,12 @@ async def transaction() -> AsyncIterator[None]:
     """
     client: Any = get_connection("default")
     if isinstance(client, TransactionClient):
-        kept = len(client.last_work)
+        work_count = len(client.last_work)
         try:
             async with client.connection.transaction():
                 yield
         except BaseException:
-            del client.last_work[kept:]
+            del client.last_work[work_count:]
             raise
         return
     async with client.acquire_connection() as connection, connection.transaction():

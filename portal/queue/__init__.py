@@ -1,6 +1,5 @@
-"""The job queue (procrastinate) as the rest of the portal sees it.
+"""The job queue (procrastinate) for the other packages.
 
-`enqueue` puts a job into the queue within the transaction that makes it necessary, and decides
-whose turn it is; `rows` has the queue's tables by hand; `app` is how procrastinate is used. The
-tasks themselves are the worker's.
+`enqueue` adds a job within the transaction that makes it necessary, and sets its priority. `rows`
+has SQL on the queue's tables, and `app` procrastinate's app. The tasks are in `worker`.
 """

@@ -1,4 +1,4 @@
-"""The queue's app: what processes enqueue with, and what the worker takes jobs with."""
+"""procrastinate's app, for processes that enqueue jobs and for the worker."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -14,29 +14,30 @@ from portal.database.outages import is_outage
 from portal.retry import retry
 
 Queue: TypeAlias = App
-# The database's error when a statement is run on the queue's own connections.
+# Error of a statement on the queue's own connections.
 QueueUnavailable = ConnectorException
 
-# A worker that starts runs the periodic tasks that were due this long ago at most.
+# A starting worker runs periodic tasks that became due within this time.
 PERIODIC_DELAY_S = 3600
 
 
 def queue_app(connector: PsycopgConnector) -> Queue:
-    """An app on this connector, whose pool is opened by who needs it (`open_async`).
+    """Return an app on this connector.
 
-    Enqueuing needs none: it uses the connection of the current transaction.
+    The worker opens the connector's pool (`open_async`). Enqueuing needs no pool, since it uses the
+    connection of the current transaction.
     """
     return App(connector=connector, periodic_defaults={"max_delay": PERIODIC_DELAY_S})
 
 
 def open_queue(database_url: str) -> Queue:
-    """The app of a process that enqueues and looks after jobs, and runs none."""
+    """Return the app of a process that enqueues jobs and runs none."""
     return queue_app(PsycopgConnector(conninfo=database_url))
 
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """Around statements in a caller's transaction: the driver's errors are raised as they are."""
+    """Raise psycopg's errors of statements in the block without procrastinate's wrapper."""
     try:
         yield
     except ConnectorException as exc:
@@ -55,10 +56,11 @@ def _retried(method: Callable[..., Awaitable[Any]]) -> Any:
 
 
 class WorkerConnector(PsycopgConnector):
-    """Repeats a worker's statements until the database is back, unless the worker is to end.
+    """Connector that repeats a worker's statements until the database is back.
 
-    Without that procrastinate's worker ends, and cancels its jobs, at the first that fails. All
-    of them may be repeated: a job that was given out without the answer arriving is recovered.
+    Otherwise procrastinate's worker would end, and cancel its jobs, at the first failed statement.
+    All its statements may be repeated: recovery handles a job whose start was committed but not
+    confirmed. Nothing is repeated once `is_ending` is set.
     """
 
     def __init__(self, database_url: str) -> None:
@@ -66,7 +68,7 @@ class WorkerConnector(PsycopgConnector):
             conninfo=database_url,
             kwargs={"connect_timeout": CONNECT_TIMEOUT_S},
             timeout=CONNECT_TIMEOUT_S,
-            # As in `database.connection.tortoise_config`.
+            # The same as in `database.connection.tortoise_config`.
             reconnect_timeout=RECONNECT_TIMEOUT_S,
         )
         self.is_ending = False
@@ -74,11 +76,11 @@ class WorkerConnector(PsycopgConnector):
     execute_query_async = _retried(PsycopgConnector.execute_query_async)
     execute_query_one_async = _retried(PsycopgConnector.execute_query_one_async)
     execute_query_all_async = _retried(PsycopgConnector.execute_query_all_async)
-    # Jobs whose news is missed are found by polling.
+    # Polling finds the jobs whose notification is lost.
     listen_notify = _retried(PsycopgConnector.listen_notify)
 
     def is_worth_repeating(self, exc: Exception) -> bool:
-        """Whether a statement failed by an outage, and its worker is to go on."""
+        """Return whether a statement failed in an outage and its worker continues."""
         return (
             not self.is_ending and isinstance(exc, ConnectorException) and is_outage(exc.__cause__)
         )

@@ -1,25 +1,22 @@
-"""Puts the jobs of a video into the queue, within the transaction that makes them necessary.
+"""Enqueuing of jobs within the transaction that makes them necessary, and their priorities.
 
-And whose turn it is: the priorities of jobs.
+Short work goes first, and no video waits for ever: each video has a due time, and the one due
+earliest goes next. The due time is when the video began to wait plus an allowance.
 
-What is soon done goes first, and nothing waits for ever: each video has a time by which it is due,
-and the one due earliest goes next. That time is when the video began to wait plus an allowance.
-
-Of files that wait for a look the allowance grows with the square root of their size, which is all
-that is known of them:
+For files that wait to be probed the allowance grows with the square root of the file's size, since
+nothing else is known of them yet:
 
     1 MB  1 hour      100 MB  10 hours      1 GB  1.3 days      100 GB  13 days
 
-Of encodes it is so many times what the first pass is expected to take on the worker that looked:
+For encodes it is a multiple of the expected time of the first pass on the worker that probed:
 
     2 s  7 minutes      1 minute  3.3 hours      10 minutes  1.4 days      2 hours or more  14 days
 
-So a hundred long videos sent at once do not hold up a short one that comes after them: they are
-due long after it, and worked off before they are. A long one in turn is overtaken by short ones
-only until it is due. A pass under way gives way to a first pass that is due before it
-(`processing.encoding`); equal videos go first come, first served; a job that is released or tried
-again keeps its place. Ladders are completed, in the order of their files' sizes, when no video
-waits for its first pass; and when nothing waits, several workers share a pass.
+So a hundred long videos sent at once don't hold up a short one that arrives after them, and short
+videos overtake a long one only until it is due. A running pass gives way to a first pass that is
+due before it (`processing.encoding`). Equal videos go first come, first served; a released or
+repeated job keeps its place. Ladders are completed, in the order of their files' sizes, when no
+video waits for its first pass. When no job waits, several workers share a pass.
 """
 
 from datetime import UTC, datetime
@@ -40,22 +37,23 @@ MB = 1_000_000
 ALLOWANCE_S = 3600
 ALLOWANCE_PER_ENCODE_S = 200
 MAX_ALLOWANCE_S = 14 * 24 * 3600
-# The queue's priorities are 32 bits wide; seconds since then are enough until 2050.
+# Start of the seconds that priorities count. Priorities have 32 bits, which last until 2050.
 EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
 COMPLETION_OFFSET = 1_000_000_000
-# Behind all others; the queue's are 32 bits wide.
+# Priority behind all other jobs, within 32 bits.
 SHARE_PRIORITY = -2_000_000_000
-# Looks into files, and what needs no encoder. Nobody is refused only after another's film.
+# Queue of probes and of passes without an encoder, so that a file is refused without waiting for
+# other videos' encodes.
 PREPARE_QUEUE = "prepare"
 TRANSCODE_QUEUE = "transcode"
-# Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
+# Queue of short jobs, apart from the slots of transcoding. The name is stored.
 SIDE_QUEUE = "chores"
 WEBHOOK_QUEUE = "webhooks"
-# Enqueuing uses the connection of the current transaction, so this app needs no address.
+# App for enqueuing deliveries. It needs no address, since it uses the transaction's connection.
 DELIVERIES = queue_app(PsycopgConnector())
-# They wait for other servers.
+# Queue of jobs that wait for other servers.
 IMPORT_QUEUE = "imports"
-# Of workers that have a model; they stand still while there are passes to make.
+# Queue of workers that have a speech model. Its jobs pause while passes wait.
 SPEECH_QUEUE = "speech"
 QUEUES = (
     PREPARE_QUEUE,
@@ -65,150 +63,174 @@ QUEUES = (
     IMPORT_QUEUE,
     SPEECH_QUEUE,
 )
-# An import is due this long after it was asked for, for each unfinished import of its owner.
+# Allowance of an import for each unfinished import of its owner.
 ALLOWANCE_PER_IMPORT_S = 3600
-# Slow imports go behind all others.
+# Offset that puts slow imports behind all others.
 SLOW_IMPORT_OFFSET = 1_000_000_000
-# Someone is looking on.
+# Priority of jobs whose result a person waits for.
 POSTER_PRIORITY = 10
 
 
 def look_priority(size_bytes: int, *, since: datetime) -> int:
-    """The priority of looking into a file that waits since then; the highest goes first."""
-    return _priority(since, ALLOWANCE_S * sqrt(size_bytes / MB))
+    """Return the priority of probing a file that waits since then. The highest goes first."""
+    return _due_priority(since, ALLOWANCE_S * sqrt(size_bytes / MB))
 
 
 def encode_priority(expected_s: float, *, since: datetime) -> int:
-    """The priority of a first pass that encodes, and is expected to take so long."""
-    return _priority(since, min(MAX_ALLOWANCE_S, ALLOWANCE_PER_ENCODE_S * expected_s))
+    """Return the priority of a first pass that encodes for the expected time."""
+    return _due_priority(since, min(MAX_ALLOWANCE_S, ALLOWANCE_PER_ENCODE_S * expected_s))
 
 
 def completion_priority(size_bytes: int, *, since: datetime) -> int:
-    """The priority of completing a ladder: after every first pass."""
+    """Return the priority of completing a ladder, which is below that of every first pass."""
     return look_priority(size_bytes, since=since) - COMPLETION_OFFSET
 
 
 def slow_import_priority(priority: int) -> int:
-    """Return the priority of an import that was slow, behind all others; unchanged if it is."""
+    """Return the priority of an import after it proved slow, behind those that did not."""
     return priority if priority < -SLOW_IMPORT_OFFSET else priority - SLOW_IMPORT_OFFSET
 
 
-def _priority(since: datetime, allowance_s: float) -> int:
+def _due_priority(since: datetime, allowance_s: float) -> int:
     return -round((since - EPOCH).total_seconds() + allowance_s)
 
 
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
-    """Queue the job that looks into a video's file; returns the job's id.
+    """Enqueue the job that probes a video's file, and return the job's id.
 
-    Its priority counts from `since`, or from the video's creation. Its lock is not the video's, nor
-    is that of a quick storyboard: so a worker takes what they queue as soon as it is notified, and
-    not at a poll after they ended.
+    Its priority counts from `since`, by default from the video's creation. It has its own lock, as
+    has a quick storyboard: otherwise a worker would find the jobs that they enqueue only at a poll
+    after they ended.
     """
-    lock = f"look:{video.id}"
-    priority = look_priority(video.size_bytes, since=since or video.created_at)
     return await _defer(
-        "portal:transcode", PREPARE_QUEUE, video.id, queue, lock=lock, priority=priority
+        "portal:transcode",
+        PREPARE_QUEUE,
+        queue,
+        lock=f"look:{video.id}",
+        priority=look_priority(video.size_bytes, since=since or video.created_at),
+        video_id=str(video.id),
     )
 
 
 async def defer_encode(video: Video, queue: Queue, *, expected_s: float) -> int:
-    """Queue the job that makes a video playable by encoding; returns the job's id.
+    """Enqueue the job that makes a video playable by encoding, and return the job's id.
 
-    It is expected to take `expected_s`. Its priority counts from when the look was asked for.
+    The encode is expected to take `expected_s`. Its priority counts from the time when the probe
+    was enqueued.
     """
     since = await queued_at(video.transcode_job_id) or video.created_at
-    priority = encode_priority(expected_s, since=since)
-    return await _defer("portal:encode", TRANSCODE_QUEUE, video.id, queue, priority=priority)
+    return await _defer(
+        "portal:encode",
+        TRANSCODE_QUEUE,
+        queue,
+        lock=f"video:{video.id}",
+        priority=encode_priority(expected_s, since=since),
+        video_id=str(video.id),
+    )
 
 
 async def defer_completion(video: Video, queue: Queue, *, is_quick: bool = False) -> int:
-    """Queue the job that completes a ready video; returns the job's id.
+    """Enqueue the job that completes a ready video, and return the job's id.
 
-    What comes next of it is quick, or waits for an encoder's turn.
+    The job waits for its turn among encodes unless its next step is quick.
     """
-    priority = completion_priority(video.size_bytes, since=video.created_at)
-    queue_name, lock = (PREPARE_QUEUE, f"quick:{video.id}") if is_quick else (TRANSCODE_QUEUE, "")
     return await _defer(
-        "portal:complete", queue_name, video.id, queue, lock=lock, priority=priority
+        "portal:complete",
+        PREPARE_QUEUE if is_quick else TRANSCODE_QUEUE,
+        queue,
+        lock=f"quick:{video.id}" if is_quick else f"video:{video.id}",
+        priority=completion_priority(video.size_bytes, since=video.created_at),
+        video_id=str(video.id),
     )
 
 
 async def defer_share(video: Video, run_id: int, queue: Queue) -> int:
-    """Queue the job that makes a run of another worker's pass; returns the job's id.
-
-    Everything else goes before it.
-    """
-    lock = f"run:{run_id}"
+    """Enqueue the job that makes a run of another worker's pass, behind all other jobs."""
     return await _defer(
         "portal:share",
         TRANSCODE_QUEUE,
-        video.id,
         queue,
-        lock=lock,
+        lock=f"run:{run_id}",
         priority=SHARE_PRIORITY,
+        video_id=str(video.id),
         run_id=run_id,
     )
 
 
 async def defer_removal(video_id: UUID, queue: Queue) -> int:
-    """Queue the job that removes a deleted video's files; returns the job's id.
+    """Enqueue the job that removes a deleted video's files, and return the job's id.
 
-    Its lock lets it begin only once a pass that was under way has ended. A look, which may copy,
-    and a quick storyboard end soon after their video is gone.
+    Its lock makes it wait for a running pass. A probe, which may copy, and a quick storyboard end
+    soon after their video is gone.
     """
-    return await _defer("portal:remove", SIDE_QUEUE, video_id, queue)
+    return await _defer(
+        "portal:remove", SIDE_QUEUE, queue, lock=f"video:{video_id}", video_id=str(video_id)
+    )
 
 
 async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
-    """Queue the job that cuts a poster; returns the job's id.
+    """Enqueue the job that cuts a poster, and return the job's id.
 
-    Its lock is not the video's: completing a long ladder takes hours, and a poster can't wait.
+    It has its own lock, since completing a long ladder takes hours.
     """
-    lock, priority = f"poster:{video_id}", POSTER_PRIORITY
     return await _defer(
-        "portal:poster", SIDE_QUEUE, video_id, queue, lock=lock, priority=priority, number=number
+        "portal:poster",
+        SIDE_QUEUE,
+        queue,
+        lock=f"poster:{video_id}",
+        priority=POSTER_PRIORITY,
+        video_id=str(video_id),
+        number=number,
     )
 
 
 async def defer_captions(video_id: UUID, queue: Queue) -> int:
-    """Queue the job that stores a video's captions; returns the job's id."""
-    lock = f"captions:{video_id}"
+    """Enqueue the job that stores a video's captions, and return the job's id."""
     return await _defer(
-        "portal:captions", SIDE_QUEUE, video_id, queue, lock=lock, priority=POSTER_PRIORITY
+        "portal:captions",
+        SIDE_QUEUE,
+        queue,
+        lock=f"captions:{video_id}",
+        priority=POSTER_PRIORITY,
+        video_id=str(video_id),
     )
 
 
 async def defer_transcription(video_id: UUID, queue: Queue) -> int:
-    """Queue the job that writes down what is said in a video; returns the job's id."""
-    lock = f"speech:{video_id}"
-    return await _defer("portal:transcribe", SPEECH_QUEUE, video_id, queue, lock=lock)
+    """Enqueue the job that transcribes a video's speech, and return the job's id."""
+    return await _defer(
+        "portal:transcribe",
+        SPEECH_QUEUE,
+        queue,
+        lock=f"speech:{video_id}",
+        video_id=str(video_id),
+    )
 
 
 async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:
-    """Queue the job that fetches a file; returns the job's id.
+    """Enqueue the job that fetches a file, and return the job's id.
 
-    An account's imports wait in four lanes, and so take four slots at most. Each is due later for
-    every unfinished one of its account: many don't delay another account's first.
+    The locks of four lanes limit an account to four slots. Each of its unfinished imports makes the
+    next one due later, so that many imports don't delay another account's first.
     """
-    lock, unfinished = await emptiest_lane(f"import:{owner_id}:")
+    lane, unfinished = await emptiest_lane(f"import:{owner_id}:")
     allowance_s = min(MAX_ALLOWANCE_S, ALLOWANCE_PER_IMPORT_S * unfinished)
-    job = queue.configure_task(
+    return await _defer(
         "portal:import",
-        queue=IMPORT_QUEUE,
-        lock=lock,
-        priority=_priority(await server_time(), allowance_s),
-        connection=transaction_connection(),
+        IMPORT_QUEUE,
+        queue,
+        lock=lane,
+        priority=_due_priority(await server_time(), allowance_s),
+        import_id=str(import_id),
     )
-    with database_errors():
-        return await job.defer_async(import_id=str(import_id), cause=current_trace_context())
 
 
 async def defer_delivery(webhook_id: UUID, lane: int, *, at: datetime | None = None) -> None:
-    """Queue the job that sends what is due in a lane of a webhook, at this time or at once.
+    """Enqueue the job that sends due deliveries in a lane of a webhook, at this time or at once.
 
     Jobs of one lane share a lock, so that a slow receiver occupies at most four workers. A job that
-    waits to start sends a new delivery too, so no other is queued then: it can't start before the
-    current transaction ends. Two transactions that queue the first job of a lane queue one each.
+    waits to start sends a new delivery too, so no other is enqueued then: it can't start before the
+    current transaction ends. Two concurrent transactions may each enqueue a first job of a lane.
 
     A job that is scheduled for later would hold up jobs with the same lock, unless they have a
     higher priority. Priorities therefore descend with the time.
@@ -220,7 +242,7 @@ async def defer_delivery(webhook_id: UUID, lane: int, *, at: datetime | None = N
         "portal:send_webhook",
         queue=WEBHOOK_QUEUE,
         lock=lock,
-        priority=_priority(at, 0) if at else 0,
+        priority=_due_priority(at, 0) if at else 0,
         schedule_at=at,
         connection=transaction_connection(),
     )
@@ -231,40 +253,38 @@ async def defer_delivery(webhook_id: UUID, lane: int, *, at: datetime | None = N
 async def _defer(
     task: str,
     queue_name: str,
-    video_id: UUID,
     queue: Queue,
     *,
+    lock: str,
     priority: int = 0,
-    lock: str = "",
-    **arguments: int,
+    **arguments: str | int,
 ) -> int:
-    """Of the jobs with the same lock, else of those of the same video, one runs at a time."""
+    """Enqueue a job in the current transaction. Jobs with the same lock run one at a time."""
     job = queue.configure_task(
         task,
         queue=queue_name,
-        lock=lock or f"video:{video_id}",
+        lock=lock,
         priority=priority,
         connection=transaction_connection(),
     )
     with database_errors():
-        cause = current_trace_context()
-        return await job.defer_async(video_id=str(video_id), **arguments, cause=cause)
+        return await job.defer_async(**arguments, cause=current_trace_context())
 
 
 async def queue_again(job_id: int, queue: Queue) -> None:
-    """Queue a job again that a worker took or that failed."""
+    """Enqueue a started or failed job again."""
     await queue.job_manager.retry_job_by_id_async(job_id=job_id, retry_at=await server_time())
 
 
 async def end_job(job_id: int, queue: Queue) -> None:
-    """End a job whose worker will not; the lock it holds is free again."""
+    """End a job whose worker is gone, which releases the job's lock."""
     await queue.job_manager.finish_job_by_id_async(
         job_id=job_id, status=Status.ABORTED, delete_job=False
     )
 
 
 async def cancel_job(job_id: int, queue: Queue) -> None:
-    """Cancel a job that waits, in the current transaction; one that runs is told to end."""
+    """Cancel a waiting job in the current transaction, or ask a running job to end."""
     with database_errors():
         await queue.job_manager.cancel_job_by_id_async(
             job_id, abort=True, connection=transaction_connection()

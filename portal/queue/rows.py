@@ -1,10 +1,10 @@
-"""The queue's tables by hand: how it stands, for operators; finished jobs; jobs that wait."""
+"""SQL on procrastinate's tables: the queue's state, finished jobs, and waiting jobs."""
 
 from datetime import datetime
 
 from portal.database.connection import IS_LIVE, Row, execute, fetch_rows
 
-# procrastinate's workers show every ten seconds that they live.
+# procrastinate's workers send a heartbeat every ten seconds.
 DEAD_AFTER_S = 30
 
 COUNTS = """
@@ -14,7 +14,7 @@ FROM procrastinate_jobs job
 WHERE status IN ('todo', 'doing', 'failed')
 GROUP BY queue_name, status ORDER BY queue_name, status
 """
-# A job is stalled when the worker that took it gives no sign of life any more.
+# A job is stalled if its worker has stopped sending heartbeats.
 JOBS = """
 SELECT job.id, job.task_name AS task, job.queue_name AS queue, job.status::text AS status,
        job.args->>'video_id' AS video_id, job.attempts, job.scheduled_at,
@@ -33,7 +33,7 @@ WHERE job.status IN ('todo', 'doing', 'failed')
 ORDER BY job.status = 'doing' DESC, job.status = 'todo' DESC, job.priority DESC, job.id
 LIMIT %s
 """
-# Of attempts, and of the runs of those that are shared.
+# Leases of attempts, and of the runs of shared passes.
 LEASES = f"""
 SELECT worker, video_id::text AS video_id, number AS attempt, NULL AS segments, stage, percent,
        lease_expires_at, NOT {IS_LIVE} AS is_lost
@@ -47,14 +47,14 @@ WORKERS = """
 SELECT id, last_heartbeat, last_heartbeat < now() - make_interval(secs => %s) AS is_dead
 FROM procrastinate_workers ORDER BY id
 """
-# Every job there was of a video.
+# All jobs of a video, also finished ones.
 JOBS_OF_VIDEO = """
 SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, job.scheduled_at,
        (SELECT min(at) FROM procrastinate_events WHERE job_id = job.id) AS queued_at,
        (SELECT max(at) FROM procrastinate_events WHERE job_id = job.id) AS changed_at
 FROM procrastinate_jobs job WHERE job.args->>'video_id' = %s ORDER BY job.id
 """
-# What waits for a lock can't begin anyway.
+# Condition on waiting jobs that no lock prevents from starting.
 _CAN_BEGIN = """
 waiting.queue_name = 'transcode' AND waiting.status = 'todo'
 AND coalesce(waiting.scheduled_at <= now(), true)
@@ -63,10 +63,10 @@ AND NOT EXISTS (
   WHERE holder.lock = waiting.lock AND holder.status = 'doing'
 )
 """
-# Whether a free slot for transcoding finds nothing to do.
+# Condition that is true if no job waits for a slot of transcoding.
 NOTHING_WAITS = f"NOT EXISTS (SELECT FROM procrastinate_jobs waiting WHERE {_CAN_BEGIN})"
-# Whether more passes wait, that go before the one that a job runs, than worse ones run that can
-# give way instead. Who helps gives way to every pass, others to first ones.
+# True if more passes with a higher priority wait than passes with a lower priority run. A job that
+# shares a pass gives way to every pass, other jobs to first passes only.
 OVERTAKEN = f"""
 WITH mine AS (SELECT id, priority, task_name FROM procrastinate_jobs WHERE id = %s)
 SELECT (
@@ -109,7 +109,7 @@ FROM (
 ) waiting
 """
 QUEUED_AT = "SELECT min(at) AS at FROM procrastinate_events WHERE job_id = %s"
-# procrastinate's own deletes all at once, and sorts every event for it.
+# procrastinate's own function deletes all jobs at once and sorts every event.
 PRUNE = """
 DELETE FROM procrastinate_jobs WHERE id IN (
   SELECT id FROM procrastinate_jobs job
@@ -125,7 +125,7 @@ PRUNE_BATCH = 1000
 
 
 async def read_queue(*, limit: int) -> dict[str, list[Row]]:
-    """Counts by queue and status, the first jobs, the queue's workers, and their leases."""
+    """Return counts by queue and status, the first jobs, the workers, and their leases."""
     return {
         "counts": await fetch_rows(COUNTS),
         "jobs": await fetch_rows(JOBS, DEAD_AFTER_S, limit),
@@ -135,26 +135,26 @@ async def read_queue(*, limit: int) -> dict[str, list[Row]]:
 
 
 async def queued_at(job_id: int) -> datetime | None:
-    """When a job was asked for; None when it is lost."""
+    """Return the time when a job was enqueued; None if the job no longer exists."""
     [row] = await fetch_rows(QUEUED_AT, job_id)
     at: datetime | None = row["at"]
     return at
 
 
 async def is_overtaken(job_id: int) -> bool:
-    """Whether a first pass that waits should have the slot of the pass that this job runs."""
+    """Return whether a waiting pass should get the slot of the pass that this job runs."""
     [row] = await fetch_rows(OVERTAKEN, job_id)
     return bool(row["is_overtaken"])
 
 
 async def emptiest_lane(prefix: str) -> tuple[str, int]:
-    """Return the lock of the lane with the fewest imports, and how many all lanes have."""
+    """Return the lock of the lane with the fewest imports, and the number in all lanes."""
     [row] = await fetch_rows(IMPORT_LANE, prefix)
     return f"{prefix}{row['lane']}", row["unfinished"]
 
 
 async def import_waits(job_id: int, above_priority: int) -> bool:
-    """Return whether another import waits for the slot of this job's import."""
+    """Return whether an import above the priority waits for this job's slot."""
     [row] = await fetch_rows(IMPORT_WAITS, above_priority, job_id)
     return bool(row["waits"])
 
@@ -168,7 +168,7 @@ async def wake_waiting_job(lock: str) -> bool:
 
 
 async def prune_jobs(*, keep_days: int) -> int:
-    """Delete jobs that ended longer ago than this, in batches; returns how many."""
+    """Delete jobs that ended before `keep_days`, in batches. Return their number."""
     pruned = 0
     while batch := await execute(PRUNE, keep_days, PRUNE_BATCH):
         pruned += batch

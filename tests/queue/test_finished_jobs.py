@@ -1,4 +1,4 @@
-"""Jobs that ended are deleted after a while, and nothing needs them."""
+"""Finished jobs are deleted after some time, and pages work without them."""
 
 from dataclasses import replace
 
@@ -20,13 +20,13 @@ UPDATE procrastinate_events SET at = now() - interval '{age}' WHERE job_id = {id
 
 
 async def job_of(client: Client, resources: WebContext, *, status: str, age: str) -> int:
-    """A video's job that ended so long ago, or waits since then."""
+    """Insert a video whose job has had this status for `age`. Return the job's id."""
     job_id = int((await published(client))["transcodeJobId"])
     await run_sql(resources.config.database_url, ENDED.format(id=job_id, status=status, age=age))
     return job_id
 
 
-async def test_janitor_deletes_jobs_that_ended_longer_ago_than_they_are_kept(
+async def test_janitor_deletes_finished_jobs_after_their_retention(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue_rows, "PRUNE_BATCH", 3)
@@ -35,11 +35,11 @@ async def test_janitor_deletes_jobs_that_ended_longer_ago_than_they_are_kept(
     recent = await job_of(client, resources, status="succeeded", age="29 days")
     waiting = await job_of(client, resources, status="todo", age="400 days")
 
-    for_ever = replace(resources, config=replace(resources.config, keep_jobs_days=0))
-    assert (await tidy(for_ever)).jobs == 0
+    forever = replace(resources, config=replace(resources.config, keep_jobs_days=0))
+    assert (await tidy(forever)).jobs == 0
     assert (await tidy(resources)).jobs == 4
-    kept = "SELECT id FROM procrastinate_jobs ORDER BY id"
-    assert await rows(resources.config.database_url, kept) == [(recent,), (waiting,)]
+    query = "SELECT id FROM procrastinate_jobs ORDER BY id"
+    assert await rows(resources.config.database_url, query) == [(recent,), (waiting,)]
     assert (await tidy(resources)).jobs == 0
 
 

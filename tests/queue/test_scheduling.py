@@ -1,4 +1,4 @@
-"""Whose turn it is in the queue, when a pass gives way, and that people are told the truth."""
+"""Order of the queue, passes that give way, and the places that pages show."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -52,7 +52,7 @@ async def waiting(
     expected_s: float | None = None,
     **values: Any,
 ) -> Video:
-    """A video that waits for a look, for its encode, or, when it is ready, for its ladder."""
+    """Insert a video that waits for its probe, its encode, or, when ready, its ladder."""
     async with transaction():
         row = {"size_bytes": size_bytes, "created_at": since, "transcode_job_id": -next(NUMBERS)}
         video = await make_row(**row, **values)
@@ -69,7 +69,7 @@ async def waiting(
 
 
 async def next_video(resources: WebContext, queue_name: str = TRANSCODE_QUEUE) -> UUID | None:
-    """The video of the job that a worker gets now."""
+    """Return the video of the job that a worker fetches now."""
     manager = resources.queue.job_manager
     worker_id = await manager.register_worker()
     job = await manager.fetch_job(queues=[queue_name], worker_id=worker_id)
@@ -94,14 +94,14 @@ def look(size_bytes: int, after: timedelta = NO_TIME) -> int:
     return look_priority(size_bytes, since=NOW + after)
 
 
-def test_what_is_soon_done_goes_first_and_nothing_waits_for_ever() -> None:
-    # A short video that comes ten hours after a batch of long ones, a small file after a large one.
+def test_short_work_goes_first_and_no_video_waits_for_ever() -> None:
+    # A short video overtakes a batch of long ones, and a small file a large one.
     assert encode(5, timedelta(hours=10)) > encode(600)
     assert look(1_000_000, timedelta(hours=1)) > look(2 * GB)
-    # Equal ones in their order; and a very long one before what comes two weeks later.
+    # Equal videos keep their order, and a very long one goes before those of two weeks later.
     assert encode(600) > encode(600, timedelta(seconds=1))
     assert encode(10**7) > encode(1, timedelta(days=14))
-    # Ladders wait for every first pass, and the queue has 32 bits.
+    # Ladders wait for every first pass, and priorities fit into 32 bits.
     lowest = min(look(10**14), encode(10**9))
     assert completion_priority(1, since=EPOCH) < lowest
     assert completion_priority(100 * GB, since=datetime(2050, 1, 1, tzinfo=UTC)) > -(2**31)
@@ -109,25 +109,28 @@ def test_what_is_soon_done_goes_first_and_nothing_waits_for_ever() -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_place_in_the_queue_is_the_true_one(seed: int, queue: WebContext) -> None:
-    rng = Random(seed)  # noqa: S311  # to be repeated, not to be secret
+async def test_shown_place_in_the_queue_is_the_order_in_which_workers_fetch(
+    seed: int, queue: WebContext
+) -> None:
+    rng = Random(seed)  # noqa: S311  # repeatable, no secret
     videos = []
     for _ in range(12):
         since = NOW + timedelta(hours=rng.randrange(100))
         kind = rng.choice([{}, READY, {"expected_s": rng.choice([1, 60, 3600])}])
         size_bytes = rng.choice([1, 50, 2000, 2000]) * 10**6
         videos.append((await waiting(queue, size_bytes, since, **kind), bool(kind)))
-    told: dict[str, dict[int, UUID]] = {PREPARE_QUEUE: {}, TRANSCODE_QUEUE: {}}
+    places: dict[str, dict[int, UUID]] = {PREPARE_QUEUE: {}, TRANSCODE_QUEUE: {}}
     for video, is_encoded in videos:
         progress = (await fetch_progress([video.id]))[video.id]
         place = (progress.remaining or progress.work).queue_position
         assert place is not None
-        told[TRANSCODE_QUEUE if is_encoded else PREPARE_QUEUE][place] = video.id
-    for name, places in told.items():
-        assert sorted(places) == list(range(1, len(places) + 1))
-        for place in sorted(places):
-            assert await next_video(queue, name) == places[place], f"place {place} of seed {seed}"
-    assert sum(map(len, told.values())) == len(videos)
+        places[TRANSCODE_QUEUE if is_encoded else PREPARE_QUEUE][place] = video.id
+    for name, video_ids in places.items():
+        assert sorted(video_ids) == list(range(1, len(video_ids) + 1))
+        for place in sorted(video_ids):
+            next_id = await next_video(queue, name)
+            assert next_id == video_ids[place], f"place {place} of seed {seed}"
+    assert sum(map(len, places.values())) == len(videos)
 
 
 JOB = """
@@ -135,7 +138,8 @@ INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, lock, args,
                                 scheduled_at)
 VALUES ({id}, 'transcode', 'portal:{task}', {priority}, 'video:{lock}', '{{}}', '{status}', {at});
 """
-FIRST, LATER = -1000, -1_000_001_000
+FIRST = -1000
+LATER = -1_000_001_000
 
 
 def job(id: int, task: str, priority: int, status: str, *, lock: int = 0, at: str = "NULL") -> str:
@@ -156,15 +160,15 @@ WAITING = job(9, "encode", FIRST, "todo")
         (COMPLETION + job(9, "encode", FIRST, "todo", lock=1), False),
         (job(1, "encode", FIRST, "doing") + job(9, "encode", FIRST - 1, "todo"), False),
         (job(1, "encode", FIRST - 1, "doing") + WAITING, True),
-        # Of several that run, the one that is due last ends.
+        # The running job that is due last gives way.
         (COMPLETION + job(2, "complete", LATER - 5, "doing") + WAITING, False),
         (COMPLETION + job(2, "complete", LATER + 5, "doing") + WAITING, True),
-        # Who helps gives way to whatever is more.
+        # A job that shares a pass gives way to all other jobs.
         (job(1, "share", LATER - 9, "doing") + job(9, "complete", LATER, "todo"), True),
         (job(1, "share", LATER - 9, "doing") + job(9, "share", LATER - 9, "todo"), False),
     ],
 )
-async def test_only_what_is_due_before_and_has_no_other_slot_overtakes(
+async def test_only_an_earlier_due_job_without_another_slot_overtakes(
     resources: WebContext, jobs: str, *, expected: bool
 ) -> None:
     await run_sql(resources.config.database_url, jobs)
@@ -172,7 +176,7 @@ async def test_only_what_is_due_before_and_has_no_other_slot_overtakes(
 
 
 async def next_import(resources: WebContext) -> UUID | None:
-    """The import of the job that a worker gets now."""
+    """Return the import of the job that a worker fetches now."""
     manager = resources.queue.job_manager
     worker_id = await manager.register_worker()
     job = await manager.fetch_job(queues=[IMPORT_QUEUE], worker_id=worker_id)
@@ -218,6 +222,6 @@ async def test_slow_import_gives_way_to_one_that_could_begin(queue: WebContext) 
     await run_sql(url, "UPDATE procrastinate_jobs SET lock = 'same'")
     assert await import_waits(slow, above)
     assert slow_import_priority(above) == above
-    # Behind all others it gives way to none that is as slow.
+    # A slow import doesn't give way to another slow one.
     await run_sql(url, f"UPDATE procrastinate_jobs SET priority = {above} WHERE id = {waiting}")
     assert not await import_waits(slow, above)
