@@ -1,5 +1,5 @@
-"""The web process: the app, the JSON API, the pages, and playback. Quart is imported here alone.
+"""Web process: the app, the JSON API, the pages, and playback. Only this package imports Quart.
 
-Begin with `app`. `server` holds what every request meets before the app does, `api` the JSON
-endpoints and their shapes, `pages` what people see.
+Begin with `app`. `server` has the checks that precede every view, `schemas` the shapes of requests,
+`api` the JSON endpoints, and `pages` the views of people.
 """

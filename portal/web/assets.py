@@ -1,9 +1,8 @@
-"""Templates, the built front end, and what a site has of its own: its name, accent and logo.
+"""Templates, the built front end, and the branding of a site: name, accent colour and logo.
 
-Templates and front end are read from the repository in a checkout, from inside the package in an
-installed wheel. The front end is built, and compressed, by ``static/build_frontend.py``; nothing
-here builds anything. Addresses carry a hash of their content, so that browsers may cache them for
-ever.
+Templates and front end are read from the repository in a checkout, and from the package in an
+installed wheel. ``static/build_frontend.py`` builds and compresses the front end. Addresses contain
+a hash of their content, so that browsers may cache them forever.
 """
 
 import json
@@ -30,9 +29,9 @@ EXTENSION = "site"
 CACHE_CONTROL = "public, max-age=31536000, immutable"
 # Names of content codings with the ending of the file that holds it, best first (RFC 7932, 1952).
 ENCODINGS = {"br": ".br", "gzip": ".gz"}
-# What the build makes; other names, some too long for any file system, are not looked for.
+# Names of built files. Other names are never looked up, as some are too long for a file system.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
-# Told here and not by the machine's own tables, which differ.
+# Fixed here, because the tables of operating systems differ.
 TYPES = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -51,19 +50,19 @@ class FrontEndNotBuilt(RuntimeError):
 
 
 def templates_dir() -> Path:
-    """The folder of Jinja templates: the packaged one, else the repository's."""
+    """Return the folder of Jinja templates: the packaged one, or the repository's."""
     return _first_existing(_PACKAGE / "_templates", _REPOSITORY / "templates")
 
 
 def static_dist_dir() -> Path:
-    """The folder of built scripts, styles and images: the packaged one, else the repository's."""
+    """Return the folder of the built front end: the packaged one, or the repository's."""
     return _first_existing(_PACKAGE / "_static", _REPOSITORY / "static" / "dist")
 
 
 def load_manifest(dist: Path) -> Mapping[str, str]:
-    """Each built file's name (app.js) and its content-hashed name in `dist` (app-1A2B3C4D.js).
+    """Return the hashed name (app-1A2B3C4D.js) of each built file (app.js) in `dist`.
 
-    Raises FrontEndNotBuilt when there is no whole build: the manifest is written last.
+    Raises `FrontEndNotBuilt` without a complete build, whose manifest is written last.
     """
     try:
         names: dict[str, str] = json.loads((dist / "manifest.json").read_text(encoding="utf-8"))
@@ -79,7 +78,7 @@ def _first_existing(packaged: Path, checked_out: Path) -> Path:
 @blueprint.get("/static/<name>")
 @policy(Policy.ANYONE)
 async def static_file(name: str) -> Response:
-    """A built file, in the best encoding that the browser takes."""
+    """Return a built file in the best encoding that the browser accepts."""
     if not NAME.fullmatch(name) or name.endswith(tuple(ENCODINGS.values())):
         raise NotFound
     encoding = _encoding(static_dist_dir() / name)
@@ -95,7 +94,7 @@ async def static_file(name: str) -> Response:
 
 
 def _encoding(path: Path) -> str:
-    """The first coding that both sides have, or none."""
+    """Return the best encoding that the file has and the browser accepts; empty for none."""
     accepted = request.accept_encodings
     for name, ending in ENCODINGS.items():
         if accepted[name] > 0 and path.with_name(path.name + ending).exists():
@@ -103,7 +102,7 @@ def _encoding(path: Path) -> str:
     return ""
 
 
-# Kept, for they are few, small and never change: a page asks for thirty of them at once.
+# Cached, because pages request about thirty of these small files at once.
 @lru_cache(maxsize=512)
 def _built_file(path: Path) -> bytes:
     if not path.is_file():
@@ -112,14 +111,14 @@ def _built_file(path: Path) -> bytes:
 
 
 def file_type(name: str) -> str:
-    """The media type of a file by its name, the same on every machine."""
+    """Return the media type of a file by its name, the same on every machine."""
     guessed, _ = mimetypes.guess_type(name)
     return TYPES.get(Path(name).suffix) or guessed or "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What templates are given; addresses are empty where the portal's own design is used."""
+    """Branding of a site; addresses are empty where the default design is used."""
 
     name: str
     style: str
@@ -130,9 +129,9 @@ class Site:
 
 
 def install_site(app: Quart, config: Config) -> None:
-    """Give the site that the settings describe to templates, as `site`, and to the views here.
+    """Provide the branding of the settings to templates, as `site`, and to this module's views.
 
-    Addresses carry a hash of what they lead to.
+    Addresses contain a hash of their content.
     """
     style = _accent_style(config.site_accent) if config.site_accent else ""
     path = config.site_logo
@@ -148,7 +147,7 @@ def install_site(app: Quart, config: Config) -> None:
 
 
 def _accent_style(accent: str) -> str:
-    """The style sheet of an accent, `#rrggbb`, after `static/css/tokens.css`."""
+    """Return the style sheet of an accent, `#rrggbb`, that overrides `static/css/tokens.css`."""
     light, dark = (
         "".join(f"{name}:{value};" for name, value in colours.items())
         for colours in accent_colours(read_colour(accent))
@@ -159,14 +158,14 @@ def _accent_style(accent: str) -> str:
 @blueprint.get("/site.css")
 @policy(Policy.ANYONE)
 async def style() -> Response:
-    """The site's accent."""
+    """Return the style sheet of the site's accent."""
     return _cacheable(_site().style.encode(), "text/css; charset=utf-8")
 
 
 @blueprint.get("/site-logo")
 @policy(Policy.ANYONE)
 async def logo() -> Response:
-    """The site's logo."""
+    """Return the site's logo."""
     site = _site()
     return _cacheable(site.logo, site.logo_type)
 

@@ -41,7 +41,7 @@ View = Callable[Values, Awaitable[Answer]]
 
 
 class Policy(Enum):
-    """What a route asks of who uses it, in the words of `docs/access.md`."""
+    """Permission that a route requires, in the words of `docs/access.md`."""
 
     ANYONE = "anyone; credentials are not looked at"
     SELF = "anyone, about themselves"
@@ -68,16 +68,16 @@ ACTIONS = {
     Policy.AUDIT: Action.ADMINISTER,
     Policy.WEBHOOKS: Action.ADMINISTER,
 }
-# What programs have no business with, whatever their token.
+# Policies that no API token satisfies.
 FOR_PEOPLE = frozenset({Policy.ADMINISTER, Policy.OWN_ACCOUNT})
-# What anyone may ask for; whether the video is there for them is known once it has been read.
+# Policies whose views check the audience themselves, once they have read the video.
 SEEN = frozenset({Policy.WATCH, Policy.PLAY})
 TO_A_VIDEO = frozenset({Policy.EDIT, Policy.DELETE})
 # Attribute of a view.
 DECLARATION = "portal_declaration"
 # A request's own value.
 PRINCIPAL = "principal"
-# How the routes of videos name the id in their path.
+# Names of the id in the paths of videos.
 VIDEO_IDS = frozenset({"video_id", "id"})
 
 
@@ -109,7 +109,7 @@ def policy(
     )
 
     def declare(view: View[Values, Answer]) -> View[Values, Answer]:
-        declared = _asking(view) if required in SEEN else view
+        declared = _checking_visibility(view) if required in SEEN else view
         setattr(declared, DECLARATION, declaration)
         return declared
 
@@ -123,72 +123,74 @@ def declaration_of(app: Quart, endpoint: str) -> Declaration | None:
 
 async def enforce() -> None:
     """Refuse the current request unless its route's policy lets it through."""
-    state, endpoint = state_of(request.scope), request.endpoint
-    # For the audit log, until it is known who that is.
+    state = state_of(request.scope)
+    endpoint = request.endpoint
+    # The audit log's actor until the caller is identified.
     act_as(ANYONE, address=state.client)
     if endpoint is None:
         return
     declaration = declaration_of(current_app, endpoint)
     if declaration is None:
         raise errors.NotAllowed("Nobody may use this address: it has no policy.")
-    wanted = declaration.policy
-    if state.playback_token and wanted is not Policy.PLAY:
+    required = declaration.policy
+    if state.playback_token and required is not Policy.PLAY:
         raise errors.NotFound
-    if wanted is Policy.ANYONE:
+    if required is Policy.ANYONE:
         return
-    if wanted in FOR_PEOPLE:
+    if required in FOR_PEOPLE:
         await require_person()
-    # On a portal without accounts the log is nobody's.
-    if wanted is Policy.AUDIT and await account_id() is None:
+    # A portal without accounts has no admins to read the log.
+    if required is Policy.AUDIT and await account_id() is None:
         raise errors.NotSignedIn
-    # What anyone may see takes no query, unless a token could be wrong.
-    if wanted in SEEN and "Authorization" not in request.headers:
+    # Public videos take no query, but an invalid token is refused.
+    if required in SEEN and "Authorization" not in request.headers:
         return
-    if wanted in ACTIONS:
-        await _require(wanted)
+    if required in ACTIONS:
+        await _require_action(required)
 
 
 async def require_visible(audience: Audience | None) -> None:
-    """Raise `VideoNotFound` unless there is a video, with this audience, and who asks is in it.
+    """Raise `VideoNotFound` unless the caller is in the audience of an existing video.
 
-    What is not there takes the same way as what is private.
+    A missing video takes the same steps as a private one, so that they can't be told apart.
     """
     state = state_of(request.scope)
     state.was_asked = True
     if state.playback_token:
-        is_seen = await _opens(state.playback_token, audience or NOBODY_ELSE)
+        is_visible = await _token_grants(state.playback_token, audience or NOBODY_ELSE)
     elif audience is not None and not audience.is_private:
         return
     else:
-        is_seen = (await principal()).may_see(audience or NOBODY_ELSE)
-    if audience is None or not is_seen:
+        is_visible = (await principal()).may_see(audience or NOBODY_ELSE)
+    if audience is None or not is_visible:
         raise errors.VideoNotFound
 
 
 async def principal() -> Principal:
-    """Who sent the current request. Raises `TokenRefused`."""
-    if PRINCIPAL not in g:
-        setattr(g, PRINCIPAL, await _identify(sent_credentials(), web_context()))
-        act_as(getattr(g, PRINCIPAL), address=state_of(request.scope).client)
-    found: Principal = getattr(g, PRINCIPAL)
-    return found
+    """Return the caller of the current request. Raises `TokenRefused`."""
+    caller: Principal | None = g.get(PRINCIPAL)
+    if caller is None:
+        caller = await _identify(sent_credentials(), web_context())
+        setattr(g, PRINCIPAL, caller)
+        act_as(caller, address=state_of(request.scope).client)
+    return caller
 
 
 async def require_person() -> Principal:
-    """Who is signed in in the browser that sent the request. Raises `NotSignedIn`."""
-    found = await principal()
-    if not found.is_signed_in:
-        raise errors.NotSignedIn("This is for people. Sign in with a browser.")
-    return found
+    """Return the person who is signed in in the caller's browser. Raises `NotSignedIn`."""
+    person = await principal()
+    if not person.is_signed_in:
+        raise errors.NotSignedIn("API tokens can't be used here. Sign in with a browser.")
+    return person
 
 
 async def account_id() -> UUID | None:
-    """The account that the current request acts for; None on a portal without accounts."""
+    """Return the account that the current request acts for; None without accounts."""
     return (await principal()).account_id
 
 
 async def require_own_upload(upload_id: UUID) -> None:
-    """Raise `UploadNotIssued` for the upload of another account."""
+    """Raise `UploadNotIssued` unless the upload belongs to the caller's account."""
     own_id = await account_id()
     if own_id is None:
         return
@@ -198,56 +200,60 @@ async def require_own_upload(upload_id: UUID) -> None:
 
 
 async def may_edit(video: Video) -> bool:
-    """Whether who asks may edit this video, and so is shown how."""
+    """Return whether the caller may edit this video."""
     return (await principal()).may(Action.EDIT, owner_id=video.owner_id)
 
 
-def _asking(view: View[Values, Answer]) -> View[Values, Answer]:
-    """The view, which answers nothing about a video without asking whether it may be seen."""
+def _checking_visibility(view: View[Values, Answer]) -> View[Values, Answer]:
+    """Return the view, guarded: it fails if it did not check that the caller may see the video."""
 
     @wraps(view)
-    async def asked(*args: Values.args, **values: Values.kwargs) -> Answer:
+    async def checked_view(*args: Values.args, **values: Values.kwargs) -> Answer:
         answer = await view(*args, **values)
         if values.keys() & VIDEO_IDS and not state_of(request.scope).was_asked:
-            raise RuntimeError(f"{view.__name__} did not ask whether the video may be seen")
+            raise RuntimeError(f"{view.__name__} did not check that the caller may see the video")
         return answer
 
-    return asked
+    return checked_view
 
 
-async def _opens(token: str, audience: Audience) -> bool:
-    """Whether a playback token lets its bearer see the video of this address.
+async def _token_grants(token: str, audience: Audience) -> bool:
+    """Return whether a playback token grants the video of the address.
 
-    Raises `PlaybackTokenRefused`. What the token's link or account may do is looked at each time.
+    The token's link or account is read each time. Raises `PlaybackTokenRefused`.
     """
-    web, video_id = web_context(), parse_video_id(str((request.view_args or {})["video_id"]))
+    web = web_context()
+    video_id = parse_video_id(str((request.view_args or {})["video_id"]))
     if video_id is None:
         return False
-    found = await web.signing_keys.verify(token, video_id=video_id)
-    if found.link_id is not None:
-        return await web.playback_links.load(found.link_id) == video_id
-    member = await web.members.load(found.account_id) if found.account_id else None
+    verified = await web.signing_keys.verify(token, video_id=video_id)
+    if verified.link_id is not None:
+        return await web.playback_links.load(verified.link_id) == video_id
+    member = await web.members.load(verified.account_id) if verified.account_id else None
     return member is not None and member.may_see(audience)
 
 
-async def _require(wanted: Policy) -> None:
-    """Refuse who asks the action of a policy, of the video or upload in the address.
+async def _require_action(required: Policy) -> None:
+    """Require a policy's action on the video or upload in the address.
 
-    A video that is hidden from someone is, to them, not there, and takes the same queries. That is
-    answered here, before a view could tell what else is wrong with the request. Of what was deleted
-    a moment ago, and of imports, views know more.
+    A video that is hidden from the caller is refused as if it did not exist, with the same queries,
+    before the view can report other faults of the request. Recently deleted videos and imports are
+    left to the views.
     """
-    found, action, values = await principal(), ACTIONS[wanted], request.view_args or {}
-    if wanted not in TO_A_VIDEO:
-        found.require(action)
-        if wanted is Policy.OWN_UPLOAD:
+    caller = await principal()
+    action = ACTIONS[required]
+    values = request.view_args or {}
+    if required not in TO_A_VIDEO:
+        caller.require(action)
+        if required is Policy.OWN_UPLOAD:
             await require_own_upload(uploads.parse_id(str(values["id"])))
         return
     video_id = parse_video_id(str(values.get("video_id") or values.get("id")))
     audience = await fetch_audience(video_id) if video_id else None
-    is_there = audience is not None and found.may_see(audience)
-    found.require(action, owner_id=audience.owner_id if audience and is_there else found.account_id)
-    if is_there:
+    is_visible = audience is not None and caller.may_see(audience)
+    owner_id = audience.owner_id if audience and is_visible else caller.account_id
+    caller.require(action, owner_id=owner_id)
+    if is_visible:
         return
     if video_id and audience is None and (await was_deleted(video_id) or await find(video_id)):
         return
@@ -256,7 +262,7 @@ async def _require(wanted: Policy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request says of its sender: an Authorization header, or the secret of a session."""
+    """Credentials of a request: an Authorization header, or the secret of a session."""
 
     authorization: str
     session: str | None
@@ -273,7 +279,7 @@ def sent_credentials() -> Credentials:
 async def still_identify(reader: Principal, credentials: Credentials, web: WebContext) -> bool:
     """Return whether credentials still identify `reader`, with the same role and scopes.
 
-    They don't once the account is disabled, its role changes, or the token or session has ended.
+    They stop doing so when the account is disabled, its role changes, or the token or session ends.
     """
     try:
         return await _identify(credentials, web) == reader
@@ -282,7 +288,7 @@ async def still_identify(reader: Principal, credentials: Credentials, web: WebCo
 
 
 async def _identify(credentials: Credentials, web: WebContext) -> Principal:
-    """Return who sends these credentials. Raises `TokenRefused`."""
+    """Return the owner of these credentials. Raises `TokenRefused`."""
     if not await web.accounts_exist():
         return EVERYONES
     scheme, _, token = credentials.authorization.partition(" ")

@@ -1,6 +1,6 @@
-"""The composition of a web process: everything its views share, made once.
+"""Composition root of a web process: everything that its views share, created once.
 
-Below it nothing reaches for the whole: each part is given what it needs.
+Lower modules never see the whole context: each gets the parts that it needs.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ Value = TypeVar("Value")
 
 
 class DataLoader(Generic[Key, Value]):
-    """Reads by key, batched where many clients poll at once; one for each kind of value.
+    """Batched reads by key, for one kind of value that many clients poll.
 
-    What is asked for while a query is under way is fetched together by the next one. A read never
-    sees less than what was committed before it was asked for. A hundred polls cost one query.
-    `fetch` reads what there is of some keys, at most once at a time. Values are shared by all who
-    asked for them, who must not change them.
+    Keys that are requested while a query is running are fetched together by the next one, so a
+    hundred polls cost one query. A read sees everything that was committed before its request.
+    `fetch` reads the existing values of some keys; one call runs at a time. Callers share the
+    values and must not change them.
     """
 
     def __init__(self, fetch: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]]) -> None:
@@ -56,39 +56,40 @@ class DataLoader(Generic[Key, Value]):
         self._reading: asyncio.Task[None] | None = None
 
     async def load(self, key: Key) -> Value | None:
-        """The value of this key; None if there is none."""
+        """Return the value of a key; None if there is none."""
         if key not in self._asked:
             self._asked[key] = asyncio.get_running_loop().create_future()
         answer = self._asked[key]
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_all())
-        # An asker that is cancelled must not cancel it for the others.
+        # A cancelled caller must not cancel the read of the others.
         return await asyncio.shield(answer)
 
     async def _read_all(self) -> None:
         while self._asked:
-            asked, self._asked = self._asked, {}
+            pending = self._asked
+            self._asked = {}
             try:
-                found = await self._fetch(list(asked))
-            except Exception as exc:  # noqa: BLE001  # it is the askers' to handle
-                for answer in asked.values():
+                values = await self._fetch(list(pending))
+            except Exception as exc:  # noqa: BLE001  # the callers handle it
+                for answer in pending.values():
                     answer.set_exception(exc)
-                    answer.exception()  # seen, even if all who asked have gone
+                    answer.exception()  # marked as retrieved, even if all callers are gone
             else:
-                for key, answer in asked.items():
-                    answer.set_result(found.get(key))
+                for key, answer in pending.items():
+                    answer.set_result(values.get(key))
         self._reading = None
 
 
 class AccountsExist:
-    """Whether the portal has accounts, remembered once it has; until then each request asks."""
+    """Check that the portal has accounts, which is read on each request until it has."""
 
     def __init__(self) -> None:
         self._have = False
         self._loader: DataLoader[None, bool] = DataLoader(_fetch_existence)
 
     async def __call__(self) -> bool:
-        """True for good after the first: the last owner can't be removed."""
+        """Return whether accounts exist. True is final: the last owner can't be removed."""
         self._have = self._have or bool(await self._loader.load(None))
         return self._have
 
@@ -99,16 +100,16 @@ async def _fetch_existence(keys: Sequence[None]) -> dict[None, bool]:
 
 @dataclass(frozen=True, slots=True)
 class WebContext:
-    """What the views of a process share; see `open_context`."""
+    """Objects that the views of a process share; see `open_context`."""
 
     config: Config
     storage: Storage
     queue: Queue
     playlists: Playlists
     streams: EventStreams
-    # A concurrency limit: of what anyone may ask for, searches cost the most.
+    # Limit of concurrent searches, the most expensive requests that anyone may send.
     searches: asyncio.Semaphore
-    # None where there is no single sign-on.
+    # None without single sign-on.
     provider: Provider | None = None
     sessions: DataLoader[str, Principal] = field(
         default_factory=partial(DataLoader, sessions.fetch_principals)
@@ -119,14 +120,14 @@ class WebContext:
     accounts_exist: AccountsExist = field(default_factory=AccountsExist)
     passwords: Passwords = field(default_factory=Passwords)
     signing_keys: SigningKeys = field(default_factory=SigningKeys)
-    # Of those that work, the video of each.
+    # Videos of the working playback links, by link id.
     playback_links: DataLoader[UUID, UUID] = field(
         default_factory=partial(DataLoader, fetch_live_links)
     )
     members: DataLoader[UUID, Principal] = field(
         default_factory=partial(DataLoader, people.fetch_principals)
     )
-    # Those that are asked for at once are recorded by one statement.
+    # Simultaneous uploads are recorded by one statement.
     new_uploads: DataLoader[NewUpload, bool] = field(
         default_factory=partial(DataLoader, issue_uploads)
     )
@@ -145,16 +146,16 @@ class WebContext:
 
 
 def web_context() -> WebContext:
-    """The context of the process that answers the current request."""
+    """Return the context of the current process."""
     context: WebContext = current_app.extensions["portal"]
     return context
 
 
 @asynccontextmanager
 async def open_context(config: Config) -> AsyncIterator[WebContext]:
-    """Open everything for the length of a process.
+    """Open the context for the lifetime of a process.
 
-    Nothing is contacted yet, so that the web can start, and say what is missing, while the
+    Nothing is contacted yet, so that the web process starts, and reports what is missing, while the
     database or storage is down. The queue's own pool is not opened: enqueuing uses the connection
     of the current transaction.
     """
@@ -179,7 +180,7 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
 def _provider(config: Config) -> Provider | None:
     if not config.oidc_issuer:
         return None
-    # Its libraries take 10 MB of memory.
+    # The provider's libraries take 10 MB of memory.
     from portal.accounts.oidc import Provider
 
     return Provider(config)

@@ -1,7 +1,7 @@
-"""The portal's cookies: sent back by the browser to this host alone, and hidden from scripts.
+"""Cookies of the portal, which browsers send to this host only and hide from scripts.
 
-Browsers take a cookie of a name that begins with `__Host-` by https alone, for this very host, and
-no other host of the same domain can set it (RFC 6265bis).
+Browsers only accept a cookie whose name begins with `__Host-` over https and from this host; no
+other host of the domain can set it (RFC 6265bis).
 """
 
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ PLAIN_COOKIE = "portal_session"
 
 @dataclass(frozen=True, slots=True)
 class HostCookie:
-    """A cookie of one of two names, the first for a portal at an https address."""
+    """Cookie with two names, one for portals at an https address and one for others."""
 
     secure_name: str
     plain_name: str
     max_age_s: int
 
     def name(self, config: Config) -> str:
-        """Its name, which says whether browsers send it by https alone."""
+        """Return the name, which says whether browsers send the cookie over https only."""
         return self.secure_name if _is_secure(config) else self.plain_name
 
     def read(self, request: Request, config: Config) -> str:
-        """What it holds; empty if there is none."""
+        """Return the value; empty without a cookie."""
         return request.cookies.get(self.name(config), "")
 
     def set(self, response: Response, value: str, config: Config) -> None:
-        """Have the browser send this from now on, also when it follows a link from another site."""
+        """Set the value, which browsers also send when following links from other sites."""
         response.set_cookie(
             self.name(config),
             value,
@@ -48,15 +48,15 @@ class HostCookie:
         )
 
     def clear(self, response: Response, config: Config) -> None:
-        """Have the browser forget it."""
+        """Delete the cookie."""
         response.delete_cookie(
             self.name(config), path="/", secure=_is_secure(config), httponly=True, samesite="Lax"
         )
 
 
-# Of a session that was begun by signing in.
+# Session of a signed-in person.
 SESSION = HostCookie(SECURE_COOKIE, PLAIN_COOKIE, IDLE_DAYS * DAY_S)
-# Of a sign-in that is under way at a provider of single sign-on.
+# Sign-in that is in progress at a single sign-on provider.
 SIGN_ON = HostCookie("__Host-portal-sign-on", "portal_sign_on", LIFE_S)
 
 
@@ -65,6 +65,6 @@ def _is_secure(config: Config) -> bool:
 
 
 def has_session_cookie(scope: HTTPScope | WebsocketScope) -> bool:
-    """Whether a browser sent the cookie of a session, however its value is written."""
-    sent = b";".join(value for name, value in scope["headers"] if name == b"cookie")
-    return any(name.encode() in sent for name in (SECURE_COOKIE, PLAIN_COOKIE))
+    """Return whether a request has the cookie of a session, valid or not."""
+    cookies = b";".join(value for name, value in scope["headers"] if name == b"cookie")
+    return any(name.encode() in cookies for name in (SECURE_COOKIE, PLAIN_COOKIE))

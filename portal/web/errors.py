@@ -1,7 +1,7 @@
 """Rendering of errors: RFC 9457 problem details for programs, an HTML page for people.
 
-People get the message; the log gets the cause and the request's id. A fragment names what takes its
-place once its video is gone.
+People get the message; the log gets the cause and the request's id. A fragment declares a template
+that replaces it once its video is deleted.
 """
 
 import json
@@ -31,12 +31,12 @@ PROBLEM_TYPE = "application/problem+json"
 # Beginnings of the paths whose errors are problem documents.
 FOR_PROGRAMS = ("/api/", "/audit.jsonl/")
 GONE = "_gone_template"
-# Name of a request's own value: whether its refusal is final (`PortalError.is_final`).
+# A request's own value: whether its refusal is final (`PortalError.is_final`).
 REFUSED_FINALLY = "refused_finally"
 
-# That the account exists that a row names as its owner.
+# Foreign keys from a row to the account of its owner.
 OWNERS = frozenset({"uploads_owner_id_fkey", "videos_owner_id_fkey"})
-# For what the web framework itself refuses; the rest keeps its own description.
+# Messages for errors of the web framework. Others keep its description.
 HTTP_MESSAGES = {
     404: "There is nothing at this address.",
     405: "This address doesn't accept this method. The Allow header names those it accepts.",
@@ -46,7 +46,7 @@ HTTP_MESSAGES = {
 
 
 class _HttpError(errors.PortalError):
-    """An error that Quart or Werkzeug raised."""
+    """Error that Quart or Werkzeug raised."""
 
     def __init__(self, error: HTTPException) -> None:
         self.status = error.code or 500
@@ -59,7 +59,7 @@ class _HttpError(errors.PortalError):
 
 
 def install_error_handlers(app: Quart) -> None:
-    """Every exception that leaves a view is turned into a response here."""
+    """Turn every exception that leaves a view into a response."""
 
     @app.errorhandler(errors.PortalError)
     async def portal_error(error: errors.PortalError) -> Response:
@@ -87,7 +87,7 @@ def install_error_handlers(app: Quart) -> None:
 
 
 def _is_owner_gone(error: Exception) -> bool:
-    """Whether an account was removed while something was recorded as its own."""
+    """Return whether an insert failed because the account of its owner was removed."""
     cause = error.args[0] if isinstance(error, IntegrityError) and error.args else None
     if not isinstance(cause, psycopg.errors.ForeignKeyViolation):
         return False
@@ -95,9 +95,9 @@ def _is_owner_gone(error: Exception) -> bool:
 
 
 def fragment(*, gone: str = "videos/_gone.html") -> Callable[[View], View]:
-    """A view of a fragment: once its video is gone it answers 410 with the template `gone`.
+    """Declare a view of a fragment, which returns 410 with the template `gone` for deleted videos.
 
-    Pages show that one. A 404 they don't: it may come from a proxy that lost the portal.
+    Pages show a 410, but not a 404, which may come from a proxy that lost the portal.
     """
 
     def declare(view: View) -> View:
@@ -108,7 +108,7 @@ def fragment(*, gone: str = "videos/_gone.html") -> Callable[[View], View]:
 
 
 def problem_document(error: errors.PortalError) -> bytes:
-    """The error as RFC 9457 has it."""
+    """Return the error as problem details (RFC 9457)."""
     problem: dict[str, object] = {
         "type": f"/api/docs#{error.code}",
         "title": error.title,
@@ -123,9 +123,9 @@ def problem_document(error: errors.PortalError) -> bytes:
 
 
 def page_above(path: str) -> str:
-    """Return the nearest page above an address that takes forms only.
+    """Return the nearest page above an address that only takes forms.
 
-    Fragments are no pages. What is done to a video in its workshop leads there.
+    Fragments don't count as pages. Forms of the workshop lead to the workshop.
     """
     addresses = current_app.create_url_adapter(request)
     if addresses is None:
@@ -144,7 +144,7 @@ def page_above(path: str) -> str:
 
 async def _response(error: errors.PortalError) -> Response:
     is_api = f"{request.path}/".startswith(FOR_PROGRAMS)
-    # A program would send the same token to the form again.
+    # A program with a refused token can't use a sign-in form.
     is_signed_out = isinstance(error, errors.NotSignedIn) and not isinstance(
         error, errors.TokenRefused
     )
@@ -153,37 +153,37 @@ async def _response(error: errors.PortalError) -> Response:
         return Response(status=303, headers={"Location": sign_in})
     if error.status == HTTPStatus.METHOD_NOT_ALLOWED and not is_api and _is_page():
         return Response(status=303, headers={"Location": page_above(request.path)})
-    gone = getattr(current_app.view_functions.get(request.endpoint or ""), GONE, None)
-    if gone and isinstance(error, errors.VideoNotFound):
-        return Response(await render_template(gone), 410)
+    template = getattr(current_app.view_functions.get(request.endpoint or ""), GONE, None)
+    if template and isinstance(error, errors.VideoNotFound):
+        return Response(await render_template(template), 410)
     if is_api:
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
     else:
-        # What failed may be what tells who asks.
-        known = {"viewer": None} if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else {}
-        response = Response(await error_page(error, **known), error.status)
+        # On a 5xx the session lookup may have failed, so render without a viewer.
+        viewer = {"viewer": None} if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else {}
+        response = Response(await error_page(error, **viewer), error.status)
     response.headers.extend(error.headers)
     return response
 
 
 def _is_page() -> bool:
-    """Whether the request is for a page, which a person can be led away from."""
+    """Return whether the request is for a page, from which a person can be redirected."""
     return request.method == "GET" and "HX-Request" not in request.headers
 
 
-async def error_page(error: errors.PortalError, **known: None) -> str:
-    """The page of an error, for the current request."""
+async def error_page(error: errors.PortalError, **viewer: None) -> str:
+    """Render the page of an error, for the current request."""
     context = {
         "status": error.status,
         "title": error.title,
         "message": error.detail,
         "request_id": current_fields().get("request_id", ""),
-        # Where to come back to once signed in.
+        # Offers to sign in and return to the video.
         "section": "video" if isinstance(error, errors.VideoNotFound) and _is_page() else "",
-        **known,
+        **viewer,
     }
     state = state_of(request.scope)
     if state.framed_by or state.playback_token:
-        # On another site, or for who has a link, the rest of the portal need not be there.
+        # A frame on another site, or a playback link, does not grant the rest of the portal.
         return await render_template("embed/error.html", **context)
     return await render_template("errors/error.html", **context)

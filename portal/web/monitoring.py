@@ -1,8 +1,8 @@
 """Health checks and metrics: `/healthz`, `/readyz`, and `/metrics` for Prometheus.
 
-Queue, videos, failures, transcodes and leases belong to no process and outlive all of them, and
-workers answer no requests: their figures are read from the database, at most every few seconds. A
-database that does not answer in time is itself a figure.
+Figures about the queue, videos, failures, transcodes and leases belong to no process, and workers
+serve no requests, so these figures are read from the database, at most every few seconds. A metric
+also reports a database that does not answer in time.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ Rows = Sequence[Row]
 
 CHECK_TIMEOUT_S = 3
 NEEDED = ("database", "storage")
-# As last seen by this process, so that only changes are logged.
+# Last states that this process saw, so that only changes are logged.
 _states = dict.fromkeys(NEEDED, "ok")
 FIGURES_MAX_AGE_S = 5.0
 FIGURES_TIMEOUT_S = 3.0
@@ -45,18 +45,18 @@ JOB_STATES = ("waiting", "scheduled", "running")
 @blueprint.get("/healthz")
 @policy(Policy.ANYONE)
 async def healthz() -> Response:
-    """200 as long as the process can answer; restart it otherwise."""
+    """Return 200 as long as the process works; otherwise restart it."""
     return _uncached(status="ok")
 
 
 @blueprint.get("/readyz")
 @policy(Policy.ANYONE)
 async def readyz() -> tuple[Response, int]:
-    """200 when database and storage are reachable, else 503; send traffic elsewhere.
+    """Return 200 when database and storage are reachable, and 503 to have traffic sent elsewhere.
 
-    Storage that refuses the portal's credentials is `denied`. Under `portal up` a process that
-    keeps failing is named, too, as `restarting`.
-    Anyone may ask, without a limit; those who ask at once share one check.
+    Storage that refuses the portal's credentials is `denied`. Under `portal up`, a process that
+    keeps failing is listed as `restarting`. Simultaneous requests share one check, so there is no
+    rate limit.
     """
     parts = await web_context().readiness.get("readyz", _check)
     is_ready = all(parts[part] == "ok" for part in NEEDED)
@@ -78,7 +78,7 @@ async def _check() -> dict[str, str]:
 
 
 def _failing_processes(file: Path | None) -> list[str]:
-    """The names that `portal up` has written to its file, one a line."""
+    """Return the process names in the file of `portal up`, one per line."""
     try:
         return file.read_text().split() if file else []
     except OSError:
@@ -91,7 +91,7 @@ async def _state(part: str, check: Awaitable[object]) -> str:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             # psycopg waits for the server to confirm that a query is cancelled.
             await asyncio.shield(check)
-    except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
+    except Exception as exc:  # noqa: BLE001  # on any error the part does not work
         state = "denied" if isinstance(exc, StorageDenied) else "unreachable"
         if _states[part] != state:
             logger.warning("The %s is %s: %r", part, state, exc, extra={"action": "readyz"})
@@ -108,12 +108,13 @@ def _uncached(**members: str) -> Response:
 @blueprint.get("/metrics")
 @policy(Policy.ANYONE)
 async def metrics() -> Response:
-    """The figures of the web processes, and of the service if the database answers."""
+    """Return the metrics of the web processes, and of the service if the database answers."""
     web = web_context()
     if not web.config.metrics:
         raise NotFound
-    given, token = request.headers.get("Authorization", ""), web.config.metrics_token
-    if token and not compare_digest(given.encode(), f"Bearer {token}".encode()):
+    authorization = request.headers.get("Authorization", "")
+    expected = f"Bearer {web.config.metrics_token}"
+    if web.config.metrics_token and not compare_digest(authorization.encode(), expected.encode()):
         headers = {"WWW-Authenticate": 'Bearer realm="metrics"'}
         return Response("Send METRICS_TOKEN as a bearer token.\n", 401, headers)
     figures = await _figures()
@@ -125,15 +126,15 @@ async def metrics() -> Response:
 
 
 async def _figures() -> Mapping[str, Rows] | None:
-    """The figures of the service; None while the database does not answer.
+    """Return the figures of the service; None while the database does not answer.
 
-    Reading them goes on by itself, for it can't always be ended in time: psycopg waits for the
-    server's word that a query is cancelled, and a frozen one says nothing.
+    The read continues in the background after a timeout: psycopg waits for the server to confirm
+    that a query is cancelled, which a frozen server never does.
     """
     try:
         async with asyncio.timeout(FIGURES_TIMEOUT_S):
             return await web_context().figures.get(max_age_s=FIGURES_MAX_AGE_S)
-    except Exception as exc:  # noqa: BLE001  # whatever it is, there are no figures
+    except Exception as exc:  # noqa: BLE001  # on any error there are no figures
         logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
         return None
 
@@ -143,33 +144,39 @@ def _exposition(figures: Mapping[str, Rows] | None) -> bytes:
 
 
 class FiguresCollector(Collector):
-    """Turns figures into metrics; every state has a value, so that a rule may rely on it."""
+    """Collector of figures as metrics, with a value for every state, for alerting rules."""
 
     def __init__(self, figures: Mapping[str, Rows] | None) -> None:
         self._figures = figures
 
     def collect(self) -> Iterator[core.Metric]:
-        found = self._figures
-        up = [{"part": "database", "up": float(found is not None)}]
+        """Yield the metrics of the figures."""
+        figures = self._figures
+        up = [{"part": "database", "up": float(figures is not None)}]
         yield _gauge("portal_up", "Whether the part answers.", up, "part", value="up")
-        if found is None:
+        if figures is None:
             return
-        jobs, every = ("queue", "state"), list(product(QUEUES, JOB_STATES))
+        jobs = ("queue", "state")
+        every = list(product(QUEUES, JOB_STATES))
         yield _gauge(
-            "portal_jobs", "Unfinished jobs.", found["jobs"], *jobs, value="jobs", every=every
+            "portal_jobs", "Unfinished jobs.", figures["jobs"], *jobs, value="jobs", every=every
         )
-        oldest, words = "portal_jobs_oldest_seconds", "Time since the oldest job was asked for."
-        yield _gauge(oldest, words, found["jobs"], *jobs, value="oldest_s", every=every)
+        oldest = "portal_jobs_oldest_seconds"
+        words = "Time since the oldest job was enqueued."
+        yield _gauge(oldest, words, figures["jobs"], *jobs, value="oldest_s", every=every)
         statuses = [(status.value,) for status in VideoStatus]
         yield _gauge(
-            "portal_videos", "Videos.", found["videos"], "status", value="videos", every=statuses
+            "portal_videos", "Videos.", figures["videos"], "status", value="videos", every=statuses
         )
-        failed, words = "portal_videos_failed", "Failed videos by reason."
-        yield _gauge(failed, words, found["failures"], "code", value="videos")
-        leases, words = "portal_worker_leases", "Attempts under way, by their lease."
+        failed = "portal_videos_failed"
+        yield _gauge(
+            failed, "Failed videos by reason.", figures["failures"], "code", value="videos"
+        )
+        leases = "portal_worker_leases"
+        words = "Attempts in progress, by the state of their lease."
         states = [("live",), ("expired",)]
-        yield _gauge(leases, words, found["leases"], "state", value="leases", every=states)
-        yield from _attempts(found["totals"])
+        yield _gauge(leases, words, figures["leases"], "state", value="leases", every=states)
+        yield from _attempts(figures["totals"])
 
 
 def _gauge(
@@ -180,11 +187,11 @@ def _gauge(
     value: str,
     every: Sequence[tuple[str, ...]] = (),
 ) -> core.Metric:
-    """The value of each row by its labels, and 0 for those of `every` that no row has."""
+    """Return a gauge with the value of each row, and 0 for labels of `every` without a row."""
     family = core.GaugeMetricFamily(name, words, labels=labels)
-    found = {tuple(row[label] for label in labels): row[value] for row in rows}
-    for key in found | dict.fromkeys(every):
-        family.add_metric(key, found.get(key) or 0.0)
+    values = {tuple(row[label] for label in labels): row[value] for row in rows}
+    for key in values | dict.fromkeys(every):
+        family.add_metric(key, values.get(key) or 0.0)
     return family
 
 
@@ -192,8 +199,9 @@ def _attempts(rows: Rows) -> Iterator[core.Metric]:
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
         counts[row["outcome"], row["error_code"]] += row["attempts"]
-    labels, words = ("outcome", "code"), "Attempts to transcode that ended."
-    ended = core.CounterMetricFamily("portal_attempts", words, labels=labels)
+    ended = core.CounterMetricFamily(
+        "portal_attempts", "Attempts to transcode that ended.", labels=("outcome", "code")
+    )
     for label_values, attempts in sorted(counts.items()):
         ended.add_metric(label_values, attempts)
     yield ended
@@ -201,7 +209,7 @@ def _attempts(rows: Rows) -> Iterator[core.Metric]:
 
 
 def _transcodes(rows: Rows) -> Iterator[core.Metric]:
-    """Of attempts that made what they were begun for; media over time is their speed."""
+    """Yield the durations of published attempts and of their media, whose ratio is the speed."""
     durations = core.HistogramMetricFamily(
         "portal_transcode_duration_seconds", "Time that transcodes took."
     )
@@ -213,7 +221,7 @@ def _transcodes(rows: Rows) -> Iterator[core.Metric]:
     durations.add_metric([], buckets, sum_value=sum(row["duration_s"] for row in rows))
     yield durations
     media = core.CounterMetricFamily(
-        "portal_transcode_media_seconds", "Length of what was transcoded."
+        "portal_transcode_media_seconds", "Duration of the transcoded media."
     )
     media.add_metric([], sum(row["media_s"] for row in rows))
     yield media

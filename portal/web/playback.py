@@ -1,17 +1,17 @@
-"""HLS from a private bucket: playlists pass through here, segments come from storage.
+"""HLS from a private bucket: the portal serves playlists, and storage serves segments.
 
-Playlists are served under the portal's own address with every segment address signed on the
-way out. With `PLAYBACK_BASE_URL` set, players are sent to plain addresses there (a CDN in front
-of the bucket) and come here for none of it but the storyboard's index. Private videos are always
-played from here, segment by segment. Served is what a ready video's published attempt wrote, and
-complete renditions that later attempts added; before, what is made so far, as a preview.
+Playlists have the portal's own addresses, and every segment address in them is signed. With
+`PLAYBACK_BASE_URL` set, players get plain addresses there (a CDN in front of the bucket), and only
+the storyboard's index from the portal. Private videos are always played from the portal, segment
+by segment. Viewers get the output of a ready video's published attempt, and complete renditions
+that later attempts added; before that, a growing preview.
 
-Addresses with a playback token have it in their path: `/p/<token>/…`. Whatever a playlist names by
-a relative address has it, too, so every player that knows nothing of the portal sends it. They are
-the portal's own, also where `PLAYBACK_BASE_URL` sends other players to a CDN.
+Addresses with a playback token have the token in their path: `/p/<token>/…`. Relative addresses in
+a playlist keep it, so every player sends it. They lead to the portal even if `PLAYBACK_BASE_URL` is
+set.
 
-A master playlist grows while the ladder is being completed, so nothing keeps it for long; what it
-names never changes.
+A master playlist grows until the ladder is complete, so it is cached briefly. The files that it
+names never change.
 """
 
 import re
@@ -43,19 +43,19 @@ blueprint = Blueprint("playback", __name__)
 
 PLAYLIST_SUFFIX = ".m3u8"
 OUTPUT_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.(?:m3u8|m4s|mp4|vtt|jpg)")
-# Any page may read what has these headers.
+# Headers that let pages of any site read an answer.
 OPEN_TO_ALL = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 VTT_TYPE = "text/vtt; charset=utf-8"
-# A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
+# Time for which players may cache a playlist; its signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
-# Life of an address with permission to watch in it, which is checked again with each request.
+# Lifetime of addresses with an account's permission, which is checked on each request.
 OWN_ADDRESS_LIFE_S = 12 * 3600
 
 
 async def link_addresses(link: PlaybackLink) -> dict[str, str]:
-    """The addresses of a playback link."""
+    """Return the addresses of a playback link."""
     web = web_context()
     token = await link.token(web.signing_keys)
     return signed_addresses(web.config, link.video_id, link.published_attempt, token=token)
@@ -64,8 +64,8 @@ async def link_addresses(link: PlaybackLink) -> dict[str, str]:
 def signed_addresses(
     config: Config, video_id: UUID, published_attempt: int | None, *, token: str
 ) -> dict[str, str]:
-    """The addresses of a video that this token opens: of its stream, empty while there is none,
-    and of a player to be framed.
+    """Return the addresses of a video with a token: its stream, empty while there is none, and
+    its embeddable player.
     """
     base = f"{config.public_url}/p/{token}"
     stream = stream_below(base, video_id, published_attempt)
@@ -82,13 +82,13 @@ async def token_base(own_id: UUID, video_id: UUID, *, web: WebContext) -> str:
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")
 @policy(Policy.PLAY)
 async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | Response:
-    """What was made of a ready video; any player on any site may read it.
+    """Return a playlist of a ready video, or redirect to any other file of its output.
 
-    A playlist is sent, anything else is redirected to where it lies.
+    Players on any site may read both.
     """
     if not OUTPUT_NAME.fullmatch(name):
         raise NotFound
-    # What lies in no rendition's folder is there in the published attempt's only.
+    # Files outside of a rendition's folder are served from the published attempt only.
     audience = await read_served(video_id, attempt, rendition=name.rpartition("/")[0])
     key = output_prefix(video_id, attempt) + name
     return await _output(key, is_private=audience.is_private)
@@ -97,24 +97,24 @@ async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | 
 @blueprint.get("/hls/<uuid:video_id>/captions/<path:name>")
 @policy(Policy.PLAY)
 async def stored_captions(video_id: UUID, name: str) -> WerkzeugResponse | Response:
-    """Captions in segments, as the master playlist names them."""
-    found = await read_video(str(video_id))
+    """Return captions in segments, as the master playlist names them."""
+    video = await read_video(str(video_id))
     if not OUTPUT_NAME.fullmatch(name):
         raise NotFound
-    return await _output(captions_root(video_id) + name, is_private=audience_of(found).is_private)
+    return await _output(captions_root(video_id) + name, is_private=audience_of(video).is_private)
 
 
 @blueprint.get("/hls/<uuid:video_id>/preview/<path:name>")
 @policy(Policy.PLAY)
 async def growing(video_id: UUID, name: str) -> WerkzeugResponse | Response:
-    """What is made so far of a video that is not ready; leads to what it became once it is."""
+    """Return a playlist of a growing preview, or redirect to the file of the ready video."""
     video = await read_video(str(video_id))
     if video.status is VideoStatus.PROCESSING:
         text = await preview.read_playlist(video_id, name, web_context().storage)
         return await _open_to_all(text, PLAYLIST_TYPE, 0)
     if video.status is not VideoStatus.READY or not OUTPUT_NAME.fullmatch(name):
         raise NotFound
-    # As relative as what playlists name: it may be below a playback token.
+    # Relative, because the address may be below a playback token.
     root = "../" * (name.count("/") + 1)
     response = redirect(root + await preview.finished_path(video, name))
     response.headers.update({**OPEN_TO_ALL, "Cache-Control": _cache_control(0)})
@@ -124,17 +124,17 @@ async def growing(video_id: UUID, name: str) -> WerkzeugResponse | Response:
 @blueprint.get("/videos/<uuid:video_id>/poster.jpg")
 @policy(Policy.PLAY)
 async def poster(video_id: UUID) -> WerkzeugResponse:
-    """Redirects to the poster image of a ready video."""
+    """Redirect to the poster image of a ready video."""
     video = await read_video(str(video_id))
     if video.published_attempt is None or not video.has_poster:
         raise NotFound
     key = poster_key(video.id, video.published_attempt, video.poster_version)
-    # A poster that was replaced is removed, so only an address that names its version is kept.
+    # A replaced poster is removed, so only addresses with its version are cached.
     is_named = request.args.get("v") == str(video.poster_version)
     max_age_s = await web_context().playlists.max_age_s(POSTER_MAX_AGE_S) if is_named else 0
     is_private = audience_of(video).is_private
     response = await _redirect(key, is_private=is_private, max_age_s=max_age_s)
-    # Other sites show it beside their links, as oEmbed and Open Graph offer it.
+    # Other sites show the poster with their links (oEmbed, Open Graph).
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
 
@@ -142,12 +142,13 @@ async def poster(video_id: UUID) -> WerkzeugResponse:
 @blueprint.get("/videos/<uuid:video_id>/storyboard.vtt")
 @policy(Policy.PLAY)
 async def storyboard(video_id: UUID) -> Response:
-    """The pictures for a seek bar, as WebVTT; any player on any site may read it."""
+    """Return the thumbnails for a seek bar as WebVTT, readable by players on any site."""
     video = await read_video(str(video_id))
     if video.published_attempt is None or not video.has_storyboard:
         raise NotFound
     key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
-    playlists, is_private = web_context().playlists, audience_of(video).is_private
+    playlists = web_context().playlists
+    is_private = audience_of(video).is_private
     root = request.root_path if is_private else None
     max_age_s = 0 if is_private else await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
     return await _open_to_all(await playlists.storyboard(key, root=root), VTT_TYPE, max_age_s)
@@ -156,34 +157,33 @@ async def storyboard(video_id: UUID) -> Response:
 @blueprint.get("/videos/<uuid:video_id>/captions/tracks")
 @policy(Policy.PLAY)
 async def caption_tracks(video_id: UUID) -> Response:
-    """The fragment with the captions that a player offers."""
-    found = await read_video(str(video_id))
-    tracks = (await read_progress(found.id)).captions
-    text = await render_template("videos/_caption_tracks.html", video=found, captions=tracks)
+    """Render the fragment with the captions that a player offers."""
+    video = await read_video(str(video_id))
+    tracks = (await read_progress(video.id)).captions
+    text = await render_template("videos/_caption_tracks.html", video=video, captions=tracks)
     return await conditional_response(text, content_type="text/html; charset=utf-8")
 
 
 @blueprint.get("/videos/<uuid:video_id>/captions/<language>.vtt")
 @policy(Policy.PLAY)
 async def captions_file(video_id: UUID, language: str) -> Response:
-    """Captions as they were saved last, for the player of a page."""
-    found = await read_video(str(video_id))
-    row = await captions.read_captions_of(found.id, language)
-    # Whatever the version that the address names: the newest is what is wanted.
+    """Return the latest saved captions, for the player of a page."""
+    video = await read_video(str(video_id))
+    row = await captions.read_captions_of(video.id, language)
     return await conditional_response(row.text or "", content_type=VTT_TYPE)
 
 
 @blueprint.get("/videos/<uuid:video_id>/chapters.vtt")
 @policy(Policy.PLAY)
 async def chapters_file(video_id: UUID) -> Response:
-    """Chapters as they are now, for the time bar of a player."""
-    found = await read_video(str(video_id))
-    text = (await read_chapters(found.id)).webvtt(found.duration_s)
+    """Return the present chapters, for the time bar of a player."""
+    video = await read_video(str(video_id))
+    text = (await read_chapters(video.id)).webvtt(video.duration_s)
     return await conditional_response(text, content_type=VTT_TYPE)
 
 
 async def _output(key: str, *, is_private: bool) -> WerkzeugResponse | Response:
-    """A playlist, or where anything else lies."""
+    """Return a playlist, or redirect to any other object."""
     if not key.endswith(PLAYLIST_SUFFIX):
         response = await _redirect(key, is_private=is_private)
         response.headers.update(OPEN_TO_ALL)
@@ -202,15 +202,15 @@ async def _redirect(key: str, *, is_private: bool, max_age_s: int = 0) -> Werkze
     return response
 
 
-async def _open_to_all(found: str, content_type: str, max_age_s: int) -> Response:
+async def _open_to_all(text: str, content_type: str, max_age_s: int) -> Response:
     cache_control = _cache_control(max_age_s)
     response = await conditional_response(
-        found, content_type=content_type, cache_control=cache_control
+        text, content_type=content_type, cache_control=cache_control
     )
     response.headers.update(OPEN_TO_ALL)
     return response
 
 
 def _cache_control(max_age_s: int) -> str:
-    """Nobody but who asked keeps it, and without an age who asked asks again each time."""
+    """Return a header for the viewer's cache alone, which revalidates each time without an age."""
     return f"private, max-age={max_age_s}" if max_age_s else "private, no-cache"

@@ -1,11 +1,11 @@
-"""Playlists and storyboards with the addresses of what they name, signed anew for who asks.
+"""Playlists and storyboards, with signed addresses of their segments and pictures.
 
-Segments are addressed in storage, with a signature each; with `PLAYBACK_BASE_URL` set, what is
-addressed here is named below it, plainly.
+Addresses lead to storage and have a signature each. With `PLAYBACK_BASE_URL` set, they are plain
+addresses below that.
 
-Of private videos nothing is named but below the portal itself, by addresses that are relative: a
-player asks for each segment with what it asked for the playlist with, and is led to storage by an
-address that is soon worth nothing.
+Playlists of private videos have relative addresses, which lead to the portal. A player requests
+each segment with the same credentials as the playlist, and is redirected to a short-lived address
+in storage.
 """
 
 from collections.abc import Mapping
@@ -24,19 +24,19 @@ from portal.transcoding.packaging.hls import (
 )
 from portal.transcoding.planning.storyboard import SPRITE_LINE
 
-# Who may see a private video may change at any time; what was signed before lives on for so long.
+# Signed addresses of a private video still work for this time after its audience changes.
 PRIVATE_URL_TTL_S = 300
-# Players keep what they may need again. A browser's cache keeps a segment whose transfer broke off,
-# and resumes it by a range. The embedded storage answers ranges with 200, so the rest, or a frame
-# of an I-frame playlist, would from then on be taken for the whole segment.
+# Players buffer segments themselves. A browser's cache would keep an interrupted segment and resume
+# it with a range request. The embedded storage answers those with 200, so the cache would take the
+# rest of the segment, or a frame of an I-frame playlist, for the whole segment.
 SEGMENT_HEADERS = {"cache-control": "no-store"}
-# Another address than the same segment has in a media playlist, for caches that store all the same.
+# Gives the segment another address than in a media playlist, for caches that ignore no-store.
 FRAME_HEADERS = {"cache-control": "no-store, no-transform"}
 SEGMENT_SUFFIXES = (".m4s", ".mp4", ".vtt")
 
 
 class Playlists:
-    """Reads text from storage and fills addresses in; one for a process."""
+    """Reader of playlists that fills in addresses; one per process."""
 
     def __init__(self, storage: Storage, *, base_url: str, url_ttl_s: int) -> None:
         self._storage = storage
@@ -45,16 +45,16 @@ class Playlists:
         self._signing: SingleFlight[str] = SingleFlight()
 
     async def text(self, key: str) -> str:
-        """What is stored under this key; `NotFound` if nothing is, as for all of these."""
+        """Return the text under this key. Raises `NotFound`, as all these methods do."""
         try:
             return (await self._storage.get(key)).decode()
         except ObjectMissing as exc:
             raise NotFound from exc
 
     async def media(self, key: str) -> str:
-        """A media playlist whose segments have signed addresses; those who ask at once share one.
+        """Return a media playlist with signed addresses, shared by simultaneous requests.
 
-        They outlast the film by `url_ttl_s`: native players read a playlist once.
+        The addresses outlast the video by `url_ttl_s`: native players read a playlist once.
         """
 
         async def signed() -> str:
@@ -72,10 +72,12 @@ class Playlists:
         return await self._signing.get(key, signed)
 
     async def storyboard(self, key: str, *, root: str | None) -> str:
-        """A storyboard's index whose sprites have addresses; or, below the portal's own path
-        `root`, names.
+        """Return a storyboard's index with addresses of its sprites.
+
+        With `root`, a path of the portal, the addresses are below that path.
         """
-        text, folder = await self.text(key), key.rpartition("/")[0]
+        text = await self.text(key)
+        folder = key.rpartition("/")[0]
         if root is not None:
             return SPRITE_LINE.sub(rf"{root}/{folder}/\g<name>", text)
         keys = {f"{folder}/{match['name']}" for match in SPRITE_LINE.finditer(text)}
@@ -83,7 +85,7 @@ class Playlists:
         return SPRITE_LINE.sub(lambda match: addresses[f"{folder}/{match['name']}"], text)
 
     async def address(self, key: str, *, is_private: bool) -> str:
-        """Return where a client that may see a video gets an object of it."""
+        """Return the address of an object for a client that may see the video."""
         headers = SEGMENT_HEADERS if key.endswith(SEGMENT_SUFFIXES) else None
         if not is_private:
             return (await self._addresses({key}, headers=headers))[key]
@@ -92,7 +94,7 @@ class Playlists:
         return await self._storage.public.presign_get(key, ttl_s=ttl_s, headers=headers)
 
     async def max_age_s(self, most_s: int) -> int:
-        """How long others may keep addresses made here: most of their life is for a viewing."""
+        """Return how long addresses may be cached: most of their life is left for a viewing."""
         if self._base_url:
             return most_s
         return min(most_s, await self._storage.public.address_life_s(self._url_ttl_s) // 4)

@@ -1,4 +1,4 @@
-"""Runs the app on Hypercorn."""
+"""Serving of the app with Hypercorn."""
 
 import asyncio
 import gc
@@ -24,23 +24,23 @@ logger = logging.getLogger(__name__)
 
 
 def serve(config: Config) -> int:
-    """Serve until stopped; returns the process's exit code.
+    """Serve until stopped, and return the exit code of the process.
 
-    One worker runs in this process; several run as its children.
+    A single worker runs in this process, several run as its children.
     """
     raise_descriptor_limit()
     server = server_config("portal.web.serve:web_app()", host=config.host, port=config.port)
     server.workers = 0 if config.web_workers == 1 else config.web_workers
     if not (server.workers and config.metrics):
         return run(server)
-    # What the processes count lies in files, new ones with every start.
+    # The processes write their counters to files, which start empty.
     with TemporaryDirectory(prefix="portal-metrics-") as folder:
         os.environ[FOLDER_VARIABLE] = folder
         return run(server)
 
 
 def server_config(application: str, *, host: str, port: int) -> ServerConfig:
-    """The settings an application is served with."""
+    """Return the settings of the server."""
     server = ServerConfig()
     server.application_path = application
     server.bind = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
@@ -49,7 +49,7 @@ def server_config(application: str, *, host: str, port: int) -> ServerConfig:
     # A connection may be idle, and a request's headers may be on their way, for this long.
     # Hypercorn holds closed connections as long, at 13 kB each.
     server.keep_alive_timeout = 10.0
-    # It would also end a request that takes longer, or whose response does; Quart limits both.
+    # This limit would also end slow requests and responses, which Quart limits itself.
     server.read_timeout = None
     # Connections that wait to be accepted, in a rush after a restart; the system may allow fewer.
     server.backlog = 2048
@@ -57,7 +57,7 @@ def server_config(application: str, *, host: str, port: int) -> ServerConfig:
     server.h11_max_incomplete_size = 16 * 1024
     server.graceful_timeout = 3.0
     server.include_server_header = False
-    # Through the root logger, in the portal's format, instead of a handler of its own.
+    # The root logger writes in the portal's format, unlike Hypercorn's handler.
     server.errorlog = logging.getLogger("hypercorn.error")
     return server
 
@@ -95,7 +95,7 @@ def web_app() -> Quart:
     @app.while_serving
     async def started() -> AsyncGenerator[None]:
         asyncio.get_running_loop().set_exception_handler(log_loop_error)
-        # What is loaded now stays; looking through it for garbage holds requests up for tens of
+        # Loaded modules stay in memory. Scanning them for garbage delays requests by tens of
         # milliseconds.
         gc.collect()
         gc.freeze()

@@ -1,6 +1,6 @@
-"""The videos of addresses, read for who may see them: the one place that answers 404.
+"""Videos of addresses, read for callers that may see them. Only this module raises their 404.
 
-Views are given the same objects as others who ask at once, to look at.
+Simultaneous requests share the same objects, which views must not change.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from portal.web.composition import web_context
 
 Value = TypeVar("Value")
 
-# A search takes milliseconds; after so long a wait for others and for itself it is answered 503.
+# Limit of a search and its wait for other searches; a search takes milliseconds.
 SEARCH_TIMEOUT_S = 5.0
 
 
 async def read_video(video_id: str) -> Video:
-    """The video of an address.
+    """Return the video of an address.
 
-    Raises `VideoNotFound` for an unknown or malformed id, and if who asks may not see it.
+    Raises `VideoNotFound` for an unknown or malformed id, and if the caller may not see the video.
     """
     parsed = reading.parse_video_id(video_id)
     video = await web_context().videos.load(parsed) if parsed else None
@@ -39,10 +39,10 @@ async def read_video(video_id: str) -> Video:
 
 
 async def read_import(video_id: str) -> Import:
-    """The import that will be the video of an address; `VideoNotFound` as `read_video`."""
+    """Return the import that will create the video of an address. Raises `VideoNotFound`."""
     parsed = reading.parse_video_id(video_id)
-    found = await imports.find(parsed) if parsed else None
-    return await _visible(found, Audience(owner_id=found.upload.owner_id) if found else None)
+    row = await imports.find(parsed) if parsed else None
+    return await _visible(row, Audience(owner_id=row.upload.owner_id) if row else None)
 
 
 async def read_record(video_id: str) -> VideoRow:
@@ -55,11 +55,11 @@ async def read_record(video_id: str) -> VideoRow:
 async def find_videos(
     query: LibraryQuery, *, limit: int, after: Cursor | None = None, before: Cursor | None = None
 ) -> LibraryPage:
-    """A page of the library, as `list_videos`; `Overloaded` when searches take too long.
+    """Return a page of the library. Raises `Overloaded` when searches take too long.
 
-    Of words by which nothing is found, the nearest are searched for by which something is.
+    Words without results are replaced by the closest words with results.
     """
-    # What searches for no words waits for no search.
+    # Only searches for words wait for each other.
     slot = web_context().searches if query.words else nullcontext()
     find = partial(list_videos, limit=limit, after=after, before=before)
     try:
@@ -77,7 +77,7 @@ async def find_videos(
 
 
 async def read_progress(video_id: UUID) -> Progress:
-    """How a video's transcoding stands; `VideoNotFound` once it has been deleted."""
+    """Return the progress of a video's transcoding. Raises `VideoNotFound` once it is deleted."""
     progress = await web_context().progress.load(video_id)
     if progress is None:
         raise VideoNotFound
@@ -85,9 +85,9 @@ async def read_progress(video_id: UUID) -> Progress:
 
 
 async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
-    """Who may see what this attempt wrote of a rendition, which is empty for what is in none.
+    """Return the audience of an attempt's output of a rendition; empty for files outside of any.
 
-    Raises `VideoNotFound` if viewers get nothing of it, or who asks does not.
+    Raises `VideoNotFound` if the output is not served, or not to the caller.
     """
     audience = await reading.fetch_served(video_id, attempt, rendition)
     return await _visible(audience, audience)
@@ -96,7 +96,7 @@ async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
 async def _visible_video(
     value: Value | None, audience: Audience | None, video_id: UUID | None
 ) -> Value:
-    """Return the value as `_visible`; the error tells an import's owner and admins its state."""
+    """Return the value as `_visible`. For an import, its owner and admins get its state instead."""
     try:
         return await _visible(value, audience)
     except VideoNotFound:

@@ -177,7 +177,7 @@ async def test_who_is_not_let_in_is_told_why_and_led_on(
     assert visitor.sign_on == ""
     state = query_of(await visitor.leave())["state"]
     denied = await visitor.get(f"{CALLBACK}?error=access_denied&state={state}")
-    assert "it or you refused" in await refusal(denied)
+    assert "provider did not sign you in" in await refusal(denied)
     back = await visitor.leave()
     url = site.extensions["portal"].config.database_url
     await run_sql(url, f"UPDATE sign_ons SET expires_at = expires_at - interval '{LIFE_S} s'")
