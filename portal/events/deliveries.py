@@ -6,7 +6,7 @@ A delivery with a time to be sent at has a job at that time, from the same trans
 from portal.database.connection import fetch_rows
 from portal.queue.enqueue import defer_delivery
 
-# `FOR SHARE` waits for a transaction that deletes or disables a webhook, and sees its result.
+# A transaction that deletes or disables a webhook is waited for, by `FOR SHARE`.
 DELIVER = """
 INSERT INTO webhook_deliveries (webhook_id, event_number, type)
 SELECT id, %s, %s FROM webhooks WHERE disabled_reason IS NULL AND %s = ANY (events) FOR SHARE

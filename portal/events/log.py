@@ -53,7 +53,7 @@ class EventType(StrEnum):
 
 
 class AuditAction(StrEnum):
-    """What was done: the kind of the object, and what happened to it. Values are stored."""
+    """Actions in the audit log, as kind of object and verb. Values are stored."""
 
     SIGNED_IN = "account.signed_in"
     SIGN_IN_REFUSED = "account.sign_in_refused"
@@ -105,9 +105,9 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts, and from where, by the columns of `Event`.
+    """The person or program that acts, and their address, as columns of `Event`.
 
-    Of the kind command, anyone, person, token or portal.
+    The kind is command, anyone, person, token or portal.
     """
 
     actor_kind: str
@@ -118,12 +118,13 @@ class Actor:
     address: str = ""
 
 
-COMMAND, PORTAL = Actor("command"), Actor("portal")
+COMMAND = Actor("command")
+PORTAL = Actor("portal")
 _actor: ContextVar[Actor] = ContextVar("actor", default=COMMAND)
 
 
 def act_as(actor: Actor) -> None:
-    """Say who acts until the current task ends; for a request, which is a task."""
+    """Set the actor until the end of the current task, such as a request."""
     _actor.set(actor)
 
 
@@ -236,6 +237,6 @@ async def _complete(event: Event) -> bool:
 
 
 def changed_fields(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
-    """The names of the fields that differ, as `detail` has them; empty if none does."""
+    """Return the names of the fields that differ, as a `detail`; empty if none differ."""
     names = [name for name in after if after[name] != before[name]]
     return {"fields": ", ".join(names)} if names else {}

@@ -1,8 +1,8 @@
-"""Requests to addresses that others typed in, without reaching what only this machine reaches.
+"""Requests to addresses that people typed in, kept away from private networks.
 
-Each socket is opened through a check of the very address that it connects to, so it doesn't matter
-how an address is spelled, what its name resolves to the second time, or whom a redirect names.
-Whoever uses a session follows redirects by itself, if at all, and asks `address_fault` of each.
+Each socket is opened through a check of the very address that it connects to. The spelling of an
+address, a second resolution of its name, and redirects can't get around that. Callers follow
+redirects themselves, if at all, and check each with `address_fault`.
 """
 
 import errno
@@ -19,31 +19,31 @@ from portal.text import host_name, http_address
 Network = IPv4Network | IPv6Network
 
 MAX_ADDRESS_LENGTH = 2000
-# Everything else of IPv6 is special: mapped IPv4, NAT64, local, multicast.
+# All other IPv6 addresses are special: mapped IPv4, NAT64, local, multicast.
 PUBLIC_IPV6 = ip_network("2000::/3")
-# Python takes these for public. The last but one has Oracle's metadata, the last is Azure's.
+# Python counts these as public. The third has the metadata service of Oracle, the last of Azure.
 SPECIAL = tuple(map(ip_network, ("2002::/16", "3fff::/20", "192.0.0.0/24", "168.63.129.16/32")))
 
 
 class AddressRefused(OSError):
-    """An address in a network that requests must not go to."""
+    """The address is in a network that requests must not reach."""
 
 
 class RequestFailed(Exception):
-    """A request that failed for a reason that its text gives, for people."""
+    """A request failed; the text is the reason, for people."""
 
 
 def is_allowed(address: str, networks: Sequence[Network]) -> bool:
-    """Whether requests may go to this address: a public one, or one in these networks."""
-    found = ip_address(address)
-    if any(found in network for network in networks):
+    """Return whether requests may reach this address: public ones, and those in the networks."""
+    parsed = ip_address(address)
+    if any(parsed in network for network in networks):
         return True
-    is_special = found.is_multicast or any(found in network for network in SPECIAL)
-    return found.is_global and not is_special and (found.version == 4 or found in PUBLIC_IPV6)
+    is_special = parsed.is_multicast or any(parsed in network for network in SPECIAL)
+    return parsed.is_global and not is_special and (parsed.version == 4 or parsed in PUBLIC_IPV6)
 
 
 def address_fault(url: str, config: Config) -> str | None:
-    """Return why no request may be sent to this address, for people; None if one may be.
+    """Return what is wrong with an address for requests, for people; None if nothing is.
 
     The addresses that a host name resolves to are checked when a request connects.
     """
@@ -73,11 +73,11 @@ def _is_host_name(host: str) -> bool:
 async def open_session(
     *, networks: Sequence[Network], timeout_s: float, idle_s: float | None = None
 ) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session whose requests go to public addresses, and to those in these networks.
+    """Open a session whose requests reach public addresses, and those in these networks.
 
-    A request takes at most `timeout_s`, its answer included, and nothing of that keeps it waiting
-    for more than `idle_s`. Raises `aiohttp.ClientConnectorError`
-    with an `AddressRefused` in its words for other addresses.
+    A request with its response takes at most `timeout_s`. Connecting, and each wait for data, take
+    at most `idle_s`. For other addresses requests raise `aiohttp.ClientConnectorError`, with the
+    words of an `AddressRefused`.
     """
 
     def open_socket(info: aiohttp.AddrInfoType) -> socket.socket:
@@ -90,14 +90,14 @@ async def open_session(
         connector=aiohttp.TCPConnector(socket_factory=open_socket),
         timeout=aiohttp.ClientTimeout(total=timeout_s, connect=idle_s, sock_read=idle_s),
         cookie_jar=aiohttp.DummyCookieJar(),
-        # A small answer may unpack to a large one.
+        # A small response may unpack to a large one.
         auto_decompress=False,
     ) as session:
         yield session
 
 
 async def read_start(response: aiohttp.ClientResponse, *, max_bytes: int) -> bytes:
-    """The answer's body, or as much of it."""
+    """Return the beginning of a response's body, at most this long."""
     body = b""
     while len(body) < max_bytes and (more := await response.content.read(max_bytes - len(body))):
         body += more
@@ -105,7 +105,7 @@ async def read_start(response: aiohttp.ClientResponse, *, max_bytes: int) -> byt
 
 
 def failure_words(exc: Exception) -> str:
-    """Say why a request failed, without the addresses that its host name resolves to."""
+    """Return why a request failed, for people, without the addresses of its host name."""
     match exc:
         case aiohttp.ClientConnectorCertificateError():
             reason = getattr(exc.certificate_error, "verify_message", "")

@@ -78,7 +78,7 @@ class VideoWithPassthrough(RetrievedVideo):
 
 
 class VideoColumns(VideoRecord, from_attributes=True):
-    """A video's record, and the columns that decide who may play the video and from where.
+    """A video's record, and the columns that decide its audience and its playback address.
 
     Events keep these columns in `data`.
     """
@@ -106,14 +106,14 @@ class VideoRow(VideoColumns):
 
 
 class TranscodeFailure(Shape):
-    """Why a video failed."""
+    """Reason of a failed video or import."""
 
     code: str = Field(description="Stable name of the reason, for programs.")
     message: str
 
 
 class VideoDetails(Shape):
-    """What a video is beside its record."""
+    """Details of a video beside its record."""
 
     visibility: Visibility
     duration_seconds: float | None = Field(description="Null until it is known.")
@@ -137,7 +137,7 @@ class FailedImport(Shape):
 
 
 def audience_columns(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a record that decide who may see the video, as far as it has them."""
+    """Return those columns of a record that are its audience."""
     return {name: record[name] for name in AUDIENCE_COLUMNS if name in record}
 
 

@@ -1,7 +1,6 @@
-"""The addresses that are told of events: made, changed, disabled and removed; their secrets.
+"""Webhooks with their secrets and deliveries, as administrators manage them.
 
-And what they are sent, and have answered: listed, tested, sent again. Whoever administers the
-portal manages all of them. What one is sent depends on whose it is.
+Every administrator manages all webhooks. A webhook is sent the events that its own account sees.
 """
 
 import secrets
@@ -19,61 +18,62 @@ from portal.events.log import AuditAction, note
 from portal.queue.enqueue import defer_delivery
 
 MAX_WEBHOOKS = 50
-SECRET_PREFIX = "whsec_"  # noqa: S105  # so that receivers and scanners know what it is
+# Receivers and scanners recognize secrets by it.
+SECRET_PREFIX = "whsec_"  # noqa: S105  # no secret
 SECRET_BYTES = 32
 OLD_SECRET_LIFE = timedelta(hours=24)
-# Each makes the header of a request's signatures 48 bytes longer.
+# Each old secret makes the header with the signatures 48 bytes longer.
 MAX_OLD_SECRETS = 4
 TEST = "webhook.test"
 KEPT_FOR = timedelta(days=30)
 
 
 async def list_webhooks() -> list[Webhook]:
-    """All of the portal, the newest first."""
+    """Return all webhooks of the portal, the newest first."""
     return await Webhook.all().order_by("-created_at")
 
 
 async def get(webhook_id: UUID) -> Webhook:
-    """The webhook with this id. Raises `WebhookNotFound`."""
-    found = await Webhook.get_or_none(id=webhook_id)
-    if found is None:
+    """Return the webhook with this id. Raises `WebhookNotFound`."""
+    webhook = await Webhook.get_or_none(id=webhook_id)
+    if webhook is None:
         raise WebhookNotFound
-    return found
+    return webhook
 
 
 async def make(url: str, events: Sequence[str], *, account_id: UUID | None) -> Webhook:
-    """Have events of these types sent to an address. Raises `TooManyWebhooks`."""
+    """Create a webhook for events of these types. Raises `TooManyWebhooks`."""
     if await Webhook.all().count() >= MAX_WEBHOOKS:
         raise TooManyWebhooks
     async with transaction():
         webhook = await Webhook.create(
             id=uuid4(), account_id=account_id, url=url, events=list(events), secret=_new_secret()
         )
-        await _note(AuditAction.WEBHOOK_MADE, webhook)
+        await _note_webhook(AuditAction.WEBHOOK_MADE, webhook)
     return webhook
 
 
-async def change(webhook_id: UUID, what: str, **columns: Any) -> Webhook:
-    """Change a webhook; `what` is for the audit log. Raises `WebhookNotFound`."""
+async def change(webhook_id: UUID, summary: str, **columns: Any) -> Webhook:
+    """Change columns of a webhook, with a summary for the audit log. Raises `WebhookNotFound`."""
     async with transaction():
         await Webhook.filter(id=webhook_id).update(**columns)
         webhook = await get(webhook_id)
-        await _note(AuditAction.WEBHOOK_CHANGED, webhook, what=what)
+        await _note_webhook(AuditAction.WEBHOOK_CHANGED, webhook, what=summary)
     return webhook
 
 
 async def enable(webhook_id: UUID) -> Webhook:
-    """Send to it again, from the next event on."""
+    """Enable a webhook. It is sent events from the next one on."""
     return await change(webhook_id, "enabled", disabled_reason=None, failing_since=None)
 
 
 async def disable(webhook_id: UUID, reason: DisabledReason = DisabledReason.PERSON) -> Webhook:
-    """Send nothing more to it."""
+    """Disable a webhook. Nothing more is sent to it."""
     return await change(webhook_id, f"disabled: {reason}", disabled_reason=reason.value)
 
 
 async def rotate_secret(webhook_id: UUID) -> Webhook:
-    """Give a webhook a new secret; the present one signs, too, for `OLD_SECRET_LIFE`.
+    """Give a webhook a new secret. The former one also signs requests for `OLD_SECRET_LIFE`.
 
     Secrets that were replaced earlier keep their own ends. Raises `TooManySecrets` or
     `WebhookNotFound`.
@@ -102,27 +102,27 @@ def _end_of(old_secret: dict[str, str]) -> datetime:
 
 
 async def remove(webhook_id: UUID) -> None:
-    """Remove a webhook with its deliveries; what waits is not sent."""
+    """Remove a webhook with its deliveries. Waiting deliveries are not sent."""
     async with transaction():
         webhook = await get(webhook_id)
         await webhook.delete()
-        await _note(AuditAction.WEBHOOK_REMOVED, webhook)
+        await _note_webhook(AuditAction.WEBHOOK_REMOVED, webhook)
 
 
 async def read_deliveries(
     webhook_id: UUID, *, limit: int, before: int | None = None
 ) -> tuple[list[WebhookDelivery], int | None]:
-    """The newest deliveries of a webhook, of those with smaller ids than `before` if it is given.
+    """Return a page of a webhook's deliveries, the newest first, and the `before` of the next page.
 
-    And the id before which older ones go on, if there are any.
+    With `before` the page has deliveries with smaller ids. The last page has no next one.
     """
-    found = WebhookDelivery.filter(webhook_id=webhook_id).order_by("-id").limit(limit + 1)
-    page = await (found if before is None else found.filter(id__lt=before))
+    rows = WebhookDelivery.filter(webhook_id=webhook_id).order_by("-id").limit(limit + 1)
+    page = await (rows if before is None else rows.filter(id__lt=before))
     return page[:limit], page[limit - 1].id if len(page) > limit else None
 
 
 async def send_test(webhook_id: UUID) -> WebhookDelivery:
-    """Send an event of the type `TEST`. Raises `WebhookNotFound` or `WebhookDisabled`."""
+    """Queue an event of the type `TEST`. Raises `WebhookNotFound` or `WebhookDisabled`."""
     async with transaction():
         await _require_enabled(webhook_id)
         created = await WebhookDelivery.create(webhook_id=webhook_id, type=TEST)
@@ -132,9 +132,9 @@ async def send_test(webhook_id: UUID) -> WebhookDelivery:
 
 
 async def redeliver(webhook_id: UUID, delivery_id: int) -> WebhookDelivery:
-    """Send an event again now, and as often as a new one.
+    """Queue a delivery again, with as many tries as a new one.
 
-    Raises `WebhookDisabled`, or `WebhookNotFound` if there is no such webhook or delivery.
+    Raises `WebhookDisabled`, or `WebhookNotFound` for an unknown webhook or delivery.
     """
     rows = WebhookDelivery.filter(id=delivery_id, webhook_id=webhook_id)
     async with transaction():
@@ -147,7 +147,7 @@ async def redeliver(webhook_id: UUID, delivery_id: int) -> WebhookDelivery:
 
 
 async def forget_old() -> None:
-    """Delete what is older than `KEPT_FOR`."""
+    """Delete deliveries that are older than `KEPT_FOR`."""
     await WebhookDelivery.filter(created_at__lt=await server_time() - KEPT_FOR).delete()
 
 
@@ -160,6 +160,6 @@ def _new_secret() -> str:
     return SECRET_PREFIX + b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-async def _note(action: AuditAction, webhook: Webhook, **detail: str) -> None:
-    # The rest of an address may be as good as a secret.
+async def _note_webhook(action: AuditAction, webhook: Webhook, **detail: str) -> None:
+    # The path or query of the address may contain a secret.
     await note(action, webhook.id, name=urlsplit(webhook.url).hostname or "", detail=detail)

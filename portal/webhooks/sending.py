@@ -1,4 +1,4 @@
-"""Sends a delivery: what the request says, how it is signed, and when it is tried again."""
+"""Sending a delivery: its payload, its signatures, and the time of its next try."""
 
 import json
 from contextlib import suppress
@@ -35,18 +35,18 @@ from portal.webhooks.endpoints import disable, signing_secrets
 TIMEOUT_S = 15
 MAX_PAYLOAD_BYTES = 20_000
 MAX_ANSWER_BYTES = 65_536
-# What is kept of an answer, to be shown.
+# Characters of a response that are stored, to be shown.
 MAX_ANSWER_LENGTH = 2_000
-# After the first failure, the second, and so on; three days in all.
+# Pauses after the first failure, the second, and so on; three days in all.
 PAUSES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 FAILING_FOR = timedelta(days=5)
 GONE = 410
-# Of what takes longer, recovery thinks that it was lost.
+# Recovery counts jobs that take longer as lost.
 LONGEST_JOB_S = 60
 
 
 async def send(webhook_id: UUID, lane: int, *, config: Config) -> None:
-    """Send what is due in one of a webhook's lanes, and what becomes due meanwhile."""
+    """Send the due deliveries of one of a webhook's lanes, and those that become due meanwhile."""
     ends_at = monotonic() + LONGEST_JOB_S
     due = WebhookDelivery.filter(webhook_id=webhook_id, lane=lane, next_at__lte=NOW)
     while delivery := await due.order_by("id").select_related("webhook").first():
@@ -54,34 +54,35 @@ async def send(webhook_id: UUID, lane: int, *, config: Config) -> None:
             async with transaction():
                 await defer_delivery(webhook_id, lane)
             return
-        await _send(delivery, config)
+        await _send_delivery(delivery, config)
 
 
-async def _send(delivery: WebhookDelivery, config: Config) -> None:
+async def _send_delivery(delivery: WebhookDelivery, config: Config) -> None:
     """Send a delivery and record the answer, with the time of the next try if it failed.
 
     A repetition after a crash sends the same event with the same id.
     """
-    webhook, found = delivery.webhook, WebhookDelivery.filter(id=delivery.id)
+    webhook = delivery.webhook
+    row = WebhookDelivery.filter(id=delivery.id)
     if not webhook.enabled:
-        await found.update(next_at=None, error="The webhook was disabled.")
+        await row.update(next_at=None, error="The webhook was disabled.")
         return
-    seen_by: Principal | None = EVERYONES
+    reader: Principal | None = EVERYONES
     if webhook.account_id is not None:
-        # Without those that may do nothing any more.
-        seen_by = (await fetch_principals([webhook.account_id])).get(webhook.account_id)
-    payload = await read_payload(delivery, seen_by=seen_by, config=config) if seen_by else None
+        # Disabled accounts have no principal.
+        reader = (await fetch_principals([webhook.account_id])).get(webhook.account_id)
+    payload = await read_payload(delivery, seen_by=reader, config=config) if reader else None
     if payload is None:
-        # Not theirs to hear of any more.
-        await found.delete()
+        # The account no longer sees the event.
+        await row.delete()
         return
-    await _record_answer(delivery, await _post(webhook, payload, config))
+    await _record_answer(delivery, **await _post(webhook, payload, config))
 
 
 async def read_payload(
     delivery: WebhookDelivery, *, seen_by: Principal, config: Config
 ) -> dict[str, Any] | None:
-    """What a delivery says; None if the event is not for this principal, or is kept no more."""
+    """Return the body of a delivery; None for an event that is hidden from `seen_by` or expired."""
     if delivery.event_number is None:
         test = {"type": delivery.type, "timestamp": rfc3339(delivery.created_at), "sequence": 0}
         return {"id": delivery.event_id, **test, "data": {}, "details": None}
@@ -97,48 +98,57 @@ async def read_payload(
 
 
 def body_of(payload: dict[str, Any]) -> str:
-    """The JSON of a payload, with the description shortened to what `MAX_PAYLOAD_BYTES` allow."""
+    """Return a payload as JSON, its description shortened to fit into `MAX_PAYLOAD_BYTES`."""
     body = json.dumps(payload, ensure_ascii=False)
     excess = len(body.encode()) - MAX_PAYLOAD_BYTES
     if excess <= 0:
         return body
-    # In JSON no character takes fewer bytes than in UTF-8.
-    kept = payload["data"]["description"].encode()[: -excess - len("…".encode())]
-    data = {**payload["data"], "description": kept.decode(errors="ignore") + "…"}
+    # A character takes at least as many bytes in JSON as in UTF-8.
+    start = payload["data"]["description"].encode()[: -excess - len("…".encode())]
+    data = {**payload["data"], "description": start.decode(errors="ignore") + "…"}
     return json.dumps({**payload, "data": data}, ensure_ascii=False)
 
 
 def next_try(tries: int, retry_after: str = "", *, now: datetime) -> datetime | None:
-    """When to try again after so many failed tries; None when they were enough.
+    """Return the time of the next try after this many failed ones; None after the last.
 
-    `retry_after` is the answer's Retry-After (RFC 9110, section 10.2.3): it may ask for a day.
+    `retry_after` is the response's Retry-After (RFC 9110, section 10.2.3). It may ask for a day.
     """
     if tries > len(PAUSES_S):
         return None
-    wanted_s = float(whole_number(retry_after, max_digits=9) or 0)
-    if retry_after and not wanted_s:
+    receivers_s = float(whole_number(retry_after, max_digits=9) or 0)
+    if retry_after and not receivers_s:
         with suppress(TypeError, ValueError):
-            wanted_s = (parsedate_to_datetime(retry_after) - now).total_seconds()
-    # The jitter keeps those that failed together from coming back together.
+            receivers_s = (parsedate_to_datetime(retry_after) - now).total_seconds()
+    # Jitter keeps deliveries that failed together from being repeated together.
     own_s = PAUSES_S[tries - 1] * uniform(1, 1.2)  # noqa: S311  # no secret
-    return now + timedelta(seconds=max(own_s, min(wanted_s, PAUSES_S[-1])))
+    return now + timedelta(seconds=max(own_s, min(receivers_s, PAUSES_S[-1])))
 
 
 async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> dict[str, Any]:
-    """Send a payload; answers the columns that say what came of it, and `retry_after`."""
-    begun, now, body = monotonic(), datetime.now(UTC), body_of(payload)
-    secrets = signing_secrets(webhook, now)
+    """Send a payload. Return columns of the delivery, and the response's `retry_after`."""
+    started_at = monotonic()
+    now = datetime.now(UTC)
+    body = body_of(payload)
+    signatures = [
+        Signer(secret).sign(payload["id"], now, body) for secret in signing_secrets(webhook, now)
+    ]
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"portal/{__version__}",
         "webhook-id": payload["id"],
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": " ".join(Signer(it).sign(payload["id"], now, body) for it in secrets),
+        "webhook-signature": " ".join(signatures),
     }
-    lines = "\n".join(f"{name}: {it}" for name, it in headers.items())
-    told: dict[str, Any] = {"status": None, "answer": "", "error": "", "retry_after": ""}
+    columns: dict[str, Any] = {
+        "status": None,
+        "answer": "",
+        "error": "",
+        "retry_after": "",
+        "headers": "\n".join(f"{name}: {value}" for name, value in headers.items()),
+    }
     try:
-        # The settings may have changed since the address was taken.
+        # The settings may have changed since the webhook was created.
         if fault := address_fault(webhook.url, config):
             raise RequestFailed(fault)
         async with (
@@ -148,36 +158,42 @@ async def _post(webhook: Webhook, payload: dict[str, Any], config: Config) -> di
             ) as response,
         ):
             start = await read_start(response, max_bytes=MAX_ANSWER_BYTES)
-            text = start.decode(errors="replace").replace("\0", "")[:MAX_ANSWER_LENGTH]
-            retry_after = response.headers.get("Retry-After", "")
-            told |= {"status": response.status, "answer": text, "retry_after": retry_after}
+            text = start.decode(errors="replace").replace("\0", "")
+            columns["status"] = response.status
+            columns["answer"] = text[:MAX_ANSWER_LENGTH]
+            columns["retry_after"] = response.headers.get("Retry-After", "")
     except TimeoutError:
-        told["error"] = f"There was no answer within {TIMEOUT_S} s."
+        columns["error"] = f"There was no answer within {TIMEOUT_S} s."
     except (RequestFailed, aiohttp.ClientError, OSError, ValueError) as exc:
-        told["error"] = failure_words(exc)
-    return {**told, "headers": lines, "duration_ms": round((monotonic() - begun) * 1000)}
+        columns["error"] = failure_words(exc)
+    columns["duration_ms"] = round((monotonic() - started_at) * 1000)
+    return columns
 
 
-async def _record_answer(delivery: WebhookDelivery, answer: dict[str, Any]) -> None:
+async def _record_answer(
+    delivery: WebhookDelivery, *, retry_after: str, status: int | None, **columns: Any
+) -> None:
     """Record the answer to a request, queue the next try, and disable a webhook that is gone."""
+    is_gone = status == GONE
+    is_success = status is not None and 200 <= status < 300
     async with transaction():
-        # Locked first, as by whoever removes it.
+        # The webhook is locked first, as in its removal.
         webhook = await Webhook.filter(id=delivery.webhook_id).select_for_update().get_or_none()
         if webhook is None:
             return
-        now, tries, status = await server_time(), delivery.tries + 1, answer["status"] or 0
-        is_success, retry_after = 200 <= status < 300, answer.pop("retry_after")
-        is_over = is_success or status == GONE
-        next_at = None if is_over else next_try(tries, retry_after, now=now)
-        columns = {**answer, "tries": tries, "sent_at": now, "next_at": next_at}
-        await WebhookDelivery.filter(id=delivery.id).update(**columns)
+        now = await server_time()
+        tries = delivery.tries + 1
+        next_at = None if is_success or is_gone else next_try(tries, retry_after, now=now)
+        await WebhookDelivery.filter(id=delivery.id).update(
+            **columns, status=status, tries=tries, sent_at=now, next_at=next_at
+        )
         if next_at is not None:
             await defer_delivery(webhook.id, delivery.lane, at=next_at)
-        since = None if is_success else webhook.failing_since or now
-        if since != webhook.failing_since:
-            await Webhook.filter(id=webhook.id).update(failing_since=since)
-        has_failed_for_long = since is not None and now - since > FAILING_FOR
-        if webhook.enabled and (status == GONE or has_failed_for_long):
+        failing_since = None if is_success else webhook.failing_since or now
+        if failing_since != webhook.failing_since:
+            await Webhook.filter(id=webhook.id).update(failing_since=failing_since)
+        has_failed_for_long = failing_since is not None and now - failing_since > FAILING_FOR
+        if webhook.enabled and (is_gone or has_failed_for_long):
             act_as(PORTAL)
-            reason = DisabledReason.GONE if status == GONE else DisabledReason.FAILING
+            reason = DisabledReason.GONE if is_gone else DisabledReason.FAILING
             await disable(webhook.id, reason)
