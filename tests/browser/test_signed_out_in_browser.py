@@ -70,11 +70,11 @@ async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
 
     owner.on("requestfinished", finished)
     await owner.route("**/api/uploads/*/parts/*", sign_first)
-    await slow_down(owner, 8_000_000)
+    slow_line = await slow_down(owner, 8_000_000)
     await choose(owner, big_file)
     await fill_in(owner, title="In parts")
     await dialog_of(owner).wait_for()
-    await slow_down(owner, 0)
+    await slow_line.detach()
     await asyncio.wait_for(has_two.wait(), 60)
     await expect(dialog_of(owner)).to_be_visible()
     await expect(details(owner).get_by_role("alert")).to_have_count(0)

@@ -103,7 +103,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
     page: Page, films: list[Path]
 ) -> None:
     await open_upload(page)
-    await slow_down(page, 80_000)
+    slow_line = await slow_down(page, 80_000)
     await choose(page, *films[:2])
     dropped = [films[2].name, base64.b64encode(films[2].read_bytes()).decode()]
     await page.evaluate(DROP, dropped)
@@ -141,7 +141,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
 
     await page.get_by_role("button", name="Publish 3 videos").click()
     await expect(page.get_by_text("Keep this page open.")).to_be_visible()
-    await slow_down(page, 0)
+    await slow_line.detach()
     # What the portal refuses is asked for again.
     await expect(page.locator("#title-error")).to_contain_text("200 characters")
     await expect(current).to_have_text(films[1].name)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import CDPSession, Locator, Page, expect
 
 
 def padded(video: Path, path: Path, size_bytes: int) -> Path:
@@ -13,12 +13,13 @@ def padded(video: Path, path: Path, size_bytes: int) -> Path:
     return path
 
 
-async def slow_down(page: Page, rate_bps: int) -> None:
-    """Make uploads slow enough to watch; 0 lets them run freely again."""
+async def slow_down(page: Page, bytes_per_s: int) -> CDPSession:
+    """Slow the page's uploads down; they run freely again once the session is detached."""
     session = await page.context.new_cdp_session(page)
     conditions = {"offline": False, "latency": 5, "downloadThroughput": -1}
-    conditions["uploadThroughput"] = rate_bps or -1
+    conditions["uploadThroughput"] = bytes_per_s
     await session.send("Network.emulateNetworkConditions", conditions)
+    return session
 
 
 async def open_upload(page: Page) -> None:
