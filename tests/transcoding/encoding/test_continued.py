@@ -45,7 +45,8 @@ SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 def moving(make_media: MakeMedia, kind: str) -> Path:
     size, rate, options = SOURCES[kind]
-    inputs = lavfi(f"testsrc2=s={size}:r={rate}:d=13", "sine=f=440:d=13:r=48000")
+    # Only times are compared, and a plain picture is quick to encode.
+    inputs = lavfi(f"color=teal:s={size}:r={rate}:d=13", "sine=f=440:d=13:r=48000")
     return make_media(f"continued {kind}.mp4", *inputs, *options)
 
 
