@@ -1,4 +1,4 @@
-"""Settings from the environment: every fault is named, all at once, and no secret is repeated."""
+"""Settings from environment variables: messages name every fault, and repeat no secret."""
 
 from pathlib import Path
 
@@ -13,8 +13,8 @@ SIGN_ON = {
     "OIDC_CLIENT_ID": "portal",
     "OIDC_CLIENT_SECRET": SECRET,
 }
-# Each of them alone is wrong.
-WRONG = {
+# Invalid values by variable.
+INVALID = {
     "HOST": (":", "[", "a:b", "a b/c?d", "http://x"),
     "PORT": ("0", "65536", "80.0", "-1", "٨٠", "9" * 5_000),
     "WORKER_CONCURRENCY": ("0", "many"),
@@ -30,8 +30,13 @@ WRONG = {
     "DATABASE_URL": (f"mysql://a:{SECRET}@db/a", f"postgresql://a:{SECRET}@db/a?nonsense=1"),
     "METRICS_TOKEN": (SECRET, " ".join([SECRET] * 3), SECRET * 100),
     "OIDC_ISSUER": (
-        *("id.example", "https://", "ftp://id.example", "http://id.example"),
-        *("https://id.example?a=b", "https://a#b", f"https://u:{SECRET}@id.example"),
+        "id.example",
+        "https://",
+        "ftp://id.example",
+        "http://id.example",
+        "https://id.example?a=b",
+        "https://a#b",
+        f"https://u:{SECRET}@id.example",
     ),
     "OIDC_ROLES": ("staff", "staff:boss", ":editor", "a:editor,b", "a:"),
     "OIDC_DOMAINS": ("*", "https://films.example", "a b", "ann@b.example"),
@@ -50,7 +55,7 @@ def faults(**environ: str) -> list[str]:
     return raised.value.faults
 
 
-def test_database_address_alone_is_enough() -> None:
+def test_only_the_database_url_is_required() -> None:
     config = settings()
     assert config.database_url == DATABASE
     assert config.public_url == "http://127.0.0.1:8000"
@@ -60,30 +65,30 @@ def test_database_address_alone_is_enough() -> None:
         Config.from_env({})
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_bad_value_is_named_and_no_secret_repeated(name: str) -> None:
-    for value in WRONG[name]:
+@pytest.mark.parametrize("name", INVALID)
+def test_message_names_the_variable_and_repeats_no_secret(name: str) -> None:
+    for value in INVALID[name]:
         (fault,) = faults(**{**(SIGN_ON if name.startswith("OIDC") else {}), name: value})
         assert fault.startswith((f"{name}=", f"{name}:")), value[:100]
         assert fault.endswith(".")
         assert SECRET not in fault
 
 
-def test_traces_want_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_require_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portal.config.find_spec", lambda _: None)
     (fault,) = faults(OTEL_EXPORTER_OTLP_ENDPOINT="http://collector:4318")
     assert "pip install 'portal[otel]'" in fault
 
 
-def test_all_faults_are_listed_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     names = {"DATABASE_URL": "mysql://x", "PORT": "x", "PUBLIC_URL": "x", "LOG_LEVEL": "x"}
-    found = faults(**names)
-    assert {fault.partition("=")[0].partition(":")[0] for fault in found} == names.keys()
-    assert len(found) == len(names)
+    messages = faults(**names)
+    variables = [message.partition("=")[0].partition(":")[0] for message in messages]
+    assert sorted(variables) == sorted(names)
 
 
 @pytest.mark.parametrize("missing", SIGN_ON)
-def test_single_sign_on_wants_three_settings_together(missing: str) -> None:
-    (fault,) = faults(**{name: it for name, it in SIGN_ON.items() if name != missing})
+def test_single_sign_on_requires_three_settings(missing: str) -> None:
+    (fault,) = faults(**{name: value for name, value in SIGN_ON.items() if name != missing})
     assert fault.startswith(f"{missing} is not set: ")
     assert SECRET not in fault
