@@ -1,7 +1,7 @@
-"""Structured logs: one JSON object a line, with the ids of the current request or job.
+"""Structured logs: one JSON object per line, with the ids of the current request or job.
 
-As text, nothing that was logged can pass for a line of its own. Never logged: signed addresses,
-tokens, passwords, bodies.
+In the text format a logged value can't forge another line. Signed addresses, tokens, passwords and
+bodies are never logged.
 """
 
 import logging
@@ -19,13 +19,13 @@ _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # 
 
 TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 JSON_FIELDS = ("timestamp", "levelname", "name", "message")
-# Their own info lines say what ours say already, or carry no ids.
+# Loggers whose info lines repeat the portal's own, or have no ids.
 QUIET = ("procrastinate", "hypercorn.error", "aiobotocore", "botocore", "tortoise", "psycopg.pool")
 
 
 @contextmanager
 def log_context(**fields: Any) -> Iterator[None]:
-    """Add fields to every record logged inside, in this task and those it starts."""
+    """Add fields to all records logged in the block, also by tasks that it starts."""
     token = _context.set({**_context.get(), **fields})
     try:
         yield
@@ -34,12 +34,12 @@ def log_context(**fields: Any) -> Iterator[None]:
 
 
 def bind(**fields: Any) -> None:
-    """As `log_context`, until the current task ends; for a request, which is a task."""
+    """Add fields to all records until the current task ends, which for a request is the request."""
     _context.set({**_context.get(), **fields})
 
 
 def current_fields() -> Mapping[str, Any]:
-    """The fields that records logged now would carry."""
+    """Return the fields of records logged at this point."""
     return _context.get()
 
 
@@ -57,26 +57,29 @@ def configure_logging(config: Config) -> None:
 
 
 class LineFormatter(logging.Formatter):
-    """One line a record; tracebacks follow it, indented."""
+    """Formatter that writes one line per record, followed by its indented traceback."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Return the record's line with control characters escaped."""
         record.message = visible(record.message)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        """Return the traceback, indented, with control characters escaped."""
         lines = super().formatException(ei).split("\n")
         return "\n".join(f"    {visible(line)}" for line in lines)
 
 
 def visible(text: str) -> str:
-    r"""The text with line breaks, escape sequences and the like written out, as in `\x1b[2J`.
+    r"""Return the text with control characters and line breaks escaped, as in `\x1b[2J`.
 
-    An operator sees what there was; pages leave such characters out: see `text.shown`.
+    Pages leave such characters out instead: see `text.shown`.
     """
     if text.isprintable():
         return text
     return "".join(
-        it if it.isprintable() else it.encode("unicode_escape").decode("ascii") for it in text
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
+        for letter in text
     )
 
 

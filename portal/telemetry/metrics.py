@@ -1,8 +1,7 @@
 """Counters of a web process for Prometheus: requests and uploads.
 
-Labels have few values: the route as the code writes it, never a path. With several web processes a
-scrape reaches one of them; they write to files in the folder that `FOLDER_VARIABLE` names, and each
-answers for all.
+Labels have few values: the rule of a route, never a path. Several web processes write their figures
+to files in the folder that `FOLDER_VARIABLE` names, and each of them returns the figures of all.
 """
 
 import os
@@ -10,11 +9,13 @@ import os
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.multiprocess import MultiProcessCollector
 
-# The library looks for it when it is imported.
+# Environment variable that prometheus_client reads when it is imported.
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
-# Where no route was found, and where a client left before there was an answer.
-UNMATCHED, UNANSWERED = "unmatched", "none"
+# Label of requests that match no route.
+UNMATCHED = "unmatched"
+# Label of requests whose client left before the response.
+UNANSWERED = "none"
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 _registry = CollectorRegistry()
@@ -53,12 +54,12 @@ _upload_published = _uploads.labels("published")
 
 
 def begin_request() -> None:
-    """Count a request that has come."""
+    """Count a request in flight."""
     _in_flight.inc()
 
 
 def end_request(method: str, route: str | None, status: int | None, duration_s: float) -> None:
-    """Count and time a request that was answered, or whose client is gone (no status)."""
+    """Count and time an answered request, or one whose client has left (no status)."""
     _in_flight.dec()
     labels = (method if method in METHODS else "other", route or UNMATCHED)
     _requests.labels(*labels, str(status or UNANSWERED)).inc()
@@ -66,13 +67,13 @@ def end_request(method: str, route: str | None, status: int | None, duration_s: 
 
 
 def count_published(size_bytes: int) -> None:
-    """A video was made of an uploaded file."""
+    """Count a video that was published from an uploaded file."""
     _upload_published.inc()
     _uploaded_bytes.inc(size_bytes)
 
 
 def process_registry() -> CollectorRegistry:
-    """The figures of this process, or of all web processes where there are several."""
+    """Return the figures of this process, or of all web processes if there are several."""
     if FOLDER_VARIABLE not in os.environ:
         return _registry
     registry = CollectorRegistry()
@@ -81,5 +82,5 @@ def process_registry() -> CollectorRegistry:
 
 
 if FOLDER_VARIABLE not in os.environ:
-    # Memory, processor time, open files: of one process, so not where there are several.
+    # Memory, CPU time and open files make sense for a single process only.
     ProcessCollector(registry=_registry)

@@ -1,16 +1,15 @@
-"""Traces by OpenTelemetry, when its standard variables ask for them (`start`).
+"""Traces by OpenTelemetry, if its standard environment variables ask for them (`start`).
 
-Code that is traced calls `span` and needs not care whether anyone collects: in a process that is
-not traced everything here does nothing but hand the request's id on. The packages come with the
-extra `otel` and are imported only when wanted, so that nothing is paid otherwise.
+Traced code calls `span` whether or not the process is traced; in an untraced process this module
+only passes on the request's id. OpenTelemetry comes with the extra `otel` and is imported only for
+traces.
 
-Requests, database statements and calls to storage are traced by OpenTelemetry's own libraries.
-The trace context of a job is an argument of the job that names the request behind it. A job that
-another job puts into the queue has that one's context. Jobs of old releases, and those that replace
-a lost one, have none.
+OpenTelemetry's own libraries trace requests, database statements and calls to storage. The trace
+context of a job is an argument of the job and names the request that caused it. A job enqueued by
+another job has that job's context. Jobs that replace a lost one have none.
 
-Limits: spans leave by OTLP over HTTP; queries of addresses, headers and the values in statements
-are left out, since they may be secret.
+Limits: spans are exported by OTLP over HTTP. Query strings, headers and values in statements are
+left out, since they may be secret.
 """
 
 from __future__ import annotations
@@ -28,22 +27,21 @@ from portal.telemetry.logs import current_fields, log_context
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import Sampler
-    from opentelemetry.trace import Span, Tracer
+    from opentelemetry.trace import Span
     from yarl import URL
 
 REQUEST_ID = "request_id"
-# A collector that is away must not hold up the end of a process.
+# Longest wait for the collector when the process ends.
 FLUSH_TIMEOUT_S = 1.5
 
 App = TypeVar("App", bound=Callable[..., Any])
 
-# Of a process that is traced.
+# The provider of a traced process; otherwise empty.
 _providers: list[TracerProvider] = []
-_tracers: list[Tracer] = []
 
 
 def start(service: str) -> None:
-    """Trace this process from now on, if that is wanted; connections must be made afterwards."""
+    """Trace this process if the environment asks for it. Call this before opening connections."""
     if not is_tracing_wanted(os.environ):
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -58,13 +56,13 @@ def start(service: str) -> None:
     provider.sampler = _rooted(provider.sampler)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     PsycopgInstrumentor().instrument(tracer_provider=provider)
-    # botocore's own is of no use here: calls to storage go through aiohttp.
+    # Calls to storage go through aiohttp, which OpenTelemetry's botocore library doesn't trace.
     AioHttpClientInstrumentor().instrument(tracer_provider=provider, url_filter=_without_query)
-    _providers[:], _tracers[:] = [provider], [provider.get_tracer("portal")]
+    _providers.append(provider)
 
 
 def traced(app: App, *, excluded_urls: str) -> App:
-    """The ASGI app, its requests traced if this process is.
+    """Return the ASGI app with traced requests, or the same app in an untraced process.
 
     `excluded_urls` are regular expressions, separated by commas.
     """
@@ -75,7 +73,7 @@ def traced(app: App, *, excluded_urls: str) -> App:
     wrapped: Any = OpenTelemetryMiddleware(
         app,
         excluded_urls=excluded_urls,
-        # The route is told later, by `describe`.
+        # `describe` adds the route later.
         default_span_details=lambda scope: (scope.get("method", "HTTP"), {}),
         server_request_hook=_drop_query,
         tracer_provider=_providers[0],
@@ -85,24 +83,25 @@ def traced(app: App, *, excluded_urls: str) -> App:
 
 
 async def flush() -> None:
-    """Send what was not sent yet, if the collector takes it soon."""
+    """Send the remaining spans, for at most `FLUSH_TIMEOUT_S`."""
     for provider in _providers:
-        # It keeps no time limit of its own; a daemon thread does not hold the exit up.
-        sending = Thread(target=provider.force_flush, daemon=True)
-        sending.start()
-        await asyncio.to_thread(sending.join, FLUSH_TIMEOUT_S)
+        # `force_flush` ignores its time limit. A daemon thread doesn't delay the exit.
+        thread = Thread(target=provider.force_flush, daemon=True)
+        thread.start()
+        await asyncio.to_thread(thread.join, FLUSH_TIMEOUT_S)
 
 
 def span(name: str, **attributes: str | float) -> AbstractContextManager[object]:
-    """A span around what happens inside; a child of the current one."""
-    if not _tracers:
+    """Return a context manager for a span, which is a child of the current span."""
+    if not _providers:
         return nullcontext()
-    return _tracers[0].start_as_current_span(name, attributes=attributes)
+    tracer = _providers[0].get_tracer("portal")
+    return tracer.start_as_current_span(name, attributes=attributes)
 
 
 def describe(name: str, **attributes: str | float) -> None:
-    """Rename the current span, and add attributes that were not known when it began."""
-    if _tracers:
+    """Rename the current span, and add attributes that were unknown when it began."""
+    if _providers:
         from opentelemetry.trace import get_current_span
 
         current = get_current_span()
@@ -111,9 +110,9 @@ def describe(name: str, **attributes: str | float) -> None:
 
 
 def current_trace_context() -> dict[str, Any]:
-    """The id of the current request, and the W3C trace context when there is a trace."""
+    """Return the id of the current request, and the W3C context of a traced process."""
     context: dict[str, Any] = {}
-    if _tracers:
+    if _providers:
         from opentelemetry.propagate import inject
 
         inject(context)
@@ -124,28 +123,31 @@ def current_trace_context() -> dict[str, Any]:
 
 @contextmanager
 def traced_job(name: str, context: Mapping[str, str] | None, **fields: Any) -> Iterator[None]:
-    """Run a job: its logs carry these fields and the request's id, its spans continue the trace."""
+    """Run a job: add the fields and request id to its logs, and its spans to the trace."""
     context = context or {}
     if REQUEST_ID in context:
         fields = {REQUEST_ID: context[REQUEST_ID], **fields}
     with log_context(**fields):
-        if not _tracers:
+        if not _providers:
             yield
             return
         from opentelemetry.propagate import extract
         from opentelemetry.trace import SpanKind
 
-        with _tracers[0].start_as_current_span(
+        tracer = _providers[0].get_tracer("portal")
+        with tracer.start_as_current_span(
             name, context=extract(context), kind=SpanKind.CONSUMER, attributes=fields
         ):
             yield
 
 
 def _drop_query(request: Span, scope: object) -> None:
-    """Of a request, by the old and the new names of OpenTelemetry's attributes."""
-    given = getattr(request, "attributes", None) or {}
-    told = {"http.url": str(given.get("http.url")).partition("?")[0], "url.query": ""}
-    request.set_attributes({name: told[name] for name in told.keys() & given.keys()})
+    """Remove the query from a request's attributes, which have old or new names."""
+    attributes = getattr(request, "attributes", None) or {}
+    if "http.url" in attributes:
+        request.set_attribute("http.url", str(attributes["http.url"]).partition("?")[0])
+    if "url.query" in attributes:
+        request.set_attribute("url.query", "")
 
 
 def _without_query(url: URL) -> str:
@@ -153,9 +155,9 @@ def _without_query(url: URL) -> str:
 
 
 def _rooted(sampler: Sampler) -> Sampler:
-    """As `sampler`, but no trace begins with a statement or a call outside of a request or job.
+    """Return a sampler that also drops statements and calls outside of requests and jobs.
 
-    Workers poll the queue all the time.
+    Otherwise each poll of the queue would begin a trace.
     """
     from opentelemetry.sdk.trace import sampling
     from opentelemetry.trace import SpanKind, get_current_span
@@ -167,13 +169,15 @@ def _rooted(sampler: Sampler) -> Sampler:
             trace_id: int,
             name: str,
             kind: Any = None,
-            *rest: Any,
-            **more: Any,
+            *arguments: Any,
+            **options: Any,
         ) -> sampling.SamplingResult:
             parent = get_current_span(parent_context).get_span_context()
             if kind is SpanKind.CLIENT and not parent.is_valid:
                 return sampling.SamplingResult(sampling.Decision.DROP)
-            return sampler.should_sample(parent_context, trace_id, name, kind, *rest, **more)
+            return sampler.should_sample(
+                parent_context, trace_id, name, kind, *arguments, **options
+            )
 
         def get_description(self) -> str:
             return f"Rooted{{{sampler.get_description()}}}"

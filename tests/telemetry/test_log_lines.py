@@ -1,4 +1,4 @@
-"""Nothing that is logged can forge a line of the log, in either format."""
+"""A logged value can't forge another line of the log, in either format."""
 
 import json
 import logging
@@ -26,7 +26,8 @@ def test_a_record_is_one_line(
     capsys: pytest.CaptureFixture[str], log_format: str, text: str
 ) -> None:
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    level = root.level
     try:
         configure_logging(settings(LOG_FORMAT=log_format))
         logging.getLogger("portal.test").warning("said %s", text, extra={"path": text})
@@ -35,7 +36,8 @@ def test_a_record_is_one_line(
         except ValueError:
             logging.getLogger("portal.test").exception("failed")
     finally:
-        root.handlers, root.level = handlers, level
+        root.handlers = handlers
+        root.level = level
     out = capsys.readouterr().out
     assert "\x1b" not in out
     lines = out.splitlines()
@@ -47,5 +49,5 @@ def test_a_record_is_one_line(
 
 
 @given(st.text())
-def test_text_is_written_out_on_one_line(text: str) -> None:
+def test_visible_text_is_printable(text: str) -> None:
     assert visible(text).isprintable()

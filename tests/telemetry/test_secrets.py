@@ -1,7 +1,7 @@
-"""No secret is told by a log, a process list, an error page, a metric or a trace.
+"""No log, process list, error page, metric or trace contains a secret.
 
-One whole life of a portal, outages included, with secrets that can be recognised, while everything
-that others could read is collected.
+The test runs a portal from start to end, outages included, with recognizable secrets, and collects
+all output that others could read.
 """
 
 import asyncio
@@ -42,15 +42,18 @@ SAMPLE_S = 0.1
 
 @contextmanager
 def watched() -> Iterator[tuple[set[str], set[str]]]:
-    """What everyone can read of this test's processes: arguments, and environments of media's."""
-    arguments, environments, ended = set[str](), set[str](), Event()
+    """Collect the arguments of all child processes, and the environments of those on media."""
+    arguments = set[str]()
+    environments = set[str]()
+    ended = Event()
 
-    def look(folder: Path) -> None:
-        said = (folder / "cmdline").read_bytes().decode(errors="replace")
-        arguments.add(said)
-        is_ffmpeg = "ffmpeg" in Path(said.partition("\0")[0]).name
-        # imageio-ffmpeg asks the program for its version before it tells where it lies.
-        if (is_ffmpeg and "-version" not in said) or "portal.transcoding.probing" in said:
+    def collect(folder: Path) -> None:
+        command = (folder / "cmdline").read_bytes().decode(errors="replace")
+        arguments.add(command)
+        is_ffmpeg = "ffmpeg" in Path(command.partition("\0")[0]).name
+        # imageio-ffmpeg runs `ffmpeg -version` in its own environment.
+        is_probe = "portal.transcoding.probing" in command
+        if is_probe or (is_ffmpeg and "-version" not in command):
             environments.add((folder / "environ").read_bytes().decode(errors="replace"))
 
     def watch() -> None:
@@ -58,7 +61,7 @@ def watched() -> Iterator[tuple[set[str], set[str]]]:
             with suppress(psutil.NoSuchProcess):
                 for child in psutil.Process().children(recursive=True):
                     with suppress(OSError):
-                        look(Path(f"/proc/{child.pid}"))
+                        collect(Path(f"/proc/{child.pid}"))
 
     thread = Thread(target=watch)
     thread.start()
@@ -71,7 +74,7 @@ def watched() -> Iterator[tuple[set[str], set[str]]]:
 
 @pytest.fixture
 async def network(environ: dict[str, str]) -> AsyncIterator[Network]:
-    """The way to storage, which can be closed."""
+    """Yield a network to storage that the test can interrupt."""
     async with network_to(environ["S3_ENDPOINT_URL"]) as network:
         yield network
 
@@ -94,7 +97,7 @@ def with_secrets(environ: dict[str, str], network: Network, collector: Collector
 
 
 async def answer(portal: LivePortal, path: str, status: int, **request: Any) -> str:
-    """The text of an answer with this status; a POST if there is a body."""
+    """Return the text of a response with this status, to a POST if there is a body."""
     async with (
         aiohttp.ClientSession(portal.base_url) as session,
         session.request("POST" if "json" in request else "GET", path, **request) as response,
@@ -104,21 +107,21 @@ async def answer(portal: LivePortal, path: str, status: int, **request: Any) -> 
     return text
 
 
-async def said(command: str, environ: dict[str, str], log_dir: Path) -> str:
-    """What a command prints that ends by itself."""
+async def output_of(command: str, environ: dict[str, str], log_dir: Path) -> str:
+    """Return the output of a command that ends by itself."""
     async with process(command, environ, log_dir=log_dir) as child, asyncio.timeout(60):
         await child.wait()
     return (log_dir / f"{command}.log").read_text()
 
 
 async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> list[str]:
-    """Do all that a portal does; returns what it answered that holds no signed address."""
+    """Use the portal's features. Return its responses that contain no signed address."""
     database_url = portal.environ["DATABASE_URL"]
     for file, status in ((bad, "failed"), (good, "ready")):
         video = await create(portal.base_url, file)
         assert await final_status(portal.base_url, video["id"]) == status
     headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
-    told = [
+    responses = [
         await answer(portal, "/metrics", 200, headers=headers),
         await answer(portal, "/metrics", 401, headers={"Authorization": "Bearer wrong"}),
         await answer(portal, f"/nothing?code={SIGN_IN_CODE}", 404),
@@ -126,13 +129,13 @@ async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> l
         await answer(portal, "/api/videos", 422, json={"key": "videos/?X-Amz-Signature"}),
     ]
     await run_sql(database_url, "ALTER TABLE videos RENAME TO videos_away")
-    told += [await answer(portal, "/", 500)]
+    responses.append(await answer(portal, "/", 500))
     await run_sql(database_url, "ALTER TABLE videos_away RENAME TO videos")
 
     body = metadata(await upload(portal.base_url, good))
     await create(portal.base_url, good)
     await network.down()
-    told += [
+    responses += [
         await answer(portal, "/api/videos", 503, json=body),
         await answer(portal, "/readyz", 503),
     ]
@@ -144,27 +147,27 @@ async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> l
     await until(is_handed_back, timeout_s=60)
     await network.up()
     details = await rows(database_url, "SELECT coalesce(error_detail, '') FROM attempts")
-    return [*told, *(detail for (detail,) in details)]
+    return responses + [detail for (detail,) in details]
 
 
 async def live_without_database(environ: dict[str, str], log_dir: Path) -> list[str]:
-    """Start everything with a database that is not there, and with one that can't be."""
+    """Start all processes with a missing database, and with an invalid address of one."""
     log_dir.mkdir()
     nowhere = f"postgresql://portal:{PASSWORD}@127.0.0.1:{free_port()}/portal"
     environ = {**environ, "DATABASE_URL": nowhere}
     mistyped = {**environ, "DATABASE_URL": nowhere.replace("postgresql", "postgres ql")}
-    told = await asyncio.gather(
-        said("worker", environ, log_dir),
-        said("doctor", environ, log_dir),
-        said("migrate", mistyped, log_dir),
+    outputs = await asyncio.gather(
+        output_of("worker", environ, log_dir),
+        output_of("doctor", environ, log_dir),
+        output_of("migrate", mistyped, log_dir),
     )
     async with run_portal(environ, worker=False, log_dir=log_dir) as portal:
-        told.append(await answer(portal, "/", 503))
-    return [*told, (log_dir / "web.log").read_text()]
+        outputs.append(await answer(portal, "/", 503))
+    return [*outputs, (log_dir / "web.log").read_text()]
 
 
 @pytest.mark.slow
-async def test_no_secret_is_told(
+async def test_output_contains_no_secret(
     environ: dict[str, str], network: Network, short_video: Path, tmp_path: Path
 ) -> None:
     bad = tmp_path / "damaged.mp4"
@@ -173,32 +176,34 @@ async def test_no_secret_is_told(
         async with collecting() as collector:
             secret = with_secrets(environ, network, collector)
             async with run_portal(secret, log_dir=tmp_path) as portal:
-                answers, away = await asyncio.gather(
+                responses, without_database = await asyncio.gather(
                     live(portal, network, short_video, bad),
                     live_without_database(secret, tmp_path / "away"),
                 )
-                doctor = await said("doctor", secret, tmp_path)
-    told = {"answers": answers, "without a database": away, "doctor": [doctor]}
-    told["web"] = [(tmp_path / "web.log").read_text()]
-    told["worker"] = [(tmp_path / "worker.log").read_text()]
-    told["traces"] = collector.texts
-    told["arguments"] = list(arguments)
-    told["environments"] = list(environments)
+                doctor = await output_of("doctor", secret, tmp_path)
+    outputs = {"doctor": [doctor]}
+    outputs["responses"] = responses
+    outputs["without a database"] = without_database
+    outputs["web"] = [(tmp_path / "web.log").read_text()]
+    outputs["worker"] = [(tmp_path / "worker.log").read_text()]
+    outputs["traces"] = collector.texts
+    outputs["arguments"] = list(arguments)
+    outputs["environments"] = list(environments)
 
-    own = (PASSWORD, SESSION_TOKEN, METRICS_TOKEN, SIGN_IN_CODE)
-    secrets = (*own, environ["AWS_SECRET_ACCESS_KEY"])
-    for place, texts in told.items():
+    secrets = [PASSWORD, SESSION_TOKEN, METRICS_TOKEN, SIGN_IN_CODE]
+    secrets.append(environ["AWS_SECRET_ACCESS_KEY"])
+    for place, texts in outputs.items():
         whole = "\n".join(texts)
-        assert whole, f"nothing was collected of {place}"
+        assert whole, f"no output of {place} was collected"
         for value in secrets:
-            assert value not in whole, f"{place} tells {value}"
-        found = SIGNED.search(whole)
-        assert not found, f"{place}: {whole[max(0, found.start() - 300) : found.end() + 20]}"
-    # A test that looked at nothing would pass.
+            assert value not in whole, f"{place} contains {value}"
+        match = SIGNED.search(whole)
+        assert not match, f"{place}: {whole[max(0, match.start() - 300) : match.end() + 20]}"
+    # The test would pass without any output.
     for program in ("source.invalid", "transcoding.probing", "rclone", "postgres", sys.executable):
-        assert program in "\n".join(told["arguments"]), program
-    assert "http_proxy" in "\n".join(told["environments"])
-    assert "storage_unavailable" in told["web"][0]
-    assert "Unexpected error" in told["web"][0]
-    assert "FAIL" in told["without a database"][1]
-    assert os.linesep in told["worker"][0]
+        assert program in "\n".join(outputs["arguments"]), program
+    assert "http_proxy" in "\n".join(outputs["environments"])
+    assert "storage_unavailable" in outputs["web"][0]
+    assert "Unexpected error" in outputs["web"][0]
+    assert "FAIL" in outputs["without a database"][1]
+    assert os.linesep in outputs["worker"][0]

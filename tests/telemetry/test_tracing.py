@@ -1,4 +1,4 @@
-"""One trace tells a video's whole way; without traces a job names its request all the same."""
+"""A single trace covers a video from request to publication. Untraced jobs keep their request's id."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
     async with collecting() as collector, run_portal({**environ, **collector.settings()}) as portal:
         video = await create(portal.base_url, short_video, request_id=REQUEST_ID)
         assert await final_status(portal.base_url, video["id"]) == "ready"
-        # The job is told last, when it has ended.
+        # The job's span is exported last.
         await until(lambda: collector.named("portal:transcode"), timeout_s=30)
 
     (request,) = collector.named("POST /api/videos")
@@ -38,15 +38,15 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
         line = collector.line_of(collector.named(name)[0])
         assert line[-2:] == ["portal:transcode", "POST /api/videos"]
     for service in ("portal-web", "portal-worker"):
-        own = [span for span in trace if span.service == service]
-        assert any("db.statement" in span.attributes for span in own), "no database statement"
-        assert any(span.name == "GET" for span in own), "no call to storage"
+        spans = [span for span in trace if span.service == service]
+        assert any("db.statement" in span.attributes for span in spans), "no database statement"
+        assert any(span.name == "GET" for span in spans), "no call to storage"
     assert collector.named("GET /api/videos/<id>"), "named by its route"
     roots = {span.name for span in collector.spans if not span.parent_id}
     assert all(name.split()[0] in ("GET", "POST") and "/" in name for name in roots), roots
 
 
-def test_a_job_of_a_job_goes_back_to_the_same_request() -> None:
+def test_job_enqueued_by_a_job_has_the_same_request() -> None:
     assert current_trace_context() == {}
     with traced_job("test", {"request_id": "first"}, video_id="1"):
         assert current_trace_context() == {"request_id": "first"}
