@@ -1,4 +1,4 @@
-"""A single trace covers a video from request to publication. Untraced jobs keep their request's id."""
+"""A single trace covers a video's way to publication. Untraced jobs keep their request's id."""
 
 from pathlib import Path
 
