@@ -1,9 +1,9 @@
-"""Child processes: ffmpeg, the probe, and what `portal up` runs.
+"""Child processes: ffmpeg, the probe, and the processes of `portal up`.
 
-`child` starts one, by way of `confine`, pauses it, ends it when it stalls or takes too long, and
-stops it. `supervisor` keeps a set of them running, with `output` for what they print and `records`
-for the files in which they leave their state.
+`child` starts a process by means of `confine`, pauses it, enforces time limits and stops it.
+`supervisor` keeps a set of processes running; `output` collects their output, `records` has the
+files of their state.
 
-Limit: that a child ends with its parent, however the parent ends, holds on Linux only; elsewhere
-`records` ends it at the next start. Begin reading at `child`.
+Limit: only on Linux a child always ends with its parent; elsewhere `records` ends it at the next
+start. Begin reading at `child`.
 """

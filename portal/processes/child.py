@@ -1,9 +1,8 @@
-"""Start one child process, attend it while it works, and stop it.
+"""Start a child process, supervise it while it works, and stop it.
 
-Every child leads a session and process group of its own, so that Ctrl-C in a terminal reaches
-only the parent, and is signalled by Linux when its parent ends. Linux ties that to the *thread*
-that started the child: start children from a loop that runs in a thread as long-lived as the
-process. With `Limits` a child is confined, for programs that read untrusted media.
+Every child leads a new session and process group, so that Ctrl-C in a terminal reaches only the
+parent. Linux signals a child when the *thread* that started it ends: start children from a loop
+whose thread lives as long as the process. `Limits` confine a child that reads untrusted media.
 """
 
 import asyncio
@@ -24,26 +23,25 @@ from typing import Any, cast
 from portal.concurrency import task_group
 
 _CONFINE = Path(__file__).with_name("confine.py")
-# A stopped process can't act on SIGTERM before it is continued.
+# A stopped process can't handle SIGTERM before it is continued.
 _STOP_SIGNALS = ((signal.SIGTERM, 0.0), (signal.SIGCONT, 3.0))
 _KILLED_TIMEOUT_S = 3.0
 _DRAIN_LIMIT_S = 5.0
 _READ_BYTES = 65_536
 _WATCH_PERIOD_S = 0.2
-# Where TLS trust is configured is not a secret, and https sources need it.
+# https sources need the TLS trust store; its path is no secret.
 _INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
 
-# What a machine short of memory, or one that shuts down, ends a child with; limits of its own use
-# other signals.
+# Signals of a machine that runs out of memory or shuts down; `Limits` cause other signals.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a child may use; zero means unlimited. `nice` 19 is the lowest priority.
+    """Resource limits of a child; zero means unlimited.
 
-    `memory_bytes` is of address space, `cpu_s` of all threads together, `file_bytes` of any one
-    file it writes.
+    `nice` 19 is the lowest priority. `memory_bytes` limits the address space, `cpu_s` the time of
+    all threads together, `file_bytes` each file that is written.
     """
 
     nice: int = 19
@@ -54,7 +52,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class SystemUser:
-    """An account of the operating system, for a child to run as."""
+    """Account of the operating system that runs a child."""
 
     name: str
     uid: int
@@ -72,18 +70,18 @@ async def spawn(
     user: SystemUser | None = None,
     death_signal: signal.Signals = signal.SIGKILL,
 ) -> Process:
-    """Start a program, named by its absolute path. The caller must `stop` it.
+    """Start a program by its absolute path. The caller must `stop` it.
 
-    `environ` is its whole environment; with limits it is added to a minimal one, so that no
-    secret is inherited. `output` is a descriptor for stdout and stderr, which otherwise are piped.
-    `death_signal` is sent to the child when this process ends. Raises OSError.
+    `environ` is the whole environment, or with limits an addition to a minimal one, so that no
+    secret is inherited. `output` is a descriptor for stdout and stderr, which are piped by default.
+    The child receives `death_signal` when this process ends. Raises `OSError`.
     """
     if not os.access(argv[0], os.X_OK):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
     inherited = {}
     if limits:
-        known = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-        inherited = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **known}
+        paths = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        inherited = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **paths}
     account = f"{user.uid},{user.gid}" if user else "-"
     confinement = ",".join(map(str, astuple(limits))) if limits else "-"
     return await asyncio.create_subprocess_exec(
@@ -99,9 +97,9 @@ async def spawn(
 
 
 async def ask(process: Process, request: Mapping[str, object]) -> None:
-    """Send the child a request as JSON, on its stdin, which is closed then."""
+    """Send a request as JSON to the child's stdin, and close it."""
     stdin = cast("StreamWriter", process.stdin)
-    # The child may have ended before it read anything.
+    # The child may have ended without reading.
     with suppress(BrokenPipeError, ConnectionResetError):
         stdin.write(json.dumps(request).encode())
         await stdin.drain()
@@ -109,7 +107,7 @@ async def ask(process: Process, request: Mapping[str, object]) -> None:
 
 
 async def read_tail(stream: StreamReader | None, max_bytes: int) -> bytes:
-    """Read a child's pipe to its end, and keep the last of it: it may write without end."""
+    """Read a child's pipe to its end; return the last `max_bytes` of the output."""
     tail = b""
     while chunk := await cast("StreamReader", stream).read(_READ_BYTES):
         tail = (tail + chunk)[-max_bytes:]
@@ -117,16 +115,16 @@ async def read_tail(stream: StreamReader | None, max_bytes: int) -> bytes:
 
 
 class Stalled(Exception):
-    """The child made no progress for too long."""
+    """The child has made no progress for `Watch.stall_s`."""
 
 
 class OutOfTime(Exception):
-    """The child took longer than it may."""
+    """The child has run longer than `Watch.timeout_s`."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """What is known about a child: when it has to be ready, and when it last got on."""
+    """Time limits of a child, for the whole run and since its last progress."""
 
     timeout_s: float
     stall_s: float
@@ -135,18 +133,18 @@ class Watch:
     _position: tuple[object, ...] = ()
 
     def saw(self, *position: object) -> None:
-        """The child says that it is here."""
+        """Record a position of the child; a new one counts as progress."""
         if position != self._position:
             self._moved_at = time.monotonic()
         self._position = position
 
     def skip(self, seconds: float) -> None:
-        """Time in which the child was paused counts for neither limit."""
+        """Extend both limits by the time for which the child was paused."""
         self._started_at += seconds
         self._moved_at += seconds
 
     def check(self) -> None:
-        """Raise Stalled or OutOfTime when a limit is exceeded."""
+        """Raise `Stalled` or `OutOfTime` if a limit is exceeded."""
         now = time.monotonic()
         if now - self._moved_at > self.stall_s:
             raise Stalled
@@ -157,10 +155,10 @@ class Watch:
 async def attend(
     process: Process, watch: Watch, *readers: Coroutine[None, None, Any], paused: asyncio.Event
 ) -> list[Any]:
-    """Run the readers of its output until the child has ended; the caller stops and judges it.
+    """Run readers of a child's output until it ends; return their results.
 
-    Answers what they return. While `paused` is set the child stands still. Raises Stalled,
-    OutOfTime, or a reader's error.
+    The child is suspended while `paused` is set. The caller stops it and checks its return code.
+    Raises `Stalled`, `OutOfTime`, or a reader's error.
     """
     async with task_group() as tasks:
         reading = [tasks.create_task(reader) for reader in readers]
@@ -171,7 +169,7 @@ async def attend(
 
 
 async def _guard(process: Process, watch: Watch, paused: asyncio.Event) -> None:
-    """Enforce the limits and pause."""
+    """Enforce the limits, and suspend the child while `paused` is set."""
     is_paused = False
     checked_at = time.monotonic()
     while True:
@@ -189,9 +187,9 @@ async def _guard(process: Process, watch: Watch, paused: asyncio.Event) -> None:
 async def stop(
     process: Process, signals: Sequence[tuple[signal.Signals, float]] = _STOP_SIGNALS
 ) -> None:
-    """Send each signal and give it its seconds; then kill the whole process group.
+    """Send each signal and wait for its seconds, then kill the whole process group.
 
-    Returns once the process is gone, unless the kernel holds it; harmless when it already is.
+    Returns when the process has ended, or after a time limit if the kernel blocks it.
     """
     try:
         for number, grace_s in signals:
@@ -201,7 +199,7 @@ async def stop(
     finally:
         kill_group(process)
     await _wait(process, _KILLED_TIMEOUT_S)
-    # What is left is read, so that the pipes close now and not in a garbage collection.
+    # Reading to the end closes the pipes now instead of in a garbage collection.
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_LIMIT_S):
             for stream in (process.stdout, process.stderr):
@@ -210,24 +208,24 @@ async def stop(
 
 
 def send(process: Process, signal_number: signal.Signals) -> None:
-    """Signal the process, if it is still there."""
+    """Send a signal to a process, unless it has ended."""
     with suppress(ProcessLookupError):
         process.send_signal(signal_number)
 
 
 def kill_group(process: Process) -> None:
-    """Kill the child with what it started and left behind."""
+    """Kill a child and all processes that it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def was_ended_from_outside(returncode: int) -> bool:
-    """Whether a child ended for no fault of what it read. One that uses up memory ends so, too."""
+    """Return whether a signal from outside ended a child, also for lack of memory."""
     return -returncode in _FROM_OUTSIDE
 
 
 def describe_exit(returncode: int) -> str:
-    """`exit status 3` or `killed by SIGKILL`."""
+    """Describe a return code, as in `exit status 3` or `killed by SIGKILL`."""
     if returncode >= 0:
         return f"exit status {returncode}"
     try:

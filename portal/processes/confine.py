@@ -1,10 +1,10 @@
-"""Prepare this process, then become another program. Run by path, never imported.
+"""Confine this process, then execute another program. Run by path, never imported.
 
     python -I confine.py PARENT_PID DEATH_SIGNAL ACCOUNT LIMITS PROGRAM [ARGUMENT ...]
 
 ACCOUNT is `uid,gid`, LIMITS is `nice,memory_bytes,cpu_s,file_bytes` with zero for no limit;
-either may be `-`. A program of its own because the alternative, `preexec_fn`, runs Python between
-fork and exec and can deadlock in a process that has threads. Standard library only.
+either may be `-`. The alternative, `preexec_fn`, runs Python between fork and exec and can deadlock
+in a process with threads. Standard library only.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ import sys
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
-# Long enough to say what happened after the warning signal, and to no use otherwise.
+# Time between the warning signal and the kill, to report the error.
 _CPU_GRACE_S = 5
-# Far more than any confined child opens: about 20 outputs at a time, and a few connections.
+# Far more than a confined child opens: about 20 outputs at the same time, and a few connections.
 _MAX_OPEN_FILES = 1024
 _AUTOGROUP = "/proc/self/autogroup"
 
@@ -32,29 +32,30 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _end_with(parent_pid: int, death_signal: int) -> None:
-    """Ask Linux to signal us when the parent ends; a change of account clears the request."""
+    """Request a signal for the end of the parent; a later change of account would clear it."""
     _prctl(_PR_SET_PDEATHSIG, death_signal)
-    if os.getppid() != parent_pid:  # it ended before we asked
+    if os.getppid() != parent_pid:  # the parent has ended before the request
         sys.exit(1)
 
 
 def _be_nice(value: int) -> None:
-    """Take the lowest place behind everyone, not only within our own session.
+    """Lower the priority of this process and of its scheduling group.
 
-    A session is a scheduling group of its own where Linux has autogroups (sched(7)), and within
-    it a nice value says nothing to the others; the group has one, too.
+    With autogroups (sched(7)) each session is a scheduling group, and the nice value of a process
+    only counts within its group. So the group's nice value is set, too.
     """
     os.nice(value)
-    # pathlib takes longer to import than all the rest.
+    # Importing pathlib would take longer than everything else here.
     with contextlib.suppress(OSError), open(_AUTOGROUP, "w") as autogroup:  # noqa: PTH123
         autogroup.write(str(value))
 
 
 def _limit(kind: int, value: int, *, grace: int = 0) -> None:
-    """Lower a limit, never above what this process may have."""
+    """Set a limit, which can't exceed the present hard limit."""
     _, hard = resource.getrlimit(kind)
     if hard != resource.RLIM_INFINITY:
-        value, grace = min(value, hard), 0
+        value = min(value, hard)
+        grace = 0
     if value:
         resource.setrlimit(kind, (value, value + grace))
 
@@ -76,7 +77,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def main() -> None:
-    """Apply what the command line asks for and exec the program that follows."""
+    """Apply the arguments of the command line, and execute the program."""
     parent_pid, death_signal, account, limits, *program = sys.argv[1:]
     if account != "-":
         uid, gid = _numbers(account)
@@ -86,7 +87,7 @@ def main() -> None:
     _end_with(int(parent_pid), int(death_signal))
     if limits != "-":
         _confine(*_numbers(limits))
-    # Python ignores these two, and what is ignored stays so in the program that follows.
+    # Python ignores these two signals, and the executed program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.execv(program[0], program)  # noqa: S606 - argv list, no shell, that is the purpose

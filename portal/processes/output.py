@@ -1,4 +1,4 @@
-"""What a supervised child prints: written to a log file, or passed on line by line."""
+"""Output of a supervised child, written to a log file or passed on line by line."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ LINE_LIMIT_BYTES = 16_384
 
 @dataclass(slots=True)
 class LogFile:
-    """An append-only file of bounded size; one older file is kept beside it.
+    """Log file of limited size, with one older file next to it.
 
-    The child writes to the file itself, so it never waits for this process.
+    The child writes to the file directly, so it never waits for this process.
     """
 
     path: Path
@@ -26,14 +26,14 @@ class LogFile:
     _start: int = 0
 
     def open(self) -> int:
-        """A new file descriptor for the child to write to; the caller closes it."""
+        """Return a new file descriptor for the child's output, which the caller closes."""
         self.trim()
         output = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._start = os.fstat(output).st_size
         return output
 
     def tail(self) -> list[str]:
-        """The last lines since the latest `open`."""
+        """Return the last lines since the latest `open`."""
         try:
             with self.path.open("rb") as log:
                 size = log.seek(0, os.SEEK_END)
@@ -44,9 +44,9 @@ class LogFile:
         return text.splitlines()[-TAIL_LINES:]
 
     def trim(self) -> None:
-        """Keep the file within bounds; called now and then while the child runs."""
-        # Copied and cut, not renamed: a running child goes on writing to the same file. On a full
-        # disk it is cut without a copy.
+        """Limit the size of the file; called regularly while the child runs."""
+        # Copied and truncated, not renamed, because a running child keeps the file open. On a full
+        # disk it is truncated without a copy.
         with suppress(OSError):
             if self.path.stat().st_size > self.limit_bytes:
                 with suppress(OSError):
@@ -57,54 +57,52 @@ class LogFile:
 
 @dataclass(slots=True)
 class LineOutput:
-    """Passes each line of a child to `write`, for example to show it in a terminal."""
+    """Output of which each line is passed to `write`, for example to show it in a terminal."""
 
     write: Callable[[str], None]
     _reader: int | None = None
     _lines: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
 
     def open(self) -> int:
-        """As that of `LogFile`."""
-        if self._reader is not None:  # of a start that failed
+        """Return a new file descriptor for the child's output, which the caller closes."""
+        if self._reader is not None:  # left by a failed start
             os.close(self._reader)
         self._lines.clear()
         self._reader, writer = os.pipe()
         return writer
 
     def tail(self) -> list[str]:
-        """As that of `LogFile`."""
+        """Return the last lines since the latest `open`."""
         return list(self._lines)
 
     def trim(self) -> None:
-        """Nothing is stored."""
+        """Do nothing: no output is stored."""
 
     async def pump(self) -> None:
-        """Read until the child and all that share its output have closed it."""
+        """Read until the child and all processes that share its output have closed it."""
         if self._reader is None:
             return
-        descriptor, self._reader = self._reader, None
-        pipe = os.fdopen(descriptor, "rb", buffering=0)
+        pipe = os.fdopen(self._reader, "rb", buffering=0)
+        self._reader = None
         stream = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(stream), pipe
         )
         try:
-            await self._read(stream)
+            incomplete = b""
+            while data := await stream.read(LINE_LIMIT_BYTES):
+                *lines, incomplete = (incomplete + data).split(b"\n")
+                if len(incomplete) >= LINE_LIMIT_BYTES:
+                    lines.append(incomplete)
+                    incomplete = b""
+                for line in lines:
+                    self._write_line(line)
+            if incomplete:
+                self._write_line(incomplete)
         finally:
             transport.close()
 
-    async def _read(self, stream: asyncio.StreamReader) -> None:
-        rest = b""
-        while data := await stream.read(LINE_LIMIT_BYTES):
-            *lines, rest = (rest + data).split(b"\n")
-            if len(rest) >= LINE_LIMIT_BYTES:
-                lines, rest = [*lines, rest], b""
-            for line in lines:
-                self._say(line)
-        if rest:
-            self._say(rest)
-
-    def _say(self, line: bytes) -> None:
+    def _write_line(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip("\r")
         self._lines.append(text)
         self.write(text)

@@ -1,8 +1,8 @@
-"""Keep a set of child processes running: in order, restarted with pauses, stopped in reverse.
+"""Supervision of child processes: started in order, restarted with pauses, stopped in reverse.
 
-Knows nothing about the portal. A child that ends is started again after a pause, which grows while
-it keeps failing; the others are left running. Only a `must_start` child that never gets ready ends
-the set, with a `ChildError` raised where `running_children` is left.
+A child that ends is restarted after a pause, which grows while the child keeps failing; the others
+continue. Only a `must_start` child that never gets ready ends the set: `running_children` then
+raises `ChildError`. This module knows nothing about the portal.
 """
 
 import asyncio
@@ -30,15 +30,15 @@ LAST_LINES_TIMEOUT_S = 0.5
 
 
 class ChildError(Exception):
-    """A child could not be started, or failed for good; the message is for people."""
+    """A child that could not be started or has failed permanently; the message is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSpec:
-    """How to start a child, see that it works, and stop it.
+    """Specification of a child: how to start it, check that it is ready, and stop it.
 
-    `stop_signals` each come with the seconds that the child is given; SIGKILL follows by itself.
-    Nothing works without a child that `must_start`.
+    `stop_signals` are followed by a wait in seconds each, and at the end by SIGKILL. Without a
+    child that `must_start` the others are useless.
     """
 
     name: str
@@ -57,10 +57,10 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy(Backoff):
-    """Pauses between restarts. Failures are forgotten once a child has run for `settled_s`.
+    """Pauses between restarts; the count of failures is reset after a run of `settled_s`.
 
     A child that was ready for `served_s` is restarted as after a first failure. A child that must
-    start is given up after `first_tries` failures before it was ever ready.
+    start fails permanently after `first_tries` failures before it was ever ready.
     """
 
     settled_s: float = 60.0
@@ -70,9 +70,9 @@ class RestartPolicy(Backoff):
 
 @dataclass(slots=True)
 class _Child:
-    """State of a child over all its restarts; `failures` are those in a row.
+    """State of a child over its restarts; `failures` counts consecutive failures.
 
-    The last process was ready for `served_s`; 0 for a child that doesn't say when it is ready.
+    `served_s` is how long the last process was ready; 0 for a child without a check for that.
     """
 
     spec: ChildSpec
@@ -84,17 +84,18 @@ class _Child:
 
     @property
     def alive(self) -> bool:
+        """Return whether the process is running."""
         return self.process is not None and self.process.returncode is None
 
     @property
     def is_vital(self) -> bool:
-        """Whether it must start and has not yet."""
+        """Return whether the set depends on this child, which was never ready yet."""
         return self.spec.must_start and not self.ready.is_set()
 
 
 @dataclass(slots=True)
 class Children:
-    """The running set; made by `running_children`."""
+    """Running set of children, created by `running_children`."""
 
     _tasks: asyncio.TaskGroup
     _pumps: asyncio.TaskGroup
@@ -105,7 +106,7 @@ class Children:
     _work: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self, *specs: ChildSpec) -> None:
-        """Start these together, after all earlier ones, and wait until each is ready."""
+        """Start children together and wait until each is ready; later batches stop first."""
         batch = [_Child(spec) for spec in specs]
         self._batches.append(batch)
         for child in batch:
@@ -114,7 +115,7 @@ class Children:
             await child.ready.wait()
 
     async def run(self, spec: ChildSpec) -> None:
-        """Run a child that ends by itself; `ChildError` with its last lines unless it succeeds."""
+        """Run a child to its end. Raises `ChildError` with its last lines unless it succeeds."""
         child = _Child(spec)
         process = await self._spawn(child)
         try:
@@ -131,11 +132,11 @@ class Children:
             raise ChildError(_with_tail(f"{spec.name} failed ({describe_exit(returncode)})", spec))
 
     def background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run this beside the children; it is cancelled when they are stopped."""
+        """Run a coroutine next to the children; it is cancelled when they are stopped."""
         self._work.append(self._tasks.create_task(work))
 
     def stop_now(self) -> None:
-        """End everything at once, each child by its `stop_now_signal`."""
+        """Send each child its `stop_now_signal`."""
         for process, spec in self._running():
             send(process, spec.stop_now_signal)
 
@@ -165,23 +166,23 @@ class Children:
             has_served = child.served_s >= self._policy.served_s
             pause_s = self._policy.pause_s(1 if has_served else child.failures)
             again = f" (failure {child.failures} in a row)" if child.failures > 1 else ""
-            text = f"{spec.name} died: {reason}{again}; starting it again in {pause_s:.1f} s"
+            text = f"{spec.name} died: {reason}{again}; restarting it in {pause_s:.1f} s"
             logger.warning(
                 "%s",
-                # The lines of the other kind of output were shown as they came.
+                # The other kind of output was shown as it came.
                 _with_tail(text, spec) if isinstance(spec.output, LogFile) else text,
                 extra={"action": "child_restart", "child": spec.name, "failures": child.failures},
             )
             await asyncio.sleep(pause_s)
 
     async def _run_once(self, child: _Child) -> str:
-        """Start, get ready, wait for the end. Returns its reason."""
+        """Start a child and wait until it ends; return the reason."""
         spec = child.spec
         child.served_s = 0.0
         try:
             process = await self._spawn(child)
         except ChildError as exc:
-            if child.is_vital:  # it has never worked, and will not by itself
+            if child.is_vital:  # a restart would not help
                 raise
             return str(exc)
         try:
@@ -236,22 +237,24 @@ class Children:
         return child.process
 
     def _write_state(self) -> None:
-        """Write what runs and what keeps failing, for other processes and for the next start."""
-        running = [(it.pid, int(spec.death_signal)) for it, spec in self._running()]
+        """Write the running children for the next start, and the failing ones for others."""
+        running = [(process.pid, int(spec.death_signal)) for process, spec in self._running()]
         failing = [child.spec.name for child in self._all() if child.failures]
         try:
             if self._record:
                 record_children(self._record, running)
             if self._failing:
                 write_atomically(self._failing, "".join(f"{name}\n" for name in failing))
-        except OSError as exc:  # on a full disk the children run without it
+        except OSError as exc:  # a full disk must not end the children
             logger.warning("%s", exc, extra={"action": "write_state"})
 
     def _all(self) -> list[_Child]:
         return [child for batch in self._batches for child in batch]
 
     def _running(self) -> list[tuple[Process, ChildSpec]]:
-        return [(it.process, it.spec) for it in self._all() if it.process and it.alive]
+        return [
+            (child.process, child.spec) for child in self._all() if child.process and child.alive
+        ]
 
 
 @asynccontextmanager
@@ -261,14 +264,13 @@ async def running_children(
     record: Path | None = None,
     failing: Path | None = None,
 ) -> AsyncIterator[Children]:
-    """A set of children that is stopped with the block.
+    """Provide a set of children that is stopped at the end of the block.
 
-    Raises the one error that ended it. `record` is the file that names the running processes for
-    a later `end_orphans`; `failing` names, one a line, those that died and have not run for long
-    since.
+    Raises the error that ended the set. `record` is a file with the running processes for
+    `end_orphans`; `failing` is one with the names of children that died recently, one per line.
     """
-    # A task that fails cancels the other tasks and the block at once, while the output of
-    # the other children must be read until they have ended: hence two groups.
+    # Two groups, because a failing task cancels its group, while the output of the other children
+    # must be read until they have ended.
     async with task_group() as pumps, task_group() as tasks:
         children = Children(tasks, pumps, policy or RestartPolicy(), record, failing)
         try:
@@ -278,13 +280,13 @@ async def running_children(
 
 
 def _with_tail(text: str, spec: ChildSpec) -> str:
-    """The text, followed by the last lines of the child."""
+    """Append the last lines of the child to a text."""
     tail = spec.output.tail()
     return "\n  | ".join([f"{text}. Its last lines:", *tail]) if tail else text
 
 
 async def _last_lines(*children: _Child) -> None:
-    """Let the pumps read what is left, for a moment: a grandchild may hold the pipe open."""
+    """Let the pumps read the remaining output, with a limit: grandchildren may keep it open."""
     pumps = [child.pump for child in children if child.pump is not None]
     if pumps:
         await asyncio.wait(pumps, timeout=LAST_LINES_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The supervision on its own, with tiny children."""
+"""Supervision of child processes, with tiny programs."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from portal.processes.supervisor import (
 
 QUICK = RestartPolicy(first_s=0.01, cap_s=0.02, first_tries=2)
 
-# Says its name and number when it starts, and its name when it is asked to end.
+# Prints its name and process id when it starts, and its name on SIGTERM.
 POLITE = """
 import os, signal, sys
 def end(*_):
@@ -45,7 +45,7 @@ STUBBORN = POLITE.replace("sys.exit(0)", "pass")
 
 
 class Lines(list[str]):
-    """What children have said, for them as their output."""
+    """Lines that children have printed."""
 
     @property
     def output(self) -> LineOutput:
@@ -67,8 +67,8 @@ def child(name: str, code: str, output: Any, **options: Any) -> ChildSpec:
     )
 
 
-def said(lines: Lines, text: str) -> Callable[[], Awaitable[bool]]:
-    """A readiness probe: the child has said so."""
+def has_printed(lines: Lines, text: str) -> Callable[[], Awaitable[bool]]:
+    """Return a readiness check for a line that begins with a text."""
 
     async def probe() -> bool:
         return any(line.startswith(text) for line in lines)
@@ -91,7 +91,7 @@ async def polite(
     lines: Lines, code: str = POLITE, *, failing: Path | None = None, **options: Any
 ) -> AsyncIterator[Children]:
     async with running_children(policy=QUICK, failing=failing) as children:
-        spec = child("one", code, lines.output, ready=said(lines, "start"), **options)
+        spec = child("one", code, lines.output, ready=has_printed(lines, "start"), **options)
         await children.start(spec)
         yield children
 
@@ -99,14 +99,14 @@ async def polite(
 async def test_children_start_in_order_and_end_in_reverse(lines: Lines) -> None:
     async with running_children() as children:
         for name in ("first", "second"):
-            output, ready = lines.output, said(lines, f"start {name}")
-            await children.start(child(name, POLITE, output, ready=ready))
+            ready = has_printed(lines, f"start {name}")
+            await children.start(child(name, POLITE, lines.output, ready=ready))
 
     words = [line.split()[:2] for line in lines]
     assert words == [["start", "first"], ["start", "second"], ["end", "second"], ["end", "first"]]
 
 
-async def test_a_child_that_keeps_dying_is_told_and_restarted_and_the_others_run_on(
+async def test_a_child_that_keeps_dying_is_reported_and_restarted_and_the_others_continue(
     lines: Lines, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     failing = tmp_path / "failing"
@@ -120,10 +120,10 @@ async def test_a_child_that_keeps_dying_is_told_and_restarted_and_the_others_run
     assert [line.split()[:2] for line in lines] == [["start", "one"], ["end", "one"]]
 
 
-async def test_a_child_that_served_is_restarted_without_a_growing_pause(lines: Lines) -> None:
+async def test_a_child_that_was_ready_is_restarted_without_a_growing_pause(lines: Lines) -> None:
     policy = RestartPolicy(first_s=0.01, cap_s=1000, served_s=0.0)
     async with running_children(policy=policy) as children:
-        await children.start(child("one", POLITE, lines.output, ready=said(lines, "start")))
+        await children.start(child("one", POLITE, lines.output, ready=has_printed(lines, "start")))
         for restarts in range(1, 13):
             await until(lambda count=restarts: len(lines) == count)
             os.kill(int(lines[-1].split()[-1]), signal.SIGKILL)
@@ -131,16 +131,16 @@ async def test_a_child_that_served_is_restarted_without_a_growing_pause(lines: L
         await until(lambda: len(lines) == 13)
 
 
-async def test_a_child_that_must_start_and_does_not_ends_all_and_is_named(lines: Lines) -> None:
+async def test_a_must_start_child_that_fails_ends_the_set(lines: Lines) -> None:
     dying = child("broken", DYING, lines.output, ready=never, must_start=True)
 
-    told = r"(?s)broken failed 2 times.*exit status 3.*no disk"
-    with pytest.raises(ChildError, match=told):  # raised where the block is left
+    message = r"(?s)broken failed 2 times.*exit status 3.*no disk"
+    with pytest.raises(ChildError, match=message):  # raised at the end of the block
         async with polite(lines) as children:
             await children.start(dying)
 
     assert lines.count("no disk") == 2
-    assert "end one" in lines  # the others were asked, not killed
+    assert "end one" in lines  # the other child received SIGTERM
 
 
 async def test_a_child_that_never_gets_ready_has_failed(lines: Lines) -> None:
@@ -152,7 +152,7 @@ async def test_a_child_that_never_gets_ready_has_failed(lines: Lines) -> None:
             await children.start(spec)
 
 
-async def test_a_child_that_will_not_end_is_killed_with_what_it_started(lines: Lines) -> None:
+async def test_a_child_that_ignores_signals_is_killed_with_its_children(lines: Lines) -> None:
     code = f"""
     import subprocess, sys
     helper = subprocess.Popen([sys.executable, "-S", "-c", "import signal; signal.pause()"])
@@ -167,7 +167,7 @@ async def test_a_child_that_will_not_end_is_killed_with_what_it_started(lines: L
     assert "end one" in lines
 
 
-async def test_a_single_run_that_fails_is_told_with_its_last_lines(lines: Lines) -> None:
+async def test_a_failed_run_is_reported_with_its_last_lines(lines: Lines) -> None:
     spec = child("migrate", DYING, lines.output)
 
     with pytest.raises(ChildError, match=r"(?s)migrate failed \(exit status 3\).*no disk"):
@@ -175,7 +175,7 @@ async def test_a_single_run_that_fails_is_told_with_its_last_lines(lines: Lines)
             await children.run(spec)
 
 
-async def test_endless_output_without_a_line_end_is_cut_and_read(lines: Lines) -> None:
+async def test_long_output_without_a_line_feed_is_split_and_read(lines: Lines) -> None:
     async with running_children() as children:
         await children.run(child("loud", "print('x' * 1_000_000)", lines.output))
 
@@ -205,7 +205,7 @@ async def test_orphans_of_an_earlier_start_are_ended(tmp_path: Path) -> None:
     assert not record.exists()
 
 
-async def test_a_process_that_got_the_number_of_an_old_child_is_left_alone(tmp_path: Path) -> None:
+async def test_a_process_that_reuses_the_id_of_an_old_child_is_kept(tmp_path: Path) -> None:
     record = tmp_path / "children"
     stranger = await asyncio.create_subprocess_exec(*SLEEPER)
     record.write_text(json.dumps([[stranger.pid, time.time() - 3600, signal.SIGTERM]]))
