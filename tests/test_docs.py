@@ -3,13 +3,14 @@
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
-from click import Context
+from click import Context, Group
 from prometheus_client import Metric
 
 from portal.cli.main import main
@@ -26,6 +27,8 @@ OTHERS = re.compile(r"AWS_\w+|OTEL_\w+|PORTAL_URL|PORTAL_TOKEN")
 SETTINGS = {field.name.upper() for field in fields(Config)}
 # What the samples of a metric are called besides its name.
 SAMPLES = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
+README_MAX_CHARS = 6_500
+GLOSSARY_MAX_BYTES = 3_072
 PLACE = re.compile(r"`((?:portal|tests|static|templates)/[\w/.-]*)`")
 
 
@@ -43,6 +46,19 @@ def test_ci_runs_exactly_the_documented_test_commands() -> None:
     commands = re.findall(r"^.*\.venv/bin/pytest.*$", text_of("README.md"), re.MULTILINE)
     assert len(commands) == 2
     assert text_of(".ci/run").splitlines()[-2:] == commands
+
+
+def test_readme_and_glossary_are_short() -> None:
+    assert len(text_of("README.md")) <= README_MAX_CHARS
+    glossary = text_of("docs/contributing.md").partition("## Glossary")[2]
+    assert 0 < len(glossary.encode()) <= GLOSSARY_MAX_BYTES
+
+
+def test_readme_runs_commands_that_exist() -> None:
+    commands = re.findall(r"\.venv/bin/portal (.+)$", text_of("README.md"), re.MULTILINE)
+    assert {command.split()[0] for command in commands} == {"accounts", "publish", "up"}
+    for command in commands:
+        check_command(*shlex.split(command))
 
 
 def test_links_lead_somewhere_and_to_every_page() -> None:
@@ -89,7 +105,10 @@ def test_every_metric_and_no_other_is_documented() -> None:
 
 
 def check_command(name: str, *arguments: str) -> None:
+    """Check that a command, or a group's subcommand, exists and has these options."""
     command = main.get_command(Context(main), name)
+    if isinstance(command, Group):
+        command = command.get_command(Context(command), arguments[0])
     assert command is not None, name
     known = {option for param in command.params for option in param.opts}
     assert {word for word in arguments if word.startswith("-")} <= known, name
