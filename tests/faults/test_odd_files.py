@@ -1,4 +1,4 @@
-"""Odd and hostile files through the whole service, each next to a normal film that may not wait.
+"""Odd and hostile files through the whole service, next to normal films that may not wait.
 
 The files of `../shared/cases` are used where they are present; what must come out of each is in
 `EXPECTED`. Other hostile inputs are made here.
@@ -177,15 +177,27 @@ async def read_rendition(master_url: str, name: str) -> tuple[float, bytes]:
     return playlist.duration_s, b"".join(data)
 
 
-async def test_no_input_keeps_a_normal_film_waiting(
-    services: dict[str, str], tmp_path: Path, short_video: Path
-) -> None:
-    hostile = [film_with_many_words(tmp_path)]
-    hostile += sorted(CASES.glob("*.m*"))
-    for folder in ("fuzzed_invalid", "corrupt_truncated"):
-        files = sorted((CORPUS / folder).glob("*.m*"))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """Odd files on a portal, by file name, and the normal films that waited for some of them."""
+
+    portal: LivePortal
+    video_ids: dict[str, str]
+    usual_s: float
+    late: dict[str, float]
+
+
+@pytest.fixture(scope="module")
+async def published(
+    services: dict[str, str], short_video: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Published]:
+    """Publish all odd files while imports hang, with a normal film after every two of them."""
+    folder = tmp_path_factory.mktemp("odd")
+    hostile = [film_with_many_words(folder), *sorted(CASES.glob("*.m*"))]
+    for kind in ("fuzzed_invalid", "corrupt_truncated"):
+        files = sorted((CORPUS / kind).glob("*.m*"))
         hostile += [path for path in files if path.stat().st_size][:2]
-    settings = {**SETTINGS, "WORK_DIR": str(tmp_path / "work")}
+    settings = {**SETTINGS, "WORK_DIR": str(folder / "work")}
     async with fresh_portal(services, worker=True, **settings) as portal, slow_server() as slow:
         usual_s = await usual_time_s(portal, short_video)
         imports = [
@@ -197,18 +209,25 @@ async def test_no_input_keeps_a_normal_film_waiting(
             )
             for number in range(SLOW_IMPORTS)
         ]
-        published: dict[str, str] = {}
+        video_ids: dict[str, str] = {}
         late = {}
-        for film in hostile:
-            published[film.name] = (await create(portal.base_url, film))["id"]
+        for first in range(0, len(hostile), 2):
+            films = hostile[first : first + 2]
+            for film in films:
+                video_ids[film.name] = (await create(portal.base_url, film))["id"]
             taken_s = await usual_time_s(portal, short_video)
             if taken_s > usual_s + DELAY_S:
-                late[film.name] = taken_s
-        assert late == {}, f"a normal film takes {usual_s:.1f} s"
+                late[" and ".join(film.name for film in films)] = taken_s
         for video in imports:
             await call("DELETE", f"{portal.base_url}/api/videos/{video['id']}", status=202)
-        for name, video_id in published.items():
-            assert await final_status(portal.base_url, video_id) in ("ready", "failed"), name
+        yield Published(portal=portal, video_ids=video_ids, usual_s=usual_s, late=late)
+
+
+async def test_no_input_keeps_a_normal_film_waiting(published: Published) -> None:
+    assert published.late == {}, f"a normal film takes {published.usual_s:.1f} s"
+    for name, video_id in published.video_ids.items():
+        status = await final_status(published.portal.base_url, video_id)
+        assert status in ("ready", "failed"), name
 
 
 SILENT = frozenset({"no_audio"})
@@ -271,20 +290,18 @@ CAPTIONS = {
 
 
 @pytest.mark.skipif(not CASES.is_dir(), reason="the folder of odd files is not there")
-async def test_odd_files_come_out_whole(services: dict[str, str], tmp_path: Path) -> None:
-    settings = {**SETTINGS, "WORK_DIR": str(tmp_path / "work")}
+async def test_odd_files_come_out_whole(published: Published) -> None:
     wrong = {}
-    async with fresh_portal(services, worker=True, **settings) as portal:
-        videos = {name: await create(portal.base_url, CASES / name) for name in EXPECTED}
-        for name, expected in EXPECTED.items():
-            outcome = await outcome_of(portal, videos[name]["id"])
-            if differences := differing(outcome, expected):
-                wrong[name] = differences
-        api = f"{portal.base_url}/api/videos/{videos['09-chapters-first-at-40ms.mp4']['id']}"
-        for name, (language, words) in CAPTIONS.items():
-            first = await stored_words(api, language, CASES / "captions" / name)
-            if first != words:
-                wrong[name] = {"words": first}
+    for name, expected in EXPECTED.items():
+        outcome = await outcome_of(published.portal, published.video_ids[name])
+        if differences := differing(outcome, expected):
+            wrong[name] = differences
+    chapters_id = published.video_ids["09-chapters-first-at-40ms.mp4"]
+    api = f"{published.portal.base_url}/api/videos/{chapters_id}"
+    for name, (language, words) in CAPTIONS.items():
+        first = await stored_words(api, language, CASES / "captions" / name)
+        if first != words:
+            wrong[name] = {"words": first}
     assert wrong == {}
 
 
