@@ -1,13 +1,12 @@
-"""What every request meets before its view does: context, headers, checks, limits.
+"""Handling of every request before its view: context, headers, checks and limits.
 
-Two ASGI middlewares are around the framework: `context.RequestContext` (the request's id, its
-client, its log line and its figures) and `headers.SecurityHeaders`. The checks run inside of it
-before each view, in the order in which `app` lists them: `origins.check_origin` (a name that is not
-the portal's is 421, a change that another site's page asks for 403), `limits.ConcurrencyLimit`
-(503), the route's policy, and `limits.RateLimit` (429). They raise errors, which are rendered where
-all errors are. `limits` has the limit on bodies, too.
+Two ASGI middlewares wrap the framework: `context.RequestContext` (the request's id, client, log
+line and metrics) and `headers.SecurityHeaders`. Inside them, before each view, `app` runs the
+checks in this order: `origins.check_origin` (421 for an unknown host name, 403 for a change by
+another site's page), `limits.ConcurrencyLimit` (503), the route's policy, and `limits.RateLimit`
+(429). A check raises an error, which is rendered like all others. `limits` also limits bodies.
 
-Limits: nothing here knows the database or storage. Counts are in the memory of one process: with
-several web processes each has its own. What a crowd or an attacker does to connections is for the
-proxy in front: see `docs/deploy`.
+This package knows no database and no storage. Counts are in the memory of one process: with several
+web processes each has its own. The proxy in front handles crowds and attacks on connections: see
+`docs/deploy`.
 """

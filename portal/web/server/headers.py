@@ -1,10 +1,9 @@
-"""Headers of responses: one security policy for all, ETags, and who may cache what.
+"""Headers of responses: the security policy, ETags and caching.
 
 Pages with a player allow inline styles, which media-chrome writes into its shadow roots, and the
-empty data: track of hls.js; their scripts stay strict. The player page for other sites may be
-framed by some or all of them. What else others may load says so itself, by a
-Cross-Origin-Resource-Policy of its own.
-The answer to credentials is for who sent them, and no cache on its way may keep it.
+empty data: track of hls.js; their scripts stay strict. Some or all sites may frame the player page
+for other sites. Other responses that sites may load set their own Cross-Origin-Resource-Policy.
+Shared caches must not keep the response to a request with credentials.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,25 +23,25 @@ from portal.web.server.context import SECRET_PATH, App, header, state_of
 
 Headers = list[tuple[bytes, bytes]]
 
-# Sets of sites that may frame something, whose headers are remembered.
-REMEMBERED = 256
+# Number of cached header sets, one for each set of framing sites.
+POLICY_CACHE_SIZE = 256
 CACHE_CONTROL = b"cache-control"
-# What an answer depends on beside the address: who asks.
+# Request headers that identify the sender, on which responses depend.
 VARY = (b"vary", b"Authorization, Cookie")
-# Links and pictures of a page must not tell other sites, or other logs, its token.
+# The token in a page's address must not reach other sites through its links and pictures.
 NO_REFERRER = (b"referrer-policy", b"no-referrer")
 
 
 class SecurityHeaders:
-    """Adds the headers to every response that does not set them itself."""
+    """ASGI middleware that adds the headers which a response does not set itself."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._policy: Callable[[str, bool], Headers] = lambda _, __: []
 
     def set(self, config: Config, storage_origin: str) -> None:
-        """Use these from now on: storage's address is known only when the app has started."""
-        self._policy = lru_cache(REMEMBERED)(
+        """Set the policy. Storage's address is known only after the start of the app."""
+        self._policy = lru_cache(POLICY_CACHE_SIZE)(
             lambda framed_by, has_player: _encoded(
                 security_headers(config, storage_origin, framed_by, has_player=has_player)
             )
@@ -52,21 +51,21 @@ class SecurityHeaders:
         async def sent(message: SendEvent) -> None:
             if message["type"] == "http.response.start":
                 state = state_of(scope)
-                found = _for_caches(list(message["headers"]), is_own=has_credentials(scope))
+                headers = _for_caches(list(message["headers"]), is_own=has_credentials(scope))
                 if state.playback_token:
-                    found.append(NO_REFERRER)
-                names = {name for name, _ in found}
-                added = self._policy(state.framed_by, state.has_player)
-                message["headers"] = [*found, *(it for it in added if it[0] not in names)]
+                    headers.append(NO_REFERRER)
+                names = {name for name, _ in headers}
+                policy = self._policy(state.framed_by, state.has_player)
+                message["headers"] = headers + [pair for pair in policy if pair[0] not in names]
             await send(message)
 
         await self._app(scope, receive, sent)
 
 
 def has_credentials(scope: HTTPScope) -> bool:
-    """Whether the answer may be for its sender alone: by a token, a session, or a secret address.
+    """Return whether a request has a token, a session cookie, or a secret path.
 
-    Any cookie by a session's name counts, however its value is written.
+    The response may be for its sender alone. A session cookie counts whatever its value is.
     """
     is_secret = SECRET_PATH.match(scope["path"]) is not None
     return is_secret or bool(header(scope, b"authorization")) or has_session_cookie(scope)
@@ -92,20 +91,24 @@ async def conditional_response(
 
 
 def _for_caches(headers: Headers, *, is_own: bool) -> Headers:
-    """What caches on the way are told: nothing but what says public is the same for everyone."""
-    said = b", ".join(value for name, value in headers if name == CACHE_CONTROL)
-    if is_own and b"private" not in said and b"no-store" not in said:
-        said = b"private, " + (said or b"no-store")
-        headers = [*(it for it in headers if it[0] != CACHE_CONTROL), (CACHE_CONTROL, said)]
-    return headers if b"public" in said else [*headers, VARY]
+    """Return the headers with instructions for caches.
+
+    Only a `public` response is the same for all senders.
+    """
+    control = b", ".join(value for name, value in headers if name == CACHE_CONTROL)
+    if is_own and b"private" not in control and b"no-store" not in control:
+        control = b"private, " + (control or b"no-store")
+        headers = [pair for pair in headers if pair[0] != CACHE_CONTROL]
+        headers.append((CACHE_CONTROL, control))
+    return headers if b"public" in control else [*headers, VARY]
 
 
 def security_headers(
     config: Config, storage_origin: str, framed_by: str = "", *, has_player: bool = False
 ) -> Mapping[str, str]:
-    """The headers of every response; `framed_by` are the sites that may frame it, if any.
+    """Return the headers of a response that the sites in `framed_by` may frame.
 
-    Browsers PUT uploads to storage and read segments and posters from it, or from the CDN.
+    Browsers send uploads to storage, and load segments and posters from storage or the CDN.
     """
     origins = (storage_origin, _origin(config.public_url), _origin(config.playback_base_url))
     media = " ".join(dict.fromkeys(origin for origin in origins if origin))
@@ -129,7 +132,7 @@ def security_headers(
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "cross-origin" if framed_by else "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-        # It knows no way to name sites.
+        # X-Frame-Options can't name sites.
         **({} if framed_by else {"X-Frame-Options": "DENY"}),
         **({"Strict-Transport-Security": "max-age=31536000"} if is_https else {}),
     }

@@ -1,8 +1,8 @@
-"""Limits on requests: the size of their bodies, how many at once, and how many in a minute.
+"""Limits on requests: the size of bodies, concurrent requests, and requests per minute.
 
 Routes declare the body and the rate limit that differ from the usual ones (`web.auth.policy`).
-Reads are not limited in number: the proxy in front knows crowds better. Counts are in the memory
-of each web process, so with several processes a client may send several times as many requests.
+The proxy in front limits plain reads. Counts are in the memory of each web process, so with several
+processes a client may send several times as many requests.
 """
 
 from collections import Counter
@@ -19,12 +19,12 @@ from werkzeug.routing import Map, Rule
 
 from portal.errors import Overloaded, TooManyRequests
 
-# Media are sent to storage, never here.
+# Largest body of most routes. Media are sent to storage.
 MAX_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_S = 20
-# At a megabit a second.
+# Time for the largest file at a megabit per second.
 FILE_TIMEOUT_S = 100
-# Quick, and in need of nothing that may be overloaded.
+# Paths of quick responses, which the concurrency limit leaves out.
 ALWAYS_ANSWERED = ("/healthz", "/metrics", "/static/")
 WINDOW_S = 60
 
@@ -57,7 +57,7 @@ class BodyLimits:
     def __init__(self, routes: Iterable[tuple[Rule, Body]], routing: Map) -> None:
         files = [(rule, body) for rule, body in routes if body.max_file_bytes]
         self._max_file_bytes = {rule.endpoint: body.max_file_bytes for rule, body in files}
-        rules = [Rule(it.rule, endpoint=it.endpoint, methods=it.methods) for it, _ in files]
+        rules = [Rule(rule.rule, endpoint=rule.endpoint, methods=rule.methods) for rule, _ in files]
         self._adapter = Map(rules, converters=routing.converters).bind("")
 
     def max_file_bytes(self, method: str, path: str) -> int:
@@ -73,13 +73,15 @@ def limited_request_class(limits: BodyLimits) -> type[Request]:
     """Return a class of requests with these limits."""
 
     class LimitedRequest(Request):
-        def __init__(self, method: str, scheme: str, path: str, *rest: Any, **values: Any) -> None:
+        def __init__(
+            self, method: str, scheme: str, path: str, *arguments: Any, **values: Any
+        ) -> None:
             if max_file_bytes := limits.max_file_bytes(method, path):
                 # A form adds less to its file than the limit of other bodies.
                 values["max_content_length"] += max_file_bytes
                 values["body_timeout"] = FILE_TIMEOUT_S
-            super().__init__(method, scheme, path, *rest, **values)
-            # The parser of forms has limits of its own, which default to the app's.
+            super().__init__(method, scheme, path, *arguments, **values)
+            # The form parser has separate limits, which default to the app's.
             self.max_content_length = values.get("max_content_length")
             self.max_form_memory_size = self.max_content_length
 
@@ -87,17 +89,14 @@ def limited_request_class(limits: BodyLimits) -> type[Request]:
 
 
 class ConcurrencyLimit:
-    """Lets `limit` requests be worked on at once, and raises `Overloaded` for others.
-
-    What is counted is the time until a response begins.
-    """
+    """Limit on the requests of a process that wait for the beginning of their response."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._requests: set[int] = set()
 
     def enter(self) -> None:
-        """Count the current request, unless it is quick whatever happens."""
+        """Count the current request, unless its path is exempt. Raise `Overloaded`."""
         if request.path.startswith(ALWAYS_ANSWERED):
             return
         if len(self._requests) >= self._limit:
@@ -105,15 +104,15 @@ class ConcurrencyLimit:
         self._requests.add(id(request.scope))
 
     async def leave(self, _: BaseException | None) -> None:
-        """Forget the current request, which has ended in whatever way."""
+        """Stop counting the current request, which has ended with or without an error."""
         self._requests.discard(id(request.scope))
 
 
 class RateLimit:
-    """At most `per_minute` requests of one client in each minute of the clock; 0 is no limit.
+    """Limit on the requests of a client in each minute of the clock; 0 means none.
 
-    A fixed window: what is counted of the last minute is forgotten as a whole, so that memory
-    doesn't grow with the number of addresses that somebody has.
+    All counts are dropped at the beginning of a minute, so that an attacker with many addresses
+    can't fill the memory.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -122,7 +121,7 @@ class RateLimit:
         self._counts: Counter[str] = Counter()
 
     def count(self, client: str, *, of: str = "address") -> None:
-        """Count a request; raises `TooManyRequests` if there were too many."""
+        """Count a request of a client. Raise `TooManyRequests` over the limit."""
         if not self._per_minute:
             return
         now = time()

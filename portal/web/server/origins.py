@@ -1,13 +1,13 @@
-"""Hosts and origins: which names this portal answers to, and whose pages may change something.
+"""Checks of the host that a request names, and of the origin of the page that sent it.
 
-A page at evil.example may have its name resolve to this machine once it is loaded (DNS
-rebinding); to the browser the portal then is part of that page's own site. What gives it away is
-the Host header, which still says evil.example. Addresses, and names that public DNS does not
-hold, cannot be made to point here by a stranger, so they need no setting.
+A page at evil.example can make its name resolve to this machine after it has loaded (DNS
+rebinding); the browser then takes the portal for part of that page's site. The Host header reveals
+this, since it still contains evil.example. Strangers can't make addresses, or names outside of
+public DNS, resolve to this machine, so these need no setting.
 
-What a form does should be what someone meant, with the session of someone signed in above all.
-Browsers say where a request comes from; programs that are no browsers say nothing and are let
-through, unless they send the cookie of a session.
+Other sites' pages must not submit forms here, least of all with a visitor's session. Browsers send
+the origin of a request; other programs send none and are accepted, unless they send a session
+cookie.
 """
 
 from functools import lru_cache
@@ -23,12 +23,12 @@ from portal.text import host_name
 from portal.web.cookies import has_session_cookie
 from portal.web.server.context import SAFE_METHODS, counted_as
 
-# Reserved: RFC 6761 and 6762, RFC 8375, and ICANN's name for private networks.
+# Reserved endings: RFC 6761, 6762 and 8375, and ICANN's name for private networks.
 PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
-# `none` is the user's own doing: a typed address, a bookmark.
+# Values of Sec-Fetch-Site. A typed address or a bookmark has the value `none`.
 OWN_SITES = frozenset({"same-origin", "none"})
-# What pages of `api_allowed_origins` may send and read (WHATWG Fetch, CORS protocol). Never
-# cookies: whose page it is doesn't say what its visitor wants.
+# Requests that pages of `api_allowed_origins` may send (WHATWG Fetch, CORS protocol), without
+# cookies, since such a page acts without its visitor's consent.
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
     "Access-Control-Allow-Headers": (
@@ -40,17 +40,17 @@ EXPOSED = "ETag, Idempotent-Replayed, Link, Location, Retry-After"
 
 
 def check_origin(config: Config) -> Response | None:
-    """Refuse the current request if it is sent to another name, or by another site's page.
+    """Refuse the current request if it names another host or comes from another site's page.
 
-    The answer to a page that may use the API, and asks before it sends something, is returned.
+    Return the response to a CORS preflight request of a page that may use the API, else None.
     """
     host = request.headers.get("Host", "")
     if not is_own_host(host, public_url=config.public_url, allowed=config.allowed_hosts):
         raise UnknownHost
     has_session = has_session_cookie(request.scope)
     if _allowed_origin(config) and not has_session:
-        is_question = "Access-Control-Request-Method" in request.headers
-        return Response(status=204, headers=PREFLIGHT) if is_question else None
+        is_preflight = "Access-Control-Request-Method" in request.headers
+        return Response(status=204, headers=PREFLIGHT) if is_preflight else None
     if request.method not in SAFE_METHODS:
         hosts = frozenset({request.host.lower(), _authority(config.public_url)} - {""})
         require_same_origin(request.headers, hosts=hosts, must_tell=has_session)
@@ -58,9 +58,9 @@ def check_origin(config: Config) -> Response | None:
 
 
 async def share(response: Response, config: Config) -> Response:
-    """Let a page that may use the API read the answer to the current request.
+    """Allow pages of `api_allowed_origins` to read the response to the current request.
 
-    It waits for nothing, but Quart would run it in a thread: a detour for every request.
+    The function is async because Quart runs others in a thread.
     """
     if config.api_allowed_origins and request.path.startswith("/api/"):
         response.vary.add("Origin")
@@ -71,7 +71,7 @@ async def share(response: Response, config: Config) -> Response:
 
 
 def _allowed_origin(config: Config) -> str:
-    """Where the page that sent the current request comes from, if it may use the API."""
+    """Return the origin of the current request if its page may use the API, else an empty text."""
     origin = request.headers.get("Origin", "")
     is_allowed = origin in config.api_allowed_origins and request.path.startswith("/api/")
     return origin if is_allowed else ""
@@ -79,9 +79,9 @@ def _allowed_origin(config: Config) -> str:
 
 @lru_cache(maxsize=1024)
 def is_own_host(host: str, *, public_url: str, allowed: tuple[str, ...] = ()) -> bool:
-    """Whether a Host header (RFC 9110, section 7.2) names this portal.
+    """Return whether a Host header (RFC 9110, section 7.2) names this portal.
 
-    None at all, as in HTTP/1.0, is no browser's.
+    Only programs that are no browsers send no host, as in HTTP/1.0.
     """
     if not host or ANY_HOST in allowed:
         return True
@@ -91,20 +91,21 @@ def is_own_host(host: str, *, public_url: str, allowed: tuple[str, ...] = ()) ->
 
 
 def _is_out_of_reach(name: str) -> bool:
-    """Whether nobody on the Internet can make the name resolve to an address of his choice."""
+    """Return whether strangers can't make the name resolve to an address of their choice."""
     return "." not in name or name.endswith(PRIVATE_ENDINGS) or bool(counted_as(name))
 
 
 def require_same_origin(
     headers: Headers, *, hosts: frozenset[str], must_tell: bool = False
 ) -> None:
-    """Raise `CrossSiteRequest` for a request from another site's page; or that may be, if it must.
+    """Raise `CrossSiteRequest` for a request from another site's page.
 
-    `hosts` are the names this portal is reached by, ports included. Sec-Fetch-Site (W3C Fetch
-    Metadata) counts where the browser sends it, which it does over https and to this machine;
-    else Origin (RFC 6454).
+    With `must_tell` a request without an origin is refused, too. `hosts` are the portal's names,
+    with ports. Browsers send Sec-Fetch-Site (W3C Fetch Metadata) over https and to the local
+    machine; otherwise Origin (RFC 6454) counts.
     """
-    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
+    site = headers.get("Sec-Fetch-Site")
+    origin = headers.get("Origin")
     if site is not None:
         is_own = site in OWN_SITES
     elif origin is not None:
