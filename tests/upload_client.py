@@ -1,4 +1,4 @@
-"""What the tests of uploads in parts share: the calls an uploading client makes."""
+"""Calls of a client that uploads in parts, for tests."""
 
 import io
 from typing import Any
@@ -20,7 +20,7 @@ async def start(client: Client, key: str, size_bytes: int) -> Response:
 
 
 async def started(client: Client, size_bytes: int, *, key: str | None = None) -> dict[str, Any]:
-    """A new upload in parts."""
+    """Start a new upload in parts."""
     response = await start(client, key or (await presign(client))["key"], size_bytes)
     upload = await answered(response, 201)
     assert response.headers["Location"] == f"/api/uploads/{upload['uploadId']}"
@@ -29,7 +29,7 @@ async def started(client: Client, size_bytes: int, *, key: str | None = None) ->
 
 
 async def sign(client: Client, upload: dict[str, Any], number: int) -> str:
-    """The address of a part."""
+    """Return the address to PUT a part to."""
     path = f"/api/uploads/{upload['uploadId']}/parts/{number}"
     answer = await answered(await client.post(path))
     assert set(answer) == {"uploadUrl"}
@@ -37,7 +37,7 @@ async def sign(client: Client, upload: dict[str, Any], number: int) -> str:
 
 
 async def send_part(client: Client, upload: dict[str, Any], number: int, data: bytes) -> str:
-    """PUT the part of this file to storage; returns its ETag."""
+    """PUT a part of this file to storage, and return its ETag."""
     begin = (number - 1) * upload["partSizeBytes"]
     part = data[begin : begin + upload["partSizeBytes"]]
     status, etag = await put_to(await sign(client, upload, number), part)
@@ -46,7 +46,7 @@ async def send_part(client: Client, upload: dict[str, Any], number: int, data: b
 
 
 async def put_to(address: str, data: bytes) -> tuple[int, str]:
-    """PUT to a signed address; returns status and ETag."""
+    """PUT to a signed address, and return the status and the ETag."""
 
     async def send() -> tuple[int, str]:
         async with (
@@ -55,12 +55,12 @@ async def put_to(address: str, data: bytes) -> tuple[int, str]:
         ):
             return response.status, response.headers.get("ETag", "").strip('"')
 
-    # Who refuses closes the connection before it has read everything.
+    # A server that refuses closes the connection before it has read the whole body.
     return await retry(send, on=(aiohttp.ClientOSError,), backoff=Backoff(first_s=0.1), attempts=3)
 
 
 async def look(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
-    """How an upload stands, by its key."""
+    """Return the state of an upload, by its key."""
     return await answered(await client.get(f"/api/uploads/{upload['key'][7:39]}"))
 
 
@@ -69,28 +69,28 @@ async def complete(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
 
 
 async def stored(client: Client, data: bytes) -> dict[str, Any]:
-    """A completed upload of a small file."""
+    """Complete an upload of a small file."""
     upload = await started(client, len(data))
     await send_part(client, upload, 1, data)
     return await complete(client, upload)
 
 
 async def multipart_id(resources: WebContext, key: str) -> str | None:
-    """Storage's own name of the upload, as the portal has it recorded."""
+    """Return the id of the multipart upload that the portal has recorded."""
     query = "SELECT multipart_id FROM uploads WHERE key = %s"
     ((recorded,),) = await rows(resources.config.database_url, query, key)
     return recorded
 
 
 async def multipart_uploads(resources: WebContext, key: str) -> list[str]:
-    """What storage holds open for a key."""
+    """Return the ids of the multipart uploads that storage has for a key."""
     storage = resources.storage
     answer = await storage._client.list_multipart_uploads(Bucket=storage.bucket)
-    return [found["UploadId"] for found in answer.get("Uploads", []) if found["Key"] == key]
+    return [upload["UploadId"] for upload in answer.get("Uploads", []) if upload["Key"] == key]
 
 
 async def abort_behind(resources: WebContext, upload: dict[str, Any]) -> None:
-    """Make storage forget an upload without the portal's knowledge."""
+    """Abort an upload in storage without the portal's knowledge."""
     name = await multipart_id(resources, upload["key"])
     assert name is not None
     await resources.storage.multiparts.abort(upload["key"], name)

@@ -1,6 +1,6 @@
-"""The tables of people and programs that may use the portal.
+"""Tables of accounts, and of the credentials of people and programs.
 
-Secrets are kept as SHA-256 in hexadecimal digits (`digest`), passwords by argon2id.
+Secrets are stored as SHA-256 in hexadecimal digits (`digest`), passwords by argon2id.
 """
 
 from datetime import datetime
@@ -20,7 +20,7 @@ MAX_PATH_LENGTH = 2000
 
 
 class Role(StrEnum):
-    """What an account may do, the most first; `accounts.permissions` has the rules."""
+    """Role of an account, from most to least permissions; see `accounts.permissions`."""
 
     OWNER = "owner"
     ADMIN = "admin"
@@ -29,7 +29,7 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """What an API token may be used for, as far as its account may."""
+    """Scope of an API token. A scope never exceeds the permissions of the token's account."""
 
     READ = "videos:read"
     WRITE = "videos:write"
@@ -38,10 +38,10 @@ class Scope(StrEnum):
 
 
 class Account(Model):
-    """A person. Without a password hash the password is still to be chosen, by a one-time link.
+    """Account of a person. Without a password hash, a one-time link is needed to choose a password.
 
-    `email_unverified`: who was invited typed the address, and nobody has checked whose it is.
-    The name is what viewers read beside their videos; empty if they are to read none.
+    `email_unverified` says that the invited person typed the address, which was never checked.
+    Viewers see the `name` beside the account's videos, unless it is empty.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -59,7 +59,7 @@ class Account(Model):
 
 
 class Session(Model):
-    """A browser in which someone is signed in; `digest` is of what its cookie holds."""
+    """Browser in which someone is signed in; `digest` is of the cookie's secret."""
 
     id = fields.UUIDField(primary_key=True)
     digest = fields.CharField(max_length=64, unique=True)
@@ -78,7 +78,7 @@ class Session(Model):
 
 
 class ApiToken(Model):
-    """What a program sends instead of a password. Without `expires_at` it lasts until revoked."""
+    """Credential of a program. Without `expires_at` it is valid until it is revoked."""
 
     id = fields.UUIDField(primary_key=True)
     digest = fields.CharField(max_length=64, unique=True)
@@ -98,10 +98,10 @@ class ApiToken(Model):
 
 
 class OneTimeLink(Model):
-    """A link by which its holder chooses a password: for an account, or for a new one of a role.
+    """Link whose holder chooses a password for an account, or for a new account with a role.
 
-    `label` says whom an invitation is for, in the words of who made it. It is deleted when it is
-    used or revoked.
+    `label` names the recipient of an invitation, as its author typed it. The link is deleted when
+    it is used or revoked.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -123,7 +123,10 @@ class OneTimeLink(Model):
 
 
 class SignInFailure(Model):
-    """A try to sign in that is under way or has failed; those of the last hour slow others down."""
+    """Attempt to sign in that is in progress or has failed.
+
+    Those of the last hour slow further attempts down.
+    """
 
     id = fields.BigIntField(primary_key=True)
     email = fields.CharField(max_length=MAX_EMAIL_LENGTH)
@@ -136,7 +139,7 @@ class SignInFailure(Model):
 
 
 class Identity(Model):
-    """Who an account is at a provider of single sign-on: one person, who has one account."""
+    """Identity of an account at a provider of single sign-on. It belongs to one account."""
 
     id = fields.UUIDField(primary_key=True)
     issuer = fields.TextField()
@@ -154,7 +157,7 @@ class Identity(Model):
 
 
 class SignOn(Model):
-    """A sign-in that is under way at a provider; `digest` is of what the browser's cookie holds."""
+    """Sign-in in progress at a provider; `digest` is of the secret in the browser's cookie."""
 
     id = fields.UUIDField(primary_key=True)
     digest = fields.CharField(max_length=64, unique=True)

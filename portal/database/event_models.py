@@ -1,4 +1,4 @@
-"""The tables of what happened, and of whom is told."""
+"""Tables of events and of webhooks."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,21 +12,21 @@ from tortoise.models import Model
 
 from portal.database.account_models import MAX_EMAIL_LENGTH, MAX_NAME_LENGTH
 
-# Of events' ids, before the number.
+# Prefix of an event's id; its number follows.
 EVENT_ID_PREFIX = "evt_"
 
 
 class Event(Model):
-    """Who (`actor_…`, `token_…`) did what to which object, from where; or what became of a video.
+    """Line of the audit log: an action of a person or a program, or an outcome of processing.
 
-    Names and addresses are those of that time. Without account and token it was anyone, a command,
-    or the portal itself. One with a `type` is a public event of a video, with its place among all
-    (`number`) and among the video's (`sequence`), and the video's record (`data`).
-    `was` is who could see the video before, if the event changed that.
+    Names and addresses are those of that time. An action without account and token is one of an
+    anonymous visitor, a command, or the portal itself. Events with a `type` are public: `number`
+    orders all of them and `sequence` those of one video, and `data` is the video's record. `was` is
+    the previous audience of the video, if the event changed the audience.
     """
 
     id = fields.BigIntField(primary_key=True)
-    # The clock's time: the transaction may have waited for others since its own.
+    # The clock's time. The transaction's time is older if the transaction had to wait for locks.
     at: datetime = fields.DatetimeField(db_default=SqlDefault("clock_timestamp()"))
     action = fields.CharField(max_length=60)
     actor_kind = fields.CharField(max_length=20)
@@ -50,7 +50,7 @@ class Event(Model):
 
 
 class DisabledReason(StrEnum):
-    """Why a webhook is sent nothing. Values are stored and documented."""
+    """Reason why a webhook is disabled. Values are stored and documented."""
 
     PERSON = "person"
     GONE = "gone"
@@ -58,10 +58,10 @@ class DisabledReason(StrEnum):
 
 
 class Webhook(Model):
-    """An address that is sent events of some types, as far as its account would find their video.
+    """Address that receives events of some types, if its account may see their videos.
 
-    Each of `old_secrets` signs beside `secret` until its own end (`webhooks.endpoints`).
-    `failing_since` is the first failure after the last success.
+    Deliveries are signed with `secret`, and with each of `old_secrets` until it expires
+    (`webhooks.endpoints`). `failing_since` is the first failure after the last success.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -79,22 +79,22 @@ class Webhook(Model):
 
     @property
     def enabled(self) -> bool:
-        """Whether it is sent anything."""
+        """Return whether the webhook receives events."""
         return self.disabled_reason is None
 
 
 class WebhookDelivery(Model):
-    """An event that a webhook is sent; what its receiver answered last, and when it is sent next.
+    """Delivery of an event to a webhook, with the receiver's last response.
 
-    Without `next_at` it is done: it arrived, or was tried often enough. A job is queued in the
-    transaction that sets `next_at`. Without `event_number` it is a test.
+    `next_at` is the time of the next try; None if the delivery has arrived or was given up. The
+    transaction that sets `next_at` enqueues a job. A delivery without `event_number` is a test.
     """
 
     id = fields.BigIntField(primary_key=True)
     webhook: fields.ForeignKeyRelation[Webhook] = fields.ForeignKeyField("portal.Webhook")
     event_number: int | None = fields.BigIntField(null=True)
     type = fields.CharField(max_length=30)
-    # Each is sent one at a time.
+    # Deliveries of one lane are sent one after the other.
     lane = fields.SmallIntField(db_default=SqlDefault("floor(random() * 4)"))
     created_at: datetime = fields.DatetimeField(db_default=Now())
     tries = fields.SmallIntField(default=0)
@@ -102,7 +102,7 @@ class WebhookDelivery(Model):
     sent_at: datetime | None = fields.DatetimeField(null=True)
     duration_ms: int | None = fields.IntField(null=True)
     status: int | None = fields.SmallIntField(null=True)
-    # Of the request, a line each.
+    # Headers of the request, one a line.
     headers = fields.TextField(default="")
     answer = fields.TextField(default="")
     error = fields.TextField(default="")
@@ -114,12 +114,12 @@ class WebhookDelivery(Model):
 
     @property
     def event_id(self) -> str:
-        """What receivers tell repetitions by."""
+        """Return the event's id, by which receivers recognise repetitions."""
         return f"{EVENT_ID_PREFIX}{self.event_number or f'test_{self.id}'}"
 
     @property
     def state(self) -> str:
-        """Whether it waits to be sent, was received, or has failed for good."""
+        """Return the state: waiting, delivered, or failed."""
         if self.next_at is not None:
             return "waiting"
         return "delivered" if 200 <= (self.status or 0) < 300 else "failed"

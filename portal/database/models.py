@@ -1,4 +1,4 @@
-"""The database tables.
+"""Tables of uploads and videos, and of everything that belongs to one video.
 
 Models hold data only; use cases and their transactions are in `videos`, `uploads` and `processing`.
 `migrations` creates the tables; they are never generated from here. `owner_id` is the account that
@@ -25,7 +25,7 @@ SEARCHED_FIELDS = frozenset({"title", "description", "tags"})
 
 
 class VideoStatus(StrEnum):
-    """What became of a video's transcoding."""
+    """State of a video's transcoding."""
 
     PROCESSING = "processing"
     READY = "ready"
@@ -33,9 +33,9 @@ class VideoStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an attempt ended; one without is running or abandoned.
+    """Outcome of an attempt. An attempt without one is running or abandoned.
 
-    HANDED_BACK ones don't count.
+    Attempts that were handed back don't count.
     """
 
     PUBLISHED = "published"
@@ -44,7 +44,7 @@ class Outcome(StrEnum):
 
 
 class RenditionState(StrEnum):
-    """What became of a rendition. One that is being made is still planned."""
+    """State of a rendition. A rendition in progress is still planned."""
 
     PLANNED = "planned"
     COMPLETE = "complete"
@@ -52,7 +52,7 @@ class RenditionState(StrEnum):
 
 
 class PosterState(StrEnum):
-    """How a poster that an editor asked for stands."""
+    """State of a requested poster."""
 
     WAITING = "waiting"
     WORKING = "working"
@@ -61,7 +61,10 @@ class PosterState(StrEnum):
 
 
 class Visibility(StrEnum):
-    """Who may see a video, the most first; `accounts.permissions` has the rules."""
+    """Visibility of a video, from the largest audience to the smallest.
+
+    `accounts.permissions` has the rules.
+    """
 
     PUBLIC = "public"
     UNLISTED = "unlisted"
@@ -69,7 +72,7 @@ class Visibility(StrEnum):
 
 
 class Category(Model):
-    """A row of the fixed category table; laid by a migration, never edited by the portal."""
+    """Category of videos. A migration creates all rows; the portal never changes them."""
 
     id = fields.SmallIntField(primary_key=True, generated=False)
     name = fields.CharField(max_length=100, unique=True)
@@ -80,13 +83,13 @@ class Category(Model):
 
 
 class Upload(Model):
-    """A storage key issued by the portal, whether or not a file has arrived under it.
+    """Storage key that the portal issued for one file, whether or not the file has arrived.
 
-    `multipart_id` is storage's name of the unfinished upload in parts, if there is one, and
-    `size_bytes` the size announced when it was started. A discarded upload was given up by its
-    owner: its key can no longer be used. `active_at` is when one in parts was last heard of: it was
-    started, completed, or a part's address was signed. `is_compared` tells that the file was found
-    as its video has it after the last moment at which it could be replaced.
+    `multipart_id` is storage's id of an unfinished upload in parts, and `size_bytes` the size
+    announced at its start. `active_at` is the last activity of an upload in parts: its start, its
+    completion, or a signed part. The key of a discarded upload can no longer be used.
+    `is_compared` says that the file was still its video's source after its upload URL had expired,
+    and so after the last moment at which someone could have replaced the file.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -106,36 +109,36 @@ class Upload(Model):
 
 
 class Video(Model):
-    """A published video: what was submitted, and what became of its transcoding.
+    """Published video, its metadata and the state of its transcoding.
 
-    `storage_key` is the key of the upload that holds the raw file. `published_attempt` is the
-    number of the attempt that made the video ready and whose master playlist is played; it is set
-    exactly when the status is ready. `transcode_job_id` is the job that looks into the file,
-    `encode_job_id` the one that the work was left to, if it takes an encoder. `complete_job_id` is
-    set while a ready video is being completed: its storyboard first, whose tries so far are
-    `storyboard_tries` until it is made or skipped, and then its ladder. `captions_job_id` is set
-    while storage lacks captions of a ready video. `probe_answer` is what the first look at the file
-    found (`transcoding.probing.probe`), for all later ones; a release that changes what it holds
-    empties it by a migration.
-    Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
+    `storage_key` is the key of the upload that holds the source. `published_attempt` is the number
+    of the attempt whose master playlist is played; it is set exactly while the status is ready.
+    Attempts up to `forgiven_attempts` don't count: an editor asked for new ones after them.
+    `probe_answer` is the result of the first probe (`transcoding.probing.probe`), which later
+    passes use. A release that changes its shape empties it by a migration.
 
-    `metadata_version` counts the edits of title, description, categories, tags, passthrough and
-    visibility, from 1;
-    `submitted_digest` is of what the video was created with, once that has been edited.
-    `poster_version` is 0 for the poster that transcoding chose, else the number of the request
-    that it came from. `changed_at` is when a person last changed the metadata, the poster, or who
-    may see it; None if nobody has. `updated_at` moves with every event of the video
-    (`events.log`), and with its processing.
+    Jobs: `transcode_job_id` probes the source, and copies what can be copied; `encode_job_id` is
+    the job that then encodes, if an encoder is needed. `complete_job_id` is set while a ready video
+    is being completed: first its storyboard, with the tries so far in `storyboard_tries` until it
+    is made or skipped, then its ladder. `captions_job_id` is set while storage lacks captions of a
+    ready video.
 
-    `visibility` and `signed_in_only` say who may see it (`accounts.permissions`), `embed_origins`
-    which sites may frame its player; empty leaves that to the portal's setting. `passthrough` is an
-    integrator's own text, which nothing here reads.
+    Edits: `metadata_version` counts those of title, description, categories, tags, passthrough and
+    visibility, from 1. `submitted_digest` is the digest of the metadata at creation, once they were
+    edited. `poster_version` is the number of the poster request that the poster comes from, or 0
+    if transcoding chose it. `changed_at` is when a person last changed the metadata, the poster or
+    the audience, if ever. `updated_at` moves with every event of the video (`events.log`), and with
+    its processing.
 
-    `search` and `sort_title` follow from title, description and tags and are written with them by
-    `save`, and so by `create`; a query's `update` has to write `search.search_columns` itself.
+    Audience: `visibility` and `signed_in_only` decide the video's audience
+    (`accounts.permissions`), `embed_origins` which sites may frame its player; an empty list leaves
+    that to the portal's setting. `passthrough` is an integrator's text, which the portal ignores.
 
-    A video with `deleted_at` is hidden, and its deletion can be undone for a moment
-    (`videos.deletion`). Its processing goes on meanwhile.
+    `search` and `sort_title` are derived from title, description and tags. `save` and `create`
+    write them; an `update` of a query has to write `search.search_columns` itself.
+
+    A video with `deleted_at` is hidden, and its deletion can be undone for a short time
+    (`videos.deletion`). Its processing continues meanwhile.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -181,13 +184,13 @@ class Video(Model):
 
     @property
     def first_job_id(self) -> int:
-        """The job that makes the video playable: the look, or the encode it was left to."""
+        """Return the job that makes the video playable: the one that encodes, if there is any."""
         return self.encode_job_id or self.transcode_job_id
 
     class Meta:
         table = "videos"
-        # The library is read a page at a time, in each of its orders; the order by duration has
-        # an index on an expression, which only the migration knows.
+        # Each order of the library has an index. The index of the order by duration is on an
+        # expression, which only the migration can name.
         indexes = (
             ("created_at", "id"),
             ("sort_title", "id"),
@@ -198,7 +201,7 @@ class Video(Model):
 
     @classmethod
     def present(cls) -> QuerySet[Self]:
-        """Those that are not deleted; for what people and programs see."""
+        """Return a query of the videos that are not deleted, for everything that clients see."""
         return cls.filter(deleted_at=None)
 
     async def save(
@@ -208,21 +211,24 @@ class Video(Model):
         force_create: bool = False,
         force_update: bool = False,
     ) -> None:
-        """Write the row, or these fields of it, and with them what is searched."""
-        written = None if update_fields is None else set(update_fields)
-        if written is None or not written.isdisjoint(SEARCHED_FIELDS):
+        """Write the row, or these fields of it, and the columns that are derived from them."""
+        names = None if update_fields is None else set(update_fields)
+        if names is None or names & SEARCHED_FIELDS:
             columns = search_columns(title=self.title, description=self.description, tags=self.tags)
-            self.search, self.sort_title = columns["search"], columns["sort_title"]
-            written = None if written is None else written | columns.keys()
-        await super().save(using_db, written, force_create, force_update)
+            self.search = columns["search"]
+            self.sort_title = columns["sort_title"]
+            if names is not None:
+                names |= columns.keys()
+        await super().save(using_db, names, force_create, force_update)
 
 
 class Attempt(Model):
-    """One pass over a video's source; its output lives under `hls/<video id>/<number>/`.
+    """Pass of one worker over a video's source, under a lease.
 
-    Numbers ascend. A worker renews the lease while it works; an attempt whose lease expired may be
-    taken over (see `maintenance.recovery`). The error is for the operator; editors are shown the
-    video's failure. Of a swept attempt storage holds nothing but what is in use.
+    Its output is stored below `hls/<video id>/<number>/`; numbers ascend. The worker renews the
+    lease while it works; another worker may supersede an attempt whose lease has expired
+    (`maintenance.recovery`). The error is for the operator; editors see the video's failure. Once
+    an attempt is swept, storage has none of its output that is not in use.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -252,12 +258,12 @@ class Attempt(Model):
 
 
 class Rendition(Model):
-    """One rendition of a video: planned after the first look at the source, measured when made.
+    """Rendition of a video, planned after the probe and measured when it is complete.
 
-    `attempt_number` is that of the last attempt that began to make it; one that is open is making
-    it now. A complete rendition lies in the folder of the attempt of that number, which is the one
-    whose segments later ones went on after. `tries` counts the attempts, released ones aside;
-    `error_detail` is for the operator.
+    `attempt_number` is the number of the last attempt that began the rendition; if that attempt is
+    open, the rendition is in progress. A complete rendition is stored in the folder of that
+    attempt: attempts that resume after its segments add theirs there. `tries` counts attempts,
+    except those that were handed back. `error_detail` is for the operator.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -296,7 +302,7 @@ class Rendition(Model):
 
 
 class CaptionSource(StrEnum):
-    """Where captions come from. Whatever a person has saved is an upload."""
+    """Origin of captions. Captions that a person has saved are uploads."""
 
     FILE = "file"
     UPLOAD = "upload"
@@ -304,11 +310,11 @@ class CaptionSource(StrEnum):
 
 
 class Caption(Model):
-    """The captions of a video in one language, as WebVTT.
+    """Captions of a video in one language, as WebVTT.
 
-    `version` counts saves. Segments of `written_version`, of `size_bytes`, are in storage. A track
-    of the uploaded file is copied from its `rendition`; its text is None until it is read. `tries`
-    counts jobs in a row that stored no segment of `version`; the last one sets `error_code`.
+    `version` counts saves. Storage has the segments of `written_version`, which have `size_bytes`.
+    A track of the source is copied from its `rendition`, and has no text until then. `tries` counts
+    consecutive jobs that stored no segment of `version`; the last one sets `error_code`.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -338,9 +344,9 @@ class Caption(Model):
 
 
 class PosterRequest(Model):
-    """The last poster that an editor asked for: the frame at a time, or a picture that was sent.
+    """Last poster that an editor requested: the frame at a time, or an uploaded picture.
 
-    `number` counts a video's requests and names the poster; no two ever share a name.
+    `number` counts the requests of a video and names the poster, so that no name is used twice.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -348,7 +354,7 @@ class PosterRequest(Model):
         "portal.Video", related_name="poster_request", on_delete=fields.CASCADE
     )
     number = fields.IntField()
-    # NULL for a picture that was sent.
+    # The time is None for an uploaded picture.
     time_s: float | None = fields.FloatField(null=True)
     state = fields.CharEnumField(PosterState, max_length=10, default=PosterState.WAITING)
     tries = fields.IntField(default=0)
@@ -362,9 +368,9 @@ class PosterRequest(Model):
 
 
 class Deletion(Model):
-    """A deleted video whose files are still to be removed from storage.
+    """Pending removal of a deleted video's files from storage.
 
-    A worker may have written more of them until `settles_at`; the removal ends after that.
+    Until `settles_at` a worker may still write files of the video, so the removal ends after that.
     """
 
     video_id = fields.UUIDField(primary_key=True)
@@ -377,11 +383,11 @@ class Deletion(Model):
 
 
 class Tombstone(Model):
-    """A video that was deleted a while ago.
+    """Video that was deleted some time ago.
 
-    The address that its file was uploaded to may still be valid, and a worker that stood still may
-    still be writing. When neither can be, the janitor looks for files of it once more. Of the day
-    in which it was published the quota of its account counts it still.
+    Its upload URL may still be valid, and a worker that was suspended may still write files. After
+    that the janitor looks for files of the video once more. The video counts against its account's
+    quota until 24 hours after its publication.
     """
 
     video_id = fields.UUIDField(primary_key=True)

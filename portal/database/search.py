@@ -1,23 +1,23 @@
-"""What can be searched of a video, and how what people type is matched against it. Pure.
+"""Search documents of videos and captions, and the queries that match them. Pure.
 
-The search document is a tsvector of lexemes made here, and so is every tsquery: PostgreSQL's own
-parser and dictionaries know one language at a time, depend on the server's locale, and cannot
-fold accents without an extension. The same folding on both sides serves all languages:
+The lexemes of every tsvector and tsquery are made here. PostgreSQL's own parser and dictionaries
+know one language at a time, depend on the server's locale, and cannot fold accents without an
+extension. The same folding of documents and queries serves all languages:
 
 - Case, accents and width are folded (Unicode casefold, NFKC without diacritics): "cafe" finds
   "Café", "strasse" finds "Straße", "елка" finds "Ёлка".
-- Every word typed is the beginning of a word: "holi" finds "Holiday". That also stands in for
-  stemming, which would need to know the language. Of more than three, those with one letter or
-  two are whole words, but for the last, which may still be being typed: of what begins with a
-  letter, the index has a good part of the library to go through for each.
-- Scripts without spaces (Chinese, Japanese, Thai, …) are cut into pairs of neighbouring
-  characters; what is typed has to have all its pairs in the document. A dictionary would find
-  words instead, but each language needs another. A pair more or less in common is rare enough
-  that positions, which would double the index's size, are not kept.
+- A typed word matches all words that begin with it: "holi" finds "Holiday". This replaces
+  stemming, which would have to know the language. In a query of more than three words, those of
+  one or two letters match whole words only, because a large part of the library has words that
+  begin with a given letter. The last word is an exception, because it may still be incomplete.
+- Text in scripts without spaces (Chinese, Japanese, Thai, …) is split into pairs of neighbouring
+  characters. A document matches if it has all pairs of the query. A dictionary would find words
+  instead, but each language needs its own. False matches are so rare that positions, which would
+  double the size of the index, are not stored.
 
-A lexeme begins with the letter of the field it stands in, so that title, tags and description can
-be told apart by the index alone: weights are not in a GIN index, which would have every candidate
-row read. Documents are written with the fields they follow from: see `models.Video.save`.
+A lexeme begins with the letter of its field, so the index alone tells title, tags and description
+apart. A GIN index has no weights, so weights would require a read of every candidate row.
+`models.Video.save` writes a document together with the fields from which it is derived.
 """
 
 import re
@@ -27,13 +27,13 @@ from unicodedata import category, combining, normalize
 
 from portal.text import split_tags
 
-# More of what is typed, or of a word, is not looked at.
+# Further characters of a query or a word, and further words of a query, are ignored.
 MAX_QUERY_LENGTH = 200
 MAX_QUERY_WORDS = 12
 MAX_WORD_LENGTH = 40
-# Of more beginnings of words than this, the short ones are taken for whole words.
+# Short words match whole words only, in queries of more beginnings than this.
 MAX_SHORT_BEGINNINGS = 3
-# In letters, with those of a Korean syllable counted one by one.
+# Length in letters. Each letter of a Korean syllable counts.
 SHORT_LENGTH = 2
 MAX_TAG_LENGTH = 100
 MAX_SORT_LENGTH = 200
@@ -45,7 +45,7 @@ MAX_DOCUMENT_BYTES = 1_000_000
 
 
 class Field(StrEnum):
-    """Where a lexeme stands; its first letter. A hit further up ranks before one further down."""
+    """Field of a lexeme, by the lexeme's first letter. Matches in earlier fields rank higher."""
 
     TITLE = "a"
     TAGS = "b"
@@ -76,17 +76,17 @@ DIGITS_WIDTH = 10
 
 
 def search_columns(*, title: str, description: str, tags: str) -> dict[str, str]:
-    """The columns of a video that follow from these fields.
+    """Return the columns of a video that are derived from these fields.
 
-    `search` is the search document, `sort_title` what titles are sorted by: folded, and with
-    numbers padded, so that "Part 2" comes before "Part 10".
+    `search` is the search document. `sort_title` is the sort key of the title: folded, and with
+    padded numbers, so that "Part 2" precedes "Part 10".
     """
     lexemes = {f"{Field.WHOLE_TAG}{fold_tag(tag)}" for tag in split_tags(tags)}
-    seen: set[str] = set()
+    indexed_words: set[str] = set()
     for field, text in zip(WORD_FIELDS, (title, tags, description), strict=True):
-        words = set(_document_words(text)) - seen
-        lexemes |= {f"{field}{word}" for word in words}
-        seen |= words
+        new_words = set(_document_words(text)) - indexed_words
+        lexemes |= {f"{field}{word}" for word in new_words}
+        indexed_words |= new_words
     document = " ".join(_quoted(lexeme) for lexeme in sorted(lexemes))
     return {"search": document, "sort_title": _sort_title(title)}
 
@@ -102,11 +102,13 @@ def spoken_document(cues: Iterable[tuple[float, str]]) -> str:
     for start_s, text in cues:
         position = min(int(start_s) + 1, MAX_POSITION)
         for word in dict.fromkeys(_document_words(text)):
-            of_word = positions.get(word, ())
-            if len(of_word) >= MAX_POSITIONS or (of_word and of_word[-1] == position):
+            word_positions = positions.get(word, ())
+            if len(word_positions) >= MAX_POSITIONS:
                 continue
-            # The lexeme, padding and a count, then two bytes for each position.
-            added_bytes = 2 if of_word else len(word.encode()) + 5
+            if word_positions and word_positions[-1] == position:
+                continue
+            # Two bytes for each position, and for each lexeme its text, padding and a count.
+            added_bytes = 2 if word_positions else len(word.encode()) + 5
             if size_bytes + added_bytes > MAX_DOCUMENT_BYTES:
                 continue
             size_bytes += added_bytes
@@ -115,12 +117,12 @@ def spoken_document(cues: Iterable[tuple[float, str]]) -> str:
 
 
 def spoken_query(words: list[str]) -> str:
-    """The tsquery for captions in which all these words are said."""
+    """Return the tsquery for captions that have all these words."""
     return " & ".join(_operand("", word) for word in words)
 
 
 def fold(text: str) -> str:
-    """The text without case, accents and widths, for comparison."""
+    """Return a text without case, accents and widths, for comparisons."""
     if text.isascii():
         return text.lower()
     decomposed = normalize("NFKD", text.casefold())
@@ -129,12 +131,15 @@ def fold(text: str) -> str:
 
 
 def fold_tag(tag: str) -> str:
-    """A tag as it is compared with others, as a whole."""
+    """Return a tag as it is compared with other tags."""
     return " ".join(fold(tag).replace("\0", " ").split())[:MAX_TAG_LENGTH]
 
 
 def query_words(text: str) -> list[str]:
-    """What of the typed text can be searched, each part as a tsquery operand without its field."""
+    """Return the words of a query, as operands of a tsquery without their field.
+
+    A word that ends with `*` matches all words that begin with it.
+    """
     words: list[str] = []
     for run in _runs(text[:MAX_QUERY_LENGTH]):
         if IS_UNSPACED.match(run) and len(run) > 1:
@@ -148,20 +153,20 @@ def query_words(text: str) -> list[str]:
 
 
 def words_query(words: list[str], *, fields: tuple[Field, ...] = WORD_FIELDS) -> str:
-    """The tsquery for documents with all these words in these fields."""
+    """Return the tsquery for documents that have all these words in these fields."""
     anywhere = (" | ".join(_operand(field, word) for field in fields) for word in words)
     return " & ".join(f"({operands})" for operands in anywhere)
 
 
 def tag_query(tag: str) -> str:
-    """The tsquery for documents with exactly this tag."""
+    """Return the tsquery for documents that have this tag."""
     return _quoted(f"{Field.WHOLE_TAG}{fold_tag(tag)}")
 
 
 def _whole_if_short(word: str) -> str:
     stem = word.removesuffix("*")
     is_short = len(normalize("NFD", stem)) <= SHORT_LENGTH
-    # A character of an unspaced script by itself begins few pairs, and is seldom one.
+    # A single character of an unspaced script begins few pairs, and rarely is a whole lexeme.
     return stem if is_short and not IS_UNSPACED.match(stem) else word
 
 
@@ -173,7 +178,7 @@ def _operand(field: str, word: str) -> str:
 def _document_words(text: str) -> Iterator[str]:
     for run in _runs(text):
         if IS_UNSPACED.match(run):
-            # The last character by itself, too, so that one character alone is found anywhere.
+            # The last character alone is a lexeme, too, so that it matches as a beginning.
             yield from (run[at : at + 2] for at in range(len(run)))
         else:
             yield run[:MAX_WORD_LENGTH]
@@ -190,19 +195,19 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _is_in_word(letter: str) -> bool:
-    # Marks are part of words where they are not accents: vowels of Thai or Hindi.
+    # Marks that are no accents are part of words, such as vowels of Thai or Hindi.
     return letter.isalnum() or category(letter).startswith("M")
 
 
 def _is_diacritic(letter: str) -> bool:
-    """Accents, and the vowel points of Hebrew and Arabic, by their canonical combining class."""
-    place = combining(letter)
-    return place >= 200 or 10 <= place <= 35
+    """Check for an accent, or a vowel point of Hebrew or Arabic, by the combining class."""
+    combining_class = combining(letter)
+    return combining_class >= 200 or 10 <= combining_class <= 35
 
 
 def _sort_title(title: str) -> str:
     words = " ".join(_runs(title)) or " ".join(fold(title).split())
-    return DIGITS.sub(lambda found: found[0].zfill(DIGITS_WIDTH), words)[:MAX_SORT_LENGTH]
+    return DIGITS.sub(lambda digits: digits[0].zfill(DIGITS_WIDTH), words)[:MAX_SORT_LENGTH]
 
 
 def _quoted(lexeme: str) -> str:

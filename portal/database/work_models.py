@@ -1,4 +1,4 @@
-"""The tables of what workers have under way: passes, files that are fetched, speech to text."""
+"""Tables of work in progress: segments and runs of passes, imports, speech to text."""
 
 from datetime import datetime
 from typing import Any
@@ -11,11 +11,11 @@ from portal.database.models import Upload, Video
 
 
 class MadeSegment(Model):
-    """A segment in storage of a rendition that is being made.
+    """Segment in storage of a rendition in progress.
 
-    `number` counts a rendition's segments, `folder` is the number of the attempt that began them,
-    in whose folder they lie, `made_by` that of the attempt that made this one. Times are in the
-    ticks of the rendition.
+    `number` counts a rendition's segments. `folder` is the number of the attempt that began the
+    rendition, in whose folder the segments are stored, and `made_by` that of the attempt that made
+    this one. Times are in ticks of the rendition.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -43,13 +43,14 @@ class MadeSegment(Model):
 
 
 class PassRun(Model):
-    """A part of a pass that workers may share: segments `start` to before `until` of a film.
+    """Run of a pass: the segments from `start` up to `until`, without the latter.
 
-    The rows of a video part the film; they go with what is recorded of its segments. All segments
-    begin at `starts_s`, and lie in the folder of the attempt of the number `folder`. `made` is the
-    number of the next one to make, `eta_s` what is left to do. A worker that holds the run renews
-    its lease; `claims` counts those that held it, `failures` helpers that failed at it. Faults are
-    those of a run that is done.
+    The runs of a video divide the film, so that several workers can encode it. They are deleted
+    with the records of its segments. `starts_s` are the times at which all segments of the film
+    begin; the segments are stored in the folder of the attempt with the number `folder`. `made` is
+    the number of the next segment, and `eta_s` the remaining time. The worker of the run renews its
+    lease. `claims` counts the workers so far, and `failures` the helpers that failed. Faults are
+    recorded when the run is done.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -78,12 +79,13 @@ class PassRun(Model):
 
 
 class Import(Model):
-    """A file that the portal fetches from `url` into an upload, to make the video `id` of it.
+    """File that the portal fetches from `url` into an upload, for the video `id`.
 
-    `asked` is what the video is created with. `whole_bytes` is None until the server has told it.
-    `received_bytes` of them are in storage, of the version that `validator` names: an ETag or a
-    time, for If-Range. Whoever fetches sets `active_at` with each part, and leaves off once someone
-    else has done so. The row goes when the video comes; one with an error goes with its upload.
+    `asked` has the metadata, visibility and passthrough of the video. The size `whole_bytes` is
+    None until the server has sent it. Storage has `received_bytes` of the file, of the version that
+    `validator` names: an ETag or a time, for If-Range. A run of the import sets `active_at` with
+    each part, and ends when another run has set it. The row is deleted when the video is created;
+    a row with an error is deleted with its upload.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -107,11 +109,12 @@ class Import(Model):
 
 
 class Transcription(Model):
-    """Captions that a machine is asked to write, or could not.
+    """Request for machine captions of a video.
 
-    `text` is WebVTT of what is said up to `until_s`, in `language`: the one that was asked for, or
-    that it found. Whoever writes sets `active_at` with each beat, and leaves off once the row is of
-    another job. It goes when the captions come; one with an error stays until it is asked again.
+    `text` is WebVTT of the speech up to `until_s`, in `language`: the requested one, or the one
+    that was detected. A run sets `active_at` with each heartbeat, and ends when the row belongs to
+    another job. The row is deleted when the captions are saved; a row with an error stays until
+    captions are requested again.
     """
 
     video: fields.OneToOneRelation[Video] = fields.OneToOneField(
@@ -132,12 +135,12 @@ class Transcription(Model):
 
     @property
     def state(self) -> str:
-        """How it stands: waiting, working or failed."""
+        """Return the state: waiting, working or failed."""
         if self.error_code:
             return "failed"
         return "working" if self.active_at else "waiting"
 
     @property
     def percent(self) -> float:
-        """How much of its video is heard; that was fetched with it."""
+        """Return the share of the video that is transcribed. `video` must have been fetched."""
         return min(100.0, 100 * self.until_s / (self.video.duration_s or 1))

@@ -63,7 +63,10 @@ WHERE id = %s AND NOT is_discarded
 """
 RECORD_END = "UPDATE uploads SET multipart_id = NULL WHERE id = %s AND multipart_id = %s"
 DISCARD = "UPDATE uploads SET is_discarded = true WHERE id = %s"
-IS_IDLE = "SELECT 1 FROM uploads WHERE id = %s AND greatest(created_at, active_at) < %s"
+DISCARD_IDLE = """
+UPDATE uploads SET is_discarded = true
+WHERE id = %s AND (is_discarded OR greatest(created_at, active_at) < %s)
+"""
 DELETE_DISCARDED = """
 DELETE FROM uploads WHERE id = %s AND is_discarded AND greatest(created_at, active_at) < %s
 """
@@ -84,7 +87,7 @@ class UploadRow:
 
 
 class UploadState(StrEnum):
-    """What storage has of an upload: nothing, perhaps some parts, or the whole file."""
+    """State of an upload in storage: nothing, perhaps some parts, or the whole file."""
 
     PENDING = "pending"
     UPLOADING = "uploading"
@@ -127,7 +130,7 @@ async def find_id(key: str) -> UUID | None:
 async def lock(upload_id: UUID) -> UploadRow | None:
     """Return an upload, locked until the end of the transaction."""
     await execute(LOCK, upload_id)
-    # A statement of its own sees what was committed during the wait for the lock.
+    # A second statement sees changes that were committed during the wait for the lock.
     return await find(upload_id)
 
 
@@ -255,9 +258,8 @@ async def discard_abandoned(upload_id: UUID, *, idle_since: datetime, storage: S
         row = await lock(upload_id)
         if row is None or row.has_video:
             return False
-        if not row.is_discarded and not await fetch_rows(IS_IDLE, row.id, idle_since):
+        if not await execute(DISCARD_IDLE, row.id, idle_since):
             return False
-        await execute(DISCARD, row.id)
     await _remove(row, storage)
     await execute(DELETE_DISCARDED, row.id, idle_since)
     return True

@@ -1,4 +1,4 @@
-"""Which errors of the database are outages, with errors that a real server raises."""
+"""Errors of the database that are outages, as a real server raises them."""
 
 import inspect
 from uuid import uuid4
@@ -35,7 +35,7 @@ async def test_each_state_that_a_server_can_raise(config: Config) -> None:
         if issubclass(error, psycopg.Error) and error.sqlstate
     }
     assert len(classes) > 200
-    seen = set()
+    outages = set()
     connection = await psycopg.AsyncConnection.connect(config.database_url, autocommit=True)
     async with connection:
         for state, error_class in classes.items():
@@ -43,8 +43,8 @@ async def test_each_state_that_a_server_can_raise(config: Config) -> None:
                 await connection.execute(RAISE.format(state))
             assert type(caught.value) is error_class
             if is_outage(caught.value):
-                seen.add(error_class.__name__)
-    assert seen == OUTAGES
+                outages.add(error_class.__name__)
+    assert outages == OUTAGES
 
 
 async def test_connection_that_is_refused_or_ended_is_an_outage(config: Config) -> None:
@@ -55,8 +55,8 @@ async def test_connection_that_is_refused_or_ended_is_an_outage(config: Config) 
         await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
     with pytest.raises(psycopg.OperationalError) as closed:
         await connection.execute("SELECT 1")
-    one = AsyncConnectionPool(config.database_url, min_size=1, max_size=1, open=False)
-    async with one as pool, pool.connection():
+    single = AsyncConnectionPool(config.database_url, min_size=1, max_size=1, open=False)
+    async with single as pool, pool.connection():
         with pytest.raises(PoolTimeout) as busy:
             await pool.getconn(timeout=0.01)
     assert all(is_outage(caught.value) for caught in (refused, ended, closed, busy))

@@ -1,4 +1,4 @@
-"""Uploads in parts, against the real storage: all parts arrive, in any order, exactly once."""
+"""Uploads in parts to the real storage."""
 
 import asyncio
 import hashlib
@@ -63,7 +63,7 @@ from portal.web.composition import WebContext
 FILE = os.urandom(1 * MIB) * 35 + b"the end"
 
 
-async def ask_to_complete(client: Client, upload: dict[str, Any]) -> Response:
+async def send_completion(client: Client, upload: dict[str, Any]) -> Response:
     return await client.post(f"/api/uploads/{upload['key'][7:39]}/complete")
 
 
@@ -74,19 +74,18 @@ async def test_parts_in_any_order_become_the_file(client: Client, resources: Web
     assert (upload["partSizeBytes"], upload["partCount"]) == (PART_BYTES, 3)
     assert upload["parts"] == []
     etags = {number: await send_part(client, upload, number, FILE) for number in (3, 1, 2)}
-    seen = await look(client, upload)
-    assert {part["partNumber"]: part["etag"] for part in seen["parts"]} == etags
-    done, *others = await asyncio.gather(*(complete(client, upload) for _ in range(4)))
-    assert done == {**upload, "state": "stored", "parts": []}
-    assert others == [done] * 3
-    assert await look(client, upload) == await complete(client, upload) == done
+    uploading = await look(client, upload)
+    assert {part["partNumber"]: part["etag"] for part in uploading["parts"]} == etags
+    completions = await asyncio.gather(*(complete(client, upload) for _ in range(4)))
+    assert completions == [{**upload, "state": "stored", "parts": []}] * 4
+    assert await look(client, upload) == await complete(client, upload) == completions[0]
     address = URL(await resources.storage.public.presign_get(key, ttl_s=60), encoded=True)
     async with aiohttp.ClientSession() as session, session.get(address) as response:
         assert response.headers["Content-Type"] == "video/quicktime"
         assert hashlib.sha256(await response.read()).digest() == hashlib.sha256(FILE).digest()
 
 
-async def test_upload_is_gone_on_with_and_takes_parts_of_their_size_alone(client: Client) -> None:
+async def test_upload_is_resumed_and_takes_only_parts_of_their_size(client: Client) -> None:
     upload = await started(client, 12 * PART_BYTES)
     address = await sign(client, upload, 2)
     for size in (0, PART_BYTES - 1, PART_BYTES + 1):
@@ -95,22 +94,23 @@ async def test_upload_is_gone_on_with_and_takes_parts_of_their_size_alone(client
     again = await start(client, upload["key"], 12 * PART_BYTES)
     assert again.status_code == 200
     assert again.headers["Location"] == f"/api/uploads/{upload['uploadId']}"
-    answer = await again.get_json()
-    assert [(it["partNumber"], it["sizeBytes"]) for it in answer["parts"]] == [(2, PART_BYTES)]
-    assert answer == await look(client, upload)
-    refused = await problem(await ask_to_complete(client, upload), 409, "parts_missing")
+    resumed = await again.get_json()
+    [part] = resumed["parts"]
+    assert (part["partNumber"], part["sizeBytes"]) == (2, PART_BYTES)
+    assert resumed == await look(client, upload)
+    refused = await problem(await send_completion(client, upload), 409, "parts_missing")
     assert refused["missingParts"] == [1, *range(3, 13)]
-    assert await look(client, upload) == answer
+    assert await look(client, upload) == resumed
 
 
-async def test_upload_that_storage_has_lost_is_started_anew(
+async def test_upload_that_storage_has_lost_is_started_again(
     client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, len(FILE))
     await send_part(client, upload, 1, FILE)
     await abort_behind(resources, upload)
     assert (await look(client, upload))["state"] == "pending"
-    await problem(await ask_to_complete(client, upload), 409, "upload_gone")
+    await problem(await send_completion(client, upload), 409, "upload_gone")
     again = await start(client, upload["key"], 3)
     assert again.status_code == 201
     renewed = await again.get_json()
@@ -131,16 +131,16 @@ async def test_discarded_upload_leaves_nothing(client: Client, resources: WebCon
     assert (await put_to(address, bytes(PART_BYTES)))[0] == 404
     await expect_unknown(client, path)
     await problem(await start(client, upload["key"], len(FILE)), 404, "upload_not_issued")
-    # So does one that was complete.
-    done = await stored(client, b"abc")
-    assert (await client.delete(f"/api/uploads/{done['uploadId']}")).status_code == 204
-    body = metadata(done["key"])
+    # A completed upload is discarded with its file.
+    completed = await stored(client, b"abc")
+    assert (await client.delete(f"/api/uploads/{completed['uploadId']}")).status_code == 204
+    body = metadata(completed["key"])
     await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
     with pytest.raises(ObjectMissing):
-        await resources.storage.head(done["key"])
+        await resources.storage.head(completed["key"])
 
 
-async def test_file_of_a_video_is_out_of_reach(client: Client, resources: WebContext) -> None:
+async def test_file_of_a_video_cannot_be_changed(client: Client, resources: WebContext) -> None:
     record = await published(client)
     path = f"/api/uploads/{record['storageKey'][7:39]}"
     await problem(await client.delete(path), 409, "key_already_used")
@@ -150,22 +150,21 @@ async def test_file_of_a_video_is_out_of_reach(client: Client, resources: WebCon
     assert (await resources.storage.head(record["storageKey"])).size_bytes == record["sizeBytes"]
 
 
-async def test_video_is_made_of_the_finished_file_alone(
-    client: Client, resources: WebContext
-) -> None:
+async def test_video_needs_the_completed_file(client: Client, resources: WebContext) -> None:
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
-    body, storage = metadata(upload["key"]), resources.storage
+    body = metadata(upload["key"])
+    storage = resources.storage
     answer = await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
     assert f"POST /api/uploads/{upload['uploadId']}/complete" in answer["detail"]
-    # Not even when something else lies under the key.
+    # Another object under the key is not the file.
     await storage.put(upload["key"], b"xyz", content_type="video/mp4")
     await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
     await storage.delete(upload["key"])
     await complete(client, upload)
     await storage.put(upload["key"], b"other", content_type="video/mp4")
     await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
-    await problem(await ask_to_complete(client, upload), 409, "upload_size_differs")
+    await problem(await send_completion(client, upload), 409, "upload_size_differs")
     await storage.put(upload["key"], b"abc", content_type="video/mp4")
     assert (await client.post("/api/videos", json=body)).status_code == 201
 
@@ -175,12 +174,12 @@ async def test_file_above_the_portals_limit_is_refused_and_removed(config: Confi
         key = (await presign(client))["key"]
         assert "1,000" in (await faults(await start(client, key, 1_001)))["/sizeBytes"]
         assert (await start(client, key, 1_000)).status_code == 201
-        # Sent at once it shows only at its creation.
+        # A file in one part is measured when its video is created.
         upload = await presign(client)
         assert await put(upload["uploadUrl"], bytes(1_001)) == 200
-        found = await faults(await client.post("/api/videos", json=metadata(upload["key"])))
-        assert "1,001 bytes" in found["/key"]
-        # Whatever is put there afterwards becomes no video.
+        refused = await faults(await client.post("/api/videos", json=metadata(upload["key"])))
+        assert "1,001 bytes" in refused["/key"]
+        # A later file under the key becomes no video either.
         assert await put(upload["uploadUrl"], bytes(10)) == 200
         answer = await client.post("/api/videos", json=metadata(upload["key"]))
         await problem(answer, 409, "upload_not_found")
@@ -193,7 +192,10 @@ async def test_bodies_are_checked(client: Client) -> None:
         ({"key": 1, "sizeBytes": "3"}, {"/key", "/sizeBytes"}),
         ({"key": "\0", "sizeBytes": 1}, {"/key"}),
         ([], {""}),
-        *(({"key": key, "sizeBytes": it}, {"/sizeBytes"}) for it in (0, MAX_FILE_BYTES + 1, True)),
+        *(
+            ({"key": key, "sizeBytes": size}, {"/sizeBytes"})
+            for size in (0, MAX_FILE_BYTES + 1, True)
+        ),
     ]
     for body, pointers in wrong:
         assert set(await faults(await client.post("/api/uploads", json=body))) == pointers, body
@@ -214,7 +216,8 @@ async def expect_unknown(client: Client, path: str) -> None:
 
 @given(st.integers(1, MAX_FILE_BYTES))
 def test_parts_make_up_the_file(size_bytes: int) -> None:
-    each, count = part_size_bytes(size_bytes), part_count(size_bytes)
+    each = part_size_bytes(size_bytes)
+    count = part_count(size_bytes)
     assert each % MIB == 0
     assert 1 <= count <= MAX_PARTS
     assert each * (count - 1) + size_of_part(count, size_bytes) == size_bytes
@@ -226,8 +229,8 @@ def test_parts_make_up_the_file(size_bytes: int) -> None:
     st.integers(1, 200 * 16 * MIB),
     st.lists(st.tuples(st.integers(-5, 300), st.integers(0, 17 * MIB) | st.just(16 * MIB))),
 )
-def test_every_part_is_stored_or_missing(size_bytes: int, found: list[tuple[int, int]]) -> None:
-    parts = [StoredPart(number, size, "e") for number, size in dict(found).items()]
+def test_every_part_is_stored_or_missing(size_bytes: int, sizes: list[tuple[int, int]]) -> None:
+    parts = [StoredPart(number, size, "e") for number, size in dict(sizes).items()]
     whole = {part.number for part in whole_parts(parts, size_bytes)}
     missing = missing_parts(parts, size_bytes)
     assert sorted(whole | set(missing)) == list(range(1, part_count(size_bytes) + 1))
@@ -257,10 +260,10 @@ async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
     assert await multipart_uploads(resources, key) == []
 
 
-async def test_completion_whose_answer_was_lost_may_be_repeated(
+async def test_completion_whose_response_was_lost_can_be_repeated(
     client: Client, resources: WebContext
 ) -> None:
-    """Storage has made the file, and the portal died before it knew."""
+    """Storage has assembled the file, and the portal was killed before it recorded that."""
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
     name = await multipart_id(resources, upload["key"])
@@ -273,11 +276,11 @@ async def test_completion_whose_answer_was_lost_may_be_repeated(
     assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
 
 
-async def test_discarding_waits_for_a_creation_under_way_and_then_refuses(
+async def test_discarding_waits_for_a_creation_and_is_then_refused(
     client: Client, config: Config, resources: WebContext
 ) -> None:
     done = await stored(client, b"abc")
-    # Holds the creation up after it has locked the upload, before it commits.
+    # The trigger delays the creation after it has locked the upload.
     await run_sql(
         config.database_url,
         "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$"
@@ -302,7 +305,7 @@ async def lock_is_held(config: Config, key: str) -> None:
     await until(is_locked, timeout_s=12, interval_s=0.02)
 
 
-async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
+async def test_discarding_can_be_repeated_after_an_outage_of_storage(
     app: Quart, client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
@@ -312,7 +315,7 @@ async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
         app.extensions["portal"] = replace(resources, storage=nowhere)
         await problem(await client.delete(path), 503, "storage_unavailable")
     app.extensions["portal"] = resources
-    # Given up already, though its parts are still there.
+    # The upload is discarded already, although storage still has its parts.
     await problem(await client.post(f"{path}/parts/1"), 404, "upload_not_issued")
     await problem(await client.post(f"{path}/complete"), 404, "upload_not_issued")
     assert len(await multipart_uploads(resources, upload["key"])) == 1

@@ -1,4 +1,4 @@
-"""Several old secrets of a webhook, each with its own end; and events of failed imports."""
+"""Several old secrets of a webhook, each with its own end."""
 
 from tortoise import migrations
 from tortoise.migrations import operations as ops
@@ -12,11 +12,9 @@ SECRETS = (
     """,
     "ALTER TABLE webhooks DROP old_secret, DROP old_secret_until",
 )
-# The trigger of 0.5.0 also fires for events of imports.
-DROP_TRIGGER = "DROP TRIGGER IF EXISTS complete_event ON events"
 
 
 class Migration(migrations.Migration):
     dependencies = [("portal", "0020_event_audiences")]
 
-    operations = [*map(ops.RunSQL, (*SECRETS, DROP_TRIGGER))]
+    operations = [*map(ops.RunSQL, SECRETS)]

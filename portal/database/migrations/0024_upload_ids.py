@@ -23,6 +23,6 @@ IMPORTS = (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0021_caption_tries")]
+    dependencies = [("portal", "0025_events_in_python")]
 
     operations = [*map(ops.RunSQL, (*UPLOADS, *IMPORTS))]

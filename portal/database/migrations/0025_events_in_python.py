@@ -3,7 +3,7 @@
 from tortoise import migrations
 from tortoise.migrations import operations as ops
 
-# With the triggers that run them.
+# `CASCADE` drops their triggers, too.
 DROP = """
 DROP FUNCTION IF EXISTS
   complete_event, number_event, deliver_event, enqueue_delivery, event_audience CASCADE
