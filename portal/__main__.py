@@ -1,4 +1,4 @@
-"""`python -m portal` is the same as the `portal` command."""
+"""Entry point of `python -m portal`, which is the same as the `portal` command."""
 
 from portal.cli.main import main
 

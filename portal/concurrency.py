@@ -1,7 +1,4 @@
-"""For many callers of one dependency: shared and cached fetches, task group.
-
-Knows no database, no storage and no HTTP.
-"""
+"""Concurrency helpers: a task group with plain errors, shared calls and cached values."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +11,7 @@ Value = TypeVar("Value")
 
 @asynccontextmanager
 async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """As `asyncio.TaskGroup`, but its first error is raised alone, with its cause."""
+    """Open an `asyncio.TaskGroup` whose first error is raised without an exception group."""
     try:
         async with asyncio.TaskGroup() as tasks:
             yield tasks
@@ -26,27 +23,27 @@ async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
 
 
 class SingleFlight(Generic[Value]):
-    """Work is shared while it is under way; its result is not kept afterwards."""
+    """Calls that are shared by key while they run. Results are not kept."""
 
     def __init__(self) -> None:
-        self._coming: dict[str, asyncio.Task[Value]] = {}
+        self._tasks: dict[str, asyncio.Task[Value]] = {}
 
     async def get(self, key: str, work: Callable[[], Awaitable[Value]]) -> Value:
-        """Do this work, or wait for the one with this key; all get its result or error."""
-        if key not in self._coming:
-            self._coming[key] = asyncio.create_task(self._do(key, work))
-        # A caller that is cancelled must not cancel it for the others.
-        return await asyncio.shield(self._coming[key])
+        """Return the result of the running call with this key, or else of a new one."""
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(self._do(key, work))
+        # A cancelled caller must not cancel the call of the others.
+        return await asyncio.shield(self._tasks[key])
 
     async def _do(self, key: str, work: Callable[[], Awaitable[Value]]) -> Value:
         try:
             return await work()
         finally:
-            del self._coming[key]
+            del self._tasks[key]
 
 
 class CachedValue(Generic[Value]):
-    """The last value that was fetched, once for all who ask meanwhile. Failures are not cached."""
+    """A value that is fetched once for all concurrent callers. Failures are not cached."""
 
     def __init__(
         self, fetch: Callable[[], Awaitable[Value]], *, clock: Callable[[], float] = monotonic
@@ -54,19 +51,22 @@ class CachedValue(Generic[Value]):
         self._fetch = fetch
         self._clock = clock
         self._flight: SingleFlight[Value] = SingleFlight()
-        # With the time at which it was asked for: what changes from then on may be missing.
+        # The last value, and the time when its fetch began: later changes may be missing in it.
         self._last: tuple[float, Value] | None = None
 
     async def get(self, *, max_age_s: float) -> Value:
-        """The value, not older than this; 0 fetches it, or waits for the fetch under way."""
-        if self._last is not None:
-            begun, found = self._last
-            if self._clock() - begun < max_age_s:
-                return found
-        return await self._flight.get("", self._fetch_anew)
+        """Return the value if it is younger than `max_age_s`, else the result of a fetch.
 
-    async def _fetch_anew(self) -> Value:
-        begun = self._clock()
-        found = await self._fetch()
-        self._last = begun, found
-        return found
+        The fetch may be one that already runs.
+        """
+        if self._last is not None:
+            began_at, value = self._last
+            if self._clock() - began_at < max_age_s:
+                return value
+        return await self._flight.get("", self._fetch_value)
+
+    async def _fetch_value(self) -> Value:
+        began_at = self._clock()
+        value = await self._fetch()
+        self._last = (began_at, value)
+        return value

@@ -1,7 +1,7 @@
-"""Try again after a failure: growing pauses with jitter, up to a cap, for a time or for ever.
+"""Retry policy: growing pauses with jitter, up to a cap, for a limited time or for ever.
 
-`Backoff` says how long to wait; the queue and the supervisor of child processes, which wait by
-their own means, ask it for seconds. `retry` waits and calls again by itself.
+`retry` calls a function until it succeeds. `Backoff` computes the pauses, also for the queue and
+for the supervisor of child processes, which have their own ways to wait.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ MAX_DOUBLINGS = 30
 class Backoff:
     """Pauses that double from `first_s` to `cap_s`, each shortened at random by up to a half.
 
-    The jitter keeps those that failed together from coming back together.
+    The jitter separates the retries of clients that failed at the same time.
     """
 
     first_s: float = 1.0
     cap_s: float = 60.0
 
     def pause_s(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row, counted from 1."""
+        """Return the seconds to wait after this number of consecutive failures, from 1 on."""
         whole_s = min(self.first_s * 2.0 ** min(failures - 1, MAX_DOUBLINGS), self.cap_s)
         return whole_s * uniform(0.5, 1.0)  # noqa: S311  # no secret
 
 
 class RetryLater(Exception):
-    """A failure that asks for at least this pause before the next try."""
+    """Failure after which the next try must wait for at least `pause_s`."""
 
     def __init__(self, text: str, pause_s: float) -> None:
         super().__init__(text)
@@ -51,12 +51,13 @@ async def retry(
     backoff: Backoff,
     give_up_after_s: float = inf,
     attempts: float = inf,
-    what: str = "",
+    part: str = "",
 ) -> Result:
-    """Call `work` until it succeeds; only for work that may be repeated.
+    """Call `work`, which must be repeatable, until it succeeds.
 
-    A failure is raised as it is when `on` does not expect it, after so many `attempts`, or after
-    `give_up_after_s`. `what` names in the log the part that is away; without it nothing is logged.
+    A failure is raised if it is not among `on`, after the last of `attempts`, or after
+    `give_up_after_s`. `part` is the name of the unreachable part in the log; without a name nothing
+    is logged.
     """
     deadline = monotonic() + give_up_after_s
     failures = 0
@@ -71,8 +72,8 @@ async def retry(
             pause_s = backoff.pause_s(failures)
             if isinstance(exc, RetryLater):
                 pause_s = max(pause_s, exc.pause_s)
-            if what:
+            if part:
                 logger.warning(
-                    "%s away, trying again", what, extra={"action": "retry", "failures": failures}
+                    "%s away, trying again", part, extra={"action": "retry", "failures": failures}
                 )
         await asyncio.sleep(pause_s)

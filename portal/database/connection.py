@@ -170,7 +170,7 @@ async def retry_outage(
     Other errors than outages are raised at once.
     """
     return await retry(
-        work, on=is_outage, backoff=BACKOFF, give_up_after_s=timeout_s, what="Database"
+        work, on=is_outage, backoff=BACKOFF, give_up_after_s=timeout_s, part="Database"
     )
 
 

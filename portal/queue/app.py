@@ -50,7 +50,7 @@ def _retried(method: Callable[..., Awaitable[Any]]) -> Any:
     @wraps(method)
     async def retried(self: "WorkerConnector", *positional: Any, **named: Any) -> Any:
         work = partial(method, self, *positional, **named)
-        return await retry(work, on=self.is_worth_repeating, backoff=BACKOFF, what="Database")
+        return await retry(work, on=self.is_worth_repeating, backoff=BACKOFF, part="Database")
 
     return retried
 

@@ -1,7 +1,7 @@
-"""Makes the one Quart app that serves the JSON API, the pages and the playlists.
+"""The Quart app that serves the JSON API, the pages and the playlists.
 
-Puts the parts together: blueprints, templates, error pages, headers, and the lifespan that opens
-database, storage and queue.
+`create_app` joins blueprints, templates, error pages, checks and middlewares. The app opens the
+database, storage and the queue when it starts.
 """
 
 import logging
@@ -62,28 +62,49 @@ from portal.web.server.origins import check_origin, share
 
 logger = logging.getLogger(__name__)
 
-# For a client to take an answer; the largest are playlists of some megabytes.
+# Time for a client to receive a response. The largest are playlists of some megabytes.
 RESPONSE_TIMEOUT_S = 60
-# Asked for all the time and of no interest in a trace; the last three have secrets in the address.
+# Frequent paths of no interest in a trace, and paths that contain secrets.
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
-# In the order in which the API's description lists them.
+# Modules with a blueprint. The API's description lists its modules in this order.
 API = (
-    *(videos, transcodes, openapi, api_editing, uploads, access, api_captions, api_events),
-    *(api_imports, api_me, api_webhooks),
+    videos,
+    transcodes,
+    openapi,
+    api_editing,
+    uploads,
+    access,
+    api_captions,
+    api_events,
+    api_imports,
+    api_me,
+    api_webhooks,
 )
 PAGES = (
-    *(account, bulk_actions, captions, editing, embedding, library, people, posters),
-    *(signing_in, upload, video, visibility, webhooks, workshop),
+    account,
+    bulk_actions,
+    captions,
+    editing,
+    embedding,
+    library,
+    people,
+    posters,
+    signing_in,
+    upload,
+    video,
+    visibility,
+    webhooks,
+    workshop,
 )
 FILES_AND_STATE = (assets, monitoring, playback)
 
 
 def create_app(config: Config | None = None) -> Quart:
-    """The app, with its settings from the environment unless given."""
+    """Return the app. The settings come from the environment by default."""
     config = config or Config.from_env()
     configure_logging(config)
     app = Quart("portal", static_folder=None, template_folder=str(assets.templates_dir()))
-    # An address has one spelling; werkzeug's redirect would name the host that the client sent.
+    # Werkzeug's redirect from a path with `//` would contain the host that the client sent.
     app.url_map.merge_slashes = False
     app.url_map.converters["language"] = api_captions.LanguageConverter
     app.config["MAX_CONTENT_LENGTH"] = limits.MAX_BODY_BYTES
@@ -104,9 +125,9 @@ def create_app(config: Config | None = None) -> Quart:
 
 
 async def _note_route() -> None:
-    """Tell metrics and traces which rule the request matched: there are few, and many paths."""
+    """Record the request's rule for metrics and traces, since there are too many paths."""
     if request.url_rule is not None:
-        # Without the kinds of its variables: /videos/<id>.
+        # The rule without converters, such as /videos/<id>.
         route = re.sub(r"<[^<>:]+:", "<", request.url_rule.rule)
         state_of(request.scope).route = route
         request_id = str(current_fields().get("request_id", ""))
@@ -125,7 +146,7 @@ def _body_limits(app: Quart) -> limits.BodyLimits:
 
 
 def _install_checks(app: Quart, config: Config) -> None:
-    """What a request meets before its view, in this order."""
+    """Install the checks that each request has to pass before its view, in their order."""
     concurrency = limits.ConcurrencyLimit(config.max_concurrent_requests)
     changes = limits.RateLimit(config.rate_limit_changes)
     searches = limits.RateLimit(config.rate_limit_searches)
@@ -155,8 +176,8 @@ def _install_checks(app: Quart, config: Config) -> None:
     @app.before_request
     async def check() -> Response | None:
         if request.http_version == "2":
-            # Hypercorn takes up a client's offer of unencrypted HTTP/2, also through a proxy that
-            # passes it on. Later requests of that connection would bypass the proxy's passwords.
+            # Hypercorn accepts a client's upgrade to unencrypted HTTP/2, also through a proxy that
+            # forwards it. Later requests of that connection would bypass the proxy's passwords.
             raise HttpVersionRefused
         if answer := check_origin(config):
             return answer
@@ -200,12 +221,12 @@ def _install_middleware(app: Quart, config: Config) -> None:
             await http(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()
-            # RFC 6455 section 7.4.1: against the policy.
+            # A violation of the policy (RFC 6455, section 7.4.1): there are no WebSockets.
             await send({"type": "websocket.close", "code": 1008, "reason": None})
         else:
             await framework(scope, receive, send)
 
-    app.asgi_app = asgi_app  # type: ignore[method-assign]  # Quart's way
+    app.asgi_app = asgi_app  # type: ignore[method-assign]  # as Quart documents
 
     @app.while_serving
     async def context() -> AsyncGenerator[None]:
@@ -221,7 +242,7 @@ async def _storage_origin(context: WebContext) -> str:
     try:
         return await context.storage.public.origin()
     except Unavailable as exc:
-        # Without credentials there is nothing to sign with; `portal doctor` says what to do.
+        # The web starts without credentials for storage. `portal doctor` explains what to do.
         logger.error("Storage is not configured: %s", exc.__cause__, extra={"action": "start"})
         return context.config.s3_public_endpoint_url
 
@@ -229,12 +250,11 @@ async def _storage_origin(context: WebContext) -> str:
 async def _warn_if_open(context: WebContext) -> None:
     if context.config.host in LOOPBACK:
         return
-    # Nothing is known while the database is away; pages tell it, too.
+    # The warning is optional, since pages show it, too.
     with skipped_in_outage():
         if not await context.accounts_exist():
-            told = {"action": "start"}
             logger.warning(
                 "Anyone who reaches %s can publish and delete",
                 context.config.public_url,
-                extra=told,
+                extra={"action": "start"},
             )

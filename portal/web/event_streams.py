@@ -158,7 +158,7 @@ class EventStreams:
 
     async def _run(self) -> None:
         try:
-            await retry(self._listen, on=is_outage, backoff=BACKOFF, what="Database")
+            await retry(self._listen, on=is_outage, backoff=BACKOFF, part="Database")
         finally:
             # Also if something unexpected ended it: readers come again, and the first begins anew.
             if self._task is asyncio.current_task():
