@@ -1,8 +1,7 @@
-"""What went wrong with a transcode, or not as in the source: codes, and sentences for editors.
+"""Errors of a transcode, and notes on renditions that differ from the source, with their texts.
 
-Two types, because they ask for different answers: a rejected source stays rejected however often
-it is retried, a failed transcode may well succeed the next time. Neither message nor detail holds
-a signed URL; `without_signatures` is what keeps them out.
+A rejected source stays rejected however often it is retried; a failed transcode may succeed the
+next time. Messages and details never contain a signed URL; `without_signatures` removes signatures.
 """
 
 import re
@@ -13,7 +12,7 @@ _SIGNED_URL = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]+")
 
 
 class RejectCode(StrEnum):
-    """Why a source can't be published. The values are stored and documented: never rename one."""
+    """Reason why a source can't be published. Values are stored and documented: keep them."""
 
     NOT_A_VIDEO = "not_a_video"
     NO_VIDEO_TRACK = "no_video_track"
@@ -30,7 +29,7 @@ class RejectCode(StrEnum):
 
 
 class FailCode(StrEnum):
-    """Why a transcode broke off although the source may be fine."""
+    """Reason why a transcode failed although the source may be valid."""
 
     SOURCE_UNREACHABLE = "source_unreachable"
     PROBE_FAILED = "probe_failed"
@@ -58,7 +57,7 @@ _REJECTIONS = {
         "This file describes a video but holds no pictures. Export it again and upload the result."
     ),
     RejectCode.EXTERNAL_MEDIA: (
-        "The sound or subtitles of this video lie in another file. "
+        "The sound or subtitles of this video are in another file. "
         "Export it as one self-contained file and upload that."
     ),
     RejectCode.TRUNCATED: (
@@ -93,7 +92,7 @@ _REJECTIONS = {
 
 
 class Note(StrEnum):
-    """Something that is not as in the source. The values are stored: never rename one."""
+    """Difference between source and renditions. Values are stored; don't rename them."""
 
     PARTLY_DAMAGED = "partly_damaged"
     HDR_CONVERTED = "hdr_converted"
@@ -117,7 +116,7 @@ class Note(StrEnum):
 
     @property
     def words(self) -> str:
-        """A sentence for the editor."""
+        """Return the text for the editor."""
         return _NOTES[self]
 
 
@@ -172,9 +171,9 @@ _NOTES = {
 
 
 class SourceRejected(Exception):
-    """The source itself can't be published; retrying won't help.
+    """The source can't be published, and retrying doesn't help.
 
-    `limit` is the one exceeded, in words, for the codes that speak of one.
+    `limit` is the exceeded limit in words, for codes whose message names one.
     """
 
     def __init__(self, code: RejectCode, *, detail: str = "", limit: str = "") -> None:
@@ -185,7 +184,7 @@ class SourceRejected(Exception):
 
 
 class TranscodeFailed(Exception):
-    """The transcode broke off. `detail` (the end of stderr) is for the log, not for people."""
+    """The transcode failed. `detail`, the end of stderr, is for the log, not for people."""
 
     def __init__(self, code: FailCode, *, detail: str = "") -> None:
         self.code = code
@@ -194,14 +193,14 @@ class TranscodeFailed(Exception):
 
 
 class PictureFault(StrEnum):
-    """Why no poster can be made of a picture. The values are stored."""
+    """Reason why no poster can be made from a picture. Values are stored."""
 
     UNREADABLE = "picture_unreadable"
     TOO_LARGE = "picture_too_large"
 
 
 class PictureRejected(Exception):
-    """A picture that was sent is none, or too much of one; `detail` is for the log."""
+    """The uploaded picture is unreadable or too large; `detail` is for the log."""
 
     def __init__(self, code: PictureFault, *, detail: str = "") -> None:
         self.code = code
@@ -209,7 +208,7 @@ class PictureRejected(Exception):
 
 
 class CopyUndeliverable(Exception):
-    """The source's own stream can't be given to players as it is; encoding it will do.
+    """The source's stream can't be copied for players, and must be encoded.
 
     `reason` is for programs, `detail` for the operator.
     """
@@ -221,12 +220,12 @@ class CopyUndeliverable(Exception):
 
 
 class DiskFull(Exception):
-    """The machine has no room left for the files of a pass; neither source nor pass is at fault."""
+    """The disk has no space left for the files of a pass. Retrying elsewhere may succeed."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"no space left on the disk of {folder}")
 
 
 def without_signatures(text: str) -> str:
-    """Cut the query string from every http address: that is where a presigned URL signs."""
+    """Remove the query string from http addresses, which has the signature of a presigned URL."""
     return _SIGNED_URL.sub(r"\1?[removed]", text)

@@ -1,12 +1,11 @@
 """Compose the ffmpeg commands of a pass. Pure.
 
-`encode_arguments` is the one decode for all renditions that need encoding, with sound and subtitles
-beside them in the first pass. All renditions begin their segments at the same instants: an encoder
-makes key frames only where it is told to, by a rule that gives the same answer in every pass or by
-a list.
+`encode_arguments` decodes the source once for all renditions that need encoding, with sound and
+subtitles in the first pass. All renditions begin their segments at the same times: key frames are
+forced, by a rule that gives the same times in every pass or by a list.
 
-The source's name stands in argv, which other users of the same machine can list:
-`source_proxy` replaces a signed address by one that tells them nothing.
+The source's name is part of argv, which other users of the machine can list. `source_proxy`
+replaces a signed address by a name that reveals nothing.
 """
 
 import math
@@ -27,28 +26,29 @@ from portal.transcoding.probing.probe import reading_options, source_address
 
 SEGMENT_SUFFIX = ".m4s"
 SEGMENT_PATTERN = f"%05d{SEGMENT_SUFFIX}"
-# Half a day of dense dialogue takes half of it.
+# Twelve hours of dense dialogue take half of this.
 MAX_SUBTITLE_BYTES = 4 * 1024**2
 
 _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
-# Nothing of the source's metadata: where a video was taken is nobody's business.
+# Drops the source's metadata: the place of recording is private.
 BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
-# The damage of a source is judged after the run.
+# Damage of the source is judged after the run.
 _TOLERANT = ("-max_error_rate", "1")
 KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
-# Decode times count from the film's start in a run that begins later. Sound, which begins before
-# zero with what the decoder throws away, must not have it: its first decode time would be negative.
+# Makes decode times count from the film's start in a run that begins later. Sound can't have this
+# option: it begins before zero with samples that the decoder discards, so its first decode time
+# would be negative.
 _LATER_START = "+frag_discont"
-# Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
+# Allowed drift of sound: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
 # The end of encoded sound is known to a few frames.
 _UNCERTAIN_END_S = SHORTEST_END_S
-# Silence for what is missing, at the start and in gaps: audio stays in sync.
+# Fills the start and gaps with silence, so that sound stays in sync.
 _IN_SYNC = f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"
 _SAMPLE_RATE_HZ = 48_000
-# A limiter softens channels that add up to more than full scale. It follows the filling of gaps:
-# only there does `latency` keep sound at its time.
+# Softens channels that add up to more than full scale. The limiter follows the filling of gaps,
+# because `latency` keeps sound at its time only there.
 _LIMITER = "alimiter=level=0:latency=1"
 # The filter `pan` moves channels instead of mixing them if all gains are 1, and confuses those in
 # an unusual order.
@@ -56,54 +56,54 @@ _NEARLY_WHOLE = 0.9999
 _FRAME_GROWTH = 4
 _MIN_MAX_PIXELS = 1920 * 1080
 _OWN_TIME_BASE = Fraction(1, 90_000)
-# Above any key frame distance the forced ones leave, also for a burst of frames.
+# More frames than ever lie between forced key frames, even in a burst.
 _KEYFRAME_NEVER = 600
-# Key frames stand only where segments begin, so every one begins a segment.
+# Shorter than any distance of key frames, so each key frame begins a segment.
 _EVERY_KEYFRAME_S = 0.1
-# Measured from the previous key frame and not from zero: no segment is short but the last.
+# The distance counts from the previous key frame, not from zero: only the last segment is short.
 _KEYFRAME_RULE = f"expr:if(isnan(prev_forced_t),1,gte(t,prev_forced_t+{SEGMENT_S}))"
-# The muxer ends a segment before it knows when the next begins, and goes by the last frame's
-# duration, which the encoder only guesses: here it is the true distance. The very last of all
-# lasts until the picture's end, where that is known, else until the end of the one shown last.
+# The muxer ends a segment before it knows when the next one begins, and uses the last frame's
+# duration, which the encoder only guesses. This filter sets the true distance between frames. The
+# film's last frame lasts until the picture's end, where that is known, else as long as guessed.
 _TRUE_DURATIONS = (
     "setts=pts=PTS:dts=DTS:duration='0*st(0,max(ld(0),PTS{guessed}))"
     "+if(eq(NEXT_DTS,NOPTS),max(1,{end}-PTS),NEXT_DTS-DTS)'"
 )
-# Frames with such a time lose it, and follow the ones before. Times of decoding would make FFmpeg
-# doubt all later times.
+# Removes the times of misplaced frames, which then follow the frames before them. Decode times are
+# removed too, because FFmpeg would doubt all later times otherwise.
 _MISPLACED = "setts=pts='if(gt(PTS*TB,{after_s:.6f}),NOPTS,PTS)':dts=NOPTS"
-_MISPLACED_AFTER_S = 5  # half of what the probe goes by
-# A source that breaks off before its end is not made longer by more.
+_MISPLACED_AFTER_S = 5  # half of the probe's limit
+# Limit on making the last frame longer: a source that breaks off early must not seem complete.
 _MAX_LENGTHENED_S = 1.0
-# A sample lasts until the next is decoded. The encoder has each decoded when another is shown,
-# mostly two frames earlier: at an even rate that is the same, but otherwise the frames before a
-# segment's end would seem to last as long as any before them, and the film to end later or earlier.
-# Here a frame is decoded when it is shown, and what others need before them 4 ms earlier (the
-# shortest frame lasts 13): then no sample outlasts its frame, and the last of each segment lasts
-# until the next one. In two steps, because each sees one frame ahead, and two may be needed
-# before a third.
+# A sample lasts until the next one is decoded. The encoder sets decode times to the times of
+# earlier frames, usually two before. At an even rate that makes no difference; at an uneven one,
+# samples would last longer or shorter than their frames, and the film would end at another time.
+# These filters decode a frame when it is shown, and a frame that others refer to 4 ms earlier (the
+# shortest frame lasts 13 ms). Each filter sees one frame ahead, so two are needed, because a frame
+# may refer to two later ones.
 _LEAD_TICKS = 360
 _DECODED_WHEN_SHOWN = (
     f"setts=pts=PTS:dts='if(gt(NEXT_PTS,NOPTS)*lt(NEXT_PTS,PTS),NEXT_PTS-{_LEAD_TICKS},PTS)',"
     "setts=pts=PTS:dts='max(PREV_OUTDTS+1,"
     f"if(gt(NEXT_DTS,NOPTS)*lt(NEXT_DTS,DTS),NEXT_DTS-{_LEAD_TICKS},DTS))',"
 )
-# A run that goes on decodes from a key frame at least this long before the frames it is to make:
-# those shown just after one may depend on frames before it, and a deinterlacer looks back.
+# A later run decodes from a key frame at least this long before the first frame that it encodes:
+# frames just after a key frame may depend on frames before it, and a deinterlacer looks back.
 _LEAD_IN_S = 1
-# Share of the decoder's buffer that a later run takes to be filled: what the run before leaves is
-# not known. In 36 s of a street (540p, and rungs below at their caps), VMAF of the 2 s around the
-# join is then within 0.4 of that of one run, and no window takes more than the buffer. With 0.5 it
-# is up to 2.7 lower; with 0.7 it is 2.1 higher, and windows take 1.4 times as much.
+# Share of the decoder's buffer that a later run assumes to be filled, because the share that the
+# run before it leaves is unknown. In 36 s of a street (540p, and rungs below at their caps), VMAF
+# of the 2 s around the join is then within 0.4 of that of one run, and no window exceeds the
+# buffer. With 0.5 VMAF is up to 2.7 lower; with 0.7 it is 2.1 higher, and windows take 1.4 times
+# the buffer.
 _LATER_BUFFER = 0.6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Encode:
-    """Everything an encoding run depends on.
+    """Everything that an encoding run depends on.
 
-    `starts_s` are when segments are to begin; None leaves the choice to the rule. With `after`, the
-    run begins after what is made of its rungs already.
+    `starts_s` are the times when segments begin; None leaves them to the rule. With `after`, the
+    run begins after the existing segments of its rungs.
     """
 
     source_url: str
@@ -117,25 +117,26 @@ class Encode:
 
     @property
     def names(self) -> list[str]:
-        """The names of all renditions that the run makes."""
+        """Return the names of all renditions of the run."""
         return [rung.name for rungs in (self.rungs, self.audio, self.subtitles) for rung in rungs]
 
     @property
     def is_snapped(self) -> bool:
-        """Whether frames are moved to exact times, so that the encoder sees a constant rate.
+        """Return whether frames are moved to exact times, so that their rate is constant.
 
-        FFmpeg restarts the filters when frames change their size: they lose the first frame's time.
+        Frames that change their size are not: FFmpeg restarts the filters then, which lose the
+        first frame's time.
         """
-        video, plan = self.probe.video, self.plan
-        keeps_times = plan.keeps_times or plan.is_held or video.changes_size
+        video = self.probe.video
+        keeps_times = self.plan.keeps_times or self.plan.is_held or video.changes_size
         return video.grid_lead is not None and not keeps_times
 
 
 def encode_arguments(task: Encode) -> tuple[str, ...]:
-    """The arguments after the program's name, for a run in the working folder.
+    """Return ffmpeg's arguments for a run in the working folder.
 
-    Output names are relative, because ffmpeg expands percent signs in them. A folder of each
-    rendition's name must exist.
+    Output names are relative, because ffmpeg expands percent signs in them. The folder must contain
+    a folder for each rendition, named after it.
     """
     graph: tuple[str, ...] = ()
     seek: tuple[str, ...] = ()
@@ -150,7 +151,7 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
         )
         graph = ("-filter_complex", filtering)
     if after_s is not None and after_s > _LEAD_IN_S:
-        # Begin to read at a key frame; frames keep the times they have.
+        # Reading begins at a key frame, and frames keep their times.
         at_s = f"{float(after_s - _LEAD_IN_S):.6f}"
         seek = ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
     sound_inputs = _sound_inputs(task)
@@ -173,26 +174,24 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
 
 
 def subtitle_file(rung: TrackRung) -> str:
-    """Where a subtitle track lies whole, before it is cut into segments."""
+    """Return the name of the file with a whole subtitle track, before it is cut."""
     return f"{rung.name}/all.vtt"
 
 
 def general_options() -> tuple[str, ...]:
-    """How every run behaves: it asks nothing and reports its progress."""
-    return (
-        *("-nostdin", "-hide_banner", "-nostats", "-y"),
-        *("-progress", "pipe:1", "-stats_period", str(_PROGRESS_PERIOD_S)),
-    )
+    """Return the options of all runs: ask nothing, and report progress."""
+    progress = ("-progress", "pipe:1", "-stats_period", str(_PROGRESS_PERIOD_S))
+    return ("-nostdin", "-hide_banner", "-nostats", "-y", *progress)
 
 
 def source_input(source_url: str, probe: Probe, *options: str) -> tuple[str, ...]:
-    """Read a source as one more input, with these options before its name."""
+    """Return the arguments that read a source as another input, with these options."""
     address, protocols = source_address(source_url)
     reading = reading_options(protocols).items()
-    # The probe saw the first frame; a later one may claim any size.
-    seen = probe.video.coded_width * probe.video.coded_height
-    max_pixels = max(_MIN_MAX_PIXELS, seen * _FRAME_GROWTH)
-    # An aperture that the probe took for invalid is not cut, whatever FFmpeg thinks of it.
+    # The probe decoded a few frames only, and others may claim any size.
+    known_pixels = probe.video.coded_width * probe.video.coded_height
+    max_pixels = max(_MIN_MAX_PIXELS, known_pixels * _FRAME_GROWTH)
+    # FFmpeg may cut an aperture that the probe found invalid.
     cropping = "all" if any(probe.video.margins) else "codec"
     if probe.video.misplaced_frames and probe.video.duration_s:
         misplaced = _MISPLACED.format(after_s=probe.video.duration_s + _MISPLACED_AFTER_S)
@@ -205,17 +204,15 @@ def source_input(source_url: str, probe: Probe, *options: str) -> tuple[str, ...
 
 
 def own_file(name: str | Path, *, demuxer: str = "mov") -> tuple[str, ...]:
-    """Read a file in the working folder as one more input, and no other that it may name."""
+    """Return the arguments that read a file in the working folder, and no file that it names."""
     return ("-protocol_whitelist", "file", "-f", demuxer, "-i", f"file:{name}")
 
 
 def jpeg_output(name: str, quality: int) -> tuple[str, ...]:
-    """Write one picture; `quality` is from 2, the best, to 31."""
-    return (
-        *("-frames:v", "1", "-update", "1", "-fps_mode", "passthrough"),
-        *("-c:v", "mjpeg", "-q:v", str(quality), "-pix_fmt", "yuv420p", "-color_range", "pc"),
-        *("-strict", "unofficial", "-f", "image2", name),
-    )
+    """Return the arguments that write one picture; `quality` is from 2, the best, to 31."""
+    frames = ("-frames:v", "1", "-update", "1", "-fps_mode", "passthrough")
+    encoder = ("-c:v", "mjpeg", "-q:v", str(quality), "-pix_fmt", "yuv420p", "-color_range", "pc")
+    return (*frames, *encoder, "-strict", "unofficial", "-f", "image2", name)
 
 
 def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
@@ -233,7 +230,7 @@ def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
         ),
         *("-force_key_frames", _keyframes(task), "-forced-idr", "1"),
         *("-sc_threshold", "0", "-g", str(_KEYFRAME_NEVER)),
-        # Keeps each frame's time and drops only exact duplicates; the time base decides how finely.
+        # Frames keep their times, to the time base; only exact duplicates are dropped.
         *("-fps_mode", "vfr", "-enc_time_base", f"{tick.numerator}:{tick.denominator}"),
         *("-bsf:v", ("" if task.is_snapped else _DECODED_WHEN_SHOWN) + _durations(task)),
         *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S, after=task.after),
@@ -241,8 +238,9 @@ def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
 
 
 def _durations(task: Encode) -> str:
-    """Return the bitstream filter that sets how long frames last."""
-    picture_s, last_frame_s = task.plan.picture_s, task.probe.video.last_frame_s
+    """Return the bitstream filter that sets the duration of frames."""
+    picture_s = task.plan.picture_s
+    last_frame_s = task.probe.video.last_frame_s
     if picture_s is None or last_frame_s is None:
         return _TRUE_DURATIONS.format(guessed="+DURATION", end="ld(0)")
     last_s = SEGMENT_S if task.plan.is_held else picture_s - last_frame_s
@@ -251,10 +249,10 @@ def _durations(task: Encode) -> str:
 
 
 def _threads(rung: Rung) -> int:
-    """Encoder threads of a rung: its share of the processors, and one to catch up with.
+    """Return the number of encoder threads of a rung: its share of the processors, and one more.
 
-    The rungs run beside each other. On two processors, two threads each take 2 % less time than
-    x264's own choice for a ladder up to 1080p, and one thread each 2 to 12 % more.
+    The rungs run at the same time. On two processors, two threads each take 2 % less time than
+    x264's own choice for a ladder up to 1080p, and one thread each takes 2 to 12 % more.
     """
     processors = len(os.sched_getaffinity(0))
     share = rung.width * rung.height / _PIXELS_FOR_ALL_THREADS
@@ -262,7 +260,7 @@ def _threads(rung: Rung) -> int:
 
 
 def _keyframes(task: Encode) -> str:
-    """Where a key frame is to be; the first frame of a run is one anyway."""
+    """Return the times of key frames after the run's first frame, or the rule for them."""
     if task.starts_s is None:
         return _KEYFRAME_RULE
     starts_s = task.starts_s[task.after.number if task.after else 0 :][1:]
@@ -272,9 +270,9 @@ def _keyframes(task: Encode) -> str:
 def _sound_inputs(task: Encode) -> dict[str, int]:
     """Return the number of the input that each sound rendition is read from.
 
-    FFmpeg learns only at the end of an input that its tracks have ended. Where a track ends long
-    before another, each sound is read from an input of its own: what is missing is then made up for
-    while the source is still being read, and not at its end.
+    FFmpeg pads sound, or repeats the last frame, when the input of the track has ended. An input
+    ends with its longest track. So where a track ends long before another, each sound is read from
+    a separate input.
     """
     ends_s = [task.probe.video.duration_s, *(track.end_s for track in task.probe.audio)]
     known_s = [end_s for end_s in ends_s if end_s is not None]
@@ -283,16 +281,11 @@ def _sound_inputs(task: Encode) -> dict[str, int]:
 
 
 def _audio_output(task: Encode, rung: AudioRung, source: int) -> tuple[str, ...]:
-    segment_s = _sound_segment_s(task.probe.duration_s)
-    return (*_sound(task, rung, source), *_hls(rung.name, segment_s=segment_s))
-
-
-def _sound(task: Encode, rung: AudioRung, source: int) -> tuple[str, ...]:
-    # Players wait for sound that ends long before the picture, and a segment must hold something.
+    # Players wait for sound that ends long before the picture, and no segment may be empty.
     padded_s = task.plan.duration_s if task.plan.picture_s else SHORTEST_END_S
     filtering = ",".join(
         (
-            # The encoder fails at samples that are no numbers; integers always are.
+            # The encoder fails at samples that are not numbers; integers always are.
             "aformat=sample_fmts=s32p",
             *([_mix(rung)] if rung.gains else []),
             _IN_SYNC,
@@ -310,22 +303,23 @@ def _sound(task: Encode, rung: AudioRung, source: int) -> tuple[str, ...]:
         *BARE,
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(_SAMPLE_RATE_HZ)),
+        *_hls(rung.name, segment_s=_sound_segment_s(task.probe.duration_s)),
     )
 
 
 def _sound_segment_s(duration_s: float) -> float:
-    """Return how long segments of sound last, so that no few frames are left for the last one."""
+    """Return the length of segments of sound that leaves more than a few frames for the last."""
     count = max(1, round(duration_s / SEGMENT_S))
     if abs(duration_s - count * SEGMENT_S) > _UNCERTAIN_END_S:
         return SEGMENT_S
-    # Each segment is a little longer, and the last one a little shorter than the others.
+    # Each segment is made a little longer, so that the last one takes up the remaining frames.
     return SEGMENT_S + 2 * _UNCERTAIN_END_S / count
 
 
 def _joined_streams(rung: AudioRung, source: int) -> str:
-    """Return the graph that makes mono streams the channels of one, in the order of the rung."""
+    """Return the graph that joins mono streams into one, in the order of the rung."""
     indexes = (rung.index, *rung.joined)
-    # Channels of the same name keep their order.
+    # If names are equal, `amerge` keeps the order of the channels.
     as_mono = f"pan=mono|c0=c0,{_IN_SYNC},aformat=channel_layouts=mono"
     parts = [f"[{source}:{index}]{as_mono}[part{index}]" for index in indexes]
     inputs = "".join(f"[part{index}]" for index in indexes)
@@ -333,7 +327,7 @@ def _joined_streams(rung: AudioRung, source: int) -> str:
 
 
 def _mix(rung: AudioRung) -> str:
-    """Return the filter that brings the channels of a track down to the rendition's."""
+    """Return the filter that mixes the channels of a track into those of the rendition."""
     sides = [
         "+".join(
             f"{min(gains[side], _NEARLY_WHOLE)}*{name}"
@@ -350,21 +344,22 @@ def _mix(rung: AudioRung) -> str:
 
 def _subtitle_output(rung: TrackRung) -> tuple[str, ...]:
     subtitles = ("-map", f"0:{rung.index}", *BARE, "-c:s", "webvtt")
-    # It ends with the packet that reaches the limit; the other outputs go on.
+    # This output ends with the packet that reaches the limit; the other outputs continue.
     limit = ("-fs", str(MAX_SUBTITLE_BYTES))
     return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))
 
 
 def _hls(folder: str, *, segment_s: float, after: Continuation | None = None) -> tuple[str, ...]:
-    prefix, number = (after.prefix, after.number) if after else ("", 0)
+    prefix = after.prefix if after else ""
+    number = after.number if after else 0
     return (
-        # Left to itself the muxer delays the video by its B-frame reordering and the sound not
-        # at all. Disabled, both carry the offset in an edit list and begin at zero together.
+        # By default the muxer delays the video by the reordering of its frames, but not the sound.
+        # Without that, both have the delay in an edit list, and begin at zero together.
         *("-avoid_negative_ts", "disabled"),
         *("-f", "hls", "-hls_time", str(segment_s), "-hls_list_size", "0"),
         *("-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"),
-        # For a segment's index, which no player of HLS reads, the muxer shows each segment's first
-        # frame as long after its decoding as the very first, which is true at an even rate only.
+        # HLS players don't read a segment's index (`sidx`), whose times the muxer gets wrong where
+        # the frame rate is uneven.
         *("-hls_segment_options", f"movflags=+skip_sidx{_LATER_START if after else ''}"),
         *("-hls_flags", "independent_segments+temp_file"),
         *("-hls_fmp4_init_filename", INIT_NAME),

@@ -1,16 +1,16 @@
-"""The runs that a pass is made in: which segments each makes, and after which frame. Pure.
+"""Runs of a pass: the segments that each run makes, and where it begins. Pure.
 
-One run of ffmpeg makes segments that follow each other. Mostly a pass is one run over the whole
-film. It is several when one goes on after what an earlier attempt made, or when other workers make
-later parts of the film at the same time. Either way a run makes what one over the whole film would
-have made there: the same frames at the same times, cut at the same places. What it goes on after
-is whole segments. Its own have other names than those of the runs before it, so that a worker whose
-lease has run out, and which still writes, overwrites none of them.
+A run is one process of ffmpeg, which makes consecutive segments. Usually a pass is one run over the
+whole film. It has several runs when it resumes after the segments of an earlier attempt, or when
+other workers make later parts of the film at the same time. A run makes the segments that one run
+over the whole film would make there: the same frames at the same times, cut at the same places. It
+begins after whole segments. Its segments have other names than those of earlier runs, so that a
+worker that lost its lease, and still writes, overwrites none of them.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise, takewhile
 from typing import Protocol
@@ -20,17 +20,17 @@ from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.probing.cuts import SEGMENT_S
 
 _ROUNDING_S = 0.002
-# A source tells its end about so well.
+# Precision of the end of a source that is known before it is read.
 _END_ROUNDING_S = 0.5
 
 
 class NotContinuable(Exception):
-    """What was made of a pass does not fit what would follow it: that is to be made again."""
+    """The existing segments of a pass don't fit those that would follow; the pass must restart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeSegment:
-    """A segment of an encoded rendition that is in storage."""
+    """Segment of an encoded rendition in storage."""
 
     uri: str
     size_bytes: int
@@ -40,9 +40,9 @@ class MadeSegment:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeRendition:
-    """What a run goes on after: a rendition's init segment, and segments that follow each other.
+    """Init segment and consecutive segments of a rendition, after which a run begins.
 
-    `origin_ticks` is when the film's first frame is shown; None stands for the first segment's.
+    `origin_ticks` is when the film's first frame is shown; None means the first segment's.
     """
 
     init: bytes
@@ -51,35 +51,36 @@ class MadeRendition:
 
     @property
     def frames(self) -> int:
-        """How many frames there are."""
+        """Return the number of frames."""
         return sum(segment.facts.sample_count for segment in self.segments)
 
     @property
     def scale(self) -> int:
-        """The ticks a second of the segments' times."""
+        """Return the ticks per second of the segments' times."""
         return time_scale(self.init)
 
     def time_s(self, ticks: int) -> Fraction:
-        """When something is shown, from the start of the film."""
+        """Return the seconds from the start of the film to a time in ticks."""
         origin = self.origin_ticks
-        origin = self.segments[0].facts.from_ticks if origin is None else origin
+        if origin is None:
+            origin = self.segments[0].facts.from_ticks
         return Fraction(ticks - origin, self.scale)
 
 
-# When the segments of a film begin; None where only its frames tell.
+# Times when the segments of a film begin; None where they depend on its frames.
 Starts = Sequence[float] | None
-# Told of a rendition, the number of a segment, and the segment, once that is in storage.
+# Called with a rendition, the number of a segment, and the segment, once it is in storage.
 OnMade = Callable[[str, int, MadeSegment], None]
 
 
 @dataclass(slots=True)
 class Run:
-    """Segments `first` to before `end` of a pass's renditions, or all that follow.
+    """Segments from `first` to before `end` of a pass's renditions, or all from `first` on.
 
-    Segments of the whole film begin at `starts_s`. Of this run's there is already what is `made`,
-    from the first on. The names of new ones begin with `prefix`.
-    Who shares the pass may bring the `end` nearer while the run is made, and tells which share of
-    the film others have made meanwhile (`elsewhere`).
+    Segments of the whole film begin at `starts_s`. Of this run's segments, `made` already exist,
+    from the first on. The names of new segments begin with `prefix`.
+    While the run is made, the pass may move its `end` nearer, and sets the share of the film that
+    other workers have made (`elsewhere`).
     """
 
     starts_s: Starts = None
@@ -91,17 +92,17 @@ class Run:
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is the whole film, from its beginning, and nobody shares it."""
+        """Return whether the run is the whole film, and not shared."""
         return not self.made and self.end is None
 
     @property
     def last(self) -> int | None:
-        """The number of the last segment; None when that is the film's."""
+        """Return the number of the last segment; None if it is the film's last."""
         is_open = self.end is None or self.starts_s is None or self.end >= len(self.starts_s)
         return None if is_open else (self.end or 0) - 1
 
     def span_s(self, duration_s: float) -> tuple[float, float]:
-        """From when to when it goes in a film of this duration."""
+        """Return when the run begins and ends in a film of this duration."""
         starts_s = self.starts_s or (0.0,)
         until_s = duration_s if self.last is None else starts_s[self.last + 1]
         return starts_s[self.first], until_s
@@ -109,7 +110,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Whole:
-    """What several runs have made: whole renditions, and what was wrong with the source."""
+    """Whole renditions that several runs have made, and the faults found in the source."""
 
     renditions: Mapping[str, MadeRendition]
     faults: int = 0
@@ -117,27 +118,28 @@ class Whole:
 
 
 class Runs(Protocol):
-    """The runs of one pass, to be made one after another by who calls."""
+    """Runs of one pass, which the caller makes one after another."""
 
     async def begin(self, starts_s: Starts) -> None:
-        """The pass begins, whose segments begin at these times."""
+        """Begin the pass, whose segments begin at these times."""
 
     async def next(self) -> Run | None:
-        """The next to make; None when all of the film is made, by whomever."""
+        """Return the next run to make; None when the whole film is made."""
 
     async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
-        """A run is made, and its segments are in storage, with so many faults in the source."""
+        """Record that a run's segments are in storage, and the number of faults in the source."""
 
     async def whole(self) -> Whole | None:
-        """All that is made of the pass; None when it was one run."""
+        """Return all renditions of the pass; None if the pass was one run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Continuation:
-    """Where a run begins that does not begin the film.
+    """Beginning of a run within the film.
 
-    All renditions have the same number of `made` segments from `first` on. Without any, the run
-    begins `begins_s` after the film's start, where the frame before it is shown at `before_s`.
+    All renditions have the same number of `made` segments from `first` on. Without such segments,
+    the run begins `begins_s` after the film's start, and the frame before it is shown at
+    `before_s`.
     """
 
     made: Mapping[str, MadeRendition]
@@ -148,82 +150,86 @@ class Continuation:
 
     @property
     def number(self) -> int:
-        """The number of the first segment to make."""
-        return self.first + len(self._any.segments)
+        """Return the number of the first segment to make."""
+        return self.first + len(self._any_rendition.segments)
 
     @property
     def after_s(self) -> Fraction:
-        """When the last frame before the first one to make is shown."""
-        made = self._any
-        return made.time_s(made.segments[-1].facts.last_ticks) if made.segments else self.before_s
+        """Return when the last frame before the run is shown."""
+        rendition = self._any_rendition
+        if not rendition.segments:
+            return self.before_s
+        return rendition.time_s(rendition.segments[-1].facts.last_ticks)
 
     @property
     def from_s(self) -> Fraction:
-        """When the first segment to make begins."""
-        made = self._any
-        return made.time_s(made.segments[-1].facts.until_ticks) if made.segments else self.begins_s
+        """Return when the first segment to make begins."""
+        rendition = self._any_rendition
+        if not rendition.segments:
+            return self.begins_s
+        return rendition.time_s(rendition.segments[-1].facts.until_ticks)
 
     @property
     def frames(self) -> int:
-        """How many frames of each rendition there are."""
-        return self._any.frames
+        """Return the number of existing frames of each rendition."""
+        return self._any_rendition.frames
 
     @property
-    def _any(self) -> MadeRendition:
+    def _any_rendition(self) -> MadeRendition:
         return next(iter(self.made.values()))
 
 
 def continue_after(
     run: Run, rungs: Sequence[Rung], *, end_s: float | None, before_s: Fraction
 ) -> Continuation | None:
-    """Where a run of these rungs begins; None at the film's beginning.
+    """Return where a run of these rungs begins; None at the film's beginning.
 
-    `end_s` is where the film ends, None when that is not known; `before_s` as in `Continuation`.
-    Raises NotContinuable when something else was made, or nothing that is of use.
+    `end_s` is where the film ends, None if that is unknown; `before_s` is as in `Continuation`.
+    Raises NotContinuable if other renditions were made, or no whole segment.
     """
     if not run.made:
         return None
     if run.made.keys() != {rung.name for rung in rungs}:
         raise NotContinuable("other renditions were begun")
-    counts = [_whole_segments(run, rung, end_s) for rung in rungs]
-    number = min(counts)
+    number = min(_whole_segment_count(run, rung, end_s) for rung in rungs)
     if not number and not run.first:
         raise NotContinuable("no segment is whole")
-    kept = {
-        name: MadeRendition(
-            init=it.init, segments=it.segments[:number], origin_ticks=it.origin_ticks
-        )
-        for name, it in run.made.items()
+    renditions = {
+        name: replace(rendition, segments=rendition.segments[:number])
+        for name, rendition in run.made.items()
     }
     begins_s = Fraction((run.starts_s or (0.0,))[run.first])
-    found = Continuation(
-        made=kept, prefix=run.prefix, first=run.first, begins_s=begins_s, before_s=before_s
+    continuation = Continuation(
+        made=renditions, prefix=run.prefix, first=run.first, begins_s=begins_s, before_s=before_s
     )
-    ends = {(it.scale, it.segments[-1].facts.last_ticks) for it in kept.values() if it.segments}
-    # The first frame may be shown before its time, which tells nothing of what follows.
-    if len(ends) > 1 or found.after_s <= 0:
-        raise NotContinuable("the renditions end at different times, or at once")
-    return found
+    ends = {
+        (rendition.scale, rendition.segments[-1].facts.last_ticks)
+        for rendition in renditions.values()
+        if rendition.segments
+    }
+    # The film's first frame may be shown before its time, so later times don't follow from it.
+    if len(ends) > 1 or continuation.after_s <= 0:
+        raise NotContinuable("the renditions end at different times, or with the first frame")
+    return continuation
 
 
-def _whole_segments(run: Run, rung: Rung, end_s: float | None) -> int:
-    """How many segments end where one ends in the whole film.
+def _whole_segment_count(run: Run, rung: Rung, end_s: float | None) -> int:
+    """Return how many segments end where segments of the whole film end.
 
-    An encoder that is told to end closes the segment it is at. The film's own last segment counts
-    as such a one: something is left to make.
+    An encoder that is stopped ends its segment early. The film's last segment is not counted
+    either, so that a run has something to make.
     """
     rendition = run.made[rung.name]
     segments = rendition.segments
     if run.starts_s is None:
         shortest = (SEGMENT_S - _ROUNDING_S) * rendition.scale
         last_s = math.inf if end_s is None else end_s - _END_ROUNDING_S
-        facts = (segment.facts for segment in segments)
         whole = takewhile(
-            lambda it: (
-                it.until_ticks - it.from_ticks >= shortest
-                and rendition.time_s(it.until_ticks) < last_s
+            lambda facts: (
+                facts.until_ticks - facts.from_ticks >= shortest
+                and rendition.time_s(facts.until_ticks) < last_s
             ),
-            facts,
+            (segment.facts for segment in segments),
         )
         return len(list(whole))
     ends_s = (float(rendition.time_s(segment.facts.until_ticks)) for segment in segments)
@@ -233,24 +239,24 @@ def _whole_segments(run: Run, rung: Rung, end_s: float | None) -> int:
 
 
 def check_join(continuation: Continuation, name: str, init: bytes, facts: SegmentFacts) -> None:
-    """Raise NotContinuable unless a rendition's first new segment follows what was made of it."""
+    """Raise NotContinuable unless a rendition's first new segment follows its last existing one."""
     rendition = continuation.made[name]
     if init != rendition.init:
-        raise NotContinuable(f"{name} is encoded in another way")
+        raise NotContinuable(f"{name} has another init segment")
     if rendition.segments and (gap_s := _gap_s(rendition, rendition.segments[-1].facts, facts)):
-        raise NotContinuable(f"{name} goes on {gap_s:.3f} s after its end")
+        raise NotContinuable(f"{name} continues {gap_s:.3f} s after its end")
 
 
 def broken_joins(renditions: Mapping[str, MadeRendition]) -> Iterator[int]:
-    """The numbers of segments that do not follow the one before, of renditions that are whole."""
+    """Yield the numbers of segments of whole renditions that don't follow the one before."""
     for rendition in renditions.values():
         facts = [segment.facts for segment in rendition.segments]
-        for number, (one, other) in enumerate(pairwise(facts), start=1):
-            if _gap_s(rendition, one, other):
+        for number, (before, after) in enumerate(pairwise(facts), start=1):
+            if _gap_s(rendition, before, after):
                 yield number
 
 
-def _gap_s(rendition: MadeRendition, one: SegmentFacts, other: SegmentFacts) -> float:
-    """How long after one segment's end another begins; 0 when that can't be noticed."""
-    gap_s = (other.from_ticks - one.until_ticks) / rendition.scale
+def _gap_s(rendition: MadeRendition, before: SegmentFacts, after: SegmentFacts) -> float:
+    """Return the time between two segments; 0 if it is too short to be noticed."""
+    gap_s = (after.from_ticks - before.until_ticks) / rendition.scale
     return gap_s if abs(gap_s) > _ROUNDING_S else 0.0

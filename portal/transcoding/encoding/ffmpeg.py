@@ -1,9 +1,8 @@
-"""Run ffmpeg, the only place that starts it, and read what it says. `command` composes arguments.
+"""Run ffmpeg and read its log. No other module starts ffmpeg; `command` composes its arguments.
 
-A run is confined (lowest priority, minimal environment, limited memory, processor time and file
-size, dies with the worker), has a limit on its wall time and on how long it may go without
-progress, and never outlives the call. Of what it writes to stderr no more than the last few
-complaints are held, however many there are.
+A run is confined: lowest priority, minimal environment, limited memory, processor time and file
+size; it ends with the worker. It has a limit on its wall time and on the time without progress, and
+never outlives the call. Only the last few complaints of stderr are kept.
 """
 
 import asyncio
@@ -36,21 +35,21 @@ from portal.transcoding.errors import FailCode, TranscodeFailed
 _READ_BYTES = 65536
 STALL_LIMIT_S = 120.0
 _MIN_RUN_LIMIT_S = 900.0
-# A 4K ladder on two weak cores is still faster than this many times the source's duration.
+# Wall time as a multiple of the source's duration. A 4K ladder on two weak cores takes less.
 _RUN_LIMIT_PER_SOURCE_S = 60.0
-# Address space, mostly reserved and never touched: threads' stacks and arenas, frames in flight.
+# Address space, most of it reserved but unused: threads' stacks and arenas, and frames.
 # Measured with the ladder of an 8192x4320 source 3.9 GiB on 2 cores and 9.6 GiB on 16 (4K: 3.7 and
-# 8.3, 1080p: 2.1 and 4.3); this is about twice as much.
+# 8.3, 1080p: 2.1 and 4.3); the limit is about twice as much.
 _BASE_MEMORY_BYTES = 6 * 1024**3
 _MEMORY_PER_CORE_BYTES = 1024**3
 # A segment of four seconds at 8 Gbit/s.
 _MAX_FILE_BYTES = 4 * 1024**3
 
 
-# Told the seconds of the source that ffmpeg has written.
+# Called with the seconds of the film that ffmpeg has written.
 OnFfmpegProgress = Callable[[float], Awaitable[None]]
-# The figures at the end are `verbose`. Every line is wanted ("repeat"), and its level, to tell the
-# complaints from the rest.
+# Figures at the end have the level `verbose`. With `repeat` repeated lines are kept, and `level`
+# writes the level of each line, by which complaints are recognised.
 LOG_LEVEL = ("-loglevel", "repeat+level+verbose")
 
 _TAIL_BYTES = 8192
@@ -66,30 +65,30 @@ _CORRUPT = re.compile(rb"\[vist#0:.*corrupt decoded frame")
 _OUT_OF_MEMORY = re.compile(
     r"Cannot allocate memory|malloc of size \d+ failed|pthread_create.*temporarily unavailable"
 )
-# Linux repeats this signal every second, and ffmpeg counts. Nobody else sends it signals: it has
-# a session of its own, and what this program ends is not judged by its log.
+# Linux repeats this signal every second, and ffmpeg counts signals. No other process sends it any:
+# it has a separate session, and a run that this module ends is not judged by its log.
 _CPU_LIMIT = re.compile(
     rf"received signal {signal.SIGXCPU.value}|Received > \d system signals, hard exiting"
 )
 _SIGNAL_LINE = b"received signal"
-# What it ends with after SIGINT, once all is written.
+# Exit status after SIGINT, once all output is written.
 _ENDED_STATUS = 255
 _NETWORK_ERROR = re.compile(
     r"HTTP error|Server returned|ends prematurely|Connection (refused|reset|timed out)"
     r"|Error reading HTTP response"
 )
-# The protocols' own complaints; a try or two later all may be well.
+# Complaints of protocols, most of which a retry overcomes.
 _PROTOCOL = re.compile(rb"\[(https?|tcp|tls) @ ")
 _SOURCE_ENDED_EARLY = "partial file"
 
 
 @dataclass(kw_only=True, slots=True)
 class RunReport:
-    """What ffmpeg says about decoding the video in the end; no frames are None without a decoder.
+    """Figures of a run about decoding; `frames_decoded` is None if no video was decoded.
 
-    `decode_errors` counts packets that gave nothing, `corrupt_frames` frames with patched places,
-    `network_faults` complaints about reading the source, most of them overcome. `unheard` are the
-    indexes of sound streams of which nothing was decoded.
+    `decode_errors` counts packets that gave no frame, `corrupt_frames` frames with concealed
+    damage, `network_faults` complaints about reading the source, most of which were overcome.
+    `unheard` has the indexes of sound streams of which nothing was decoded.
     """
 
     frames_decoded: int | None = None
@@ -100,52 +99,52 @@ class RunReport:
 
     @property
     def packets(self) -> int:
-        """How many packets were decoded, or were to be."""
+        """Return the number of packets that were decoded, or failed to."""
         return (self.frames_decoded or 0) + self.decode_errors
 
     @property
     def faults(self) -> int:
-        """How often decoding went wrong."""
+        """Return the number of faults while decoding."""
         return self.decode_errors + self.corrupt_frames
 
 
 class FfmpegLog:
-    """Takes in stderr as it comes."""
+    """Reader of ffmpeg's stderr."""
 
     def __init__(self) -> None:
         self._tail = bytearray()
-        self._rest = b""
+        self._incomplete_line = b""
         self.report = RunReport()
 
     def feed(self, chunk: bytes) -> None:
-        """Take in some bytes, ending anywhere."""
-        *lines, rest = (self._rest + chunk).split(b"\n")
-        self._rest = rest[-_TAIL_BYTES:]
+        """Read the next bytes, which may end within a line."""
+        *lines, incomplete_line = (self._incomplete_line + chunk).split(b"\n")
+        self._incomplete_line = incomplete_line[-_TAIL_BYTES:]
         for line in lines:
-            self._take(line)
+            self._read_line(line)
 
-    def _take(self, line: bytes) -> None:
+    def _read_line(self, line: bytes) -> None:
         if _NO_COMPLAINT.search(line) is None or _SIGNAL_LINE in line:
             self.report.corrupt_frames += _CORRUPT.search(line) is not None
             self.report.network_faults += _PROTOCOL.match(line) is not None
             self._tail += line + b"\n"
             del self._tail[:-_TAIL_BYTES]
-        elif (found := _DECODED.match(line)) is not None:
-            self.report.frames_decoded = (self.report.frames_decoded or 0) + int(found[1])
-            self.report.decode_errors += int(found[2])
-        elif (found := _UNHEARD.match(line)) is not None:
-            self.report.unheard.add(int(found[1]))
+        elif (match := _DECODED.match(line)) is not None:
+            self.report.frames_decoded = (self.report.frames_decoded or 0) + int(match[1])
+            self.report.decode_errors += int(match[2])
+        elif (match := _UNHEARD.match(line)) is not None:
+            self.report.unheard.add(int(match[1]))
 
     def text(self) -> str:
-        """The last complaints."""
-        return (self._tail + self._rest).decode(errors="replace").strip()
+        """Return the last complaints."""
+        return (self._tail + self._incomplete_line).decode(errors="replace").strip()
 
     def failure(self, returncode: int | None) -> FailCode | None:
-        """Why a run that ended by itself failed, None when it did not."""
+        """Return why a run that ended by itself failed; None if it succeeded."""
         text = self.text()
         network_error = self.report.network_faults or _NETWORK_ERROR.search(text)
         if returncode == 0:
-            # ffmpeg takes a connection that broke for good as the end of the file, and is content.
+            # A connection that broke for good looks to ffmpeg like the end of the file.
             is_cut = network_error and _SOURCE_ENDED_EARLY in text
             return FailCode.SOURCE_UNREACHABLE if is_cut else None
         if returncode == -signal.SIGXFSZ:
@@ -158,13 +157,13 @@ class FfmpegLog:
 
 
 def run_limit_s(duration_s: float) -> float:
-    """The wall time a source of this duration may take."""
+    """Return the limit on the wall time for a source of this duration."""
     return max(_MIN_RUN_LIMIT_S, duration_s * _RUN_LIMIT_PER_SOURCE_S)
 
 
 @cache
 def ffmpeg_path() -> str:
-    """The ffmpeg that came with the portal."""
+    """Return the path of the ffmpeg that is installed with the portal."""
     return str(imageio_ffmpeg.get_ffmpeg_exe())
 
 
@@ -180,11 +179,11 @@ async def run(
     limits: Limits | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> RunReport:
-    """Run ffmpeg to its end. Raises TranscodeFailed when it fails, stalls or takes too long.
+    """Run ffmpeg to its end. Raises TranscodeFailed if it fails, stalls or takes too long.
 
-    The log level is set here, for the figures at the end. While `paused` is set ffmpeg stands
-    still: its output can't be taken away fast enough. Once `ended` is set it is told to end, which
-    is no failure then. `environ` is what a proxied source needs.
+    The log level is set here, for the figures at the end. While `paused` is set, ffmpeg is stopped,
+    because its output can't be uploaded fast enough. Once `ended` is set, ffmpeg is asked to end,
+    which then is no failure. `environ` is for a proxied source.
     """
     cores = len(os.sched_getaffinity(0))
     default_limits = Limits(
@@ -214,7 +213,7 @@ async def run(
         raise TranscodeFailed(FailCode.TIMED_OUT, detail=log.text()) from None
     finally:
         ending.cancel()
-        # Nothing that one told to end would still write is of use.
+        # Output after this point would not be used, so ffmpeg is killed at once.
         await stop(process, signals=())
     is_ended = ended.is_set() and process.returncode == _ENDED_STATUS
     if not is_ended and (code := log.failure(process.returncode)) is not None:
@@ -240,6 +239,6 @@ async def _follow(stream: StreamReader, watch: Watch, on_progress: OnFfmpegProgr
         if key == "progress":
             watch.saw(fields.get("out_time_us"), fields.get("frame"))
             if on_progress:
-                time_us = fields.get("out_time_us", "N/A")  # which stands there before it knows
+                time_us = fields.get("out_time_us", "N/A")  # before the first output
                 await on_progress(0.0 if time_us == "N/A" else max(0.0, float(time_us) / 1e6))
             fields = {}

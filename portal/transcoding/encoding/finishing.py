@@ -1,7 +1,6 @@
-"""Turn what ffmpeg made into finished renditions.
+"""Turn stored segments into finished renditions.
 
-Playlists are written of the segments that were stored: with the target duration that all renditions
-share, and an I-frame playlist beside each video's.
+All playlists have the same target duration. Each video rendition also gets an I-frame playlist.
 """
 
 import asyncio
@@ -30,9 +29,9 @@ Playlists = Mapping[str, hls.MediaPlaylist]
 
 
 async def list_segments(upload: SegmentUpload, names: Sequence[str]) -> Playlists:
-    """Of each rendition the segments that were stored, with durations as they have them.
+    """Return a playlist of the stored segments of each rendition.
 
-    Raises TranscodeFailed when some are missing.
+    Raises TranscodeFailed if segments are missing.
     """
     return {name: await asyncio.to_thread(_list_segments, name, upload) for name in names}
 
@@ -42,10 +41,10 @@ def _list_segments(name: str, upload: SegmentUpload) -> hls.MediaPlaylist:
     check_stored(name, [segment_number(path) for path in paths], upload.sizes_bytes)
     scale = time_scale((upload.work_dir / name / hls.INIT_NAME).read_bytes())
     facts = [upload.facts[path] for path in paths]
-    ends_ticks = [*(each.from_ticks for each in facts[1:]), facts[-1].until_ticks]
+    ends_ticks = [*(following.from_ticks for following in facts[1:]), facts[-1].until_ticks]
     segments = tuple(
-        hls.Segment(uri=path.partition("/")[2], duration_s=(end - each.from_ticks) / scale)
-        for path, each, end in zip(paths, facts, ends_ticks, strict=True)
+        hls.Segment(uri=path.partition("/")[2], duration_s=(end - segment.from_ticks) / scale)
+        for path, segment, end in zip(paths, facts, ends_ticks, strict=True)
     )
     return hls.MediaPlaylist(
         segments=segments,
@@ -59,7 +58,8 @@ async def finish_video(
     rung: Rung, playlist: hls.MediaPlaylist, upload: SegmentUpload, *, target_s: int
 ) -> FinishedRendition:
     """Upload the init segment and both playlists of a video rendition."""
-    name, segments = rung.name, playlist.segments
+    name = rung.name
+    segments = playlist.segments
     init = await _finish_segmented(name, playlist, upload, target_s=target_s)
     key_sizes = [upload.facts[f"{name}/{segment.uri}"].key_size_bytes for segment in segments]
     iframe_bps, _ = hls.bandwidths_bps(segments, sizes_bytes=key_sizes, target_duration_s=target_s)
@@ -92,7 +92,7 @@ async def finish_audio(
 
 
 async def read_subtitles(rung: TrackRung, upload: SegmentUpload) -> list[Cue] | None:
-    """The cues of a subtitle track; None if ffmpeg did not write it to its end."""
+    """Return the cues of a subtitle track; None if ffmpeg did not write all of it."""
     path = upload.work_dir / command.subtitle_file(rung)
     if (await asyncio.to_thread(path.stat)).st_size >= command.MAX_SUBTITLE_BYTES:
         return None
@@ -102,7 +102,7 @@ async def read_subtitles(rung: TrackRung, upload: SegmentUpload) -> list[Cue] | 
 async def finish_subtitles(
     rung: TrackRung, cues: Sequence[Cue], upload: SegmentUpload, *, duration_s: float
 ) -> FinishedRendition:
-    """Upload a subtitle track in segments of the presentation's length."""
+    """Upload a subtitle track, in segments that cover the whole film."""
 
     async def put(file: str, data: bytes) -> None:
         await upload.put(f"{rung.name}/{file}", data)
@@ -128,9 +128,9 @@ async def put_captions(
     duration_s: float,
     stored: int = 0,
 ) -> list[hls.Segment]:
-    """Cut captions of a presentation of this length into segments; put those and their playlist.
+    """Cut captions of a film of this length into segments, and put them and their playlist.
 
-    The first segments, as many as are `stored`, are not put again.
+    The first `stored` segments are not put again.
     """
     segments = [
         hls.Segment(
@@ -140,7 +140,7 @@ async def put_captions(
         for number in range(ceil(duration_s / SEGMENT_S))
     ]
     cutting = segment_webvtt(cues, duration_s=duration_s, first=stored)
-    # One at a time: a cue may be in all of them.
+    # Only one segment is in memory at a time, because a cue may be in all of them.
     for segment in segments[stored:]:
         _, text = await asyncio.to_thread(next, cutting)
         await put(segment.uri, text.encode())
@@ -153,7 +153,7 @@ async def put_captions(
 async def _finish_segmented(
     name: str, playlist: hls.MediaPlaylist, upload: SegmentUpload, *, target_s: int
 ) -> bytes:
-    """Upload what goes with the segments, which must be complete; returns the init segment."""
+    """Upload the init segment and the playlist of complete segments; return the init segment."""
     init = await upload.put_init(name)
     text = hls.media_playlist(playlist.segments, target_duration_s=target_s)
     await upload.put(hls.media_playlist_name(name), text.encode())
@@ -175,6 +175,6 @@ def _measures(
         "name": name,
         "bandwidth_bps": peak_bps,
         "average_bandwidth_bps": average_bps,
-        "size_bytes": sum(upload.sizes_bytes[it] for it in upload.names_of(name)),
+        "size_bytes": sum(upload.sizes_bytes[file] for file in upload.names_of(name)),
         "segment_count": len(segments),
     }

@@ -1,7 +1,7 @@
-"""Validate what was written before it is published, and say what an editor should know of it.
+"""Validate the output of a pass before it is published, and compile notes for the editor.
 
-Catches what ffmpeg's exit code does not: a source that ended early without an error, a segment
-that never arrived, renditions that can't be switched between, segments that don't decode.
+The checks find faults that ffmpeg's exit code doesn't show: a source that ended early without an
+error, a missing segment, renditions that can't be switched between, segments that don't decode.
 """
 
 import asyncio
@@ -16,18 +16,20 @@ from portal.transcoding.planning.downmix import downmix
 from portal.transcoding.planning.ladder import frame_step
 from portal.transcoding.probing.facts import Probe
 
-# Of a damaged source this much must have decoded; less is no use to anyone.
+# Least share of a damaged source that must decode.
 MIN_DECODED_SHARE = 0.9
-# The audio may be longer or shorter than the video, so only the video is measured.
+# Shortfall of a picture that counts as the end of a source that broke off.
 _SHORTFALL_S = 1.0
 _ROUNDING_S = 0.002
 _DECODING_LIMIT_S = 120.0
-# Several files are decoded at once, each by one thread. The loop filter reads nothing of them, and
-# takes a third of the time.
+# Several files are decoded at once, each by one thread. The loop filter, which takes a third of the
+# time, finds no faults.
 _STRICTLY = ("-threads", "1", "-err_detect", "explode", "-skip_loop_filter", "all")
-# How much of each sampled segment is decoded. A copy may be broken anywhere, what is encoded is
-# from its first frames on; all of it would take a twentieth of the pass of a short film.
-COPIED_SAMPLE_S, ENCODED_SAMPLE_S = 60.0, 1.0
+# Seconds of each sampled segment that are decoded. A copy may be broken anywhere, an encoded
+# segment from its first frames on. Decoding all of an encoded segment would take a twentieth of the
+# pass of a short film.
+COPIED_SAMPLE_S = 60.0
+ENCODED_SAMPLE_S = 1.0
 _SELF_TEST_LIMIT_S = 15.0
 # Notes on sound that FFmpeg has no decoder for, by the sample entry.
 _UNSUPPORTED_SOUND = {
@@ -35,12 +37,12 @@ _UNSUPPORTED_SOUND = {
     **dict.fromkeys(("mha1", "mha2", "mhm1", "mhm2"), errors.Note.MPEG_H_UNSUPPORTED),
     "ac-4": errors.Note.AC_4_UNSUPPORTED,
 }
-# A decoder that joins an open group of pictures leaves a few frames out; that is no damage.
+# A decoder leaves out a few frames where it joins an open group of pictures, which is no damage.
 _NOTED_DAMAGE_SHARE = 0.005
 
 
 def check_stored(name: str, numbers: Sequence[int], sizes_bytes: Mapping[str, int]) -> None:
-    """Raise TranscodeFailed unless segments have all numbers and no file is empty."""
+    """Raise TranscodeFailed if numbers of segments are missing or a file is empty."""
     if not numbers or list(numbers) != list(range(len(numbers))):
         raise _incomplete(f"segments of {name} are missing")
     empty = [path for path, size in sizes_bytes.items() if path.startswith(f"{name}/") and not size]
@@ -51,23 +53,23 @@ def check_stored(name: str, numbers: Sequence[int], sizes_bytes: Mapping[str, in
 def check_aligned(
     name: str, playlist: MediaPlaylist, starts_s: Sequence[float], *, frame_s: float
 ) -> None:
-    """Raise TranscodeFailed unless a rendition's segments begin where the others' do."""
-    own = playlist.starts_s
-    if len(own) != len(starts_s) or any(
+    """Raise TranscodeFailed unless a rendition's segments begin at these times."""
+    own_s = playlist.starts_s
+    if len(own_s) != len(starts_s) or any(
         abs(start_s - other_s) > frame_s + _ROUNDING_S
-        for start_s, other_s in zip(own, starts_s, strict=True)
+        for start_s, other_s in zip(own_s, starts_s, strict=True)
     ):
         raise _incomplete(f"the segments of {name} begin at other times than the others'")
 
 
 def damaged_share(probe: Probe, report: ffmpeg.RunReport) -> float:
-    """Which share of the source is missing, did not decode, or only with patched places."""
+    """Return the share of the source that is missing, did not decode, or decoded with faults."""
     faulty = report.faults / report.packets if report.packets else 0.0
     return max(1.0 - probe.readable_share, faulty)
 
 
 def check_damage(share: float) -> None:
-    """Raise SourceRejected when too much of the source is damaged."""
+    """Raise SourceRejected if too much of the source is damaged."""
     if share > 1.0 - MIN_DECODED_SHARE:
         raise errors.SourceRejected(
             errors.RejectCode.DAMAGED, detail=f"{share:.0%} could not be decoded"
@@ -75,39 +77,40 @@ def check_damage(share: float) -> None:
 
 
 def check_source_read(probe: Probe, report: ffmpeg.RunReport) -> None:
-    """Raise TranscodeFailed when what is missing may be storage's fault."""
+    """Raise TranscodeFailed if storage may be the cause of missing frames or faults."""
     packets = report.packets
     is_short = report.frames_decoded is not None and packets < (probe.video.frame_count or 0)
     if report.network_faults and (report.faults or is_short):
-        detail = f"{packets} packets came, {report.faults} of them with faults"
+        detail = f"{packets} packets were read, {report.faults} of them with faults"
         raise errors.TranscodeFailed(errors.FailCode.SOURCE_UNREACHABLE, detail=detail)
 
 
 def check_duration(written_s: float, expected_s: float | None) -> None:
-    """Raise SourceRejected when a picture is much shorter than expected."""
-    if expected_s is None:  # fragmented: the file's own claim is often wrong
+    """Raise SourceRejected if a picture is much shorter than expected."""
+    if expected_s is None:  # fragmented files, which often claim a wrong length
         return
     if written_s < min(expected_s - _SHORTFALL_S, expected_s * MIN_DECODED_SHARE):
-        detail = f"{written_s:.1f} s were written of {expected_s:.1f} s"
+        detail = f"{written_s:.1f} s of {expected_s:.1f} s were written"
         raise errors.SourceRejected(errors.RejectCode.DAMAGED, detail=detail)
 
 
 def check_frames(probe: Probe, report: ffmpeg.RunReport) -> None:
-    """Raise SourceRejected when many frames are missing.
+    """Raise SourceRejected if many frames are missing.
 
-    Repeated frames would hide from `check_duration` that a source ended early.
+    In a film with repeated frames, `check_duration` can't see that the source ended early.
     """
     expected = (probe.video.frame_count or 0) * probe.readable_share
     if report.frames_decoded is not None and report.packets < expected * MIN_DECODED_SHARE:
-        detail = f"{report.packets} frames came of {expected:.0f}"
+        detail = f"{report.packets} of {expected:.0f} frames were read"
         raise errors.SourceRejected(errors.RejectCode.DAMAGED, detail=detail)
 
 
 def check_copy(facts: Sequence[SegmentFacts], probe: Probe) -> None:
-    """Raise CopyUndeliverable unless a copy is all there and can be switched to at each segment."""
+    """Raise CopyUndeliverable unless a copy has all frames, and players can switch at segments."""
     if not all(fact.is_closed for fact in facts):
         raise errors.CopyUndeliverable("open_segment")
-    frames, expected = sum(fact.sample_count for fact in facts), probe.video.frame_count
+    frames = sum(fact.sample_count for fact in facts)
+    expected = probe.video.frame_count
     if frames != expected:
         raise errors.CopyUndeliverable("frames_missing", detail=f"{frames} frames of {expected}")
 
@@ -119,7 +122,7 @@ def _incomplete(detail: str) -> errors.TranscodeFailed:
 async def check_decoding(
     work_dir: Path, names: Sequence[str], sampled: Collection[str], *, first_s: float
 ) -> None:
-    """Raise TranscodeFailed at a fault in the first seconds of any of the sampled segments."""
+    """Raise TranscodeFailed if the first seconds of a sampled segment don't decode."""
     files = [
         await asyncio.to_thread(_with_init, work_dir / name, segment)
         for name in names
@@ -148,7 +151,7 @@ def _with_init(folder: Path, segment: str) -> Path:
 
 
 async def check_ffmpeg() -> None:
-    """Encode one frame. Raises TranscodeFailed or OSError when that can't be done."""
+    """Encode one frame. Raises TranscodeFailed or OSError if ffmpeg doesn't work."""
     raw = ("-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", "64x64", "-i", "/dev/zero")
     encode = ("-frames:v", "1", "-c:v", "libx264", "-f", "null", "-")
     await ffmpeg.run((*command.general_options(), *raw, *encode), timeout_s=_SELF_TEST_LIMIT_S)
@@ -161,7 +164,7 @@ def notes_for(
     lacks_sound: bool = False,
     lacks_subtitles: bool = False,
 ) -> tuple[errors.Note, ...]:
-    """Return what an editor should know of a source of which this share did not decode."""
+    """Return the notes for the editor on a source of which this share did not decode."""
     mixes = [downmix(track) for track in probe.audio]
     is_surround = [
         track.channels > 2 and not (mix.is_spatial or mix.leaves_out)

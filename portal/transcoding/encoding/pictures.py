@@ -1,14 +1,14 @@
-"""Make the pictures that go with a video: posters and storyboards.
+"""Make the pictures of a video: posters and storyboards.
 
-Posters are of the source, of a frame of a finished rendition, or of a picture that was sent. A
-first poster comes from key frames, which decode by themselves, wherever the source has enough of
-them: few packets are decoded then, and it need not wait for the renditions. A picture that somebody
-sent is untrusted input: its first bytes tell the kind, and the confined ffmpeg decodes that kind
-alone and opens no other file. What cameras note beside it is dropped, but that it is turned counts.
+A poster is made from the source, from a frame of a finished rendition, or from an uploaded picture.
+The first poster is made from the source's key frames, if it has enough of them: they decode alone,
+so few packets are decoded, and the poster need not wait for the renditions. An uploaded picture is
+untrusted input: its kind is known from its first bytes, and the confined ffmpeg decodes only that
+kind and opens no other file. Metadata is dropped, except for the orientation.
 
-A storyboard is made of a finished rendition: thumbnails for the seek bar, tiled into sprites.
-Limits: H.264 as this package writes or copies it. One segment is in memory, and those that a sprite
-is made of are in the working folder.
+A storyboard is made from a finished rendition: thumbnails for the seek bar, tiled into sprites.
+Limits: H.264 as this package writes or copies it. One segment is in memory, and the segments of a
+sprite are in the working folder.
 """
 
 import asyncio
@@ -41,35 +41,43 @@ from portal.transcoding.probing.facts import Probe
 POSTER_NAME = "poster.jpg"
 _MAX_SIDE = 1280
 _POSTER_QUALITY = 3
-# When the candidates for a poster are shown, as shares of the video: neither title nor credits.
+# Times of the candidates for a poster, as shares of the video: neither title nor credits.
 _CANDIDATES_AT = (0.1, 0.2, 0.3, 0.45, 0.6)
-# Further apart than this, key frames are too few to choose a poster from.
+# Longest distance of key frames at which they suffice to choose a poster from.
 _MAX_KEY_DISTANCE_S = 20.0
-# Without them, frames of the beginning are decoded up to here.
+# Length of the beginning from which a poster is chosen otherwise.
 _DECODED_S = 10.0
 # Names in the working folder.
-_SEGMENT, _PICTURE = "segment.mp4", "picture"
+_SEGMENT = "segment.mp4"
+_PICTURE = "picture"
 MAX_PICTURE_PIXELS = 50_000_000
 # Measured with a PNG of 49 megapixels in 16 bits with transparency: 5 s, 0.45 GB.
 _PICTURE_LIMITS = Limits(memory_bytes=2 * 1024**3, cpu_s=60, file_bytes=64 * 1024**2)
-# What ffmpeg says of a picture with more pixels than it is allowed.
+# Message of ffmpeg about a picture with too many pixels.
 _TOO_MANY_PIXELS = "exceeds specified max pixel count"
-_AT_FAULT = {FailCode.FFMPEG_FAILED, FailCode.OUT_OF_MEMORY, FailCode.TIMED_OUT, FailCode.STALLED}
+_PICTURE_FAULTS = {
+    FailCode.FFMPEG_FAILED,
+    FailCode.OUT_OF_MEMORY,
+    FailCode.TIMED_OUT,
+    FailCode.STALLED,
+}
 _SPRITE_SOURCE = "frames.mp4"
 _SPRITE_LIMIT_S = 300.0
 _SPRITE_QUALITY = 5
 
 
 async def put_poster(source: ProxiedSource, probe: Probe, upload: SegmentUpload) -> bool:
-    """Put the candidate with most detail: black and blurred frames make small files.
+    """Put the candidate with the largest file, because black and blurred frames make small files.
 
-    False when there is none: a video without a poster is better than none.
+    Returns False if there is no candidate; the video is then published without a poster.
     """
-    candidates, folder = [], upload.work_dir
+    candidates = []
     with span("poster"):
         for arguments in _candidate_arguments(source.name, probe):
             with suppress(TranscodeFailed):
-                candidate = await _run(arguments, folder, timeout_s=120.0, environ=source.environ)
+                candidate = await _run_for_poster(
+                    arguments, upload.work_dir, timeout_s=120.0, environ=source.environ
+                )
                 candidates.append(candidate)
     poster = max(candidates, key=len, default=b"")
     if poster:
@@ -77,7 +85,7 @@ async def put_poster(source: ProxiedSource, probe: Probe, upload: SegmentUpload)
     return bool(poster)
 
 
-async def _run(
+async def _run_for_poster(
     arguments: Sequence[str],
     work_dir: Path,
     *,
@@ -85,7 +93,7 @@ async def _run(
     limits: Limits | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Run ffmpeg for a poster; empty when it writes none. Raises as `ffmpeg.run` does."""
+    """Run ffmpeg and return the poster, empty if none was written. Raises as `ffmpeg.run` does."""
     path = work_dir / POSTER_NAME
     await asyncio.to_thread(path.unlink, missing_ok=True)
     await ffmpeg.run(arguments, timeout_s=timeout_s, cwd=work_dir, limits=limits, environ=environ)
@@ -96,9 +104,9 @@ async def _run(
 
 
 def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, ...]]:
-    """Write a candidate for a poster; one run for each place that one is taken from.
+    """Yield ffmpeg's arguments for each candidate for a poster.
 
-    All in one run would take as many times the memory.
+    One run for all candidates would take several times the memory.
     """
     video = probe.video
     distance_s = video.max_key_distance_s
@@ -106,7 +114,7 @@ def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, 
     options = (*command.KEY_FRAMES_ONLY, "-noaccurate_seek") if has_keys else ()
     size = _poster_size(video.width, video.height)
     filters = ",".join(("select='eq(n,0)'", *still_filters(video, size)))
-    # After the last frame there is none to find, however long that one is shown.
+    # No frame is found after the last one, however long that is shown.
     last_s = video.duration_s if video.last_frame_s is None else video.last_frame_s
     duration_s = probe.duration_s if last_s is None else last_s
     reachable_s = duration_s if has_keys else min(duration_s, _DECODED_S)
@@ -121,10 +129,10 @@ def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, 
 
 
 async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path) -> bytes:
-    """The frame shown `at_s` after a segment's first, as JPEG: upright, in BT.709, 8-bit 4:2:0.
+    """Return the frame shown `at_s` after a segment's first frame, as an upright JPEG in BT.709.
 
-    Later than the last one gives the last one. Limits: H.264 as this package writes it; the segment
-    is in memory and, while ffmpeg runs, in the working folder. Raises TranscodeFailed.
+    Later times give the last frame. Limits: H.264 as this package writes it; the segment is in
+    memory and, while ffmpeg runs, in the working folder. Raises TranscodeFailed.
     """
     try:
         number = sum(shown_s <= at_s for shown_s, _ in shown_frames(init, segment)[1:])
@@ -140,13 +148,13 @@ async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path)
         *("-map", "0:v:0", *command.BARE, "-vf", f"select='eq(n,{number})',{fit}"),
         *command.jpeg_output(POSTER_NAME, _POSTER_QUALITY),
     )
-    if frame := await _run(arguments, work_dir):
+    if frame := await _run_for_poster(arguments, work_dir):
         return frame
-    raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no frame was cut")
+    raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no frame was written")
 
 
 class PictureKind(Enum):
-    """What a picture may be: its demuxer, its decoder, and what it begins with, by the place."""
+    """Accepted kind of picture: its demuxer, its decoder, and its first bytes by their offsets."""
 
     JPEG = ("jpeg_pipe", "mjpeg", {0: b"\xff\xd8\xff"})
     PNG = ("png_pipe", "png", {0: b"\x89PNG\r\n\x1a\n"})
@@ -154,7 +162,7 @@ class PictureKind(Enum):
 
 
 def picture_kind(content: bytes) -> PictureKind | None:
-    """The kind that the first bytes tell; None for what is no JPEG, PNG or WebP."""
+    """Return the kind of a picture by its first bytes; None if it is no JPEG, PNG or WebP."""
     for kind in PictureKind:
         if all(content.startswith(part, place) for place, part in kind.value[2].items()):
             return kind
@@ -162,10 +170,10 @@ def picture_kind(content: bytes) -> PictureKind | None:
 
 
 async def fit_picture(content: bytes, *, shape: tuple[int, int], work_dir: Path) -> bytes:
-    """The middle of the picture in this shape (width, height in pixels), as JPEG.
+    """Return the middle of a picture, cut to a shape (width, height in pixels), as JPEG.
 
-    What is transparent becomes black. Raises PictureRejected, or TranscodeFailed for what is no
-    fault of the picture.
+    Transparent parts become black. Raises PictureRejected, or TranscodeFailed if the picture is not
+    the cause.
     """
     kind = picture_kind(content)
     if kind is None:
@@ -173,7 +181,7 @@ async def fit_picture(content: bytes, *, shape: tuple[int, int], work_dir: Path)
     demuxer, decoder, _ = kind.value
     width, height = _poster_size(*shape)
     filters = (
-        # Cut before it is scaled: scaled, one with a side of a pixel would be huge.
+        # The picture is cut before it is scaled, because one of a pixel's width would become huge.
         f"crop=w='min(iw,ih*{width}/{height})':h='min(ih,iw*{height}/{width})'",
         f"scale={width}:{height}:out_range=pc",
         "format=gbrap,premultiply=inplace=1",
@@ -187,9 +195,9 @@ async def fit_picture(content: bytes, *, shape: tuple[int, int], work_dir: Path)
     )
     await asyncio.to_thread((work_dir / _PICTURE).write_bytes, content)
     try:
-        picture = await _run(arguments, work_dir, limits=_PICTURE_LIMITS)
+        picture = await _run_for_poster(arguments, work_dir, limits=_PICTURE_LIMITS)
     except TranscodeFailed as exc:
-        if exc.code not in _AT_FAULT:
+        if exc.code not in _PICTURE_FAULTS:
             raise
         is_large = _TOO_MANY_PIXELS in exc.detail
         fault = PictureFault.TOO_LARGE if is_large else PictureFault.UNREADABLE
@@ -200,23 +208,24 @@ async def fit_picture(content: bytes, *, shape: tuple[int, int], work_dir: Path)
 
 
 def _poster_size(width: int, height: int) -> tuple[int, int]:
-    """Return the size of the poster of a video of this size, in even numbers as 4:2:0 has them."""
+    """Return the size of the poster of a video of this size, in even numbers for 4:2:0."""
     shrink = min(1.0, _MAX_SIDE / max(width, height))
     return max(2, int(width * shrink / 2) * 2), max(2, int(height * shrink / 2) * 2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenditionFiles:
-    """A finished video rendition: its playlist, and how to read a file that this names."""
+    """Finished video rendition: its playlist, and a function that reads the files named in it."""
 
     playlist: MediaPlaylist
     read: Callable[[str], Awaitable[bytes]]
 
 
 class _Sprite:
-    """The frames of one sprite, and in `source` the segments that they are in.
+    """Frames of one sprite, and a file (`source`) with the segments that contain them.
 
-    `are_idr` tells of each frame in the order shown, `chosen` are the numbers of some of them.
+    `are_idr` says of each frame, in the order shown, whether it is an IDR picture. `chosen` has the
+    numbers of the sprite's frames.
     """
 
     def __init__(self, source: Path, init: bytes) -> None:
@@ -232,9 +241,11 @@ class _Sprite:
             file.write(segment)
 
     async def put(self, name: str, storyboard: Storyboard, upload: SegmentUpload) -> None:
-        """Nothing but IDR pictures is decoded where they are all there is to show."""
+        """Make and put the sprite. If all its frames are IDR pictures, only those are decoded."""
         from_keys = all(self.are_idr[number] for number in self.chosen)
-        numbers = [sum(self.are_idr[:it]) for it in self.chosen] if from_keys else self.chosen
+        numbers = self.chosen
+        if from_keys:
+            numbers = [sum(self.are_idr[:number]) for number in self.chosen]
         chosen = "+".join(f"eq(n,{number})" for number in numbers)
         scale = f"scale={storyboard.width}:{storyboard.height}:out_range=pc"
         filters = f"select='{chosen}',{scale},setsar=1,{TILING}"
@@ -247,7 +258,7 @@ class _Sprite:
         await ffmpeg.run(arguments, timeout_s=_SPRITE_LIMIT_S, cwd=upload.work_dir)
         path = upload.work_dir / name
         if not await asyncio.to_thread(path.exists):
-            raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no sprite was made")
+            raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no sprite was written")
         await upload.put(name, path)
 
 
@@ -259,7 +270,7 @@ async def make_storyboard(
     work_dir: Path,
     on_progress: OnProgress,
 ) -> None:
-    """Put the sprites of a rendition's thumbnails, and then the WebVTT that leads to them.
+    """Put the sprites of a rendition's thumbnails, and then the WebVTT that refers to them.
 
     Raises TranscodeFailed, DiskFull, or whatever the rendition's reader or the sink raised.
     """
@@ -268,10 +279,12 @@ async def make_storyboard(
     progress.next_run(ends_at=1.0)
     times_s: list[float] = []
     with pass_folder(work_dir) as folder, span("thumbnails"):
-        upload, source = SegmentUpload(sink, folder), folder / _SPRITE_SOURCE
+        upload = SegmentUpload(sink, folder)
+        source = folder / _SPRITE_SOURCE
         init = await rendition.read(INIT_NAME)
-        sprite, names = _Sprite(source, init), (SPRITE_PATTERN % it for it in count())
-        async for segment, are_idr, chosen, chosen_s in _segments(rendition, init, storyboard):
+        sprite = _Sprite(source, init)
+        names = (SPRITE_PATTERN % number for number in count())
+        async for segment, are_idr, chosen, chosen_s in _thumbnails(rendition, init, storyboard):
             times_s += chosen_s
             while chosen:
                 room = TILES - len(sprite.chosen)
@@ -287,14 +300,16 @@ async def make_storyboard(
         await upload.put(STORYBOARD_NAME, text.encode())
 
 
-async def _segments(
+async def _thumbnails(
     rendition: RenditionFiles, init: bytes, storyboard: Storyboard
 ) -> AsyncIterator[tuple[bytes, list[bool], list[int], list[float]]]:
-    """The segments that thumbnails are in, read one by one.
+    """Read the segments with thumbnails one by one.
 
-    With each, which of its frames are IDR pictures, and the numbers and times of the thumbnails.
+    Yields each segment, whether its frames are IDR pictures, and the numbers and times of its
+    thumbnails.
     """
-    playlist, last_s = rendition.playlist, -storyboard.interval_s / 2
+    playlist = rendition.playlist
+    last_s = -storyboard.interval_s / 2
     ends_s = [*playlist.starts_s[1:], playlist.duration_s + storyboard.interval_s / 2]
     for entry, start_s, next_s in zip(playlist.segments, playlist.starts_s, ends_s, strict=True):
         if not storyboard.chosen([start_s], last_s=last_s, next_s=next_s):
@@ -306,12 +321,12 @@ async def _segments(
             raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=str(exc)) from exc
         keys_s = [at_s for at_s, is_idr in frames if is_idr] or [start_s]
         end_s = start_s + entry.duration_s
-        # After the last one of all there is none that the end could be nearer to.
+        # The end of the film must be close to its last key frame, because no other follows.
         following_s = end_s if entry is not playlist.segments[-1] else 2 * end_s - keys_s[-1]
         distance_s = max(after - at for at, after in pairwise([*keys_s, following_s]))
         has_enough = storyboard.shows_enough(distance_s)
-        of_those_s = keys_s if has_enough else [at_s for at_s, _ in frames]
-        chosen_s = storyboard.chosen(of_those_s, last_s=last_s, next_s=next_s)
+        candidates_s = keys_s if has_enough else [at_s for at_s, _ in frames]
+        chosen_s = storyboard.chosen(candidates_s, last_s=last_s, next_s=next_s)
         numbers = [number for number, (at_s, _) in enumerate(frames) if at_s in chosen_s]
         yield data, [is_idr for _, is_idr in frames], numbers, chosen_s
         last_s = chosen_s[-1]

@@ -1,7 +1,8 @@
-"""Make the runs of a pass with ffmpeg, and upload their segments meanwhile.
+"""Make the runs of a pass with ffmpeg, and upload their segments at the same time.
 
-A worker that carries out a pass makes its runs here one after another, and one that helps it makes
-one (`make_run`). What a run reports is judged of the whole pass, but for what only it can tell.
+The worker of a pass makes its runs one after another. A worker that shares the pass makes one of
+them (`make_run`). Reports of runs are judged for the pass as a whole, except for facts that only
+the run knows.
 """
 
 from collections.abc import Collection
@@ -33,31 +34,31 @@ from portal.transcoding.probing.facts import Probe
 
 @dataclass(slots=True)
 class OneRun:
-    """The runs of a pass that nobody shares."""
+    """The single run of a pass that is not shared."""
 
     run: Run = field(default_factory=Run)
     _is_done: bool = False
 
     async def begin(self, starts_s: continuation.Starts) -> None:
-        """Segments begin where the source has them."""
+        """Keep the times of segments."""
         self.run.starts_s = starts_s
 
     async def next(self) -> Run | None:
-        """The run, once."""
+        """Return the run, the first time."""
         return None if self._is_done else self.run
 
     async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
-        """It is made."""
+        """Record that the run is made."""
         self._is_done = True
 
     async def whole(self) -> Whole | None:
-        """What there is, is known to who made it."""
+        """Return None: the caller has all segments."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunMaker:
-    """Makes runs of ffmpeg over a source; `on_made` is told of each segment that is in storage."""
+    """Maker of runs over a source; `on_made` is called for each segment in storage."""
 
     source: ProxiedSource
     probe: Probe
@@ -66,11 +67,12 @@ class RunMaker:
     on_made: OnMade | None = None
 
     async def make(self, task: Encode, run: Run) -> RunReport:
-        """Make what is left of a run of the task's video. Raises as `make_whole`.
+        """Make the missing segments of a run of the task's video. Raises as `make_whole`.
 
-        One that ends before its last segment is there raises TranscodeFailed.
+        Also raises TranscodeFailed if the run ends before its last segment.
         """
-        starts_s, video = run.starts_s, self.probe.video
+        starts_s = run.starts_s
+        video = self.probe.video
         before_s = Fraction(0)
         if run.first and starts_s:
             before_s = filters.frame_before(
@@ -101,27 +103,27 @@ class RunMaker:
 
         report = await self.make_whole(replace(task, after=after), run=run, on_stored=stored)
         if after and min(reached.values()) == number:
-            raise continuation.NotContinuable("no segment followed")
+            raise continuation.NotContinuable("the run made no segment")
         if run.last is not None and min(reached.values()) <= run.last:
             is_cut = report.network_faults > 0
             code = FailCode.SOURCE_UNREACHABLE if is_cut else FailCode.OUTPUT_INCOMPLETE
-            raise TranscodeFailed(code, detail=f"it ends early, before segment {run.last}")
+            raise TranscodeFailed(code, detail=f"the run ended before segment {run.last}")
         if after:
-            before = after.frames * frame_step(video.fps)
-            report.frames_decoded = (report.frames_decoded or 0) + before
+            decoded_before = after.frames * frame_step(video.fps)
+            report.frames_decoded = (report.frames_decoded or 0) + decoded_before
         return report
 
     async def make_whole(
         self, task: Encode, *, run: Run | None = None, on_stored: OnStored | None = None
     ) -> RunReport:
-        """Run ffmpeg for a task, to its end or the run's, and upload segments.
+        """Run ffmpeg for a task, to the end of the film or of the run, and upload segments.
 
         Raises as `ffmpeg.run` does, NotContinuable, or whatever the sink raised.
         """
 
         async def write(throttle: Throttle) -> RunReport:
-            # So much may be decoded before the first frame that is wanted; any machine that could
-            # show the source decodes it as fast.
+            # This much may be decoded before the first frame that is encoded, by a machine that
+            # decodes at least as fast as the film plays.
             from_s = float(task.after.from_s) if task.after else 0.0
             decoded_first_s = min(from_s, self.probe.video.max_key_distance_s or from_s)
             return await ffmpeg.run(
@@ -140,10 +142,15 @@ class RunMaker:
             return await self.upload.during(write, task.names, on_stored=stored, run=run)
 
     async def segment_stored(self, name: str) -> None:
-        """Raises NotContinuable when the first segment follows none of those before."""
+        """Store the init segment, and report a segment that is in storage.
+
+        Raises NotContinuable if the first new segment doesn't follow the existing ones.
+        """
         rendition, _, uri = name.partition("/")
-        facts, number = self.upload.facts[name], segment_number(uri)
-        init, after = await self.upload.put_init(rendition), self.upload.after
+        facts = self.upload.facts[name]
+        number = segment_number(uri)
+        init = await self.upload.put_init(rendition)
+        after = self.upload.after
         if after and rendition in after.made and number == after.number:
             continuation.check_join(after, rendition, init, facts)
         if self.on_made:
@@ -168,7 +175,7 @@ async def make_run(
     on_progress: OnProgress,
     on_made: OnMade,
 ) -> RunReport:
-    """Make one run of these renditions, of a pass that another worker carries out.
+    """Make one run of these renditions, for the pass of another worker.
 
     Raises NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever the sink raised.
     """

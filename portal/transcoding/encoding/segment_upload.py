@@ -1,8 +1,8 @@
-"""The folder that a pass works in, and the upload of its finished segments meanwhile.
+"""Working folder of a pass, and the upload of its segments while the pass is running.
 
-The folder ffmpeg writes to is the queue: a segment is finished once it has lost its temporary
-name. Each is inspected, uploaded and deleted; ffmpeg is paused when the sink falls behind, so the
-disk holds a bounded amount however long the video is. The folder is gone afterwards.
+The folder to which ffmpeg writes is the queue: a segment is finished when it loses its temporary
+name. Each segment is inspected, uploaded and deleted. ffmpeg is paused when the sink falls behind,
+so disk usage is bounded however long the video is. The folder is deleted in the end.
 """
 
 import asyncio
@@ -30,17 +30,16 @@ from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
 from portal.transcoding.packaging.hls import INIT_NAME
 
-# With less, a pass that broke off may well have done so for want of room: files are written by
-# several, and not everyone who fails says why.
+# A failed pass that leaves less free space counts as failed for lack of space, because not every
+# process says why it can't write.
 _MIN_FREE_BYTES = 1024**2
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SCAN_PERIOD_S = 0.2
 _CONCURRENT_PUTS = 4
-# Pause ffmpeg above the first and resume it below the second.
+# ffmpeg is paused above the first number of waiting files, and resumed below the second.
 _PAUSE_BACKLOG_FILES = 48
 _RESUME_BACKLOG_FILES = 16
-# There is a segment of this number amid a video however long segments are; copied ones may last ten
-# seconds.
+# Number of a segment amid the film, per second of its duration; segments last up to ten seconds.
 _MIDDLE_PER_S = 1 / 20
 
 CONTENT_TYPES = {
@@ -51,14 +50,14 @@ CONTENT_TYPES = {
     ".vtt": "text/vtt; charset=utf-8",
 }
 
-# Told the name of a segment that is in storage.
+# Called with the name of a segment that is in storage.
 OnStored = Callable[[str], Awaitable[None]]
 Written = TypeVar("Written")
 
 
 @contextmanager
 def pass_folder(work_dir: Path) -> Iterator[Path]:
-    """A new folder in `work_dir`. Raises `DiskFull` for what a pass without room broke off with."""
+    """Create a temporary folder in `work_dir`. Raises `DiskFull` if the disk is full in the end."""
     with TemporaryDirectory(dir=work_dir) as name:
         try:
             yield Path(name)
@@ -73,23 +72,24 @@ def pass_folder(work_dir: Path) -> Iterator[Path]:
 
 
 class Sink(Protocol):
-    """Where the output goes. `put` returns once the data is stored, and raises when it isn't.
+    """Destination of output. `put` returns when the data is stored, and raises if it can't be.
 
-    Names are relative, such as `720p/00012.m4s`. A put must have a time limit of its own.
+    Names are relative, such as `720p/00012.m4s`. A put must have a time limit.
     """
 
-    async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
+    async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
+        """Store a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """Tells ffmpeg to stand still, while it is too far ahead of the sink, or to end."""
+    """Signals to ffmpeg: pause while it is too far ahead of the sink, or end."""
 
     paused: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def balance(self, backlog_files: int) -> None:
-        """So many files wait for the sink."""
+        """Pause or resume, by the number of files that wait for the sink."""
         if backlog_files > _PAUSE_BACKLOG_FILES:
             self.paused.set()
         elif backlog_files < _RESUME_BACKLOG_FILES:
@@ -98,10 +98,10 @@ class Throttle:
 
 @dataclass(slots=True)
 class SegmentUpload:
-    """Uploads from one working folder to one sink, and what was learned of the files.
+    """Upload from a working folder to a sink, with sizes of files and facts of segments.
 
-    `facts` are those of the segments. The `sampled` segments of each rendition stay on disk for the
-    check at the end. `after` is what the run goes on after.
+    The `sampled` segments of each rendition stay on disk for the check at the end. `after` has the
+    segments after which the current run begins.
     """
 
     sink: Sink
@@ -112,14 +112,14 @@ class SegmentUpload:
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
     def add(self, name: str, made: MadeRendition) -> None:
-        """Count what is made of a rendition as uploaded."""
+        """Count the existing segments of a rendition as uploaded."""
         self.sizes_bytes[f"{name}/{INIT_NAME}"] = len(made.init)
         for segment in made.segments:
             self.sizes_bytes[f"{name}/{segment.uri}"] = segment.size_bytes
             self.facts[f"{name}/{segment.uri}"] = segment.facts
 
     async def replace(self, name: str, made: MadeRendition) -> None:
-        """Count what is made of a rendition as uploaded, and nothing else of it."""
+        """Count these segments of a rendition, and no others, as uploaded."""
         for path in self.facts.keys() & set(self.names_of(name)):
             del self.sizes_bytes[path], self.facts[path]
         self.add(name, made)
@@ -135,32 +135,34 @@ class SegmentUpload:
         on_stored: OnStored | None = None,
         run: Run | None = None,
     ) -> Written:
-        """Upload what `write` writes of these renditions until it has ended and none is left.
+        """Upload the segments of these renditions until `write` has ended and none is left.
 
-        Answers what it does, which heeds the throttle: it is ended once the last segment of the
-        run is there. `on_stored` is told the name of each segment.
+        Returns the result of `write`, which is ended by its throttle once the last segment of the
+        run exists. `on_stored` is called with the name of each segment.
         """
         for name in names:
             await asyncio.to_thread((self.work_dir / name).mkdir, parents=True, exist_ok=True)
-        before, seen = await asyncio.to_thread(_finished_segments, self.work_dir, names), set[str]()
+        before = await asyncio.to_thread(_finished_segments, self.work_dir, names)
+        known_names = set[str]()
         reached = dict.fromkeys(names, -1)
-        slots, throttle, is_over = asyncio.Semaphore(_CONCURRENT_PUTS), Throttle(), False
+        slots = asyncio.Semaphore(_CONCURRENT_PUTS)
+        throttle = Throttle()
+        is_over = False
         with span("upload"):
             async with task_group() as tasks:
                 writing = tasks.create_task(write(throttle))
                 while not is_over:
-                    is_over = writing.done()  # before looking, so that the last look misses nothing
-                    found = await asyncio.to_thread(_finished_segments, self.work_dir, names)
-                    found -= before
+                    is_over = writing.done()  # before the search, so that the last one is complete
+                    finished = await asyncio.to_thread(_finished_segments, self.work_dir, names)
                     last = math.inf if run is None or run.last is None else run.last
-                    found = {it for it in found if segment_number(it) <= last}
-                    for name in sorted(found - seen):
+                    finished = {name for name in finished - before if segment_number(name) <= last}
+                    for name in sorted(finished - known_names):
                         tasks.create_task(self._upload(name, slots, on_stored))
                         reached[name.partition("/")[0]] = segment_number(name)
-                    seen |= found
+                    known_names |= finished
                     if min(reached.values()) >= last:
                         throttle.ended.set()
-                    throttle.balance(len(found - self.sizes_bytes.keys()))
+                    throttle.balance(len(finished - self.sizes_bytes.keys()))
                     await asyncio.wait({writing}, timeout=_SCAN_PERIOD_S)
         return writing.result()
 
@@ -177,7 +179,7 @@ class SegmentUpload:
                 await asyncio.to_thread(path.unlink)
 
     async def put(self, name: str, data: Path | bytes) -> None:
-        """Store one file and remember its size."""
+        """Store a file and keep its size."""
         if isinstance(data, bytes):
             size_bytes = len(data)
         else:
@@ -186,7 +188,7 @@ class SegmentUpload:
         self.sizes_bytes[name] = size_bytes
 
     async def put_init(self, rendition: str) -> bytes:
-        """Store the init segment of a rendition, unless it is; returns it."""
+        """Return the init segment of a rendition, and store it the first time."""
         name = f"{rendition}/{INIT_NAME}"
         init = await asyncio.to_thread((self.work_dir / name).read_bytes)
         if name not in self.sizes_bytes:
@@ -194,14 +196,14 @@ class SegmentUpload:
         return init
 
     async def discard(self, rendition: str) -> None:
-        """Leave a rendition out; it will be made again."""
+        """Remove a rendition, which will be made again."""
         for name in self.names_of(rendition):
             del self.sizes_bytes[name]
             self.facts.pop(name, None)
         await asyncio.to_thread(shutil.rmtree, self.work_dir / rendition)
 
     def names_of(self, rendition: str) -> list[str]:
-        """The files of a rendition that are in storage."""
+        """Return the names of a rendition's files in storage."""
         return [name for name in self.sizes_bytes if name.startswith(f"{rendition}/")]
 
     def _inspect(self, path: Path) -> SegmentFacts:
@@ -210,15 +212,15 @@ class SegmentUpload:
             return inspect_segment(path.read_bytes())
         except SegmentError as exc:
             if self.after and segment_number(path.name) == self.after.number:
-                # What it goes on after is the whole film.
-                raise NotContinuable("no frame followed") from exc
+                # The existing segments are the whole film.
+                raise NotContinuable("the first segment has no frame") from exc
             raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=f"{path.name}: {exc}") from exc
 
 
 def sampled_segments(duration_s: float, after: Continuation | None = None) -> frozenset[str]:
-    """The names of a rendition's first segment and of one amid it, and of those of a later run."""
-    first, middle = 0, int(duration_s * _MIDDLE_PER_S)
-    names = {SEGMENT_PATTERN % number for number in (first, middle)}
+    """Return the names of a rendition's first segment and a middle one, also of a later run."""
+    middle = int(duration_s * _MIDDLE_PER_S)
+    names = {SEGMENT_PATTERN % number for number in (0, middle)}
     if after:
         numbers = {after.number, max(middle, after.number)}
         names |= {after.prefix + SEGMENT_PATTERN % number for number in numbers}
@@ -226,7 +228,7 @@ def sampled_segments(duration_s: float, after: Continuation | None = None) -> fr
 
 
 def segment_number(name: str) -> int:
-    """Which segment of its rendition this is, counted from 0."""
+    """Return the number of a segment in its rendition, from 0."""
     return int(re.split("[-/]", name.removesuffix(SEGMENT_SUFFIX))[-1])
 
 

@@ -1,10 +1,10 @@
-"""Keep a source's address out of ffmpeg's command line, which everyone on a machine can list.
+"""Keep a source's address out of ffmpeg's command line, which all users of a machine can list.
 
-The address may be signed, and ffmpeg takes an input's name nowhere but from its arguments. So it
-is given a name that leads nowhere, and in its environment, which only its own user can read, a
-proxy on the loopback interface. That answers requests for the name, if they bring the password,
-with a redirect to the address; the source's host itself is exempt from the proxy, so what is read
-comes straight from there. ffmpeg asks again for every seek, which costs a local round trip.
+The address may be signed, and ffmpeg takes the name of an input only from its arguments. So its
+arguments have a name that doesn't exist, and its environment, which only its user can read, has
+the address and password of a proxy on the loopback interface. The proxy redirects requests for the
+name to the address of the source. The host of the source is exempt from the proxy, so ffmpeg reads
+from it directly. Each seek costs an additional local round trip.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 _REQUEST_TIMEOUT_S = 10
 _MAX_HEAD_BYTES = 16 * 1024
-# Reserved for names that exist nowhere (RFC 6761 section 6.4).
+# Top-level domain of names that never exist (RFC 6761, section 6.4).
 _HOST = "source.invalid"
 _NAME = f"http://{_HOST}/source"
 _USER = "portal"
@@ -27,7 +27,7 @@ _PASSWORD_BYTES = 24
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProxiedSource:
-    """What ffmpeg is to read, by a name that anyone may see, and what it needs to find it."""
+    """Source by a name that all users may see, and the environment in which ffmpeg finds it."""
 
     name: str
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class ProxiedSource:
 
 @asynccontextmanager
 async def proxied(source_url: str) -> AsyncIterator[ProxiedSource]:
-    """Name a source for as long as the context lasts; a path stands for itself."""
+    """Give a source a name for as long as the context lasts; a path is its name."""
     parts = urlsplit(source_url)
     if parts.scheme not in ("http", "https"):
         yield ProxiedSource(name=source_url)
@@ -60,7 +60,7 @@ async def proxied(source_url: str) -> AsyncIterator[ProxiedSource]:
 
 
 def _host(netloc: str) -> str:
-    """The host as it is written: ffmpeg compares it letter by letter."""
+    """Return the host as it is written, because ffmpeg compares it as text."""
     host = netloc.rpartition("@")[2]
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
@@ -68,20 +68,22 @@ def _host(netloc: str) -> str:
 def _response(head: bytes, source_url: str, password: str) -> bytes:
     credentials = b"Basic " + b64encode(f"{_USER}:{password}".encode())
     if not compare_digest(_header(head, b"proxy-authorization"), credentials):
-        # It sends the password when it is asked to.
+        # ffmpeg sends the password after this response.
         status = "407 Proxy Authentication Required"
         header = 'Proxy-Authenticate: Basic realm="source"'
     elif _header(head, b"host").partition(b":")[0] != _HOST.encode():
-        status, header = "403 Forbidden", "Cache-Control: no-store"
+        status = "403 Forbidden"
+        header = "Cache-Control: no-store"
     else:
-        status, header = "302 Found", f"Location: {source_url}"
+        status = "302 Found"
+        header = f"Location: {source_url}"
     lines = (f"HTTP/1.1 {status}", header, "Content-Length: 0", "Connection: close", "", "")
     return "\r\n".join(lines).encode("latin-1")
 
 
 def _header(head: bytes, name: bytes) -> bytes:
     for line in head.split(b"\r\n")[1:]:
-        found, _, value = line.partition(b":")
-        if found.strip().lower() == name:
+        field_name, _, value = line.partition(b":")
+        if field_name.strip().lower() == name:
             return value.strip()
     return b""

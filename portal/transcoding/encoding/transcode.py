@@ -1,10 +1,9 @@
 """Make renditions of a source on this machine: one pass, from the source's address to a sink.
 
-The source is read where it lies, by range requests; it is never downloaded as a whole. Segments
-are uploaded while they are made. A pass first copies what needs no encoding, whose key frames then
-decide where all segments begin, and makes the rest with one decode. What it returns is complete
-and validated. Not here: which passes there are and when they are retried, and the master playlist,
-which the caller writes once a pass is known to count.
+The source is read by range requests and never downloaded as a whole. Segments are uploaded while
+they are made. A pass first copies tracks that need no encoding. Key frames of the copied picture
+then decide where all segments begin. The other renditions are made with one decode. The result is
+complete and validated. The caller decides about passes and retries, and writes the master playlist.
 """
 
 from collections.abc import Awaitable, Collection, Mapping
@@ -37,16 +36,16 @@ from portal.transcoding.planning.tracks import AudioRung
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
 
-# Copying takes about this much of the time of a pass that encodes, too.
+# Share of copying in the time of a pass that also encodes.
 _COPY_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassOutput:
-    """What a pass wrote; a poster is a first pass's.
+    """Result of a pass; only a first pass makes a poster.
 
-    `captions` are the cues of each subtitle rendition. `has_faults` tells that some of the source
-    did not decode, so that its own stream, should it have been copied, makes players stop.
+    `captions` are the cues of each subtitle rendition. `has_faults` means that some of the source
+    did not decode: players stop there in a copy of its stream.
     """
 
     renditions: tuple[FinishedRendition, ...]
@@ -71,14 +70,14 @@ async def make_renditions(
     runs: continuation.Runs | None = None,
     on_made: continuation.OnMade | None = None,
 ) -> PassOutput:
-    """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
+    """Make the `wanted` video renditions, in a temporary folder in `work_dir`.
 
     The first pass also makes audio, subtitles and the poster. `reference` is the playlist of a
-    video rendition that an earlier pass made: all segments begin where its do. What has one copies
-    nothing.
-    What is encoded is made in these `runs`, all in one by default. `on_made` is told of each
-    segment of it that is in storage; runs of a later call, with the same arguments else, may go on
-    after those. Sound is then made again.
+    video rendition of an earlier pass: all segments begin at the same times as its segments. A pass
+    with a reference copies nothing.
+    Renditions are encoded in these `runs`, by default in one. `on_made` is called for each encoded
+    segment in storage. Runs of a later call, with otherwise equal arguments, may resume after these
+    segments; sound is then made again.
 
     Raises CopyUndeliverable, NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever
     the sink raised. However it ends, no process is left running.
@@ -107,7 +106,7 @@ async def make_renditions(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Pass:
-    """One pass over a source."""
+    """Pass over a source."""
 
     source_url: str
     maker: RunMaker
@@ -134,7 +133,16 @@ class _Pass:
             poster = tasks.create_task(self._put_poster())
             copied = await self._copy()
             reference = next(iter(copied.values()), reference)
-            task = self._encoding(copied, reference)
+            starts_s = even_starts_s(self.plan, self.probe.video)
+            task = Encode(
+                source_url=self.maker.source.name,
+                probe=self.probe,
+                plan=self.plan,
+                rungs=[rung for rung in self.rungs if rung.name not in copied],
+                audio=[rung for rung in self.plan.audio if rung.name not in copied],
+                subtitles=self.plan.subtitles,
+                starts_s=reference.starts_s if reference else starts_s,
+            )
             report = await self._encode(task)
             try:
                 self._judge(copied, report)
@@ -142,7 +150,7 @@ class _Pass:
                 with span("finish"):
                     output = await self._finish(copied, reference, report, poster)
             except errors.SourceRejected as exc:
-                # ffmpeg takes a read that broke off for the end of the file, or for damage.
+                # An interrupted read looks to ffmpeg like the end of the file, or like damage.
                 if report.network_faults:
                     raise errors.TranscodeFailed(
                         errors.FailCode.SOURCE_UNREACHABLE, detail=exc.detail
@@ -155,12 +163,12 @@ class _Pass:
         return self.is_first and await put_poster(self.maker.source, self.probe, self.upload)
 
     async def _copy(self) -> finishing.Playlists:
-        """Copy the source's own video, and sound that is planned to be; answers what was."""
+        """Copy the source's video, and the sound that is planned to be; return the playlists."""
         rung = next((rung for rung in self.rungs if rung.copied), None)
         if rung is None:
             return {}
         tracks = {rung.name: self.probe.video.index}
-        tracks |= {it.name: it.index for it in self.plan.audio if it.copied}
+        tracks |= {sound.name: sound.index for sound in self.plan.audio if sound.copied}
         self.progress.next_run(ends_at=1.0 if len(self.rungs) == 1 else _COPY_SHARE)
         with span("copy", renditions=" ".join(tracks)):
             copied = await self.upload.during(partial(self._remux, tracks), tracks)
@@ -170,10 +178,10 @@ class _Pass:
         playlists = await finishing.list_segments(self.upload, copied)
         segments = playlists[rung.name].segments
         output_validation.check_copy(
-            [self.upload.facts[f"{rung.name}/{it.uri}"] for it in segments], self.probe
+            [self.upload.facts[f"{rung.name}/{segment.uri}"] for segment in segments], self.probe
         )
         if len(self.rungs) > 1:
-            # It goes with what is encoded, where that is watched meanwhile.
+            # Viewers of the unfinished film need copied sound beside the encoded picture.
             for name in playlists.keys() - {rung.name}:
                 for segment in playlists[name].segments:
                     await self.maker.segment_stored(f"{name}/{segment.uri}")
@@ -182,7 +190,7 @@ class _Pass:
     async def _remux(
         self, tracks: Mapping[str, int], throttle: segment_upload.Throttle
     ) -> list[str]:
-        """Copy tracks and check that samples of them decode; return the names of the copies."""
+        """Copy tracks, check that samples of them decode, and return the names of the copies."""
         dropped = await remux(
             self.source_url,
             tracks=tracks,
@@ -204,23 +212,10 @@ class _Pass:
             raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
         return copied
 
-    def _encoding(self, copied: Collection[str], reference: MediaPlaylist | None) -> Encode:
-        """Return the task to make all renditions that are not copied."""
-        starts_s = even_starts_s(self.plan, self.probe.video)
-        return Encode(
-            source_url=self.maker.source.name,
-            probe=self.probe,
-            plan=self.plan,
-            rungs=[rung for rung in self.rungs if rung.name not in copied],
-            audio=[rung for rung in self.plan.audio if rung.name not in copied],
-            subtitles=self.plan.subtitles,
-            starts_s=reference.starts_s if reference else starts_s,
-        )
-
     async def _encode(self, task: Encode) -> RunReport:
-        """Carry out a task: the video in runs, with sound and subtitles beside it.
+        """Encode the video in runs, and sound and subtitles at the same time.
 
-        All are made with one decode where that is one run.
+        If the video is one run, all are made with one decode.
         """
         if not task.names:
             return RunReport()
@@ -229,13 +224,13 @@ class _Pass:
             return await self.maker.make_whole(task)
         await self.runs.begin(task.starts_s)
         run = await self.runs.next()
-        others = replace(task, rungs=())
-        if (run is None or not run.is_plain) and others.names:
+        without_video = replace(task, rungs=())
+        if (run is None or not run.is_plain) and without_video.names:
             async with task_group() as tasks:
-                sound = tasks.create_task(self.maker.make_whole(others))
+                making_sound = tasks.create_task(self.maker.make_whole(without_video))
                 report = await self._make_runs(replace(task, audio=(), subtitles=()), run)
-            report.network_faults += sound.result().network_faults
-            report.unheard |= sound.result().unheard
+            report.network_faults += making_sound.result().network_faults
+            report.unheard |= making_sound.result().unheard
             return report
         return await self._make_runs(task, run)
 
@@ -245,8 +240,7 @@ class _Pass:
         while run is not None:
             report = await self.maker.make(task, run)
             unheard |= report.unheard
-            faults, network_faults = report.faults, report.network_faults
-            await self.runs.done(run, faults=faults, network_faults=network_faults)
+            await self.runs.done(run, faults=report.faults, network_faults=report.network_faults)
             run = await self.runs.next()
         whole = await self.runs.whole()
         if whole is None:
@@ -255,7 +249,7 @@ class _Pass:
             await self.upload.replace(name, rendition)
         frames = max(rendition.frames for rendition in whole.renditions.values())
         return RunReport(
-            # Each frame that is kept was decoded, and those that were left out for it.
+            # Frames that were left out to reduce the rate were decoded, too.
             frames_decoded=frames * frame_step(self.probe.video.fps),
             corrupt_frames=whole.faults,
             network_faults=whole.network_faults,
@@ -263,13 +257,13 @@ class _Pass:
         )
 
     def _judge(self, copied: Collection[str], report: RunReport) -> None:
-        """Raise SourceRejected, TranscodeFailed or CopyUndeliverable for what ffmpeg reported."""
+        """Raise SourceRejected, TranscodeFailed or CopyUndeliverable if ffmpeg's report is bad."""
         output_validation.check_damage(output_validation.damaged_share(self.probe, report))
         output_validation.check_source_read(self.probe, report)
         if self.plan.is_held:
             output_validation.check_frames(self.probe, report)
         if copied and report.faults:
-            # Players stop at what ffmpeg decodes around.
+            # Players stop at faults that ffmpeg decodes around.
             detail = f"{report.faults} faults while decoding"
             raise errors.CopyUndeliverable("faults", detail=detail)
 
@@ -280,7 +274,7 @@ class _Pass:
         report: RunReport,
         poster: Awaitable[bool],
     ) -> PassOutput:
-        """Validate what was written and upload the files that make it playable."""
+        """Validate the segments, and upload playlists and init segments."""
         upload = self.upload
         audio = self._heard_sound(report)
         names = [rung.name for rungs in (self.rungs, audio) for rung in rungs]
@@ -300,7 +294,7 @@ class _Pass:
         if reference and not self.is_first:
             target_s = reference.target_duration_s
         else:
-            segments = (segment for it in playlists.values() for segment in it.segments)
+            segments = (each for playlist in playlists.values() for each in playlist.segments)
             target_s = max(SEGMENT_S, target_duration_s(segments))
         videos = [
             await finishing.finish_video(rung, playlists[rung.name], upload, target_s=target_s)
@@ -310,7 +304,9 @@ class _Pass:
             await finishing.finish_audio(rung, playlists[rung.name], upload, target_s=target_s)
             for rung in audio
         ]
-        tracks = [(it, await finishing.read_subtitles(it, upload)) for it in self.plan.subtitles]
+        tracks = [
+            (rung, await finishing.read_subtitles(rung, upload)) for rung in self.plan.subtitles
+        ]
         subtitles = [
             await finishing.finish_subtitles(rung, cues, upload, duration_s=duration_s)
             for rung, cues in tracks
@@ -333,13 +329,13 @@ class _Pass:
     def _heard_sound(self, report: RunReport) -> list[AudioRung]:
         """Return the planned sound, without tracks of which nothing could be decoded.
 
-        Raises TranscodeFailed when that may be storage's fault.
+        Raises TranscodeFailed if storage may be the cause.
         """
         silent = {
             rung.name for rung in self.plan.audio if report.unheard >= {rung.index, *rung.joined}
         }
         if silent and report.network_faults:
-            detail = f"nothing came of {', '.join(silent)}"
+            detail = f"nothing was decoded of {', '.join(silent)}"
             raise errors.TranscodeFailed(errors.FailCode.SOURCE_UNREACHABLE, detail=detail)
         audio = [rung for rung in self.plan.audio if rung.name not in silent]
         return [replace(rung, is_default=number == 0) for number, rung in enumerate(audio)]
