@@ -64,8 +64,9 @@ async def link_addresses(link: PlaybackLink) -> dict[str, str]:
 def signed_addresses(
     config: Config, video_id: UUID, published_attempt: int | None, *, token: str
 ) -> dict[str, str]:
-    """Return the addresses of a video with a token: its stream, empty while there is none, and
-    its embeddable player.
+    """Return the addresses that a token grants: a video's stream and its embeddable player.
+
+    The address of the stream is empty while there is none.
     """
     base = f"{config.public_url}/p/{token}"
     stream = stream_below(base, video_id, published_attempt)

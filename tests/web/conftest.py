@@ -1,4 +1,4 @@
-"""Who asks, in the tests of what the portal answers."""
+"""Clients of the tests of the web process."""
 
 import pytest
 from quart import Quart

@@ -32,7 +32,8 @@ from portal.web.auth import ACTIONS, Policy, policy
 from portal.web.errors import FOR_PROGRAMS
 
 SIGN_IN = "/sign-in"
-FORGOTTEN, API_FORGOTTEN = "/forgotten", "/api/forgotten"
+FORGOTTEN = "/forgotten"
+API_FORGOTTEN = "/api/forgotten"
 TO_THINGS = frozenset({Policy.WATCH, Policy.PLAY, Policy.EDIT, Policy.DELETE, Policy.OWN_UPLOAD})
 # The first that a method and its address match. What changes something is no one's by default.
 FITTING = (
@@ -68,7 +69,7 @@ KINDS = [
 
 
 def add_careless(app: Quart) -> None:
-    """Add routes for which somebody forgot the policy, or to ask who may see the video."""
+    """Add routes without a policy, or without a check of the video's audience."""
 
     @app.get(FORGOTTEN)
     async def forgotten_page() -> str:
@@ -89,7 +90,10 @@ pytestmark = pytest.mark.shared_app(prepare=add_careless)
 
 async def test_route_that_forgets_a_policy_or_a_question_is_refused(app: Quart) -> None:
     """On an open portal, and to an owner."""
-    assert {it.rule for it in routes(app) if it.policy is None} == {FORGOTTEN, API_FORGOTTEN}
+    assert {route.rule for route in routes(app) if route.policy is None} == {
+        FORGOTTEN,
+        API_FORGOTTEN,
+    }
 
     async def check(sender: Sender) -> None:
         await problem(await sender.post(API_FORGOTTEN), 403, "not_allowed")
@@ -105,21 +109,23 @@ async def test_route_that_forgets_a_policy_or_a_question_is_refused(app: Quart) 
 
 
 def test_every_route_declares_the_policy_that_fits_its_address(config: Config) -> None:
-    found = routes(create_app(config))
-    assert len(found) > 60
-    assert [it for it in found if it.policy is None] == []
-    assert [(it, fit) for it in found if (fit := fitting_policy(it)) is not it.policy] == []
-    assert {it.policy for it in found} == set(Policy)
+    all_routes = routes(create_app(config))
+    assert len(all_routes) > 60
+    assert [route for route in all_routes if route.policy is None] == []
+    assert [
+        (route, fit) for route in all_routes if (fit := fitting_policy(route)) is not route.policy
+    ] == []
+    assert {route.policy for route in all_routes} == set(Policy)
 
 
 def fitting_policy(route: Route) -> Policy:
-    """What a route should declare, by its method and its address."""
+    """Return the policy that fits the method and the address of a route."""
     text = f"{route.method.replace('HEAD', 'GET')} {route.rule}"
     return next(policy for pattern, policy in FITTING if re.fullmatch(pattern, text))
 
 
 class Things:
-    """A video and an upload of an account, made anew when they are gone."""
+    """A video and an upload of an account, recreated when they are deleted."""
 
     def __init__(self, owner: Account | None) -> None:
         self.owner_id = owner and owner.id
@@ -129,13 +135,13 @@ class Things:
     async def id_for(self, route: Route) -> str:
         """The id that an address of this route takes."""
         if route.is_about_upload:
-            found = self._upload_id or await make_upload(self._owner)
-            self._upload_id = "" if route.method == "DELETE" else found
+            thing_id = self._upload_id or await make_upload(self._owner)
+            self._upload_id = "" if route.method == "DELETE" else thing_id
         else:
-            found = self._video_id or str((await make_video(self._owner)).id)
+            thing_id = self._video_id or str((await make_video(self._owner)).id)
             is_deletion = route.policy is Policy.DELETE and route.method in ("POST", "DELETE")
-            self._video_id = "" if is_deletion else found
-        return found
+            self._video_id = "" if is_deletion else thing_id
+        return thing_id
 
 
 async def who(app: Quart, kind: Any) -> tuple[Sender, Principal, Account | None]:
@@ -145,14 +151,14 @@ async def who(app: Quart, kind: Any) -> tuple[Sender, Principal, Account | None]
     role, how = kind
     account = await make_account("ann", role)
     if how == SESSION:
-        found = Principal(account_id=account.id, role=role, session_id=uuid4())
-        return browser(app, await session_of(account)), found, account
-    found = Principal(account_id=account.id, role=role, scopes=frozenset({how}))
-    return program(app, await token_of(account, [how])), found, account
+        principal = Principal(account_id=account.id, role=role, session_id=uuid4())
+        return browser(app, await session_of(account)), principal, account
+    principal = Principal(account_id=account.id, role=role, scopes=frozenset({how}))
+    return program(app, await token_of(account, [how])), principal, account
 
 
 def is_let_through(policy: Policy | None, principal: Principal, owner_id: Any) -> bool:
-    """Whether someone may pass, by the policy's words alone."""
+    """Return whether a policy allows someone, by its definition alone."""
     if policy in (Policy.ANYONE, Policy.SELF):
         return True
     if policy is Policy.OWN_ACCOUNT:
@@ -172,7 +178,7 @@ def is_refusal(response: Response) -> bool:
 async def cells(
     app: Quart, sender: Sender, principal: Principal, *things: Things
 ) -> AsyncIterator[tuple[Route, Things, Response]]:
-    """What each route answers, asked about each of these things if it is about things at all."""
+    """Yield the answer of each route, for each of these things if the route takes one."""
     for route in routes(app):
         # Any view answers HEAD as it does GET.
         if (route.method == "HEAD" and principal.role) or route.rule.startswith("/careless"):
@@ -187,12 +193,14 @@ async def test_each_kind_of_sender_meets_what_each_route_declares(app: Quart, ki
     """Each is a row of the table; its cells are the routes, with own and others' things."""
     founder = await make_account("olga")
     sender, principal, account = await who(app, kind)
-    wrong, count = [], 0
+    wrong = []
+    count = 0
     async for route, those, response in cells(
         app, sender, principal, Things(founder), Things(account)
     ):
         count += 1
-        status, is_own = response.status_code, those.owner_id == principal.account_id
+        status = response.status_code
+        is_own = those.owner_id == principal.account_id
         is_right = is_let_through(route.policy, principal, those.owner_id)
         if status >= 500 or is_refusal(response) is is_right:
             wrong.append((route, "own" if is_own else "others", status))
@@ -206,7 +214,7 @@ async def test_each_kind_of_sender_meets_what_each_route_declares(app: Quart, ki
 
 
 async def check_problem(response: Response, route: Route, principal: Principal) -> None:
-    """That a refusal of the API names the remedy."""
+    """Check that a refusal of the API names the remedy."""
     challenge = response.headers.get("WWW-Authenticate", "")
     if route.policy is not None and principal.role is None:
         await problem(response, 401, "not_signed_in")
@@ -231,7 +239,9 @@ async def test_everyone_may_do_everything_on_an_open_portal(app: Quart) -> None:
 
 async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) -> None:
     await make_account("olga")
-    video_id, nobody, led = str(uuid4()), Sender(app), 0
+    video_id = str(uuid4())
+    nobody = Sender(app)
+    led = 0
     for route in routes(app):
         is_open = route.policy is None or is_let_through(route.policy, ANYONE, None)
         if route.method != "GET" or is_open or f"{route.rule}/".startswith(FOR_PROGRAMS):
@@ -242,7 +252,7 @@ async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) 
         assert (response.status_code, parts.netloc, parts.path) == (303, "", SIGN_IN)
         assert parse_qs(parts.query) == {"next": [address]}
         led += 1
-        # What a script fetches, and what changes something, is told so.
+        # Fragments and changes get the status instead of a redirect.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
     assert led == 16
@@ -262,7 +272,8 @@ async def test_program_with_a_refused_token_is_told_so_everywhere(app: Quart) ->
     that it was known.
     """
     await make_account("olga")
-    sender, video = program(app, "portal_wrong"), await make_video(None)
+    sender = program(app, "portal_wrong")
+    video = await make_video(None)
     api = ("/api/uploads/none", f"/api/videos/{video.id}")
     for path in (*api, "/", "/upload", f"/videos/{video.id}", "/account", SIGN_IN):
         response = await sender.get(path)
@@ -281,14 +292,14 @@ async def test_four_calls_need_nothing_until_the_first_account_closes_the_portal
         upload = await answered(await sender.post("/api/videos/presign", json=body))
         assert await put(upload["uploadUrl"], b"a video") == 200
         record = await answered(await sender.post("/api/videos", json=metadata(upload["key"])), 201)
-        found = await answered(await sender.get(f"/api/videos/{record['id']}"))
-        assert found["title"] == "Harbour at dawn"
+        stored = await answered(await sender.get(f"/api/videos/{record['id']}"))
+        assert stored["title"] == "Harbour at dawn"
     assert not await Video.exclude(owner_id=None).exists()
     nobody = Sender(app)
     upload = await answered(await nobody.post("/api/videos/presign", json=body))
     olga = await make_account("olga")
     await problem(await nobody.post("/api/videos/presign", json=body), 401, "not_signed_in")
-    # What was begun before is the owner's to go on with.
+    # The owner can continue uploads from before there were accounts.
     token = program(app, await token_of(olga))
     assert (await token.get(f"/api/uploads/{upload['key'][7:39]}")).status_code == 200
 

@@ -47,12 +47,12 @@ async def listed_events(sender: Sender, start: int) -> list[dict[str, Any]]:
 async def streamed_types(who: Principal, start: int) -> list[str]:
     stream = Stream(who, after=start)
     stream.catch_up()
-    taken = await stream.take()
-    return [row["type"] for event in taken or [] if (row := event.seen_by(stream.sees))]
+    batch = await stream.take()
+    return [row["type"] for event in batch or [] if (row := event.seen_by(stream.sees))]
 
 
 async def sent_payloads(who: Principal, start: int, config: Config) -> list[dict[str, Any]]:
-    """What a webhook of this account would be sent, without the addresses to play from."""
+    """Return the payloads for a webhook of this account, without playback addresses."""
     payloads = []
     for number in range(start + 1, await newest_number() + 1):
         delivery = WebhookDelivery(event_number=number, type="")
@@ -80,26 +80,26 @@ async def test_everything_told_follows_the_present_audience(
         start = await newest_number()
         async with transaction():
             await note_outcome(EventType.CREATED, video.id)
-        sent = await cast.senders["its editor"][0].post(
+        response = await cast.senders["its editor"][0].post(
             f"/api/videos/{video.id}/captions?language=fr",
             data=CAPTIONS.format(place),
             headers={"Content-Type": "text/vtt"},
         )
-        await answered(sent, 201)
+        await answered(response, 201)
         await change(video, after, resources)
         is_change = after != before
         for name in PEOPLE:
-            sender, who = cast.senders[name]
+            sender, viewer = cast.senders[name]
             sees_unlisted = name in ("its editor", "admin", "owner")
             sees = after in AUDIENCES and cast.may_see(name, after)
             lists = sees and (after != "unlisted" or sees_unlisted)
             listed = cast.may_see(name, before) and (before != "unlisted" or sees_unlisted)
             address = f"/api/videos/{video.id}"
-            seen = {
+            visible = {
                 path: (await sender.get(f"{address}{path}")).status_code == 200
                 for path in ("", "/captions", "/captions/fr", "/chapters", "/transcode")
             }
-            found = {
+            received = {
                 query: await finds(sender, query, video)
                 for query in (f"id={video.id}", "q=falcon", "q=gyrfalcon", "sort=title")
             }
@@ -109,22 +109,22 @@ async def test_everything_told_follows_the_present_audience(
             else:
                 types = ["video.deleted"] if listed else []
             events = await listed_events(sender, start)
-            told = [event["type"] for event in events]
-            payloads = await sent_payloads(who, start, resources.config)
+            sent_types = [event["type"] for event in events]
+            payloads = await sent_payloads(viewer, start, resources.config)
             for event in events:
                 event["data"].pop("playbackUrl", None)
             if (
-                set(seen.values()) != {sees}
-                or set(found.values()) != {lists}
-                or told != types
-                or await streamed_types(who, start) != types
+                set(visible.values()) != {sees}
+                or set(received.values()) != {lists}
+                or sent_types != types
+                or await streamed_types(viewer, start) != types
                 or payloads != events
                 or (types == ["video.deleted"] and events[0]["data"] != {"id": str(video.id)})
             ):
-                wrong.append((name, after, seen, found, told, types))
+                wrong.append((name, after, visible, received, sent_types, types))
     assert wrong == []
-    kept = await fetch_rows("SELECT data FROM events WHERE video_id = %s", video.id)
-    assert all("title" not in row["data"] for row in kept), "nothing is kept of what is removed"
+    rows = await fetch_rows("SELECT data FROM events WHERE video_id = %s", video.id)
+    assert all("title" not in row["data"] for row in rows), "nothing is kept of what is removed"
 
 
 async def test_video_that_comes_back_is_told_again(
@@ -137,7 +137,7 @@ async def test_video_that_comes_back_is_told_again(
     for audience in ("private", "public", "private"):
         await change(video, audience, resources)
     nobody = cast.senders["nobody"][0]
-    # By each event that hid it, and by none of those between.
+    # Each event that hid the video counts, and none of those between.
     events = await listed_events(nobody, start)
     assert [(event["type"], event["sequence"]) for event in events] == [
         ("video.deleted", 2),

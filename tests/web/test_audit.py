@@ -45,9 +45,10 @@ pytestmark = pytest.mark.shared_app
 @asynccontextmanager
 async def noted() -> AsyncIterator[list[dict[str, Any]]]:
     """The lines that are written inside, once it is left."""
-    before, found = len(await lines()), list[dict[str, Any]]()
-    yield found
-    found += (await lines())[before:]
+    before = len(await lines())
+    noted_lines = list[dict[str, Any]]()
+    yield noted_lines
+    noted_lines += (await lines())[before:]
 
 
 @dataclass
@@ -60,14 +61,14 @@ class Recorder:
         self, change: Awaitable[Response], status: int, action: str = "", **wanted: Any
     ) -> None:
         """One line with this action and members, or none without an action."""
-        async with noted() as found:
+        async with noted() as noted_lines:
             response = await change
             assert response.status_code == status, await text_of(response)
-        assert [it["action"] for it in found] == [action] * bool(action)
+        assert [line["action"] for line in noted_lines] == [action] * bool(action)
         if action:
             self.seen.add(action)
-            assert found[0]["address"] == ADDRESS
-            assert found[0].items() >= wanted.items()
+            assert noted_lines[0]["address"] == ADDRESS
+            assert noted_lines[0].items() >= wanted.items()
 
 
 async def test_each_action_leaves_one_line_and_refusals_none(
@@ -80,7 +81,7 @@ async def test_each_action_leaves_one_line_and_refusals_none(
     await changes_own_account(recorder, await signed_in(app, olga), olga)
     await changes_videos(recorder, program(app, await token_of(olga)), olga)
     await manages_webhooks(recorder, program(app, await token_of(olga)))
-    async with noted() as found:
+    async with noted() as noted_lines:
         await playback_links.rotate(revoke=True)
         person = identities.Person(
             issuer="https://id.example",
@@ -93,13 +94,14 @@ async def test_each_action_leaves_one_line_and_refusals_none(
         await identities.sign_in(person, device="", address=ADDRESS)
         await identities.unbind((await people.get(person.email)).id)
     actions = ["keys.rotated", "account.added", "account.bound", "account.signed_in"]
-    assert [it["action"] for it in found] == [*actions, "account.unbound"]
-    recorder.seen |= {it["action"] for it in found}
+    assert [line["action"] for line in noted_lines] == [*actions, "account.unbound"]
+    recorder.seen |= {line["action"] for line in noted_lines}
     assert recorder.seen == set(AuditAction)
 
 
 async def signs_in_and_out(recorder: Recorder, app: Quart, olga: Account) -> None:
-    nobody, expect = Sender(app, OWN_PAGE), recorder.expect
+    nobody = Sender(app, OWN_PAGE)
+    expect = recorder.expect
     own = {"actorKind": "person", "actorEmail": olga.email, "objectName": olga.email}
     await expect(try_to_sign_in(nobody, " Olga@Example.org "), 303, "account.signed_in", **own)
     tried = {"actorKind": "anyone", "objectName": "nobody@example.org"}
@@ -113,7 +115,8 @@ async def signs_in_and_out(recorder: Recorder, app: Quart, olga: Account) -> Non
 
 
 async def manages_people(recorder: Recorder, owner: Sender, olga: Account, edith: Account) -> None:
-    expect, path = recorder.expect, f"/people/{edith.id}"
+    expect = recorder.expect
+    path = f"/people/{edith.id}"
     about = {"actorEmail": olga.email, "objectId": str(edith.id), "objectName": edith.email}
     changed = {"was": "editor", "role": "admin"}
     for name, form, action, detail in (
@@ -122,7 +125,7 @@ async def manages_people(recorder: Recorder, owner: Sender, olga: Account, edith
         ("enable", {}, "account.enabled", {}),
     ):
         await expect(owner.post(f"{path}/{name}", form=form), 303, action, **about, detail=detail)
-        # As it is already.
+        # The role is unchanged.
         await expect(owner.post(f"{path}/{name}", form=form), 303)
     await expect(owner.post(f"{path}/reset"), 200, "account.link_made", **about)
     await expect(owner.post(f"/people/{olga.id}/disable"), 409)
@@ -141,8 +144,9 @@ async def manages_people(recorder: Recorder, owner: Sender, olga: Account, edith
 
 
 async def uses_links(recorder: Recorder, app: Quart, olga: Account) -> None:
-    """Who uses a link acts."""
-    nobody, expect = Sender(app, OWN_PAGE), recorder.expect
+    """The person who uses a link is the actor."""
+    nobody = Sender(app, OWN_PAGE)
+    expect = recorder.expect
     link = await invitations.invite(Role.VIEWER, by=person(olga))
     form = {"email": "vi@example.org", "password": NEW}
     accepted = {"actorEmail": "vi@example.org", "objectName": "viewer"}
@@ -185,7 +189,9 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     # A creation that is sent again makes nothing.
     await expect(sender.post("/api/videos", json=body), 200)
     video_id = str((await Video.get()).id)
-    own["objectId"], path, anyway = video_id, f"/api/videos/{video_id}", {"If-Match": "*"}
+    own["objectId"] = video_id
+    path = f"/api/videos/{video_id}"
+    anyway = {"If-Match": "*"}
 
     def edit() -> Awaitable[Response]:
         return sender.ask("PATCH", path, json={"title": "Anders"})
@@ -194,8 +200,8 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     await expect(edit(), 200)
     access = {"visibility": "private", "signedInOnly": False, "embedOrigins": []}
     changing = sender.ask("PUT", f"{path}/access", json=access, headers=anyway)
-    told = {"was": "public", "visibility": "private"}
-    await expect(changing, 200, "video.access_changed", **own, detail=told)
+    detail = {"was": "public", "visibility": "private"}
+    await expect(changing, 200, "video.access_changed", **own, detail=detail)
     await expect(sender.ask("DELETE", path), 202, "video.deleted", **own)
     await expect(sender.ask("DELETE", path), 204)
 
@@ -212,9 +218,10 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     poster = f"/videos/{ready.id}/poster"
     await expect(owner.post(poster, form={"time": "3"}), 303, "video.poster_replaced")
     await expect(owner.post(poster, form={"time": "x"}), 422)
-    captions, said = f"/videos/{ready.id}/captions", {"detail": {"language": "en"}}
+    captions = f"/videos/{ready.id}/captions"
+    language_detail = {"detail": {"language": "en"}}
     adding = owner.post(captions, form={"language": "English"})
-    await expect(adding, 303, "video.captions_changed", **said)
+    await expect(adding, 303, "video.captions_changed", **language_detail)
     await expect(owner.post(captions, form={"language": "English"}), 303)
     chapters = {"chapters": [{"title": "Dawn", "startSeconds": 0}]}
     saving = owner.ask("PUT", f"/api/videos/{ready.id}/chapters", json=chapters)
@@ -228,7 +235,8 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
 
 
 async def manages_webhooks(recorder: Recorder, sender: Sender) -> None:
-    expect, path = recorder.expect, "/api/webhooks"
+    expect = recorder.expect
+    path = "/api/webhooks"
     body = {"url": "https://hooks.example/a-secret", "events": ["video.ready"]}
     own = {"objectName": "hooks.example", "detail": {}}
     await expect(sender.post(path, json=body), 201, "webhook.made", **own)
@@ -267,16 +275,16 @@ async def test_change_and_line_are_committed_together_and_once(
     database_url = app.extensions["portal"].config.database_url
     await run_sql(database_url, LATE_FAULT)
     try:
-        async with noted() as found:
+        async with noted() as noted_lines:
             assert (await owner.post(address, form=form)).status_code == 500
     finally:
         await run_sql(database_url, "DROP FUNCTION late CASCADE")
-    assert found == []
+    assert noted_lines == []
     assert await CHANGES[path](edith) == before
     many = 1 if path == "/account/tokens" else 8
-    async with noted() as found:
+    async with noted() as noted_lines:
         await asyncio.gather(*(owner.post(address, form=form) for _ in range(many)))
-    assert len(found) == 1
+    assert len(noted_lines) == 1
     assert await CHANGES[path](edith) != before
 
 
@@ -306,7 +314,7 @@ async def test_errors_of_the_export_are_problem_documents(app: Quart, olga: Acco
 async def test_page_shows_lines_finds_some_and_exports_them_all(
     app: Quart, owner: Sender, olga: Account
 ) -> None:
-    """Also of names that end lines, close strings or turn text around."""
+    """Names may contain line ends, quotes or marks that reverse direction."""
     evil = 'a\r\n{"id": 1}\u2028\x1b[2J\u202e"<b>'
     await tokens.create(olga.id, name=evil, scopes=["videos:read"])
     video = await make_row(**READY, title="Harbour at dawn")
@@ -318,20 +326,20 @@ async def test_page_shows_lines_finds_some_and_exports_them_all(
     assert "olga@example.org video.poster_replaced Harbour at dawn" in plain
     assert "command account.added zoe@example.org role= viewer" in plain
     assert plain.index("zoe@example.org") < plain.index("Harbour at dawn"), "the newest first"
-    assert [it for it in ("\x1b", "\u202e", "<b>") if it in text] == []
+    assert [value for value in ("\x1b", "\u202e", "<b>") if value in text] == []
     for query, count in (
         ("person=OLGA@example.org", 1),
         ("object=Zoe@example.org&action=account.added", 1),
         ("action=mistyped&before=x", len(await lines())),
     ):
-        found = await text_of(await owner.get(f"/audit?{query}"))
-        assert found.partition("<tbody>")[2].count("<tr>") == count, query
+        text = await text_of(await owner.get(f"/audit?{query}"))
+        assert text.partition("<tbody>")[2].count("<tr>") == count, query
     admin = await make_account("ada", Role.ADMIN)
     by_token = await program(app, await token_of(admin, [Scope.ADMIN])).get("/audit.jsonl")
     export = await owner.get("/audit.jsonl")
     assert await text_of(by_token) == await text_of(export)
     assert export.headers["Content-Disposition"] == 'attachment; filename="audit.jsonl"'
-    assert [json.loads(it) for it in (await text_of(export)).splitlines()] == await lines()
+    assert [json.loads(line) for line in (await text_of(export)).splitlines()] == await lines()
     filters = "object=Zoe@example.org&action=account.added"
     [added] = (await text_of(await owner.get(f"/audit.jsonl?{filters}"))).splitlines()
     assert json.loads(added)["objectName"] == "zoe@example.org"

@@ -15,8 +15,9 @@ from portal.web.composition import DataLoader
 async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
     client: Client, config: Config
 ) -> None:
-    """Also one that would be batched with a reading under way."""
-    loader, video_id = DataLoader(fetch_records), UUID((await published(client))["id"])
+    """This includes reads that are requested while a query is running."""
+    loader = DataLoader(fetch_records)
+    video_id = UUID((await published(client))["id"])
     async with await psycopg.AsyncConnection.connect(config.database_url) as writer:
         await writer.execute("LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
         early = asyncio.create_task(loader.load(video_id))

@@ -1,4 +1,4 @@
-"""What supervisors and load balancers are told."""
+"""Health checks for supervisors and load balancers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told, by whom it may be asked, and that it survives what it reports on."""
+"""Metrics for Prometheus: values, authorization, and availability during outages."""
 
 from pathlib import Path
 from time import monotonic
@@ -37,16 +37,18 @@ class Scrape:
         return self._values.get((name, frozenset(labels.items())))
 
     def total(self, name: str, **labels: str) -> float:
-        """Of all samples of the name with at least these labels."""
-        wanted = frozenset(labels.items())
+        """Return the sum of the samples of a name with at least these labels."""
+        required = frozenset(labels.items())
         return sum(
-            value for (found, has), value in self._values.items() if found == name and wanted <= has
+            value
+            for (sample, has), value in self._values.items()
+            if sample == name and required <= has
         )
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing kept, and a short limit: tests need not wait for either."""
+    """Disable the cache and shorten the time limit, so that tests need not wait."""
     monkeypatch.setattr(monitoring, "FIGURES_MAX_AGE_S", 0.0)
     monkeypatch.setattr(monitoring, "FIGURES_TIMEOUT_S", 1.0)
 
@@ -130,32 +132,32 @@ async def test_uploads_queue_videos_failures_and_leases_are_told(
             UPDATE procrastinate_events SET at = at - interval '100 s';
             """,
         )
-        found = await scrape(client)
+        scraped = await scrape(client)
         # Totals outlive their videos.
         assert (await client.delete(f"/api/videos/{failed}")).status_code == 202
         later = await scrape(client)
     assert later.value("portal_attempts_total", outcome="failed", code="not_a_video") == 1
     assert later.value("portal_videos", status="failed") == 0
-    # What this process has counted since it began.
+    # Counts of this process since it started.
     uploads = {"issued": 5, "started": 1, "completed": 1, "discarded": 1, "published": 4}
     for event, count in uploads.items():
-        counted = [it.total("portal_uploads_total", event=event) for it in (before, found)]
+        counted = [value.total("portal_uploads_total", event=event) for value in (before, scraped)]
         assert counted[1] - counted[0] == count, event
-    assert found.value("portal_up", part="database") == 1
+    assert scraped.value("portal_up", part="database") == 1
     for state, count in (("waiting", 2), ("scheduled", 1), ("running", 1)):
-        assert found.value(JOBS, queue="prepare", state=state) == count
-        assert found.value(JOBS, queue="transcode", state=state) == 0
-        oldest = found.value("portal_jobs_oldest_seconds", queue="prepare", state=state)
+        assert scraped.value(JOBS, queue="prepare", state=state) == count
+        assert scraped.value(JOBS, queue="transcode", state=state) == 0
+        oldest = scraped.value("portal_jobs_oldest_seconds", queue="prepare", state=state)
         assert oldest is not None
         assert 100 <= oldest < 400
-    assert found.value("portal_videos", status="processing") == 3
-    assert found.value("portal_videos", status="failed") == 1
-    assert found.value("portal_videos_failed", code="not_a_video") == 1
-    assert found.value("portal_worker_leases", state="live") == 1
-    assert found.value("portal_worker_leases", state="expired") == 1
+    assert scraped.value("portal_videos", status="processing") == 3
+    assert scraped.value("portal_videos", status="failed") == 1
+    assert scraped.value("portal_videos_failed", code="not_a_video") == 1
+    assert scraped.value("portal_worker_leases", state="live") == 1
+    assert scraped.value("portal_worker_leases", state="expired") == 1
     ended = "portal_attempts_total"
-    assert found.value(ended, outcome="failed", code="not_a_video") == 1
-    assert found.value(ended, outcome="handed_back", code="") == 1
+    assert scraped.value(ended, outcome="failed", code="not_a_video") == 1
+    assert scraped.value(ended, outcome="handed_back", code="") == 1
 
 
 async def test_without_a_database_the_process_still_answers_in_time(
@@ -164,15 +166,15 @@ async def test_without_a_database_the_process_still_answers_in_time(
     nowhere = f"postgresql://portal@127.0.0.1:{free_port()}/portal"
     async with app_client(config, metrics=True, database_url=nowhere) as client:
         began = monotonic()
-        found = await scrape(client)
+        scraped = await scrape(client)
         assert monotonic() - began < SOON_S
-    assert found.value("portal_up", part="database") == 0
-    assert found.value("portal_http_requests_in_flight") == 1
-    assert found.value("portal_videos", status="ready") is None
+    assert scraped.value("portal_up", part="database") == 0
+    assert scraped.value("portal_http_requests_in_flight") == 1
+    assert scraped.value("portal_videos", status="ready") is None
 
 
 async def get(base_url: str, path: str) -> str:
-    """By a connection of its own, so that any of the web processes may answer."""
+    """Read over a new connection, so that any of the web processes may answer."""
     async with aiohttp.ClientSession() as session, session.get(base_url + path) as response:
         assert response.status == 200
         return await response.text()
@@ -182,29 +184,29 @@ async def get(base_url: str, path: str) -> str:
 async def test_several_web_processes_count_together_and_transcodes_are_measured(
     environ: dict[str, str], short_video: Path, tmp_path: Path
 ) -> None:
-    asked = 30
+    request_count = 30
     environ = {**environ, "WEB_WORKERS": "2", "METRICS": "on", "TMPDIR": str(tmp_path)}
     async with run_portal(environ) as portal:
         video = await create(portal.base_url, short_video)
         assert await final_status(portal.base_url, video["id"]) == "ready"
-        for _ in range(asked):
+        for _ in range(request_count):
             await get(portal.base_url, "/api/categories")
-        found = Scrape("")
+        scraped = Scrape("")
 
         async def are_counted() -> bool:
             """A request is counted after its answer, and figures are kept for seconds."""
-            nonlocal found
-            found = Scrape(await get(portal.base_url, "/metrics"))
-            requests = found.total("portal_http_requests_total", route="/api/categories")
-            return requests == asked and found.value("portal_videos", status="ready") == 1
+            nonlocal scraped
+            scraped = Scrape(await get(portal.base_url, "/metrics"))
+            requests = scraped.total("portal_http_requests_total", route="/api/categories")
+            return requests == request_count and scraped.value("portal_videos", status="ready") == 1
 
         await until(are_counted, timeout_s=30)
-    assert found.value("portal_uploads_total", event="published") == 1
-    assert found.value("portal_uploaded_bytes_total") == short_video.stat().st_size
-    assert found.value("portal_attempts_total", outcome="published", code="") == 1
-    assert found.value("portal_transcode_duration_seconds_count") == 1
-    assert found.value("portal_transcode_duration_seconds_bucket", le="+Inf") == 1
-    assert found.total("portal_transcode_duration_seconds_sum") > 0
-    media = found.value("portal_transcode_media_seconds_total")
+    assert scraped.value("portal_uploads_total", event="published") == 1
+    assert scraped.value("portal_uploaded_bytes_total") == short_video.stat().st_size
+    assert scraped.value("portal_attempts_total", outcome="published", code="") == 1
+    assert scraped.value("portal_transcode_duration_seconds_count") == 1
+    assert scraped.value("portal_transcode_duration_seconds_bucket", le="+Inf") == 1
+    assert scraped.total("portal_transcode_duration_seconds_sum") > 0
+    media = scraped.value("portal_transcode_media_seconds_total")
     assert media == pytest.approx(2, abs=0.2)
     assert not list(tmp_path.glob("portal-metrics-*")), "counts of this start would be found again"

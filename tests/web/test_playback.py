@@ -33,7 +33,8 @@ async def test_players_of_any_site_get_playlists_and_signed_segments_of_a_privat
 ) -> None:
     """Without cookies and credentials."""
     video = await make_ready(resources, audience="public")
-    headers, storage = {"Origin": "https://player.example"}, resources.config.s3_endpoint_url
+    headers = {"Origin": "https://player.example"}
+    storage = resources.config.s3_endpoint_url
 
     async def playlist(address: str) -> list[str]:
         response = await client.get(address, headers=headers)
@@ -57,7 +58,8 @@ async def test_players_of_any_site_get_playlists_and_signed_segments_of_a_privat
         async with http.get(URL(first, encoded=True)) as response:
             assert response.status == 200
             assert response.headers["Access-Control-Allow-Origin"]
-        bare, path = first.partition("?")[0], urlsplit(first).path
+        bare = first.partition("?")[0]
+        path = urlsplit(first).path
         # A signature opens one object, and nothing opens without.
         for address in (
             bare,
@@ -73,7 +75,8 @@ async def test_everything_but_published_playlists_is_not_found(
     client: Client, resources: WebContext
 ) -> None:
     video = await make_ready(resources, audience="public")
-    own, key = f"/hls/{video.id}", video.storage_key
+    own = f"/hls/{video.id}"
+    key = video.storage_key
     assert (await client.get(f"{own}/1/master.m3u8")).status_code == 200
     for path in (
         f"/hls/{uuid4()}/1/master.m3u8",
@@ -100,7 +103,7 @@ async def test_output_of_an_unpublished_attempt_stays_hidden(
         await run_sql(resources.config.database_url, f"UPDATE videos SET {change}")
         paths = [f"/hls/{video.id}/1/master.m3u8"]
         if "ready" not in change:
-            paths += [f"/videos/{video.id}/{it}" for it in ("poster.jpg", "storyboard.vtt")]
+            paths += [f"/videos/{video.id}/{name}" for name in ("poster.jpg", "storyboard.vtt")]
         for path in paths:
             assert (await client.get(path)).status_code == status, (change, path)
 
@@ -116,8 +119,8 @@ async def test_renditions_of_later_attempts_are_served_once_complete(
     await make_rendition(video, "720p", state="planned", attempt_number=2)
     assert (await client.get(f"/{folder}/720p/media.m3u8")).status_code == 404
     await Rendition.filter(name="720p").update(state="complete")
-    found = {"720p/media": 200, "720p/iframes": 200, "low/media": 404, "master": 404}
-    for name, status in found.items():
+    statuses = {"720p/media": 200, "720p/iframes": 200, "low/media": 404, "master": 404}
+    for name, status in statuses.items():
         assert (await client.get(f"/{folder}/{name}.m3u8")).status_code == status, name
     await Video.filter(id=video.id).update(status=VideoStatus.FAILED, published_attempt=None)
     assert (await client.get(f"/{folder}/720p/media.m3u8")).status_code == 404

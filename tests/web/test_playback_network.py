@@ -18,7 +18,7 @@ async def test_cdn_address_replaces_the_portals_own(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     video = await make_ready(resources, audience="public")
-    # Nothing is signed, so nobody is asked who signs.
+    # Nothing is signed, so no credentials are needed.
     monkeypatch.delattr(Presigner, "_credentials")
     read = await (await client.get(f"/api/videos/{video.id}")).get_json()
     poster = await client.get(f"/videos/{video.id}/poster.jpg")
@@ -35,12 +35,12 @@ async def test_nothing_private_is_addressed_at_the_network(
     sender = cast.senders["its editor"][0]
     for audience, is_private in (("private", True), ("for members", True), ("public", False)):
         video = await make_ready(resources, cast.editor, audience)
-        paths = [it.path(str(video.id)) for it in about_videos(app) if it.method == "GET"]
-        paths += [f"/hls/{video.id}/1/{it}" for it in ("low/00000.m4s", "storyboard-000.jpg")]
+        paths = [route.path(str(video.id)) for route in about_videos(app) if route.method == "GET"]
+        paths += [f"/hls/{video.id}/1/{name}" for name in ("low/00000.m4s", "storyboard-000.jpg")]
         answers = {path: await sender.get(path) for path in (*paths, "/")}
         named = [
             path
-            for path, it in answers.items()
-            if f"{NETWORK}/" in await text_of(it) + it.headers.get("Location", "")
+            for path, answer in answers.items()
+            if f"{NETWORK}/" in await text_of(answer) + answer.headers.get("Location", "")
         ]
         assert (len(named) == 0) is is_private, named

@@ -21,7 +21,7 @@ from portal.videos import playback_links
 from portal.web.auth import Policy
 from portal.web.composition import WebContext
 
-# What gets something of a video, below `/p/<token>`.
+# Addresses below `/p/<token>` that return parts of a video.
 OPENED = (
     "/hls/{}/1/master.m3u8",
     "/hls/{}/1/low/playlist.m3u8",
@@ -36,13 +36,14 @@ pytestmark = pytest.mark.shared_app(downloads=True)
 
 async def statuses(sender: Sender, token: str, video: Video) -> set[int]:
     """The answers to all that a token might open of a video."""
-    return {(await sender.get(f"/p/{token}{it.format(video.id)}")).status_code for it in OPENED}
+    return {(await sender.get(f"/p/{token}{path.format(video.id)}")).status_code for path in OPENED}
 
 
 async def test_private_video_is_played_from_the_portal_segment_by_segment(
     resources: WebContext, cast: Cast
 ) -> None:
-    video, (sender, _) = await make_ready(resources, cast.editor), cast.senders["its editor"]
+    video = await make_ready(resources, cast.editor)
+    (sender, _) = cast.senders["its editor"]
     playlist = await sender.get(f"/hls/{video.id}/1/low/playlist.m3u8")
     text = await text_of(playlist)
     assert "\n00000.m4s\n" in text
@@ -58,7 +59,7 @@ async def test_private_video_is_played_from_the_portal_segment_by_segment(
         address = (await sender.get(path)).headers["Location"]
         async with aiohttp.ClientSession() as http, http.get(URL(address, encoded=True)) as stored:
             assert (stored.status, await stored.read()) == (200, SEGMENT)
-        # Who may not watch any more is not served for longer than this by what they have.
+        # Longest time for which a stream works after its viewer loses permission.
         expires = re.search(r"X-Amz-Expires=(\d+)", address)
         assert expires is not None
         assert int(expires[1]) <= 300
@@ -68,7 +69,8 @@ async def test_record_of_a_private_video_has_an_address_that_any_player_can_use(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
     video = await make_ready(resources, cast.editor, "for members")
-    sender, player = cast.senders["viewer's token"][0], Sender(app)
+    sender = cast.senders["viewer's token"][0]
+    player = Sender(app)
     read = await sender.get(f"/api/videos/{video.id}")
     token = token_in((await answered(read))["playbackUrl"])
     # Polling it, one is not sent it anew.
@@ -103,17 +105,19 @@ async def test_own_address_ends_with_the_right_to_watch(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
     """The next request after the change of an account gets nothing."""
-    video, owner = await make_ready(resources, cast.editor), cast.senders["owner"][1]
+    video = await make_ready(resources, cast.editor)
+    owner = cast.senders["owner"][1]
     for name in ("admin", "its editor"):
-        sender, who = cast.senders[name]
+        sender, viewer = cast.senders[name]
         record = await answered(await sender.get(f"/api/videos/{video.id}"))
-        token, player = token_in(record["playbackUrl"]), Sender(app)
+        token = token_in(record["playbackUrl"])
+        player = Sender(app)
         assert await statuses(player, token, video) <= {200, 302}
-        assert who.account_id is not None
+        assert viewer.account_id is not None
         if name == "admin":
-            await people.change_role(who.account_id, Role.VIEWER, by=owner)
+            await people.change_role(viewer.account_id, Role.VIEWER, by=owner)
         else:
-            await people.disable(who.account_id, by=owner)
+            await people.disable(viewer.account_id, by=owner)
         assert await statuses(player, token, video) <= {404, 410}
 
 
@@ -123,7 +127,8 @@ async def test_token_opens_nothing_but_what_plays_its_video(
     """Every method of every route below it, with the cookies of an owner; and other videos."""
     video = await make_ready(resources, cast.editor)
     link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
-    token, sender = await link.token(resources.signing_keys), cast.senders["owner"][0]
+    token = await link.token(resources.signing_keys)
+    sender = cast.senders["owner"][0]
     for route in routes(app):
         answer = await sender.ask(route.method, f"/p/{token}{route.path(str(video.id))}")
         is_played = route.policy is Policy.PLAY and route.method in ("GET", "HEAD")
@@ -136,7 +141,7 @@ async def test_token_opens_nothing_but_what_plays_its_video(
     for audience in ("private", "public"):
         other = await make_ready(resources, cast.editor, audience)
         assert await statuses(sender, token, other) <= {404, 410}, audience
-    # It ends at once, and others go on.
+    # The link ends immediately, and others continue.
     again = await playback_links.make(video.id, life_s=600, by=EVERYONES)
     assert await playback_links.revoke(link.id, video_id=video.id)
     assert await statuses(Sender(app), token, video) <= {404, 410}
@@ -154,8 +159,8 @@ async def test_refusals_below_a_token_are_all_alike(
     for token in (valid, f"{valid[:-3]}AAA", "none"):
         for path in OPENED:
             private, unknown = [
-                await told(await Sender(app).get(f"/p/{token}{path.format(it)}"))
-                for it in (other.id, UNKNOWN_VIDEO_ID)
+                await told(await Sender(app).get(f"/p/{token}{path.format(video_id)}"))
+                for video_id in (other.id, UNKNOWN_VIDEO_ID)
             ]
             assert private == unknown, (token, path)
 
@@ -163,12 +168,13 @@ async def test_refusals_below_a_token_are_all_alike(
 async def test_tokens_stand_in_no_log_line(
     app: Quart, resources: WebContext, cast: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
-    video, sender = await make_ready(resources, cast.editor), cast.senders["its editor"][0]
+    video = await make_ready(resources, cast.editor)
+    sender = cast.senders["its editor"][0]
     with caplog.at_level(logging.DEBUG):
-        made = await answered(await sender.post(links_of(video), json=LIFE), 201)
-        token = token_in(made["playbackUrl"])
+        link = await answered(await sender.post(links_of(video), json=LIFE), 201)
+        token = token_in(link["playbackUrl"])
         for prefix in ("/p/", "/P/", "/behind/p/"):
             await sender.get(f"{prefix}{token}/hls/{video.id}/1/master.m3u8")
-    told = "\n".join(f"{it.getMessage()} {it.__dict__}" for it in caplog.records)
-    assert told.count(f"/hls/{video.id}/1/master.m3u8") > 0
-    assert [part for part in token.split(".") if part and part in told] == []
+    logged = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert logged.count(f"/hls/{video.id}/1/master.m3u8") > 0
+    assert [part for part in token.split(".") if part and part in logged] == []

@@ -1,4 +1,4 @@
-"""Who sees a video: every address of it, the library, and what is told of it elsewhere."""
+"""Audience of a video: all its addresses, the library, and mentions elsewhere."""
 
 import re
 from typing import Any
@@ -22,10 +22,11 @@ async def test_every_address_of_a_video_is_there_for_its_audience_alone(
 ) -> None:
     """Each cell of the table role x route x visibility; 404 tells what an unknown id tells."""
     video = await make_ready(resources, cast.editor, audience)
-    found, wrong = about_videos(app), []
+    video_routes = about_videos(app)
+    wrong = []
     for name in PEOPLE:
         sender, _ = cast.senders[name]
-        for route in found:
+        for route in video_routes:
             answer = await sender.ask(route.method, route.path(str(video.id)))
             is_there = answer.status_code < 400 or (
                 # No file was uploaded for a download, there is no model, no stream is asked for.
@@ -40,12 +41,12 @@ async def test_every_address_of_a_video_is_there_for_its_audience_alone(
                 assert await told(answer) == await told(unknown), (name, route)
                 assert answer.status_code in (404, 410)
     assert wrong == []
-    assert len(found) > 25
+    assert len(video_routes) > 25
 
 
 def listed(page: str) -> set[str]:
     """The audiences of the videos that a page of the library shows."""
-    return {it for it in AUDIENCES if re.search(rf">\s*Heron {it}\s*<", page)}
+    return {title for title in AUDIENCES if re.search(rf">\s*Heron {title}\s*<", page)}
 
 
 async def test_lists_polls_and_oembed_tell_of_what_is_there_and_count_nothing_else(
@@ -60,13 +61,13 @@ async def test_lists_polls_and_oembed_tell_of_what_is_there_and_count_nothing_el
     query = "&".join(f"id={video.id}" for video in videos)
     public_url = resources.config.public_url
     for name in PEOPLE:
-        sender, who = cast.senders[name]
-        seen = {it for it in AUDIENCES if cast.may_see(name, it)}
-        # Who has the address of an unlisted video sees it; lists have it for its editors alone.
-        is_listed = seen if name in ("its editor", "admin", "owner") else seen - {"unlisted"}
-        # As streams decide it, where lists do in SQL.
-        found = {it.title for it in videos if who.may_list(audience_of(it))}
-        assert found == {f"Heron {it}" for it in is_listed}
+        sender, viewer = cast.senders[name]
+        visible = {title for title in AUDIENCES if cast.may_see(name, title)}
+        # Anyone with the address sees an unlisted video; only its editors see it in lists.
+        is_listed = visible if name in ("its editor", "admin", "owner") else visible - {"unlisted"}
+        # Streams decide this in Python, lists in SQL.
+        titles = {video.title for video in videos if viewer.may_list(audience_of(video))}
+        assert titles == {f"Heron {title}" for title in is_listed}
         for path in ("/", "/?sort=title", "/?tag=birds", "/?status=ready", "/?q=heron"):
             page = await text_of(await sender.get(path))
             assert listed(page) == is_listed, (name, path)
@@ -75,21 +76,21 @@ async def test_lists_polls_and_oembed_tell_of_what_is_there_and_count_nothing_el
         polls += ["/videos/progress"] if name in ("admin", "its editor", "another editor") else []
         for path in polls:
             page = await text_of(await sender.get(f"{path}?{query}"))
-            assert listed(page) == seen, (name, path)
+            assert listed(page) == visible, (name, path)
         for video in videos:
             for kind in ("videos", "embed"):
                 answer = await sender.get(f"/oembed?url={public_url}/{kind}/{video.id}")
-                is_told = video.title.removeprefix("Heron ") in seen
+                is_told = video.title.removeprefix("Heron ") in visible
                 assert answer.status_code == (200 if is_told else 404), (name, video.title)
-    # What one may change: one's own, and everyone's for who may change those.
+    # Editable videos: a person's own, and everyone's for admins.
     for name, own, everyones in (
         ("its editor", set(AUDIENCES), set(AUDIENCES)),
         ("another editor", set(), set()),
         ("admin", set(), set(AUDIENCES)),
     ):
-        for path, found in (("/videos", own), ("/videos?whose=all", everyones)):
+        for path, expected in (("/videos", own), ("/videos?whose=all", everyones)):
             page = await text_of(await cast.senders[name][0].get(path))
-            assert listed(page) == found, (name, path)
+            assert listed(page) == expected, (name, path)
 
 
 async def put_access(sender: Sender, video: Video, version: str = "*", **changes: Any) -> Response:
@@ -101,7 +102,8 @@ async def put_access(sender: Sender, video: Video, version: str = "*", **changes
 async def test_access_is_read_and_changed_under_its_version(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
-    video, sender = await make_ready(resources, cast.editor), cast.senders["its editor"][0]
+    video = await make_ready(resources, cast.editor)
+    sender = cast.senders["its editor"][0]
     address = f"/api/videos/{video.id}/access"
     read = await sender.get(address)
     assert await answered(read) == {
@@ -120,8 +122,8 @@ async def test_access_is_read_and_changed_under_its_version(
     await problem(await put_access(sender, video, version), 412, "access_changed")
     assert (await Video.get(id=video.id)).visibility is Visibility.PRIVATE
     await answered(await put_access(sender, video, first.headers["ETag"]))
-    found = await Video.get(id=video.id)
-    assert (found.visibility, found.signed_in_only) == (Visibility.PUBLIC, False)
+    stored = await Video.get(id=video.id)
+    assert (stored.visibility, stored.signed_in_only) == (Visibility.PUBLIC, False)
     # From the next request on.
     for visibility, status in (("public", 200), ("private", 404)):
         await answered(await put_access(sender, video, visibility=visibility))
@@ -134,7 +136,8 @@ async def test_sites_that_may_frame_the_player_are_named(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
     video = await make_ready(resources, cast.editor, "public")
-    sender, nobody = cast.senders["its editor"][0], Sender(app)
+    sender = cast.senders["its editor"][0]
+    nobody = Sender(app)
 
     async def ancestors() -> str:
         response = await nobody.get(f"/embed/{video.id}")
@@ -149,11 +152,18 @@ async def test_sites_that_may_frame_the_player_are_named(
     page = await nobody.get(f"/videos/{video.id}")
     assert page.headers["X-Frame-Options"] == "DENY"
     assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
-    # What the database has, however it came there, leaves the header as it should be.
+    # Any value in the database gives a valid header.
     good = "https://good.example"
     for text in (
-        *("https://a.example; script-src *", "https://a.example\r\nSet-Cookie: evil=1", "*", ""),
-        *("'unsafe-inline'", "data:", "https:", "https://a.example *", "https://\u202ea.example"),
+        "https://a.example; script-src *",
+        "https://a.example\r\nSet-Cookie: evil=1",
+        "*",
+        "",
+        "'unsafe-inline'",
+        "data:",
+        "https:",
+        "https://a.example *",
+        "https://\u202ea.example",
     ):
         await Video.filter(id=video.id).update(embed_origins=[text, good])
         assert await ancestors() == f"'self' {good}", text

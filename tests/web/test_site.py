@@ -30,8 +30,8 @@ async def test_every_page_has_the_sites_name_and_other_sites_are_told_it(config:
         pages = {address: await text_of(await client.get(address)) for address in PAGES}
         video = await make_row(**READY)
         watch = await page(client, f"/videos/{video.id}")
-        asked = {"url": f"{config.public_url}/videos/{video.id}"}
-        answer = await (await client.get("/oembed", query_string=asked)).get_json()
+        query = {"url": f"{config.public_url}/videos/{video.id}"}
+        answer = await (await client.get("/oembed", query_string=query)).get_json()
     for address, text in pages.items():
         head, _, body = text.partition("</head>")
         assert "· Films &amp; &lt;Friends&gt;</title>" in head, address
@@ -46,7 +46,8 @@ async def test_accent_and_logo_are_files_that_browsers_keep(config: Config, tmp_
     path.write_bytes(LOGO)
     async with app_client(config, site_accent="#b00020", site_logo=path) as client:
         text = await page(client, "/")
-        style, logo = await client.get("/site.css"), await client.get("/site-logo")
+        style = await client.get("/site.css")
+        logo = await client.get("/site-logo")
         assert await logo.get_data(as_text=False) == LOGO
         rules = await style.get_data(as_text=True)
     assert 'href="/site.css?v=' in text
@@ -78,8 +79,8 @@ def test_every_accent_is_readable_in_light_and_in_dark() -> None:
     levels = range(0, 256, 51)
     for colour in itertools.product(levels, levels, levels):
         colours = accent_colours(readable_on_light(colour))
-        for found, ground in zip(colours, (LIGHT_GROUND, DARK_GROUND), strict=True):
-            accent, strong, soft, on_accent = map(read_colour, found.values())
+        for palette, ground in zip(colours, (LIGHT_GROUND, DARK_GROUND), strict=True):
+            accent, strong, soft, on_accent = map(read_colour, palette.values())
             assert contrast(accent, ground) >= READABLE
             assert contrast(strong, soft) >= READABLE
             assert contrast(on_accent, accent) >= READABLE

@@ -12,9 +12,9 @@ from page_rows import READY, make_row
 from portal.web.assets import load_manifest, static_dist_dir
 
 LINKED = re.compile(r'(?:src|href)="(/static/[^"]+\.(?:js|css))"')
-# Not what `import()` fetches when it is wanted.
+# Static imports only: `import()` fetches on demand.
 IMPORTED = re.compile(r'(?:import|from)"\./([^"]+\.js)"')
-# With what belongs to it: captions, menus and the list of keys.
+# The player includes captions, menus and the list of keys.
 PLAYER = re.compile(rb'<div class="player" id="player">.*?</noscript>\s*</div>', re.DOTALL)
 
 pytestmark = pytest.mark.shared_app
@@ -42,7 +42,7 @@ async def test_browser_gets_the_best_encoding_it_takes(
 async def test_file_is_the_same_in_any_encoding_and_sent_once(client: Client) -> None:
     plain = await client.get(_path("style.css"))
     encoded = await client.get(_path("style.css"), headers={"Accept-Encoding": "gzip"})
-    content, whole = [await it.get_data(as_text=False) for it in (encoded, plain)]
+    content, whole = [await response.get_data(as_text=False) for response in (encoded, plain)]
     assert gzip.decompress(content) == whole
     assert plain.headers["ETag"] != encoded.headers["ETag"]
     stale = {"Accept-Encoding": "gzip", "If-None-Match": encoded.headers["ETag"]}
@@ -77,7 +77,7 @@ async def test_page_is_light(
     linked = [name.rpartition("/")[2] for name in LINKED.findall(page.decode())]
     assert linked
     weight = len(gzip.compress(page, 9))
-    for name in _with_imports([*linked, *(_chunk(it) for it in scripts)]):
+    for name in _with_imports([*linked, *(_chunk(script) for script in scripts)]):
         if name.startswith("player-"):
             continue
         response = await client.get(f"/static/{name}", headers={"Accept-Encoding": "gzip"})
@@ -93,10 +93,11 @@ def _chunk(name: str) -> str:
 
 
 def _with_imports(names: Iterable[str]) -> set[str]:
-    """These files, and the scripts that they cannot do without."""
-    found, new = set[str](), set(names)
+    """Return these files and the scripts that they import."""
+    names_found = set[str]()
+    new = set(names)
     while new:
-        found |= new
+        names_found |= new
         texts = [(static_dist_dir() / name).read_text() for name in new if name.endswith(".js")]
-        new = {name for text in texts for name in IMPORTED.findall(text)} - found
-    return found
+        new = {name for text in texts for name in IMPORTED.findall(text)} - names_found
+    return names_found

@@ -60,6 +60,7 @@ class PosterView:
 
     @property
     def is_pending(self) -> bool:
+        """Return whether the replacement is in progress."""
         return self.state in (PosterState.WAITING, PosterState.WORKING)
 
 

@@ -1,4 +1,4 @@
-"""Creating a video: the record, safe retries, and what stands in the way."""
+"""Creation of videos: the record, safe retries, and refusals."""
 
 import asyncio
 import gzip
@@ -71,7 +71,7 @@ async def test_creation_answers_the_record_and_where_it_is(
 
 
 async def test_unknown_and_doubled_parameters_are_named(client: Client) -> None:
-    """Before the body is looked at; what was meant by them would not be done."""
+    """Refused before the body is read: the portal would ignore their meaning."""
     response = await client.post("/api/videos?visiblity=private&a/b=&visibility=private", data="no")
     unknown = "This parameter is not known here."
     misspelt = f"{unknown} Did you mean `visibility`?"
@@ -82,15 +82,18 @@ async def test_unknown_and_doubled_parameters_are_named(client: Client) -> None:
 
 async def test_key_is_for_one_uncompressed_file(client: Client, resources: WebContext) -> None:
     upload = await presign(client)
-    url, body = upload["uploadUrl"], metadata(upload["key"])
+    url = upload["uploadUrl"]
+    body = metadata(upload["key"])
     for words in ("No uploaded file", "empty"):
-        told = await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
-        assert words in told["detail"]
+        details = await problem(
+            await client.post("/api/videos", json=body), 409, "upload_not_found"
+        )
+        assert words in details["detail"]
         assert await put(url, b"") == 200
     encoding = {"Content-Encoding": "gzip"}
     assert await put(url, gzip.compress(RAW_FILE), **encoding) == 200
-    found = await faults(await client.post("/api/videos", json=body))
-    assert "Content-Encoding: gzip" in found["/key"]
+    messages = await faults(await client.post("/api/videos", json=body))
+    assert "Content-Encoding: gzip" in messages["/key"]
     assert await counts(resources.config.database_url) == (0, 0)
     assert await put(url, RAW_FILE) == 200
     assert (await client.post("/api/videos", json=body)).status_code == 201
@@ -99,11 +102,11 @@ async def test_key_is_for_one_uncompressed_file(client: Client, resources: WebCo
 async def test_same_request_answers_the_same_record_and_another_is_a_conflict(
     client: Client, resources: WebContext
 ) -> None:
-    """Also at once, and when the file is gone."""
+    """Repetitions may be simultaneous, and the file may be gone."""
     body = metadata(await uploaded(client))
     answers = await asyncio.gather(*(client.post("/api/videos", json=body) for _ in range(20)))
-    assert sorted(it.status_code for it in answers) == [200] * 19 + [201]
-    assert len({(await it.get_data()) for it in answers}) == 1
+    assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
+    assert len({(await answer.get_data()) for answer in answers}) == 1
     await resources.storage.delete(body["key"])
     again = await client.post("/api/videos", json=body)
     record = await answered(again, 200)
@@ -131,16 +134,16 @@ async def test_repetition_with_another_visibility_is_no_success(client: Client) 
 async def test_key_that_was_not_issued_is_refused(client: Client, resources: WebContext) -> None:
     await resources.storage.put(FOREIGN_KEYS[1], RAW_FILE, content_type="video/mp4")
     for key in FOREIGN_KEYS:
-        found = await faults(await client.post("/api/videos", json=metadata(key)))
-        assert list(found) == ["/key"], key
-        assert "not issued" in found["/key"]
+        messages = await faults(await client.post("/api/videos", json=metadata(key)))
+        assert list(messages) == ["/key"], key
+        assert "not issued" in messages["/key"]
     assert await counts(resources.config.database_url) == (0, 0)
 
 
 async def test_every_fault_is_listed_at_once(client: Client, resources: WebContext) -> None:
     body = {"title": " ", "categoryIds": [999, 1.5, 1], "tags": 5, "fileName": "noext", "key": 7}
-    found = await faults(await client.post("/api/videos", json=body))
+    messages = await faults(await client.post("/api/videos", json=body))
     faulty = "/title /description /categoryIds/0 /categoryIds/1 /tags /fileName /key"
-    assert set(found) == set(faulty.split())
-    assert found["/description"] == "This member is required."
+    assert set(messages) == set(faulty.split())
+    assert messages["/description"] == "This member is required."
     assert await counts(resources.config.database_url) == (0, 0)

@@ -1,4 +1,4 @@
-"""With the database or storage away: 503 within seconds, nothing written, and no lasting harm."""
+"""Outages of the database or storage: 503 within seconds, nothing written, and recovery."""
 
 import asyncio
 import socket

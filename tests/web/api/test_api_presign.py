@@ -41,7 +41,8 @@ async def test_presign_answers_a_key_and_an_address_that_is_signed_for_an_hour(
 async def test_address_takes_one_file_of_its_type_under_its_key(
     client: Client, resources: WebContext
 ) -> None:
-    upload, other = await presign(client), await presign(client)
+    upload = await presign(client)
+    other = await presign(client)
     url = upload["uploadUrl"]
     assert await put(url, RAW_FILE, content_type="video/quicktime") == 403
     assert await put(url.partition("?")[0], RAW_FILE) in (400, 401, 403)
@@ -66,6 +67,6 @@ async def test_faulty_presign_names_every_fault_and_issues_no_key(
         {"file_name": "a.mp4", "content_type": "video/mp4"},
     )
     for body in bodies:
-        found = await faults(await client.post("/api/videos/presign", json=body))
-        assert found.keys() >= {"/fileName", "/contentType"}
+        messages = await faults(await client.post("/api/videos/presign", json=body))
+        assert messages.keys() >= {"/fileName", "/contentType"}
     assert await rows(resources.config.database_url, "SELECT key FROM uploads") == []

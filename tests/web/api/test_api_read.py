@@ -73,9 +73,9 @@ async def test_unchanged_record_is_not_sent_again(client: Client) -> None:
     address = f"/api/videos/{(await published(client))['id']}"
     etag = (await client.get(address)).headers["ETag"]
     assert re.fullmatch(r'"[^"]+"', etag)
-    for given in (etag, f'"other", W/{etag}'):
-        response = await client.get(address, headers={"If-None-Match": given})
-        assert response.status_code == 304, given
+    for if_none_match in (etag, f'"other", W/{etag}'):
+        response = await client.get(address, headers={"If-None-Match": if_none_match})
+        assert response.status_code == 304, if_none_match
         assert await response.get_data() == b""
         assert response.headers["ETag"] == etag
         assert response.headers["Cache-Control"] == "no-cache"

@@ -44,7 +44,7 @@ class Reader:
         self._text = ""
 
     async def chunk(self) -> str:
-        """What arrives next; empty at the end."""
+        """Return the next message; empty at the end."""
         return (await asyncio.wait_for(self._connection.receive(), 60)).decode()
 
     async def next(self) -> dict[str, Any]:
@@ -65,16 +65,18 @@ async def reading(
     app: Quart, path: str, headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[Reader]:
     """A stream, read in this process until the reader leaves."""
-    async with app.test_client(use_cookies=False).request(path, headers=dict(headers or {})) as it:
-        await it.send_complete()
+    async with app.test_client(use_cookies=False).request(
+        path, headers=dict(headers or {})
+    ) as connection:
+        await connection.send_complete()
         try:
-            yield Reader(it)
+            yield Reader(connection)
         finally:
-            await it.disconnect()
+            await connection.disconnect()
 
 
 async def is_silent(database_url: str) -> bool:
-    """Whether no stream is open any more."""
+    """Return whether all streams are closed."""
     return not await rows(database_url, LISTENING)
 
 
@@ -102,14 +104,14 @@ async def test_stream_of_a_video_begins_with_its_record_and_ends_with_its_deleti
     last = await answered(await client.get(f"/api/events?after={updated['id']}"))
     _, *expected = [*listed["events"], *last["events"]]
     assert [updated, deleted] == [
-        {"event": it["type"], "id": it["id"], "data": it} for it in expected
+        {"event": event["type"], "id": event["id"], "data": event} for event in expected
     ]
 
 
 async def test_stream_goes_on_after_the_last_event_that_arrived(
     app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when more happened than waits for one reader, or than is read at once."""
+    """This holds for more events than one reader's backlog, or than one read."""
     monkeypatch.setattr(event_streams, "MAX_WAITING", 2)
     monkeypatch.setattr(event_streams, "ROWS_AT_ONCE", 3)
     video = await make_row()
@@ -120,11 +122,11 @@ async def test_stream_goes_on_after_the_last_event_that_arrived(
         first = await stream.next()
     await asyncio.gather(*(change(video.id) for _ in range(8)))
     async with reading(app, ALL, {"Last-Event-ID": first["id"]}) as stream:
-        told = [await stream.next() for _ in range(8)]
+        messages = [await stream.next() for _ in range(8)]
         await asyncio.gather(*(change(video.id) for _ in range(8)))
-        told += [await stream.next() for _ in range(8)]
+        messages += [await stream.next() for _ in range(8)]
     listed = await answered(await client.get(f"/api/events?after={first['id']}"))
-    assert [it["data"] for it in told] == listed["events"]
+    assert [event["data"] for event in messages] == listed["events"]
 
 
 async def test_stream_of_certain_types_leaves_out_the_others(app: Quart) -> None:
@@ -184,7 +186,7 @@ async def test_each_reader_gets_what_lists_show_them(app: Quart, edith: Account)
     private = await make_video(edith, **READY, visibility=Visibility.PRIVATE)
     public = await make_video(edith, **READY)
     admin = await make_account("adam", Role.ADMIN)
-    headers = [{}, *[(await signed_in(app, it)).headers for it in (edith, admin)]]
+    headers = [{}, *[(await signed_in(app, account)).headers for account in (edith, admin)]]
     async with (
         reading(app, ALL, headers[0]) as anyone,
         reading(app, ALL, headers[1]) as owner,
@@ -195,10 +197,21 @@ async def test_each_reader_gets_what_lists_show_them(app: Quart, edith: Account)
             assert (await stream.next())["event"] == "snapshot"
         await change(private.id)
         await change(public.id)
-        seen = [[(await it.next())["data"]["data"] for _ in range(2)] for it in (owner, other)]
-        assert [it["id"] for it in seen[0]] == [str(private.id), str(public.id)]
-        assert len({token_in(it[0]["playbackUrl"]) for it in seen}) == 2, "each has their own"
-        assert (await anyone.next())["data"]["data"] == seen[0][1] == seen[1][1]
+        records_by_reader = [
+            [(await stream.next())["data"]["data"] for _ in range(2)] for stream in (owner, other)
+        ]
+        assert [record["id"] for record in records_by_reader[0]] == [
+            str(private.id),
+            str(public.id),
+        ]
+        assert len({token_in(records[0]["playbackUrl"]) for records in records_by_reader}) == 2, (
+            "each has their own"
+        )
+        assert (
+            (await anyone.next())["data"]["data"]
+            == records_by_reader[0][1]
+            == records_by_reader[1][1]
+        )
         assert (await of_public.next())["event"] == "video.updated"
         await save_access(public.id, VideoAccess(visibility=Visibility.PRIVATE), versions=None)
         hidden = await of_public.next()
@@ -214,7 +227,8 @@ async def test_stream_ends_when_its_reader_may_do_something_else(
 ) -> None:
     monkeypatch.setattr(event_streams, "HEARTBEAT_S", 0.05)
     monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
-    sender, admin = await signed_in(app, edith), await make_account("adam", Role.ADMIN)
+    sender = await signed_in(app, edith)
+    admin = await make_account("adam", Role.ADMIN)
     token = await token_of(admin)
     async with (
         reading(app, ALL) as anyone,
@@ -239,11 +253,11 @@ async def test_progress_is_told_beside_the_events(
     attempt = await make_attempt(video, percent=12.34)
     async with reading(app, f"/api/videos/{video.id}/events") as stream:
         assert (await stream.next())["event"] == "snapshot"
-        for percent, told in ((12.34, 12.3), (50, 50.0)):
+        for percent, rounded in ((12.34, 12.3), (50, 50.0)):
             await Attempt.filter(id=attempt.id).update(percent=percent)
             progress = await stream.next()
             assert (progress["event"], progress.get("id")) == ("video.progress", None)
-            expected = {"id": str(video.id), "stage": "transcoding", "percent": told}
+            expected = {"id": str(video.id), "stage": "transcoding", "percent": rounded}
             assert progress["data"]["data"] == expected
         assert await stream.chunk() == ":\n\n", "while nothing happens"
 
@@ -251,7 +265,8 @@ async def test_progress_is_told_beside_the_events(
 async def test_one_connection_listens_for_all_and_nothing_is_missed_when_it_breaks(
     app: Quart, resources: WebContext
 ) -> None:
-    video, database_url = await make_row(), resources.config.database_url
+    video = await make_row()
+    database_url = resources.config.database_url
 
     async with reading(app, ALL) as first, reading(app, f"/api/videos/{video.id}/events") as second:
         for stream in (first, second):
@@ -291,7 +306,7 @@ async def test_streams_are_no_concurrent_requests_and_end_with_their_process(
         await until(lambda: answers(f"{url}/healthz"), timeout_s=60)
         asking = asyncio.create_task(session.post("/api/videos/presign", data=body()))
         streams = [await session.get(ALL) for _ in range(12)]
-        assert [it.status for it in streams] == [200] * 12
+        assert [stream.status for stream in streams] == [200] * 12
         web.terminate()
         is_told.set()
         assert (await asking).status == 422
@@ -306,7 +321,8 @@ async def test_stream_of_a_reader_that_takes_nothing_ends(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "SEND_TIMEOUT_S", 0.5)
-    app, stop = create_app(config), asyncio.Event()
+    app = create_app(config)
+    stop = asyncio.Event()
     server = server_config("", host="127.0.0.1", port=(port := free_port()))
     server.workers = 1
     serving = asyncio.create_task(serve(app, server, shutdown_trigger=stop.wait))

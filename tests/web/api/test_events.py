@@ -1,4 +1,4 @@
-"""Events over HTTP: each change is told once, in order, to whom the library shows the video."""
+"""Events over HTTP: viewers of a video get each of its changes once, in order."""
 
 import asyncio
 from typing import Any
@@ -23,8 +23,8 @@ from portal.videos.visibility import VideoAccess, save_access
 
 async def listed(client: Any, query: str = "") -> list[dict[str, Any]]:
     body = await answered(await client.get(f"/api/events{query}"))
-    found: list[dict[str, Any]] = body["events"]
-    return found
+    events: list[dict[str, Any]] = body["events"]
+    return events
 
 
 async def test_list_of_certain_types_is_in_pages_and_misses_nothing(
@@ -59,22 +59,27 @@ async def test_each_change_of_a_video_is_told_with_its_record(client: Client) ->
     async with transaction():
         await attempts.fail_video(UUID(created["id"]), code="damaged", message="Damaged.")
     await deletion.delete_undoably(UUID(created["id"]))
-    # Nobody hears of what goes on behind a deletion.
+    # Changes after a deletion have no events.
     async with transaction():
         await note_outcome(EventType.READY, UUID(created["id"]))
     await deletion.undo_deletion(UUID(created["id"]))
     record = await answered(await client.get(address))
     events = await listed(client)
     assert (await client.delete(address)).status_code == 202
-    # Nothing but the deletions is told of a video that is gone.
-    gone = await listed(client)
-    assert [it["type"] for it in gone] == ["video.deleted"] * 2
-    assert gone[0] == {**events[3], "details": None}
-    events = [*events, gone[1]]
-    assert [it["type"].removeprefix("video.") for it in events] == [
-        *("created", "updated", "failed", "deleted", "updated", "deleted")
+    # The only remaining events of a deleted video are its deletions.
+    deletions = await listed(client)
+    assert [event["type"] for event in deletions] == ["video.deleted"] * 2
+    assert deletions[0] == {**events[3], "details": None}
+    events = [*events, deletions[1]]
+    assert [event["type"].removeprefix("video.") for event in events] == [
+        "created",
+        "updated",
+        "failed",
+        "deleted",
+        "updated",
+        "deleted",
     ]
-    assert [it["sequence"] for it in events] == [1, 2, 3, 4, 5, 6]
+    assert [event["sequence"] for event in events] == [1, 2, 3, 4, 5, 6]
     assert events[0]["data"] == {**created, "playbackUrl": "", "passthrough": ""}
     assert events[1]["data"]["title"] == "Harbour at dusk"
     assert events[2]["data"]["status"] == "failed"
@@ -88,11 +93,11 @@ async def test_list_goes_on_where_it_was_left(client: Client) -> None:
     for _ in range(3):
         await published(client)
     page = await answered(await client.get(f"/api/events?after={start['nextAfter']}&limit=2"))
-    rest = await answered(await client.get(f"/api/events?after={page['nextAfter']}&limit=2"))
+    next_page = await answered(await client.get(f"/api/events?after={page['nextAfter']}&limit=2"))
     assert len(page["events"]) == 2
-    assert [*page["events"], *rest["events"]] == await listed(client)
-    last = rest["events"][-1]["id"]
-    assert rest["nextAfter"] == last
+    assert [*page["events"], *next_page["events"]] == await listed(client)
+    last = next_page["events"][-1]["id"]
+    assert next_page["nextAfter"] == last
     assert await listed(client, f"?after={last}") == []
     await problem(await client.get("/api/events?after=5d0e"), 422, "validation_failed")
 
@@ -104,25 +109,27 @@ async def test_who_was_away_for_too_long_is_told_so(client: Client) -> None:
     await execute("UPDATE events SET at = at - interval '31 days'")
     assert await listed(client) == []
     await problem(await client.get(f"/api/events?after={first['id']}"), 410, "events_expired")
-    # Who knows the newest has missed nothing.
+    # A reader at the newest event has missed nothing.
     assert await listed(client, f"?after={last['id']}") == []
 
 
 async def test_events_are_of_videos_that_the_library_shows(app: Quart, edith: Account) -> None:
-    public, hidden = await make_video(edith), await make_video(edith)
+    public = await make_video(edith)
+    hidden = await make_video(edith)
     private = await make_video(edith, visibility=Visibility.PRIVATE)
     await save_access(hidden.id, VideoAccess(visibility=Visibility.PRIVATE), versions=None)
     for video in (private, public):
         await deletion.delete_undoably(video.id)
-    edna, admin = await make_account("edna", Role.EDITOR), await make_account("adam", Role.ADMIN)
+    edna = await make_account("edna", Role.EDITOR)
+    admin = await make_account("adam", Role.ADMIN)
     everything = [str(hidden.id), str(private.id), str(public.id)]
-    for sender, seen in (
+    for sender, ids in (
         (app.test_client(), everything[::2]),
         (await signed_in(app, edna), everything[::2]),
         (await signed_in(app, edith), everything),
         (program(app, await token_of(admin, [Scope.READ])), everything),
     ):
-        assert [it["data"]["id"] for it in await listed(sender)] == seen
+        assert [event["data"]["id"] for event in await listed(sender)] == ids
 
 
 # While a transaction commits, right after its events were numbered.
@@ -151,12 +158,14 @@ async def test_reader_misses_nothing_of_transactions_that_end_in_any_order(
             await asyncio.sleep(pause_ms / 1000)
 
     changes = asyncio.gather(*map(change, videos, pauses_ms))
-    told: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     while not changes.done():
         page = await answered(await client.get(f"/api/events?after={after}&limit={limit}"))
-        told += page["events"]
+        events += page["events"]
         after = page["nextAfter"]
     await changes
-    told += await listed(client, f"?after={after}")
-    assert sorted(it["data"]["id"] for it in told) == sorted(str(it.id) for it in videos)
-    assert told == await listed(client, f"?after={start}")
+    events += await listed(client, f"?after={after}")
+    assert sorted(event["data"]["id"] for event in events) == sorted(
+        str(video.id) for video in videos
+    )
+    assert events == await listed(client, f"?after={start}")

@@ -51,7 +51,8 @@ async def test_repetition_gets_the_first_answer_again(client: Client) -> None:
     address = first.headers["Location"]
     # A refusal for a fault in the body is an answer, too.
     for title, status in (("New", 200), ("", 422)):
-        edit, key = {"title": title}, {"Idempotency-Key": f"edit-{status}"}
+        edit = {"title": title}
+        key = {"Idempotency-Key": f"edit-{status}"}
         edited = await client.patch(address, json=edit, headers=key)
         assert edited.status_code == status
         await client.patch(address, json={"title": "Newer"})
@@ -71,16 +72,16 @@ async def test_key_is_for_one_request_of_one_account(app: Quart, olga: Account) 
     assert await answered(await ask(other)) != first
     other_query = "/api/videos?visibility=private"
     for path, name in ((PRESIGN, "b.mp4"), (other_query, "a.mp4"), ("/api/uploads", "a.mp4")):
-        told = await problem(await ask(owner, path, name), 422, "idempotency_key_reused")
-        assert [it["pointer"] for it in told["errors"]] == ["/Idempotency-Key"]
+        details = await problem(await ask(owner, path, name), 422, "idempotency_key_reused")
+        assert [error["pointer"] for error in details["errors"]] == ["/Idempotency-Key"]
     await problem(await ask(Sender(app)), 401, "not_signed_in")
 
 
 @pytest.mark.parametrize("key", ["", "two words", "clé", "x" * 256])
 async def test_key_at_fault_is_named(client: Client, key: str) -> None:
     response = await client.post(PRESIGN, json=FILE, headers={"Idempotency-Key": key})
-    told = await problem(response, 422, "validation_failed")
-    assert [it["pointer"] for it in told["errors"]] == ["/Idempotency-Key"]
+    details = await problem(response, 422, "validation_failed")
+    assert [error["pointer"] for error in details["errors"]] == ["/Idempotency-Key"]
 
 
 async def test_failure_of_the_portal_is_not_kept(client: Client, resources: WebContext) -> None:
@@ -123,21 +124,23 @@ async def test_refusal_that_may_pass_later_is_not_kept(
 async def test_answer_is_kept_when_the_client_has_gone(
     client: Client, resources: WebContext
 ) -> None:
-    video, url = await make_row(), resources.config.database_url
-    address, headers = f"/api/videos/{video.id}", {**KEY, "Content-Type": "application/json"}
+    video = await make_row()
+    url = resources.config.database_url
+    address = f"/api/videos/{video.id}"
+    headers = {**KEY, "Content-Type": "application/json"}
     body = b'{"title": "New"}'
     async with (
-        client.request(address, method="PATCH", headers=headers) as sent,
+        client.request(address, method="PATCH", headers=headers) as connection,
         await psycopg.AsyncConnection.connect(url) as holder,
     ):
         await holder.execute("SELECT FROM videos FOR UPDATE")
-        await sent.send(body)
-        await sent.send_complete()
+        await connection.send(body)
+        await connection.send_complete()
         await until_found(url, WAITING)
         again = await client.patch(address, data=body, headers=headers)
         await problem(again, 409, "request_in_progress")
         assert again.headers["Retry-After"] == "1"
-        await sent.disconnect()
+        await connection.disconnect()
     again = await client.patch(address, data=body, headers=headers)
     assert again.headers["Idempotent-Replayed"] == "true"
     assert (await Video.get(id=video.id)).title == "New"
@@ -153,7 +156,7 @@ async def test_key_of_a_killed_process_is_taken_over_and_an_old_one_forgotten(
         if change:
             await run_sql(url, change)
         answers.append(await answered(await client.post(PRESIGN, json=FILE, headers=KEY)))
-    assert len({it["key"] for it in answers}) == 3
+    assert len({answer["key"] for answer in answers}) == 3
     await tidy(resources)
     assert len(await rows(url, "SELECT FROM idempotency_keys")) == 1
     await run_sql(url, aged.format("24 h 1 s"))
@@ -163,15 +166,16 @@ async def test_key_of_a_killed_process_is_taken_over_and_an_old_one_forgotten(
 
 async def test_processes_and_their_successors_are_one(web: LivePortal) -> None:
     async def ask(portal: LivePortal, key: int) -> tuple[int, Any]:
-        address, headers = f"{portal.base_url}{PRESIGN}", {"Idempotency-Key": str(key)}
+        address = f"{portal.base_url}{PRESIGN}"
+        headers = {"Idempotency-Key": str(key)}
         async with session.post(address, json=FILE, headers=headers) as response:
             return response.status, await response.json()
 
     async with aiohttp.ClientSession() as session:
         async with run_portal(web.environ, worker=False) as other:
             for key in range(5):
-                told = await asyncio.gather(*(ask(it, key) for it in (web, other) * 3))
-                assert {status for status, _ in told} <= {200, 409}
-                assert len({it["key"] for status, it in told if status == 200}) == 1
+                outcomes = await asyncio.gather(*(ask(value, key) for value in (web, other) * 3))
+                assert {status for status, _ in outcomes} <= {200, 409}
+                assert len({body["key"] for status, body in outcomes if status == 200}) == 1
             first = await ask(other, key)
         assert await ask(web, key) == first

@@ -22,7 +22,7 @@ from portal.videos.library_queries import Sort
 
 async def listed(client: Any, query: str = "") -> list[str]:
     body = await answered(await client.get(f"/api/videos{query}"))
-    return [it["id"] for it in body["videos"]]
+    return [video["id"] for video in body["videos"]]
 
 
 async def test_list_holds_retrieval_records_and_is_answered_304_while_it_is_the_same(
@@ -37,8 +37,8 @@ async def test_list_holds_retrieval_records_and_is_answered_304_while_it_is_the_
         "searchedFor": None,
     }
     assert "Link" not in response.headers
-    seen = {"If-None-Match": response.headers["ETag"]}
-    assert (await client.get("/api/videos", headers=seen)).status_code == 304
+    headers = {"If-None-Match": response.headers["ETag"]}
+    assert (await client.get("/api/videos", headers=headers)).status_code == 304
 
 
 async def test_filters_may_be_combined(client: Client) -> None:
@@ -46,7 +46,7 @@ async def test_filters_may_be_combined(client: Client) -> None:
     second = await make_row(2, title="Crane", tags="harbour")
     hidden = await make_row(3, visibility=Visibility.UNLISTED)
     later = quote((NOW + timedelta(minutes=1, seconds=30)).isoformat())
-    for query, found in (
+    for query, matches in (
         ("status=processing", [hidden, second]),
         ("category=3", [first]),
         ("tag=boats", [first]),
@@ -60,7 +60,7 @@ async def test_filters_may_be_combined(client: Client) -> None:
         (f"id={first.id}&id={hidden.id}&id={Video().id}", [hidden, first]),
         ("sort=title&limit=2&createdAfter=1999-01-01T00:00:00%2B19:28", [second, first]),
     ):
-        assert await listed(client, f"?{query}") == [str(it.id) for it in found], query
+        assert await listed(client, f"?{query}") == [str(video.id) for video in matches], query
 
 
 async def test_every_change_of_a_video_moves_the_time_by_which_lists_find_it(
@@ -111,10 +111,10 @@ async def test_every_change_of_a_video_moves_the_time_by_which_lists_find_it(
 async def test_what_is_not_understood_is_named(client: Client, query: str, member: str) -> None:
     response = await client.get(f"/api/videos?{query}")
     body = await problem(response, 422, "validation_failed")
-    assert [it["pointer"] for it in body["errors"]] == [member]
+    assert [error["pointer"] for error in body["errors"]] == [member]
 
 
-# Of few values, so that many are equal in what they are sorted by.
+# Few distinct values, so that many videos are equal in the sort column.
 VIDEOS = st.lists(
     st.builds(
         lambda state, **values: {**state, **values},
@@ -132,8 +132,13 @@ VIDEOS = st.lists(
 )
 MINUTE = quote((NOW + timedelta(minutes=1)).isoformat())
 FILTERS = (
-    *("tag=boat", "category=3", "status=ready", "visibility=public"),
-    *(f"createdAfter={MINUTE}", f"createdBefore={MINUTE}", "updatedAfter=2026-01-01T00:00:00Z"),
+    "tag=boat",
+    "category=3",
+    "status=ready",
+    "visibility=public",
+    f"createdAfter={MINUTE}",
+    f"createdBefore={MINUTE}",
+    "updatedAfter=2026-01-01T00:00:00Z",
 )
 QUERIES = st.builds(
     lambda sort, words, filters: "&".join([f"sort={sort}&q={words}", *filters]),
@@ -149,16 +154,18 @@ async def test_walk_meets_each_video_once_while_others_come_and_go(
     client: Client, stay: Any, others: Any, query: str, limit: int, is_long: bool
 ) -> None:
     await Video.all().delete()
-    kept = {str((await add_video(**it)).id) for it in stay}
-    leaving, coming = [await add_video(**it) for it in others[::2]], others[1::2]
-    address, met = f"/api/videos?{query}&limit={limit}", []
+    staying = {str((await add_video(**columns)).id) for columns in stay}
+    leaving = [await add_video(**columns) for columns in others[::2]]
+    coming = others[1::2]
+    address = f"/api/videos?{query}&limit={limit}"
+    met = []
     with pytest.MonkeyPatch.context() as patch:
-        # As in a long library, of which not everything is looked at.
+        # Like a long library, of which a search examines a part.
         patch.setattr(library, "COUNT_CAP", 1 if is_long else 1000)
         patch.setattr(library, "WALK_STEPS", 5)
         while address:
             response = await client.get(address)
-            met += [it["id"] for it in (await answered(response))["videos"]]
+            met += [video["id"] for video in (await answered(response))["videos"]]
             address = response.headers.get("Link", "").removeprefix("<").partition(">")[0]
             if leaving:
                 await delete_undoably(leaving.pop().id)
@@ -166,17 +173,22 @@ async def test_walk_meets_each_video_once_while_others_come_and_go(
                 await add_video(**coming.pop())
     assert len(met) == len(set(met))
     whole = await listed(client, f"?{query}&limit=200")
-    assert [it for it in met if it in kept] == [it for it in whole if it in kept]
+    assert [video_id for video_id in met if video_id in staying] == [
+        video_id for video_id in whole if video_id in staying
+    ]
 
 
 async def test_list_shows_what_the_library_shows(app: Quart, edith: Account) -> None:
-    public, private = await make_video(edith), await make_video(edith)
+    public = await make_video(edith)
+    private = await make_video(edith)
     await Video.filter(id=private.id).update(visibility=Visibility.PRIVATE)
-    edna, admin = await make_account("edna", Role.EDITOR), await make_account("adam", Role.ADMIN)
+    edna = await make_account("edna", Role.EDITOR)
+    admin = await make_account("adam", Role.ADMIN)
     both = [str(private.id), str(public.id)]
     own = f"?owner={edith.email}"
     token = program(app, await token_of(admin, [Scope.READ]))
-    by_edith, by_edna = await signed_in(app, edith), await signed_in(app, edna)
+    by_edith = await signed_in(app, edith)
+    by_edna = await signed_in(app, edna)
     assert await listed(app.test_client()) == await listed(by_edna) == both[1:]
     assert await listed(by_edith, own) == await listed(token, own) == both
     assert await listed(token, "?owner=nobody@example.org") == []

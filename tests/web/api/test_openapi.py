@@ -33,6 +33,8 @@ async def test_document_is_valid_has_the_documented_shapes_and_a_page(client: Cl
     caption_file = spec["paths"]["/api/videos/{id}/captions"]["post"]["requestBody"]["content"]
     assert "application/octet-stream" in caption_file
     page = await text_of(await client.get("/api/docs"))
-    operations = [it["operationId"] for of in spec["paths"].values() for it in of.values()]
+    operations = [
+        operation["operationId"] for path in spec["paths"].values() for operation in path.values()
+    ]
     for name in (*operations, "video_not_found", "method_not_allowed", "database_unavailable"):
         assert page.count(f'id="{name}"') == 1, name

@@ -41,7 +41,7 @@ async def patch(client: Client, video_id: Any, body: Any, etag: str = "") -> Res
 
 
 async def read(client: Client, video_id: Any) -> tuple[dict[str, Any], str]:
-    """What a patch may change, and its ETag, as an empty patch tells them."""
+    """Return the editable values and their ETag, from an empty patch."""
     response = await patch(client, video_id, {})
     return await answered(response), response.headers["ETag"]
 
@@ -54,12 +54,15 @@ async def test_patch_changes_what_it_names_and_nothing_else(
     video = await make_row()
     for body in patches:
         before, etag = await read(client, video.id)
-        expected = {**before, **{name: "" if it is None else it for name, it in body.items()}}
+        expected = {
+            **before,
+            **{name: "" if value is None else value for name, value in body.items()},
+        }
         response = await patch(client, video.id, body, etag)
         assert await answered(response) == expected
         newest = response.headers["ETag"]
         assert (await read(client, video.id)) == (expected, newest)
-        # Its answer may have been lost: the same again, over the version that was read then.
+        # A repeated change with the earlier version succeeds: its answer may have been lost.
         again = await patch(client, video.id, body, etag)
         assert await answered(again) == expected
         assert again.headers["ETag"] == newest
@@ -72,20 +75,21 @@ async def test_patch_is_one_change_with_its_events(client: Client) -> None:
     edited = await answered(await patch(client, video.id, body))
     assert edited.items() >= body.items()
     events = (await answered(await client.get("/api/events")))["events"]
-    assert [it["type"] for it in events] == ["video.updated"] * 2
-    assert {it["data"]["title"] for it in events} == {"Harbour at dusk"}
+    assert [event["type"] for event in events] == ["video.updated"] * 2
+    assert {event["data"]["title"] for event in events} == {"Harbour at dusk"}
 
 
 async def test_passthrough_is_told_by_metadata_events_and_lists_that_ask_alone(
     client: Client,
 ) -> None:
     video = await make_row()
-    address, text = f"/api/videos/{video.id}", "é" * 512
+    address = f"/api/videos/{video.id}"
+    text = "é" * 512
     for body in ({"passthrough": text}, {"title": "New"}):
         assert (await answered(await patch(client, video.id, body)))["passthrough"] == text
     assert (await answered(await client.get(f"{address}/metadata")))["passthrough"] == text
     events = (await answered(await client.get("/api/events")))["events"]
-    assert [it["data"]["passthrough"] for it in events] == [text, text]
+    assert [event["data"]["passthrough"] for event in events] == [text, text]
     videos = (await answered(await client.get("/api/videos?include=passthrough")))["videos"]
     retrieved = await answered(await client.get(address))
     assert videos == [{**retrieved, "passthrough": text}]
@@ -134,8 +138,8 @@ async def test_patch_over_another_version_is_answered_with_the_present_values(
     present, newest = await read(client, video.id)
     for body in ({"title": "Mine"}, {**theirs, "visibility": "private"}):
         response = await patch(client, video.id, body, outdated)
-        told = await problem(response, 412, "metadata_changed")
-        assert (told["present"], response.headers["ETag"]) == (present, newest)
+        details = await problem(response, 412, "metadata_changed")
+        assert (details["present"], response.headers["ETag"]) == (present, newest)
     assert await read(client, video.id) == (present, newest)
     await answered(await patch(client, video.id, {"title": "Mine"}, newest))
 
@@ -195,7 +199,8 @@ async def test_delete_may_be_repeated_until_the_files_are_gone_by_who_could_see_
 ) -> None:
     video = await make_video(edith, visibility=Visibility.PRIVATE)
     edna = program(app, await token_of(await make_account("edna", Role.EDITOR)))
-    owner, address = program(app, await token_of(edith)), f"/api/videos/{video.id}"
+    owner = program(app, await token_of(edith))
+    address = f"/api/videos/{video.id}"
     await problem(await edna.ask("DELETE", address), 404, "video_not_found")
     assert await answered(await owner.ask("DELETE", address), 202) == {"id": str(video.id)}
     await problem(await edna.ask("DELETE", address), 404, "video_not_found")

@@ -1,4 +1,4 @@
-"""Playback links over HTTP: made, listed and revoked by who may edit the video."""
+"""Playback links over HTTP: created, listed and revoked by editors of the video."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ from portal.web.composition import WebContext
 
 PUBLIC_URL = "http://videos.example.org"
 CREATED = {"playbackUrl", "embedUrl", "expiresAt", "id"}
-# What fills a video's links up.
+# Links up to the limit of a video.
 FILL = """
 INSERT INTO playback_links (id, video_id, created_at, expires_at)
 SELECT gen_random_uuid(), '{id}', now(), now() + interval '1 hour'
@@ -37,14 +37,15 @@ async def made(sender: Sender, video: Video, **body: Any) -> dict[str, Any]:
 
 async def listed(sender: Sender, video: Video) -> list[dict[str, Any]]:
     body = await answered(await sender.get(links_of(video)))
-    found: list[dict[str, Any]] = body["links"]
-    return found
+    links: list[dict[str, Any]] = body["links"]
+    return links
 
 
 async def test_link_has_the_addresses_of_a_stream_and_a_player(
     app: Quart, resources: WebContext, edith: Account
 ) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
+    video = await ready_video(edith)
+    sender = await signed_in(app, edith)
     before = datetime.now(UTC)
     response = await sender.post(links_of(video), json={"expiresInSeconds": 86_400})
     link = await answered(response, 201)
@@ -53,10 +54,10 @@ async def test_link_has_the_addresses_of_a_stream_and_a_player(
     # The portal's own, although there is a CDN.
     assert link["playbackUrl"] == f"{PUBLIC_URL}/p/{token}/hls/{video.id}/1/master.m3u8"
     assert link["embedUrl"] == f"{PUBLIC_URL}/p/{token}/embed/{video.id}"
-    found = await resources.signing_keys.verify(token, video_id=video.id)
-    assert (found.link_id, found.account_id) == (UUID(link["id"]), None)
-    assert found.expires_at == datetime.fromisoformat(link["expiresAt"])
-    assert abs(found.expires_at - before - timedelta(days=1)) < timedelta(minutes=5)
+    verified = await resources.signing_keys.verify(token, video_id=video.id)
+    assert (verified.link_id, verified.account_id) == (UUID(link["id"]), None)
+    assert verified.expires_at == datetime.fromisoformat(link["expiresAt"])
+    assert abs(verified.expires_at - before - timedelta(days=1)) < timedelta(minutes=5)
     assert "no-store" in response.headers["Cache-Control"]
     with pytest.raises(PlaybackTokenRefused):
         await resources.signing_keys.verify(token, video_id=(await ready_video(edith)).id)
@@ -65,30 +66,35 @@ async def test_link_has_the_addresses_of_a_stream_and_a_player(
 async def test_list_has_the_links_that_work_the_newest_first(
     app: Quart, resources: WebContext, edith: Account
 ) -> None:
-    video, other = await ready_video(edith), await ready_video(edith)
-    sender, admin = await signed_in(app, edith), await make_account("adam", Role.ADMIN)
+    video = await ready_video(edith)
+    other = await ready_video(edith)
+    sender = await signed_in(app, edith)
+    admin = await make_account("adam", Role.ADMIN)
     assert await listed(sender, video) == []
     first = await made(sender, video, expiresInSeconds=60, label="The Times")
     second = await made(program(app, await token_of(admin, [Scope.WRITE])), video)
     await made(sender, other)
-    found = await listed(sender, video)
-    assert [{name: it[name] for name in CREATED} for it in found] == [second, first]
-    assert [it["madeBy"] for it in found] == [admin.email, edith.email]
-    assert [set(it) for it in found] == [CREATED | {"createdAt", "label", "madeBy"}] * 2
-    assert [it["label"] for it in found] == ["", "The Times"]
-    for record in found:
+    links = await listed(sender, video)
+    assert [{name: record[name] for name in CREATED} for record in links] == [second, first]
+    assert [record["madeBy"] for record in links] == [admin.email, edith.email]
+    assert [set(record) for record in links] == [CREATED | {"createdAt", "label", "madeBy"}] * 2
+    assert [record["label"] for record in links] == ["", "The Times"]
+    for record in links:
         created_at = datetime.fromisoformat(record["createdAt"])
         assert abs(datetime.now(UTC) - created_at) < timedelta(seconds=30)
     await age_links(resources.config, 61)
-    assert [it["id"] for it in await listed(sender, video)] == [second["id"]]
-    assert set(await fetch_live_links([UUID(it["id"]) for it in found])) == {UUID(second["id"])}
+    assert [link["id"] for link in await listed(sender, video)] == [second["id"]]
+    assert set(await fetch_live_links([UUID(record["id"]) for record in links])) == {
+        UUID(second["id"])
+    }
     for link_id in ("none", "%00", str(UUID(int=0)), second["id"].replace("-", "")):
         answer = await sender.ask("DELETE", f"{links_of(video)}/{link_id}")
         await problem(answer, 404, "playback_link_not_found")
 
 
 async def test_life_is_within_limits_and_the_video_ready(app: Quart, edith: Account) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
+    video = await ready_video(edith)
+    sender = await signed_in(app, edith)
     limits = {MIN_LIFE_S - 1: "Give 60 or more.", MAX_LIFE_S + 1: "Give 31,536,000 or less."}
     for life_s, words in limits.items():
         answer = await sender.post(links_of(video), json={"expiresInSeconds": life_s})
@@ -101,14 +107,15 @@ async def test_life_is_within_limits_and_the_video_ready(app: Quart, edith: Acco
 async def test_no_more_than_a_thousand_links_also_when_asked_at_once(
     app: Quart, resources: WebContext, edith: Account
 ) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
+    video = await ready_video(edith)
+    sender = await signed_in(app, edith)
     database_url = resources.config.database_url
     await run_sql(database_url, FILL.format(id=video.id, count=MAX_LINKS - 3))
     answers = await asyncio.gather(*(sender.post(links_of(video), json=LIFE) for _ in range(10)))
-    assert sorted(it.status_code for it in answers) == [201] * 3 + [409] * 7
-    refused = next(it for it in answers if it.status_code == 409)
-    told = await problem(refused, 409, "too_many_playback_links")
-    assert f"{MAX_LINKS:,}" in told["detail"]
+    assert sorted(answer.status_code for answer in answers) == [201] * 3 + [409] * 7
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    details = await problem(refused, 409, "too_many_playback_links")
+    assert f"{MAX_LINKS:,}" in details["detail"]
     # Another video has its own, and what is revoked or has run out makes room.
     await made(sender, await ready_video(edith))
     [first, *_] = await listed(sender, video)
@@ -126,7 +133,7 @@ async def test_link_outlives_the_account_and_ends_with_the_video(
     link = await made(await signed_in(app, edith), video)
     await people.remove(edith.id, by=person(olga))
     sender = await signed_in(app, olga)
-    [found] = await listed(sender, video)
-    assert (found["id"], found["madeBy"]) == (link["id"], None)
+    [remaining] = await listed(sender, video)
+    assert (remaining["id"], remaining["madeBy"]) == (link["id"], None)
     assert (await sender.ask("DELETE", f"/api/videos/{video.id}")).status_code == 202
     assert await fetch_live_links([UUID(link["id"])]) == {}

@@ -1,4 +1,4 @@
-"""Request bodies: what is read as JSON, and the rules of its members."""
+"""Request bodies: the accepted JSON, and the rules of its members."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ TITLE = "Give the video a title."
 
 
 def refusals(shape: type[ClosedShape], body: Any) -> dict[str, str]:
-    """The message for each pointer at fault; nothing when the body is taken."""
+    """Return the message for each invalid pointer; empty for a valid body."""
     try:
         shape.model_validate(body, context=CATEGORIES, by_alias=True, by_name=False)
     except ValidationError as exc:
@@ -51,16 +51,16 @@ def refusals(shape: type[ClosedShape], body: Any) -> dict[str, str]:
 )
 def test_file_name_is_one_with_an_extension(words: str | None, names: list[str]) -> None:
     for name in names:
-        found = refusals(PresignRequest, {"fileName": name, "contentType": "video/mp4"})
-        assert found == ({} if words is None else {"/fileName": words}), name
+        messages = refusals(PresignRequest, {"fileName": name, "contentType": "video/mp4"})
+        assert messages == ({} if words is None else {"/fileName": words}), name
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         *(
-            ({"categoryIds": [1, it]}, {"/categoryIds/1": "Give an integer."})
-            for it in (1.5, True, "1", None)
+            ({"categoryIds": [1, value]}, {"/categoryIds/1": "Give an integer."})
+            for value in (1.5, True, "1", None)
         ),
         ({"categoryIds": [0]}, {"/categoryIds/0": "Give 1 or more."}),
         ({"categoryIds": [10**4000]}, {"/categoryIds/0": "Give 32,767 or less."}),
@@ -79,7 +79,7 @@ def test_file_name_is_one_with_an_extension(words: str | None, names: list[str])
         ({"title": "\n\u2003"}, {"/title": TITLE}),
         ({"title": "", "description": "", "tags": ""}, {"/title": TITLE}),
     ],
-    ids=lambda it: repr(it)[:40],
+    ids=lambda value: repr(value)[:40],
 )
 def test_members_of_a_video_have_rules(changes: dict[str, Any], expected: dict[str, str]) -> None:
     assert refusals(CreateVideoRequest, {**VIDEO, **changes}) == expected
@@ -107,13 +107,17 @@ def test_texts_are_strings_that_the_database_can_hold(member: str) -> None:
         ({"embedOrigins": ["https://*.com"]}, "/embedOrigins/0", "https://*.example.org"),
         ({"embedOrigins": ["https://a.example; x"]}, "/embedOrigins/0", "Give a site like"),
         ({"embedOrigins": ["https://A.example"]}, "/embedOrigins/0", "small letters"),
-        ({"embedOrigins": [f"https://{it}.example" for it in range(21)]}, "/embedOrigins", "20"),
+        (
+            {"embedOrigins": [f"https://{value}.example" for value in range(21)]},
+            "/embedOrigins",
+            "20",
+        ),
     ],
 )
 def test_who_may_see_a_video_has_rules(changes: dict[str, Any], pointer: str, remedy: str) -> None:
     body = {"visibility": "public", "signedInOnly": False, "embedOrigins": [], **changes}
-    [(found, words)] = refusals(AccessRecord, body).items()
-    assert found == pointer
+    [(invalid, words)] = refusals(AccessRecord, body).items()
+    assert invalid == pointer
     assert remedy in words
 
 

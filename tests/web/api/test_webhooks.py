@@ -24,7 +24,7 @@ async def test_webhook_is_made_read_changed_and_removed(client: Client) -> None:
     expected = {**created, "events": ["video.ready"], "enabled": False, "disabledReason": "person"}
     assert await answered(changed) == expected
     assert await answered(await client.get("/api/webhooks")) == {"webhooks": [expected]}
-    # Nothing is made for it while it is disabled.
+    # No deliveries are created while the webhook is disabled.
     await published(client)
     assert await deliveries(client, created) == []
     await problem(await client.post(f"{address}/test"), 409, "webhook_disabled")
@@ -37,9 +37,9 @@ async def test_what_is_wrong_with_a_webhook_is_named(client: Client) -> None:
     async def refused(**body: object) -> dict[str, str]:
         return await faults(await client.post("/api/webhooks", json=body))
 
-    found = await refused(url="https://10.0.0.1/hook", events=[])
-    assert "OUTGOING_NETWORKS" in found["/url"]
-    assert found["/events"] == "Choose at least one."
+    messages = await refused(url="https://10.0.0.1/hook", events=[])
+    assert "OUTGOING_NETWORKS" in messages["/url"]
+    assert messages["/events"] == "Choose at least one."
     assert set(await refused(url="nowhere", events=["video.lost"])) == {"/url", "/events/0"}
     assert set(await refused()) == {"/url", "/events"}
     webhook = await add_webhook(client, URL)
@@ -60,8 +60,10 @@ async def test_test_and_redelivery_are_sent_at_once(client: Client, resources: W
         await send_due(resources.config)
         [event] = receiver.events
         assert event["id"] == queued["eventId"]
-        told = (await answered(await client.get("/api/openapi.json")))["webhooks"]["webhook.test"]
-        validate(event, told["post"]["requestBody"]["content"]["application/json"]["schema"])
+        operation = (await answered(await client.get("/api/openapi.json")))["webhooks"][
+            "webhook.test"
+        ]
+        validate(event, operation["post"]["requestBody"]["content"]["application/json"]["schema"])
         again = f"{address}/deliveries/{queued['id']}/redeliver"
         assert (await answered(await client.post(again), 202))["tries"] == 0
         await send_due(resources.config)

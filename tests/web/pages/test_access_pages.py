@@ -1,4 +1,4 @@
-"""Who may see a video, on the pages: its form in the workshop, and what the heads tell."""
+"""Audience of a video on its pages: the form in the workshop, and the tags in the head."""
 
 import html
 import re
@@ -15,7 +15,8 @@ from portal.database.account_models import Account
 from portal.database.models import Video, Visibility
 
 EVIL = "<script>alert(1)</script>\"'"
-SITE, MINE = "https://blog.example.org", "https://mine.example"
+SITE = "https://blog.example.org"
+MINE = "https://mine.example"
 PANEL = "access/panel"
 PRIVATE = {"visibility": Visibility.PRIVATE}
 UNLISTED = {"visibility": Visibility.UNLISTED}
@@ -35,13 +36,13 @@ async def recorded(video: Video) -> tuple[Visibility, bool, list[str]]:
 
 
 def sites_in(text: str) -> str:
-    [found] = re.findall(r'<textarea[^>]*name="embedOrigins"[^>]*>\n(.*?)</textarea>', text, re.S)
-    return html.unescape(found)
+    [match] = re.findall(r'<textarea[^>]*name="embedOrigins"[^>]*>\n(.*?)</textarea>', text, re.S)
+    return html.unescape(match)
 
 
 def fault_in(text: str, field: str) -> str:
-    [found] = re.findall(rf'id="{field}-error">([^<]*)<', text)
-    return html.unescape(found)
+    [match] = re.findall(rf'id="{field}-error">([^<]*)<', text)
+    return html.unescape(match)
 
 
 async def test_portal_without_accounts_says_that_private_is_not_yet(
@@ -57,9 +58,10 @@ async def test_portal_without_accounts_says_that_private_is_not_yet(
 
 
 async def test_form_without_scripts_saves_and_leads_back(app: Quart, edith: Account) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
-    sent = form(video, "private", signedInOnly="on", embedOrigins=f"{SITE}\r\n\r\n {SITE} ")
-    response = await send_fields(sender, f"/videos/{video.id}/access", **sent)
+    video = await ready_video(edith)
+    sender = await signed_in(app, edith)
+    fields = form(video, "private", signedInOnly="on", embedOrigins=f"{SITE}\r\n\r\n {SITE} ")
+    response = await send_fields(sender, f"/videos/{video.id}/access", **fields)
     assert response.status_code == 303
     assert response.headers["Location"] == f"/videos/{video.id}/edit?saved=access#access"
     text = await page(sender, f"/videos/{video.id}/edit?saved=access")
@@ -82,10 +84,11 @@ async def test_panel_saves_and_brings_the_head_of_the_page_along(
 async def test_what_both_changed_is_asked(
     app: Quart, olga: Account, edith: Account, route: str, choice: str
 ) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
+    video = await ready_video(edith)
+    sender = await signed_in(app, edith)
     path = f"/videos/{video.id}/{route}"
-    theirs = form(video, "private", signedInOnly="on", embedOrigins=SITE)
-    await send(await signed_in(app, olga), f"/videos/{video.id}/{PANEL}", theirs, 200)
+    other_form = form(video, "private", signedInOnly="on", embedOrigins=SITE)
+    await send(await signed_in(app, olga), f"/videos/{video.id}/{PANEL}", other_form, 200)
     text = await send(sender, path, form(video, "unlisted", embedOrigins=MINE), 409)
     assert await recorded(video) == (Visibility.PRIVATE, True, [SITE])
     words = words_of(text)
@@ -99,8 +102,8 @@ async def test_what_both_changed_is_asked(
         if name.startswith("base."):
             assert re.search(rf'name="{re.escape(name)}"\s+value="{value}"', text), name
     await send_fields(sender, path, **now, **{"choice.visibility": choice})
-    kept = (Visibility.UNLISTED, False) if choice == "mine" else (Visibility.PRIVATE, True)
-    assert await recorded(video) == (*kept, [SITE, MINE])
+    expected = (Visibility.UNLISTED, False) if choice == "mine" else (Visibility.PRIVATE, True)
+    assert await recorded(video) == (*expected, [SITE, MINE])
 
 
 @pytest.mark.parametrize(
@@ -119,11 +122,12 @@ async def test_what_both_changed_is_asked(
 async def test_fault_is_told_at_its_field_and_nothing_is_saved(
     app: Quart, edith: Account, route: str, fields: str, field: str, fault: str
 ) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
+    video = await ready_video(edith)
+    sender = await signed_in(app, edith)
     sent = {**form(video, ""), **dict(parse_qsl(fields))}
     text = await send(sender, f"/videos/{video.id}/{route}", sent, 422)
     assert fault_in(text, field).startswith(fault)
-    assert [fault_in(text, it) for it in {"visibility", "embed-origins"} - {field}] == [""]
+    assert [fault_in(text, name) for name in {"visibility", "embed-origins"} - {field}] == [""]
     assert await recorded(video) == (Visibility.PUBLIC, False, [])
     assert sites_in(text).split() == sent.get("embedOrigins", "").split()
     assert "<script>alert" not in text

@@ -1,4 +1,4 @@
-"""Who is shown what by the pages of a portal with accounts, and that nothing typed gets out."""
+"""Pages of a portal with accounts for each role, and escaping of typed text."""
 
 import re
 
@@ -14,18 +14,18 @@ from portal.database.account_models import Account, Role
 from portal.database.models import RenditionState, Video
 
 EVIL = "<script>alert(1)</script>\"'"
-# Of the page of a video, what only who may edit it is given.
+# Parts of a video's page that only its editors get.
 TOOLS = ("Edit</a>", 'id="delete-dialog"', "Use this frame as poster", "data-retry")
 pytestmark = pytest.mark.shared_app
 
 
 def header_of(text: str) -> str:
-    """What the header of a page holds."""
+    """Return the items in the header of a page."""
     return text[text.index("<header") : text.index("</header>")]
 
 
 async def test_header_leads_each_to_what_they_may_do(app: Quart, anyone: Sender) -> None:
-    """Also that of errors and of the API's description."""
+    """Error pages and the API reference have the header, too."""
     accounts = {role: await make_account(role.value, role) for role in Role}
     for path in ("/", "/api/docs"):
         stranger = await page(anyone, path)
@@ -69,7 +69,7 @@ async def test_who_is_signed_out_is_led_to_sign_in_and_back_by_a_missing_video(
 
 
 async def _tools(sender: Sender, video: Video) -> set[str]:
-    """What the page of a video, its fragments, and the workshop, if it may be seen, offer."""
+    """Return the controls on the page of a video, its fragments, and its workshop, if visible."""
     path = f"/videos/{video.id}"
     texts = [await page(sender, f"{path}{name}") for name in ("", "/status", "/remaining")]
     workshop = await sender.get(f"{path}/edit")
@@ -84,9 +84,11 @@ async def test_who_may_edit_a_video_is_shown_how_and_nobody_else(
     video = await make_row(1, **READY)
     await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
     assert await _tools(anyone, video) == set(TOOLS)
-    ann, ed = await make_account("ann"), await make_account("ed", Role.EDITOR)
+    ann = await make_account("ann")
+    ed = await make_account("ed", Role.EDITOR)
     own = await make_row(2, **READY, owner_id=ed.id)
-    editor, viewer = await signed_in(app, ed), await make_account("vi", Role.VIEWER)
+    editor = await signed_in(app, ed)
+    viewer = await make_account("vi", Role.VIEWER)
     for sender in (anyone, editor, await signed_in(app, viewer)):
         assert await _tools(sender, video) == set()
     assert await _tools(editor, own) == set(TOOLS[:3])

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.shared_app
 async def test_refused_sign_in_says_so_and_keeps_all_but_the_password(
     app: Quart, anyone: Sender
 ) -> None:
-    """A script that asks for problem details is told by those."""
+    """Scripts that accept problem details get them."""
     await make_account("ann")
     form = {"email": "ann@example.org", "password": "quite wrong indeed", "next": "/upload"}
     text = await send(anyone, "/sign-in", form)
@@ -47,8 +47,8 @@ async def test_refused_sign_in_says_so_and_keeps_all_but_the_password(
     for _ in range(6):
         await renew_failures()
         answer = await script.post("/sign-in", form=form)
-    told = await problem(answer, 429, "too_many_tries")
-    assert answer.headers["Retry-After"] in told["detail"]
+    details = await problem(answer, 429, "too_many_tries")
+    assert answer.headers["Retry-After"] in details["detail"]
     text = await send(anyone, "/sign-in", form, 429)
     assert "Try again in" in text
     assert value_of(text, "email") == "ann@example.org"
@@ -88,8 +88,9 @@ async def test_first_account_is_made_on_the_machine_itself_alone(
 
 
 async def test_faulty_token_is_told_so_and_a_good_one_is_listed_until_revoked(app: Quart) -> None:
-    """What was typed stays. That a token is shown once is in security/test_told_secrets."""
-    sender, path = await signed_in(app, await make_account("ann")), "/account/tokens"
+    """Typed values stay. security/test_told_secrets checks that a token is shown once."""
+    sender = await signed_in(app, await make_account("ann"))
+    path = "/account/tokens"
     text = await send(sender, path, {"name": " ", "scopes": "videos:read", "days": "none"})
     assert "Enter a name" in fault_of(text, "name")
     assert "1 to 3650 days" in fault_of(text, "days")

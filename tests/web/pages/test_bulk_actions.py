@@ -1,4 +1,4 @@
-"""Several videos changed at once: each under its own rules, and what came of it is told."""
+"""Bulk actions: each video follows its own rules, and a toast shows the results."""
 
 import html
 import re
@@ -30,46 +30,51 @@ async def eds(title: str, number: int = 0, **values: object) -> Video:
 
 
 async def act(sender: Sender, action: str, *videos: Video, **fields: str) -> str:
-    """What the page tells after an action on these videos."""
+    """Return the toast after an action on these videos."""
     return toast_message(await page(sender, await send(sender, action, *videos, **fields)))
 
 
 async def send(sender: Sender, action: str, *videos: Video, **fields: str) -> str:
-    """Where an action leads."""
-    form = {"action": action, "id": [str(it.id) for it in videos], **fields}
+    """Return the address to which an action redirects."""
+    form = {"action": action, "id": [str(video.id) for video in videos], **fields}
     response = await send_fields(sender, "/videos/selected", **form)
     assert response.status_code == 303
     return response.headers["Location"]
 
 
 def toast_message(text: str) -> str:
-    """What a page tells of an action."""
-    found = re.search(r'class="toast__message"[^>]*>([^<]*)<', text)
-    return html.unescape(found[1]) if found else ""
+    """Return the toast of a page."""
+    match = re.search(r'class="toast__message"[^>]*>([^<]*)<', text)
+    return html.unescape(match[1]) if match else ""
 
 
 def undo_ids(text: str) -> set[UUID]:
     """The videos that a page offers to bring back."""
     toast = text[text.index('class="toast"') : text.index("data-bulk-error")]
-    return {UUID(it) for it in re.findall(r'name="id" value="([^"]+)"', toast)}
+    return {UUID(video_id) for video_id in re.findall(r'name="id" value="([^"]+)"', toast)}
 
 
 async def test_tags_are_added_and_removed(anyone: Sender) -> None:
-    one, two = await add_video("One", 1, tags="Sea, sun"), await add_video("Two", 2)
-    assert await act(anyone, "add-tags", one, two, tags=" sea , Rock ") == "Tags added to 2 videos."
-    assert [(await Video.get(id=it.id)).tags for it in (one, two)] == [
+    first = await add_video("One", 1, tags="Sea, sun")
+    second = await add_video("Two", 2)
+    assert (
+        await act(anyone, "add-tags", first, second, tags=" sea , Rock ")
+        == "Tags added to 2 videos."
+    )
+    assert [(await Video.get(id=video.id)).tags for video in (first, second)] == [
         "Sea, sun, Rock",
         "sea, Rock",
     ]
-    assert await act(anyone, "remove-tags", one, tags="SEA,rock") == "Tags removed from 1 video."
-    assert (await Video.get(id=one.id)).tags == "sun"
+    assert await act(anyone, "remove-tags", first, tags="SEA,rock") == "Tags removed from 1 video."
+    assert (await Video.get(id=first.id)).tags == "sun"
     assert await Event.filter(action="video.edited").count() == 3
 
 
 async def test_category_and_visibility_are_set(ed: Sender) -> None:
-    one, two = await eds("One", 1, category_ids=[1, 2]), await eds("Two", 2, signed_in_only=True)
-    assert await act(ed, "category", one, two, category="3") == "Category set for 2 videos."
-    words = await act(ed, "visibility", one, two, visibility="private")
+    first = await eds("One", 1, category_ids=[1, 2])
+    second = await eds("Two", 2, signed_in_only=True)
+    assert await act(ed, "category", first, second, category="3") == "Category set for 2 videos."
+    words = await act(ed, "visibility", first, second, visibility="private")
     assert words == "Visibility set for 2 videos."
     for video in await Video.all():
         assert (video.category_ids, video.visibility) == ([3], Visibility.PRIVATE)
@@ -78,16 +83,21 @@ async def test_category_and_visibility_are_set(ed: Sender) -> None:
 async def test_what_belongs_to_someone_else_is_left_alone(
     app: Quart, ed: Sender, olga: Account
 ) -> None:
-    own, anns = await eds("Ed's"), await add_video("Ann's", 1, owner_id=olga.id, tags="a")
+    own = await eds("Ed's")
+    anns = await add_video("Ann's", 1, owner_id=olga.id, tags="a")
     hidden = await add_video("Ann's own", 2, owner_id=olga.id, visibility=Visibility.PRIVATE)
     words = await act(ed, "add-tags", own, anns, hidden, tags="b")
     own_only = "1 was not changed. You can only change your own videos."
     assert words == f"Tags added to 1 video. {own_only} 1 is no longer available."
     for action in ("delete", "undo", "visibility", "category"):
-        said = await act(ed, action, anns, visibility="private", category="2")
-        assert said in (own_only, "Too late to undo: 1 video was permanently deleted.")
-    kept = await Video.get(id=anns.id)
-    assert (kept.tags, kept.visibility, kept.deleted_at) == ("a", Visibility.PUBLIC, None)
+        toast = await act(ed, action, anns, visibility="private", category="2")
+        assert toast in (own_only, "Too late to undo: 1 video was permanently deleted.")
+    unchanged = await Video.get(id=anns.id)
+    assert (unchanged.tags, unchanged.visibility, unchanged.deleted_at) == (
+        "a",
+        Visibility.PUBLIC,
+        None,
+    )
     # An admin may.
     assert (
         await act(await signed_in(app, olga), "add-tags", own, tags="c") == "Tags added to 1 video."
@@ -107,19 +117,20 @@ async def test_form_that_says_too_little_changes_nothing(anyone: Sender) -> None
 
 
 async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
-    one, two = await add_video("One <1>", 1, **READY), await add_video("Two", 2, **READY)
-    ids = [str(one.id), str(two.id)]
+    first = await add_video("One <1>", 1, **READY)
+    second = await add_video("Two", 2, **READY)
+    ids = [str(first.id), str(second.id)]
     question = await text_of(await send_fields(anyone, "/videos/selected", action="ask", id=ids))
     assert "Delete 2 videos?" in question
     assert "One &lt;1&gt;" in question
-    text = await page(anyone, await send(anyone, "delete", one, two))
+    text = await page(anyone, await send(anyone, "delete", first, second))
     assert toast_message(text) == "2 videos deleted."
-    assert undo_ids(text) == {one.id, two.id}
+    assert undo_ids(text) == {first.id, second.id}
     for path in ("/", "/videos"):
         assert "Two" not in await page(anyone, path)
-    assert await act(anyone, "undo", one, two) == "2 videos restored."
-    # Pressed twice, or by two.
-    assert await act(anyone, "undo", one) in (
+    assert await act(anyone, "undo", first, second) == "2 videos restored."
+    # Pressed twice, or by second.
+    assert await act(anyone, "undo", first) in (
         "1 video restored.",
         "Too late to undo: 1 video was permanently deleted.",
     )

@@ -87,15 +87,15 @@ async def test_skipped_cues_are_listed_with_their_lines(client: Client, video: V
         SRT.format("One")
         + "\n2\n00:00:03,000 --> later\nTwo\n\n3\n00:00:05,000 --> 00:00:05,000\n3"
     )
-    asked = words_of(await shown(await send_file(client, video, text.encode(), language="en")))
-    assert "Line 6: The times of this cue can't be read. It was left out." in asked
-    assert "Line 10: This cue had no length." in asked
+    form_text = words_of(await shown(await send_file(client, video, text.encode(), language="en")))
+    assert "Line 6: The times of this cue can't be read. It was left out." in form_text
+    assert "Line 10: This cue had no length." in form_text
 
 
 async def test_a_file_of_the_largest_size_comes_back(client: Client, video: Video) -> None:
     text = SRT.format("x" * 4_000_000) + "\n2\n00:00:03,000 --> later\nTwo\n"
-    asked = await shown(await send_file(client, video, text.encode(), language="en"))
-    saved = sent_back(asked, step="save")
+    form_text = await shown(await send_file(client, video, text.encode(), language="en"))
+    saved = sent_back(form_text, step="save")
     assert (await client.post(f"/videos/{video.id}/captions", form=saved)).status_code == 303
     assert (await Caption.get()).cue_count == 1
 

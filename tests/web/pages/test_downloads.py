@@ -24,7 +24,7 @@ async def test_original_is_not_offered_unless_that_is_switched_on(
 async def test_storage_hands_the_original_out_under_its_own_name(client: Client) -> None:
     file_name = '日本 "🎬".mov'
     upload = await presign(client)
-    # What the uploader sent beside the file is not passed on.
+    # Other headers of the upload are not passed on.
     headers = {"Cache-Control": "public, max-age=86400", "Content-Disposition": "inline"}
     assert await put(upload["uploadUrl"], RAW_FILE, **headers) == 200
     body = metadata(upload["key"], fileName=file_name)
@@ -36,7 +36,7 @@ async def test_storage_hands_the_original_out_under_its_own_name(client: Client)
     address = response.headers["Location"]
     assert response.status_code == 302
     assert response.headers["Cache-Control"] == "no-store"
-    # Also of a video that everyone may see: it may be private soon.
+    # Public videos may become private soon.
     assert parse_qs(urlsplit(address).query)["X-Amz-Expires"] == ["300"]
     async with aiohttp.ClientSession() as session, session.get(address) as answer:
         assert answer.status == 200

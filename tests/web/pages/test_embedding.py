@@ -1,4 +1,4 @@
-"""What other sites get of a video: a page to frame, oEmbed, and tags for links."""
+"""Videos on other sites: the embeddable page, oEmbed, and tags for links."""
 
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -54,7 +54,8 @@ async def test_oembed_gives_a_frame_that_embeds(client: Client, resources: WebCo
 async def test_oembed_knows_only_addresses_of_ready_videos_here(
     client: Client, resources: WebContext
 ) -> None:
-    ready, processing = await make_row(**READY), await make_row(2)
+    ready = await make_row(**READY)
+    processing = await make_row(2)
     for url in (
         f"{resources.config.public_url}/videos/{processing.id}",
         f"{resources.config.public_url}/videos/nothing",
@@ -91,7 +92,10 @@ async def test_links_to_a_video_carry_its_title_poster_and_player(
     tags = Reader(await page(client, f"/videos/{video.id}")).tags
     watch = f"{resources.config.public_url}/videos/{video.id}"
     assert sum(tag == "script" for tag, _ in tags) == 1
-    named = [(it.get("property") or it.get("name"), it.get("content")) for _, it in tags]
+    named = [
+        (attributes.get("property") or attributes.get("name"), attributes.get("content"))
+        for _, attributes in tags
+    ]
     meta = {name: content for name, content in named if name and content}
     assert meta["og:title"] == meta["twitter:title"] == NASTY
     assert meta["og:url"] == watch
@@ -100,10 +104,10 @@ async def test_links_to_a_video_carry_its_title_poster_and_player(
     assert meta["og:video"] == meta["twitter:player"]
     assert meta["og:video"] == f"{resources.config.public_url}/embed/{video.id}"
     assert len(meta["og:description"]) <= 303
-    [discovery] = [it for tag, it in tags if tag == "link" and it["rel"] == "alternate"]
+    [discovery] = [value for tag, value in tags if tag == "link" and value["rel"] == "alternate"]
     assert discovery["type"] == "application/json+oembed"
     assert discovery["title"] == NASTY
     address = urlsplit(str(discovery["href"]))
     assert parse_qs(address.query) == {"url": [watch], "format": ["json"]}
-    found = await client.get(f"{address.path}?{address.query}")
-    assert (await found.get_json())["title"] == NASTY
+    response = await client.get(f"{address.path}?{address.query}")
+    assert (await response.get_json())["title"] == NASTY

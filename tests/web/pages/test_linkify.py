@@ -8,7 +8,7 @@ from portal.web.pages.formatting import MAX_ADDRESS_LENGTH, linkify
 
 
 class Reader(HTMLParser):
-    """What a browser makes of markup: its tags, and its text."""
+    """Parser that returns the tags and the text of markup, as a browser sees them."""
 
     def __init__(self, markup: str) -> None:
         super().__init__()
@@ -26,12 +26,12 @@ class Reader(HTMLParser):
 
 def addresses(text: str) -> list[str | None]:
     """The addresses that are linked; nothing else is markup, and the text is all there."""
-    found = Reader(str(linkify(text)))
-    assert found.text == text
-    for tag, attributes in found.tags:
+    reader = Reader(str(linkify(text)))
+    assert reader.text == text
+    for tag, attributes in reader.tags:
         assert (tag, set(attributes)) == ("a", {"href", "rel"})
         assert attributes["rel"] == "nofollow noopener ugc"
-    return [attributes["href"] for _, attributes in found.tags]
+    return [attributes["href"] for _, attributes in reader.tags]
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def addresses(text: str) -> list[str | None]:
     ],
 )
 def test_times_that_the_video_has_lead_to_them(text: str, expected: list[str]) -> None:
-    found = Reader(str(linkify(text, 7200)))
-    assert found.text == text
-    times = [it for _, it in found.tags if "data-seek" in it]
-    assert [it["data-seek"] for it in times] == expected
-    assert [it["href"] for it in times] == [f"?t={seconds}" for seconds in expected]
+    reader = Reader(str(linkify(text, 7200)))
+    assert reader.text == text
+    times = [attributes for _, attributes in reader.tags if "data-seek" in attributes]
+    assert [attributes["data-seek"] for attributes in times] == expected
+    assert [attributes["href"] for attributes in times] == [f"?t={seconds}" for seconds in expected]
     assert "data-seek" not in str(linkify(text))
 
 
@@ -64,7 +64,7 @@ def test_times_that_the_video_has_lead_to_them(text: str, expected: list[str]) -
         ("„https://example.org/ä“,", ["https://example.org/ä"]),
         ("https://[2001:db8::1]:8080/x", ["https://[2001:db8::1]:8080/x"]),
         ("<https://example.org/a>", ["https://example.org/a"]),
-        # Whatever the text holds, it makes no markup of its own.
+        # No text adds markup.
         ('<script>alert("https://evil.example")</script>', ["https://evil.example"]),
         ('https://example.org/"onmouseover="alert(1)', ["https://example.org/"]),
         ("https://example.org/<img src=x onerror=alert(1)>", ["https://example.org/"]),
@@ -74,8 +74,8 @@ def test_times_that_the_video_has_lead_to_them(text: str, expected: list[str]) -
         # No safe addresses.
         ("javascript:alert(1) JaVaScRiPt://example.org/%0aalert(1) www.example.org", []),
         ("data:text/html,<script>alert(1)</script> //example.org/a xhttps://example.org", []),
-        *((it, []) for it in ("https:///path", "https://.", "https://a.example:port/")),
-        *((it, []) for it in ("https://[::1", "https://user:secret@example.org/")),
+        *((text, []) for text in ("https:///path", "https://.", "https://a.example:port/")),
+        *((text, []) for text in ("https://[::1", "https://user:secret@example.org/")),
         ("https://bank.example@evil.example/login", []),
         ("https://" + "a" * MAX_ADDRESS_LENGTH + ".example", []),
     ],

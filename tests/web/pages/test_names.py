@@ -1,4 +1,4 @@
-"""By whom a video is: the name that people give themselves, and never their email address."""
+"""Owners of videos: the name that people choose, and never their email address."""
 
 import pytest
 from page_rows import READY, make_row
@@ -19,7 +19,8 @@ async def test_pages_say_by_whom_and_never_tell_the_address(
     app: Quart, anyone: Sender, olga: Account
 ) -> None:
     videos = [await make_row(number, **READY, owner_id=olga.id) for number in (1, 2)]
-    watch, owner = f"/videos/{videos[0].id}", await signed_in(app, olga)
+    watch = f"/videos/{videos[0].id}"
+    owner = await signed_in(app, olga)
     assert olga.email in await page(owner, "/people")
     assert "by <bdi>" not in await page(anyone, watch)
     await rename(owner, "  Ann\n of the  Hill ")
@@ -29,7 +30,7 @@ async def test_pages_say_by_whom_and_never_tell_the_address(
         assert text.count("<bdi>Ann of the Hill</bdi> ·") == cards
         assert olga.email not in text
     assert "<bdi>Ann of the Hill</bdi>" in await page(owner, "/people")
-    # As text, which turns nothing around.
+    # The name is text, without marks that reverse direction.
     await rename(owner, "<b>Ann</b> \u202eevil")
     text = await page(anyone, watch)
     assert "&lt;b&gt;Ann&lt;/b&gt;" in text

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.shared_app
 
 
 async def test_waiting_and_processing_videos_tell_how_far_they_are(client: Client) -> None:
-    working, video = await make_row(1), await make_row(2)
+    working = await make_row(1)
+    video = await make_row(2)
     text = await page(client, f"/videos/{video.id}/status")
     assert "In queue" in text
     assert "Position 2 in queue" in text
@@ -126,10 +127,10 @@ async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
 
 
 async def test_last_change_is_that_of_a_person(client: Client) -> None:
-    """Not that of processing."""
+    """Processing does not outdate the form."""
     video = await make_row(**READY, updated_at=datetime.now(UTC))
     address = f"/videos/{video.id}/facts"
     assert "Last changed" not in await page(client, address)
-    sent = await client.patch(f"/api/videos/{video.id}", json={"title": "New"})
-    assert sent.status_code == 200
+    response = await client.patch(f"/api/videos/{video.id}", json={"title": "New"})
+    assert response.status_code == 200
     assert "Last changed" in await page(client, address)

@@ -17,36 +17,37 @@ pytestmark = pytest.mark.shared_app
 
 
 async def section(sender: Sender, video: Video, query: str = "") -> str:
-    """What the workshop of a video says of its links."""
+    """Return the text about links in the workshop of a video."""
     text = await page(sender, f"/videos/{video.id}/edit{query}")
-    found = re.search(r'<section id="links".*?</section>', text, re.DOTALL)
-    return html.unescape(found[0]) if found else ""
+    match = re.search(r'<section id="links".*?</section>', text, re.DOTALL)
+    return html.unescape(match[0]) if match else ""
 
 
 async def test_link_is_made_shown_and_revoked_without_scripts(
     app: Quart, olga: Account, edith: Account
 ) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
+    video = await ready_video(edith)
+    sender = await signed_in(app, edith)
     assert "<li" not in await section(sender, video)
     response = await send_fields(
         sender, f"/videos/{video.id}/links", life="86400", label="The Times"
     )
     led_to = urlsplit(response.headers["Location"])
     assert (led_to.path, led_to.fragment) == (f"/videos/{video.id}/edit", "links")
-    shown = await section(sender, video, f"?{led_to.query}")
-    stream, player = re.findall(r'<input[^>]*\bvalue="([^"]*)"', shown)
+    links_text = await section(sender, video, f"?{led_to.query}")
+    stream, player = re.findall(r'<input[^>]*\bvalue="([^"]*)"', links_text)
     assert stream.endswith(f"/hls/{video.id}/1/master.m3u8")
     assert player.endswith(f"/embed/{video.id}")
     assert token_in(stream) == token_in(player)
-    assert "edith@example.org" in shown
-    assert "The Times" in shown
-    # What was just made is open; on the page as such none is.
-    assert re.search(r"<details[^>]*\bopen\b", shown)
+    assert "edith@example.org" in links_text
+    assert "The Times" in links_text
+    # A new link is expanded; a later visit shows all links collapsed.
+    assert re.search(r"<details[^>]*\bopen\b", links_text)
     assert not re.search(r"<details[^>]*\bopen\b", await section(sender, video))
-    # Who may edit the video sees them, and nobody else's page has them.
+    # Editors of the video see its links, and nobody else does.
     assert token_in(stream) in await section(await signed_in(app, olga), video)
     assert token_in(stream) not in await page(Sender(app), f"/videos/{video.id}?{led_to.query}")
-    [action] = re.findall(r'action="(\S+/revoke)"', shown)
+    [action] = re.findall(r'action="(\S+/revoke)"', links_text)
     for _ in range(2):
         response = await sender.post(action)
         assert response.headers["Location"] == f"/videos/{video.id}/edit#links"

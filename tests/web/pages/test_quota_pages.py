@@ -1,4 +1,4 @@
-"""What pages say of quotas: a line, a warning near the limit, and what to do at it."""
+"""Quotas on pages: a line, a warning near the limit, and the remedy at the limit."""
 
 import json
 import re
@@ -32,17 +32,17 @@ async def with_videos(owner: Account, count: int) -> None:
 
 
 def quota_of(text: str) -> str:
-    """What the quota's part of a page says, in one line; empty without."""
-    found = re.search(r'<div class="quota.*?</div>\s*</div>', text, re.DOTALL)
-    return words_of(found[0]) if found else ""
+    """Return the text about the quota on a page, on one line; empty without a quota."""
+    match = re.search(r'<div class="quota.*?</div>\s*</div>', text, re.DOTALL)
+    return words_of(match[0]) if match else ""
 
 
 def left_on(text: str) -> tuple[int | None, int | None]:
-    """The videos and bytes that the upload page's script is told."""
-    found = re.search(r'data-limits="([^"]*)"', text)
-    assert found
-    left = json.loads(unescape(found[1]))["left"]
-    return left["videos"], left["size_bytes"]
+    """Return the videos and bytes in the data of the upload page's script."""
+    match = re.search(r'data-limits="([^"]*)"', text)
+    assert match
+    remaining = json.loads(unescape(match[1]))["left"]
+    return remaining["videos"], remaining["size_bytes"]
 
 
 async def test_pages_say_how_much_is_used_and_when_there_is_room_again(

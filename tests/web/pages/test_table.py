@@ -20,12 +20,14 @@ TABLE = "/videos"
 
 def tabs_of(text: str) -> list[str]:
     """The names of the tabs above the library, the open one with a star."""
-    found = re.findall(r'<a class="tab"\s+href="[^"]+"\s*(aria-current="page")?\s*>([^<]+)<', text)
-    return [f"{name}{'*' if current else ''}" for current, name in found]
+    matches = re.findall(
+        r'<a class="tab"\s+href="[^"]+"\s*(aria-current="page")?\s*>([^<]+)<', text
+    )
+    return [f"{name}{'*' if current else ''}" for current, name in matches]
 
 
 def heads_of(found: LibraryHtml) -> dict[str, tuple[str, str]]:
-    """How each column is sorted, and the address that sorts by it."""
+    """Return the sorting of each column, and the address that sorts by it."""
     head = r'class="videos__(\w+)"\s*(?:aria-sort="(\w+)")?\s*>\s*<a[^>]* href="([^"]+)"'
     found_heads = re.findall(head, found.text)
     return {name: (sort, html.unescape(url)) for name, sort, url in found_heads}
@@ -34,16 +36,16 @@ def heads_of(found: LibraryHtml) -> dict[str, tuple[str, str]]:
 async def test_editor_finds_all_own_videos_and_no_others(
     app: Quart, olga: Account, edith: Account
 ) -> None:
-    """Who may change everyone's is offered those, too; who is listed is in test_private_videos."""
+    """Admins can list everyone's videos. test_private_videos checks which ones."""
     await add_video("Edith's", 1, owner_id=edith.id)
     await add_video("Olga's", 2, owner_id=olga.id)
-    for account, own, others in ((edith, "Edith's", False), (olga, "Olga's", True)):
+    for account, own, lists_others in ((edith, "Edith's", False), (olga, "Olga's", True)):
         sender = await signed_in(app, account)
-        found = await read(sender, TABLE)
-        assert found.titles == [own]
-        assert "<h1>My videos</h1>" in found.text
-        assert tabs_of(found.text) == ["All videos", "My videos*"]
-        assert ('name="whose"' in found.text) is others
+        listing = await read(sender, TABLE)
+        assert listing.titles == [own]
+        assert "<h1>My videos</h1>" in listing.text
+        assert tabs_of(listing.text) == ["All videos", "My videos*"]
+        assert ('name="whose"' in listing.text) is lists_others
         assert tabs_of((await read(sender)).text) == ["All videos*", "My videos"]
 
 
@@ -88,8 +90,8 @@ async def test_search_and_filters_stay_among_own_videos(
 ) -> None:
     for number, (title, owner) in enumerate((("Sea", edith), ("Hill", edith), ("Sea too", olga))):
         await add_video(title, number, owner_id=owner.id, tags="coast", **READY)
-    found = await read(await signed_in(app, edith), TABLE, q="sea", tag="coast")
-    assert found.titles == ["Sea"]
-    assert 'class="results__clear" href="/videos"' in found.text
-    [without_tag] = re.findall(r'class="tag-filter" href="([^"]+)"', found.text)
+    listing = await read(await signed_in(app, edith), TABLE, q="sea", tag="coast")
+    assert listing.titles == ["Sea"]
+    assert 'class="results__clear" href="/videos"' in listing.text
+    [without_tag] = re.findall(r'class="tag-filter" href="([^"]+)"', listing.text)
     assert html.unescape(without_tag) == "/videos?q=sea"

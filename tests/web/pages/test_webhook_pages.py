@@ -31,17 +31,18 @@ pytestmark = pytest.mark.shared_app(**SETTINGS)
 async def test_webhook_is_made_tested_and_sent_again(app: Quart, anyone: Sender) -> None:
     config = app.extensions["portal"].config
     async with receiving() as receiver:
-        receiver.status, receiver.body = 503, b"<b>Not now</b>"
+        receiver.status = 503
+        receiver.body = b"<b>Not now</b>"
         form = {"url": receiver.url, "events": ["video.ready", "video.failed"]}
-        made = await text_of(await send_fields(anyone, "/webhooks", **form))
-        assert re.search("whsec_[A-Za-z0-9+/=]{44}", made)
-        [address] = set(re.findall("/webhooks/[0-9a-f-]{36}", made))
+        text = await text_of(await send_fields(anyone, "/webhooks", **form))
+        assert re.search("whsec_[A-Za-z0-9+/=]{44}", text)
+        [address] = set(re.findall("/webhooks/[0-9a-f-]{36}", text))
         assert "whsec_" not in await text_of(await anyone.get(address))
         assert (await anyone.post(f"{address}/test")).status_code == 303
         await send_due(config)
         page = await text_of(await anyone.get(address))
-        shown = ("Failing since", "Status 503", "&lt;b&gt;Not now&lt;/b&gt;", "webhook.test")
-        for words in (*shown, "webhook-signature: v1,"):
+        expected = ("Failing since", "Status 503", "&lt;b&gt;Not now&lt;/b&gt;", "webhook.test")
+        for words in (*expected, "webhook-signature: v1,"):
             assert words in page
         receiver.status = 204
         [again] = re.findall('action="(/webhooks/[^"]+/redeliver)"', page)

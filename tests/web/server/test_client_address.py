@@ -1,4 +1,4 @@
-"""Who a request is counted for: never what a client says of itself."""
+"""Client address for rate limits, which clients can't forge."""
 
 from ipaddress import ip_network
 from typing import Any
@@ -19,7 +19,10 @@ PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
         ("10.0.0.1", ["6.6.6.6, 198.51.100.1, 10.0.0.2"], "198.51.100.1"),
         ("10.0.0.1", ["6.6.6.6", "198.51.100.1,10.0.0.2"], "198.51.100.1"),
         # Nonsense counts as the proxy that passed it on.
-        *(("10.0.0.1", [f"198.51.100.1, {it}"], "10.0.0.1") for it in ("", "_hidden", "\xff")),
+        *(
+            ("10.0.0.1", [f"198.51.100.1, {value}"], "10.0.0.1")
+            for value in ("", "_hidden", "\xff")
+        ),
         ("10.0.0.1", ["a" * 5000], "10.0.0.1"),
         ("10.0.0.1", [], "10.0.0.1"),
     ],

@@ -9,16 +9,31 @@ from portal.web.server.origins import is_own_host
 PUBLIC = "https://Portal.example.org:8443/films"
 OWN = ("portal.example.org:8443", "also.example", "localhost:8000", "127.0.0.1", "[::1]:80", "nas")
 STRANGE = (
-    *("evil.example", "evil.example:8000", "evil.example.", "portal.example.org.evil.example"),
-    *("xportal.example.org", "example.org", "127.0.0.1.evil.example", "localhost.evil.example"),
-    *("a@localhost", "localhost:8000@evil.example", "localhost:x", "[::1", "local host", "*"),
-    *("evil.example#localhost", "localhost,evil.example", "evil.example\\localhost", "."),
-    *("ｌocalhost", "%6cocalhost"),  # noqa: RUF001 - that is the point
+    "evil.example",
+    "evil.example:8000",
+    "evil.example.",
+    "portal.example.org.evil.example",
+    "xportal.example.org",
+    "example.org",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "a@localhost",
+    "localhost:8000@evil.example",
+    "localhost:x",
+    "[::1",
+    "local host",
+    "*",
+    "evil.example#localhost",
+    "localhost,evil.example",
+    "evil.example\\localhost",
+    ".",
+    "ｌocalhost",  # noqa: RUF001 - a letter that looks like an l
+    "%6cocalhost",
 )
 
 
 @pytest.mark.parametrize(
-    ("host", "is_own"), [*((it, True) for it in OWN), *((it, False) for it in STRANGE)]
+    ("host", "is_own"), [*((host, True) for host in OWN), *((host, False) for host in STRANGE)]
 )
 def test_names_that_anyone_may_own_are_not_the_portals(host: str, is_own: bool) -> None:
     assert is_own_host(host, public_url=PUBLIC, allowed=("also.example",)) is is_own

@@ -48,7 +48,7 @@ def test_routes_declare_what_differs_from_the_usual_limits(config: Config) -> No
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
         if (declaration := declaration_of(app, rule.endpoint))
     }
-    files = {name: it.body.max_file_bytes for name, it in declared.items()}
+    files = {name: declaration.body.max_file_bytes for name, declaration in declared.items()}
     assert {name: size for name, size in files.items() if size} == {
         "POST /videos/<video_id>/poster/picture": MAX_PICTURE_BYTES,
         "POST /videos/<video_id>/poster/picture/panel": MAX_PICTURE_BYTES,
@@ -57,7 +57,7 @@ def test_routes_declare_what_differs_from_the_usual_limits(config: Config) -> No
         "PUT /api/videos/<string:id>/captions/<language:language>": MAX_FILE_BYTES,
         "PUT /api/videos/<id>/chapters": MAX_FILE_BYTES,
     }
-    rates = {name: it.rate for name, it in declared.items() if it.rate}
+    rates = {name: declaration.rate for name, declaration in declared.items() if declaration.rate}
     assert rates == {
         "GET /": Rate.LISTING,
         "GET /api/videos": Rate.SEARCH,
@@ -88,7 +88,8 @@ async def test_requests_beyond_the_concurrency_limit_are_told_so_at_once(config:
 
 async def test_accounts_behind_one_address_have_a_rate_limit_each(config: Config) -> None:
     async with limited(config, rate_limit_changes=2) as app:
-        olga, edith = await make_account("olga"), await make_account("edith", Role.EDITOR)
+        olga = await make_account("olga")
+        edith = await make_account("edith", Role.EDITOR)
         first, other = [program(app, await token_of(olga)) for _ in range(2)]
         assert await changes(first, 3) == [200, 200, 429]
         # All tokens and sessions of an account are one client, wherever they are used.
@@ -108,7 +109,7 @@ async def test_searches_and_tries_to_sign_in_are_counted_apart_and_for_each_addr
             sender = Sender(app, {**OWN_PAGE, "X-Forwarded-For": address})
             for method, path in (("GET", "/?q=harbour"), ("POST", "/sign-in")):
                 answers = [(await sender.ask(method, path)) for _ in range(2)]
-                assert [it.status_code == 429 for it in answers] == [False, True], path
+                assert [answer.status_code == 429 for answer in answers] == [False, True], path
                 assert answers[1].mimetype == "text/html"
             assert (await sender.get("/")).status_code == 200
             assert await changes(sender, 1) == [200]
@@ -117,7 +118,8 @@ async def test_searches_and_tries_to_sign_in_are_counted_apart_and_for_each_addr
 def test_window_begins_anew_with_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(limits, "time", lambda: now)
-    limit, unlimited = RateLimit(1), RateLimit(0)
+    limit = RateLimit(1)
+    unlimited = RateLimit(0)
     limit.count("a")
     with pytest.raises(TooManyRequests) as refused:
         limit.count("a")

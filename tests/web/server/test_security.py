@@ -1,4 +1,4 @@
-"""What keeps browsers strict: headers on every answer, and whose pages may change something."""
+"""Browser security: headers on every answer, and refusal of changes by other sites."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from portal.web.server.origins import require_same_origin
 
 STORAGE = "https://files.example"
 OWN_ORIGIN = "http://localhost"
-# What a browser says of where a request comes from, and whether that may change anything.
+# Origin headers of browsers, and whether such a request may change anything.
 SENDERS = {
     "another site": ({"Sec-Fetch-Site": "cross-site"}, False),
     "a forged origin": ({"Sec-Fetch-Site": "cross-site", "Origin": OWN_ORIGIN}, False),
@@ -82,7 +82,7 @@ def test_only_the_portals_own_pages_can_change_something(sender: str) -> None:
 async def test_reading_is_open_sets_no_cookies_and_tells_other_sites_nothing(
     app: Quart, client: Client
 ) -> None:
-    """But for what players and embeds need."""
+    """Players and embeds are the exception."""
     video = await make_row(**READY)
     for rule in app.url_map.iter_rules():
         address = re.sub(r"<[^>]+>", str(video.id), rule.rule)
@@ -136,9 +136,9 @@ async def test_every_kind_of_answer_carries_every_header_once(
 
 
 async def test_pages_of_refused_requests_name_the_request_they_answer(client: Client) -> None:
-    """By the name that the proxy gave it, if that is a plain one."""
-    for asked, name in (("first-1.b_2", re.escape("first-1.b_2")), ("a b", "[0-9a-f]{32}")):
-        headers = {"X-Request-ID": asked}
+    """The id of the proxy is used if it is a plain one."""
+    for request_id, name in (("first-1.b_2", re.escape("first-1.b_2")), ("a b", "[0-9a-f]{32}")):
+        headers = {"X-Request-ID": request_id}
         strange = await client.get("/", headers={**headers, "Host": "evil.example"})
         foreign = await client.post("/nothing", headers={**headers, "Sec-Fetch-Site": "cross-site"})
         assert (strange.status_code, foreign.status_code) == (421, 403)
@@ -149,7 +149,8 @@ async def test_pages_of_refused_requests_name_the_request_they_answer(client: Cl
 
 
 async def test_page_of_an_allowed_origin_uses_the_api_without_a_session(config: Config) -> None:
-    own, presign = "https://app.example.org", "/api/videos/presign"
+    own = "https://app.example.org"
+    presign = "/api/videos/presign"
     from_page = {"Origin": own, "Sec-Fetch-Site": "cross-site"}
     body = {"fileName": "a.mp4", "contentType": "video/mp4"}
     async with app_client(config, api_allowed_origins=(own,)) as client:
