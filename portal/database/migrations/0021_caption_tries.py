@@ -12,6 +12,6 @@ ALTER TABLE captions
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0022_secrets_and_imports")]
+    dependencies = [("portal", "0020_event_audiences")]
 
     operations = [ops.RunSQL(ADD)]

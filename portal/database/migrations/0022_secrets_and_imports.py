@@ -15,6 +15,6 @@ SECRETS = (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0020_event_audiences")]
+    dependencies = [("portal", "0021_caption_tries")]
 
     operations = [*map(ops.RunSQL, SECRETS)]

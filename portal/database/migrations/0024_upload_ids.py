@@ -23,6 +23,6 @@ IMPORTS = (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0025_events_in_python")]
+    dependencies = [("portal", "0023_probe_answers")]
 
     operations = [*map(ops.RunSQL, (*UPLOADS, *IMPORTS))]

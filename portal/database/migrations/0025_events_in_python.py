@@ -11,6 +11,6 @@ DROP FUNCTION IF EXISTS
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0021_caption_tries")]
+    dependencies = [("portal", "0024_upload_ids")]
 
     operations = [ops.RunSQL(DROP)]

@@ -114,7 +114,7 @@ class AudioTrack(Track):
     """A track that can be played.
 
     `profile` and `layout` are FFmpeg's names, such as LC and 5.1. A layout in an unusual order
-    lists its channels: "3 channels (FL+FC+FR)". It is empty in answers of earlier versions.
+    lists its channels: "3 channels (FL+FC+FR)".
     `end_s` is when its samples end, from the film's start; None in files of very many fragments.
     `is_silent` is only found out of tracks that nothing else tells apart.
     """
@@ -153,7 +153,7 @@ def interpret(answer: dict[str, Any]) -> Probe:
     """The child's answer about a source it did not refuse."""
     video = _video_track(answer["video"])
     video_end_s = video.duration_s or answer["duration_s"] or 0.0
-    audio_ends_s = (track.get("end_s") or 0.0 for track in answer["audio"])
+    audio_ends_s = (track["end_s"] or 0.0 for track in answer["audio"])
     shortest_s = float(1 / video.fps)
     return Probe(
         duration_s=max(video_end_s, shortest_s, *audio_ends_s),
@@ -162,9 +162,8 @@ def interpret(answer: dict[str, Any]) -> Probe:
         video=video,
         audio=tuple(AudioTrack(**track) for track in answer["audio"]),
         subtitles=tuple(Track(**track) for track in answer["subtitles"]),
-        # Answers of earlier versions have none.
-        chapters=answer.get("chapters", ()),
-        unheard=answer.get("unheard", ()),
+        chapters=answer["chapters"],
+        unheard=answer["unheard"],
     )
 
 
@@ -175,7 +174,7 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
     is_constant = facts.pop("constant_rate", average is not None and average == base)
     if "frame_count" not in facts:  # there is no index to tell from
         facts["duration_s"] = facts.pop("fragments_end_s", None)
-    if len(sizes := facts.get("sizes", ())) > 1:
+    if len(sizes := facts["sizes"]) > 1:
         # An aperture belongs to frames of one size.
         facts["margins"] = (0, 0, 0, 0)
         largest = max(sizes, key=math.prod)
@@ -193,7 +192,7 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
 
 def _display_size(facts: dict[str, Any], sar: Fraction) -> tuple[int, int]:
     """Square pixels by stretching the axis the ratio says is squeezed; then upright."""
-    top, bottom, left, right = facts.get("margins", (0, 0, 0, 0))
+    top, bottom, left, right = facts["margins"]
     width = facts["coded_width"] - left - right
     height = facts["coded_height"] - top - bottom
     if sar > 1:
