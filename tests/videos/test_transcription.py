@@ -117,7 +117,7 @@ async def test_long_films_are_heard_in_windows(
     Even if the model takes it for one with what was said before a long silence.
     """
     said = {1: "The boats", 299: "come back before noon."}
-    film = speech.video(tmp_path / "film.mp4", said, seconds=310)
+    film = speech.video(tmp_path / "film.mp4", said, seconds=310, rate=2)
     video = await ready_video(client, resources, film, tmp_path)
     await client.post(f"/api/videos/{video.id}/captions/transcription")
     await write(video, resources, model, tmp_path)
