@@ -1,4 +1,4 @@
-"""The use cases about a video: publish, edit, delete, find, choose a poster, tell its progress.
+"""Use cases about a video: publish, edit, delete, find, choose a poster, report its progress.
 
-They own their transactions, and take and give models and frozen values.
+They own their transactions, and take and return models and frozen values. Begin with `publishing`.
 """

@@ -1,7 +1,6 @@
-"""Chapters of a video: those that someone has saved, else the times of its description, else those
-of its file.
+"""Chapters of a video: saved ones, or else those of the description, or else those of the file.
 
-They begin with the film and follow each other. Text is stored as submitted.
+The first chapter begins at 0, and each lasts until the next one. Text is stored as submitted.
 """
 
 import hashlib
@@ -23,7 +22,7 @@ from portal.videos.reading import check_version, locked_video
 
 MAX_CHAPTERS = 500
 MAX_TITLE_LENGTH = 200
-# Fewer times in a description mean something else.
+# Fewer times in a description are no list of chapters.
 LEAST_TIMES = 3
 COLUMNS = """
 SELECT saved, of_file, description, duration_s
@@ -41,7 +40,7 @@ TIME = re.compile(
 
 
 class ChapterSource(StrEnum):
-    """Where chapters come from."""
+    """Source of chapters."""
 
     SAVED = "saved"
     DESCRIPTION = "description"
@@ -50,7 +49,7 @@ class ChapterSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A part of a video, up to the next one."""
+    """A chapter, which lasts until the next one."""
 
     start_s: float
     title: str
@@ -58,29 +57,29 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Chapters:
-    """All of a video; there may be none."""
+    """All chapters of a video."""
 
     chapters: tuple[Chapter, ...] = ()
     source: ChapterSource = ChapterSource.SAVED
 
     @property
     def version(self) -> str:
-        """What tells them from any other."""
-        text = json.dumps([asdict(it) for it in self.chapters])
+        """Digest of the chapters."""
+        text = json.dumps([asdict(chapter) for chapter in self.chapters])
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
     def webvtt(self, duration_s: float | None) -> str:
-        """As players want them, in a film of this length."""
-        last_s = max([duration_s or 0.0, *(it.start_s + 1 for it in self.chapters[-1:])])
-        ends_s = [*(it.start_s for it in self.chapters[1:]), last_s]
+        """Return the chapters as WebVTT. The last one ends with the video."""
+        starts_s = [chapter.start_s for chapter in self.chapters]
+        last_s = max(duration_s or 0.0, starts_s[-1] + 1) if starts_s else 0.0
         return webvtt(
-            Cue(start_s=it.start_s, end_s=end_s, text=escaped(it.title))
-            for it, end_s in zip(self.chapters, ends_s, strict=False)
+            Cue(start_s=chapter.start_s, end_s=end_s, text=escaped(chapter.title))
+            for chapter, end_s in zip(self.chapters, [*starts_s[1:], last_s], strict=False)
         )
 
 
 def chapters_of(row: Row | None, *, description: str, duration_s: float | None) -> Chapters:
-    """The chapters of a video, by its row of the table, if it has one."""
+    """Return the chapters of a video from its row of the table, if it has one."""
     saved, of_file = (row["saved"], row["of_file"]) if row else (None, None)
     if saved:
         return Chapters(_chapters(saved))
@@ -90,20 +89,21 @@ def chapters_of(row: Row | None, *, description: str, duration_s: float | None) 
 
 
 async def read_chapters(video_id: UUID) -> Chapters:
-    """The chapters of a video as they are now."""
+    """Return the present chapters of a video."""
     [row] = await fetch_rows(COLUMNS, video_id)
     return chapters_of(row, description=row["description"], duration_s=row["duration_s"])
 
 
 def chapters_fault(chapters: Sequence[Chapter]) -> str | None:
-    """What is wrong with chapters, and the remedy."""
+    """Return what is wrong with chapters, and the remedy; None if nothing is."""
     if len(chapters) > MAX_CHAPTERS:
         return f"Give at most {MAX_CHAPTERS} chapters."
     if chapters and chapters[0].start_s != 0:
         return "Let the first chapter begin at 0."
-    if any(one.start_s >= other.start_s for one, other in pairwise(chapters)):
+    if any(chapter.start_s >= following.start_s for chapter, following in pairwise(chapters)):
         return "Let each chapter begin after the one before."
-    if any(is_blank(it.title) or len(it.title) > MAX_TITLE_LENGTH for it in chapters):
+    titles = [chapter.title for chapter in chapters]
+    if any(is_blank(title) or len(title) > MAX_TITLE_LENGTH for title in titles):
         return f"Give each chapter a title of at most {MAX_TITLE_LENGTH} characters."
     return None
 
@@ -124,8 +124,8 @@ async def save_chapters(
             return present
         if saved.chapters != present.chapters:
             check_version(present.version, versions, ChaptersChanged)
-        rows = json.dumps([asdict(it) for it in chapters]) if chapters else None
-        await execute(SAVE, video_id, rows)
+        rows = [asdict(chapter) for chapter in chapters]
+        await execute(SAVE, video_id, json.dumps(rows) if rows else None)
         await note(AuditAction.CHAPTERS_CHANGED, video_id)
         return await read_chapters(video_id)
 
@@ -135,11 +135,11 @@ def _chapters(rows: Iterable[dict[str, Any]]) -> tuple[Chapter, ...]:
 
 
 def _times_of(description: str, duration_s: float | None) -> tuple[Chapter, ...]:
-    """The times of a description that has a list of them, else none."""
-    found = []
+    """Return the chapters that a description lists; none if it has no such list."""
+    chapters = []
     for hours, minutes, seconds, title in TIME.findall(with_line_feeds(description)):
         start_s = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
-        found.append(Chapter(float(start_s), title.strip()[:MAX_TITLE_LENGTH]))
-    is_list = len(found) >= LEAST_TIMES and chapters_fault(found) is None
-    is_within = not duration_s or not found or found[-1].start_s < duration_s
-    return tuple(found) if is_list and is_within else ()
+        chapters.append(Chapter(float(start_s), title.strip()[:MAX_TITLE_LENGTH]))
+    is_list = len(chapters) >= LEAST_TIMES and chapters_fault(chapters) is None
+    is_within = not duration_s or not chapters or chapters[-1].start_s < duration_s
+    return tuple(chapters) if is_list and is_within else ()

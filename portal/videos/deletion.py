@@ -1,11 +1,11 @@
-"""Deleting a video: for good, as the API does, or with an undo window, as the pages do.
+"""Deletion of videos: permanent by the API, with an undo window on the pages.
 
-On the pages a deleted video is hidden immediately (`Video.present`). When its undo window has
-passed, `maintenance.recovery` removes it like an API deletion: the record at once, the files by a
-job (see `processing.removal`).
+A video that is deleted on a page is hidden immediately (`Video.present`). After its undo window
+`maintenance.recovery` removes it like a deletion by the API: the record at once, the files by a job
+(see `processing.removal`).
 
-A file may still arrive later, by an upload address that was valid. It is left to the janitor: the
-`Tombstone` makes it list storage once more when every address has expired.
+A file may still arrive by an upload URL that is valid. The `Tombstone` makes the janitor list
+storage once more when every URL has expired.
 """
 
 from collections.abc import Collection, Sequence
@@ -72,10 +72,10 @@ async def delete_video(
 
 
 async def delete_undoably(video_id: UUID) -> None:
-    """Hide a video, which `undo_deletion` can bring back for `UNDO_S`; or `VideoNotFound`.
+    """Hide a video, which `undo_deletion` can restore for `UNDO_S`. Raises `VideoNotFound`.
 
-    Its processing goes on, so that there is nothing else to undo. It is stopped and removed when
-    the undo window has passed.
+    Its processing continues, so that there is nothing else to undo, and is stopped after the undo
+    window.
     """
     async with transaction():
         video = await locked_video(video_id)
@@ -84,9 +84,9 @@ async def delete_undoably(video_id: UUID) -> None:
 
 
 async def undo_deletion(video_id: UUID) -> None:
-    """Bring a deleted video back; nothing happens to one that is back already.
+    """Restore a deleted video; a video that is not deleted stays as it is.
 
-    Raises `VideoNotFound` when it is too late.
+    Raises `VideoNotFound` after the undo window.
     """
     async with transaction():
         video = await lock_video(video_id)
@@ -99,14 +99,15 @@ async def undo_deletion(video_id: UUID) -> None:
 
 
 async def fetch_with_deleted(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
-    """Those of these videos that there are, also deleted ones that may still be brought back."""
+    """Return the existing videos by id, including deleted ones that can be restored."""
     return {video.id: video for video in await Video.filter(id__in=video_ids)}
 
 
 async def finish_deletions(*, queue: Queue) -> int:
-    """Remove for good what nobody brought back in time; returns how many videos.
+    """Remove videos whose undo window has passed. Return their number.
 
-    The row is all that tells of it, so nothing is lost with a process. Several may do so at once.
+    The state is in their rows alone, so nothing is lost if the process dies. Several processes may
+    run this at once.
     """
     finished = 0
     for row in await fetch_rows(OVERDUE, UNDO_S):
@@ -119,13 +120,16 @@ async def finish_deletions(*, queue: Queue) -> int:
 
 
 async def was_deleted(video_id: UUID) -> bool:
-    """Whether there was a video with this id, for as long as that is remembered."""
-    is_there = await Video.exists(id=video_id, deleted_at__not_isnull=True)
-    return is_there or await Tombstone.exists(video_id=video_id)
+    """Return whether a video with this id was deleted, as long as there is a record of it."""
+    is_hidden = await Video.exists(id=video_id, deleted_at__not_isnull=True)
+    return is_hidden or await Tombstone.exists(video_id=video_id)
 
 
 async def is_being_removed(video_id: str, *, by: Principal) -> bool:
-    """Whether files of a deleted video are still going; only to those who might have deleted it."""
+    """Return whether files of a deleted video are being removed.
+
+    The answer is False for everyone who could not have deleted the video.
+    """
     parsed = parse_video_id(video_id)
     if parsed is None or not await Deletion.exists(video_id=parsed):
         return False
@@ -134,20 +138,20 @@ async def is_being_removed(video_id: str, *, by: Principal) -> bool:
 
 
 def _is_over(video: Video, now: datetime) -> bool:
-    """Whether a video was deleted and is past its undo window."""
+    """Return whether the undo window of a deleted video has passed."""
     return video.deleted_at is not None and video.deleted_at <= now - timedelta(seconds=UNDO_S)
 
 
 async def _note_deleted(video: Video) -> None:
-    # Nothing else tells from now on which one it was.
+    # Later the audit log is the only place with the title.
     await note(AuditAction.VIDEO_DELETED, video.id, detail={"title": video.title})
 
 
 async def _remove(video: Video, queue: Queue) -> None:
-    """Delete a locked video's record, and have its files removed."""
+    """Delete the record of a locked video, and queue the removal of its files."""
     is_written = await _stop_work(video, queue)
     await promise_removal(video.id, video.storage_key, queue, is_written=is_written)
-    # Attempts, renditions and a poster asked for go with it.
+    # The database deletes its attempts, renditions and poster request with it.
     await video.delete()
     await Upload.filter(key=video.storage_key).delete()
     await execute(FORGET_EVENTS, list(AUDIENCE_COLUMNS), video.id)
@@ -161,11 +165,11 @@ async def _remove(video: Video, queue: Queue) -> None:
 
 
 async def _stop_work(video: Video, queue: Queue) -> bool:
-    """Cancel a video's jobs; whether someone may be writing files of it at this moment."""
+    """Cancel the jobs of a video. Return whether a worker may still be writing files of it."""
     poster = await PosterRequest.get_or_none(video_id=video.id)
-    own = {video.transcode_job_id, video.encode_job_id, video.complete_job_id}
-    for job_id in {*own, poster and poster.job_id}:
+    job_ids = {video.transcode_job_id, video.encode_job_id, video.complete_job_id}
+    for job_id in {*job_ids, poster and poster.job_id}:
         if job_id is not None:
             await cancel_job(job_id, queue)
-    is_cut = poster is not None and poster.state is PosterState.WORKING
-    return is_cut or await Attempt.filter(video_id=video.id, outcome=None).exists()
+    is_making_poster = poster is not None and poster.state is PosterState.WORKING
+    return is_making_poster or await Attempt.filter(video_id=video.id, outcome=None).exists()

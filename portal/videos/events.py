@@ -1,6 +1,6 @@
-"""Events of videos in their order, from a place on: for one reader, or for all.
+"""Events of videos in their order, for one reader or for all.
 
-Numbers are given as transactions commit, so a reader who has all events up to one has missed none.
+Numbers ascend in the order of commits, so a reader who has all events up to one has missed none.
 
 The present audience of a video decides who reads its events, not the audience at the time of the
 event. A reader who could see the video before receives the event that hid it as `video.deleted`,
@@ -32,10 +32,10 @@ from portal.events.records import (
 from portal.videos.library import listed_for
 from portal.videos.reading import audience_in
 
-# Older ones are not told any more.
+# Older events are not listed.
 KEEP_DAYS = 30
 NEWEST = "SELECT coalesce(max(number), 0) AS number FROM events WHERE type IS NOT NULL"
-# After the newest nothing can be missed, however old it is.
+# Nothing can be missed after the newest event, however old it is.
 IS_KEPT = """
 SELECT FROM events WHERE number = %s AND (
   at > now() - make_interval(days => %s) OR number = (SELECT max(number) FROM events)
@@ -53,7 +53,7 @@ FROM events LEFT JOIN LATERAL (
 WHERE number > {{after}} AND {{condition}}
 ORDER BY number LIMIT {{limit}}
 """  # noqa: S608 - put together from constants
-# The rule of `as_seen_by`, so that a page of a list is full.
+# The rule of `as_seen_by` in SQL, so that pages of lists are full.
 IS_READ = """
 (present.visibility IS NOT NULL AND {listed} OR was IS NOT NULL
   AND EXISTS (

@@ -1,7 +1,8 @@
-"""Imports: files that the portal fetches from other servers, to make videos of them.
+"""Imports: files that the portal fetches from other servers and publishes.
 
-An import's row ends in the transaction that publishes its video, or with an error; either way a job
-that is run once more has nothing left to do. Of two runs at a time the later one goes on.
+The transaction that publishes the video deletes the import's row; a failed import keeps its row,
+with the error. A job that runs again then does nothing. If two jobs run at once, the later one
+takes over.
 """
 
 import asyncio
@@ -44,44 +45,46 @@ WAIT_S = 10
 
 async def begin(
     url: str,
-    said: metadata.EditableMetadata,
+    editable: metadata.EditableMetadata,
     *,
     audience: Audience,
     passthrough: str,
     quota: Quota,
     queue: Queue,
 ) -> UUID:
-    """Have a file fetched and published; returns the id that its video will have.
+    """Queue the import of a file. Return the id that its video will have.
 
-    Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` where nothing could be published now.
+    Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` if the account may not publish now.
     """
     name = file_name_of([unquote(urlsplit(url).path.rpartition("/")[2])])
     owner_id = audience.owner_id
     upload = await publishing.begin_upload(
         name, TYPES[extension_of(name)], owner_id=owner_id, quota=quota
     )
-    more = {"visibility": audience.visibility, "passthrough": passthrough}
+    columns = {
+        **asdict(editable),
+        "visibility": audience.visibility,
+        "passthrough": passthrough,
+    }
     async with transaction():
         if not await publishing.issue_uploads([upload]):
             raise errors.NotSignedIn("Your account was removed.")
-        row = await Import.create(
-            id=uuid4(), upload_id=upload.id, url=url, asked={**asdict(said), **more}
-        )
+        row = await Import.create(id=uuid4(), upload_id=upload.id, url=url, asked=columns)
         await defer_import(row.id, owner_id, queue)
     return row.id
 
 
 async def find(import_id: UUID) -> Import | None:
-    """An import that is not yet a video, with its upload."""
+    """Return an import without a video yet, with its upload; None if there is none."""
     return await Import.get_or_none(id=import_id).select_related("upload")
 
 
 async def list_imports(
     seen_by: Principal, *, limit: int, after: tuple[datetime, UUID] | None = None
 ) -> list[Import]:
-    """Return a reader's imports that are no videos, the newest first; admins see everyone's.
+    """Return a page of a reader's imports without a video yet, the newest first.
 
-    `after` has the time and the id of the last one of the page before.
+    Admins see all imports. `after` has the time and the id of the last one of the previous page.
     """
     rows = Import.all().select_related("upload").order_by("-upload__created_at", "-id")
     if not seen_by.sees_all:
@@ -101,10 +104,10 @@ async def run(
     queue: Queue,
     is_overtaken: Callable[[], Awaitable[bool]],
 ) -> None:
-    """Fetch a file and publish it, or record why that can't be; resumes an earlier run.
+    """Fetch a file and publish it, or record a permanent error. Resumes an earlier run.
 
-    Raises `StorageUnavailable`, after which it is to be run again, and `GivesWay`, after which it
-    is to be run again behind the imports that `is_overtaken` saw.
+    Raises `StorageUnavailable` if the job should run again, and `GivesWay` if it should run again
+    after the imports that `is_overtaken` reports.
     """
     row = await find(import_id)
     if row is None or row.error_code is not None:
@@ -114,17 +117,17 @@ async def run(
         fetch = Fetch(row, config=config, storage=storage, is_overtaken=is_overtaken)
         await _make_video(row, fetch, config, storage, queue)
     except Superseded:
-        # The other run's job is the same, which this end would end.
+        # Both runs have the same job, which the end of this one would finish.
         while await Import.exists(id=import_id, error_code=None):  # noqa: ASYNC110 - other processes
             await asyncio.sleep(WAIT_S)
 
 
 async def cancel(row: Import, *, storage: Storage) -> None:
-    """End an import that is no video yet, and remove what has arrived; a run notices at a beat.
+    """End an import and discard its upload. A run notices it at its next beat.
 
     Raises `KeyAlreadyUsed` for one that has just become a video.
     """
-    # First the row: a run that misses its upload would record a failure.
+    # The row goes first, because a run without its upload would record a failure.
     await Import.filter(id=row.id).delete()
     await uploads.discard(row.upload_id, storage=storage)
 
@@ -136,7 +139,7 @@ async def _make_video(
     try:
         await _act_as_owner(row.upload)
         await fetch.run()
-        await _publish(row, config, storage, queue)
+        await _publish_import(row, config, storage, queue)
     except errors.Unavailable:
         raise
     except errors.PortalError as exc:
@@ -162,7 +165,7 @@ async def _record_failure(row: Import, exc: errors.PortalError) -> None:
 
 
 async def _act_as_owner(upload: Upload) -> None:
-    """Act as the account that asked for the import; `NotAllowed` if it may publish no longer."""
+    """Act as the account of the import. Raises `NotAllowed` if it may no longer publish."""
     if upload.owner_id is None:
         return
     owner = (await fetch_principals([upload.owner_id])).get(upload.owner_id)
@@ -171,7 +174,7 @@ async def _act_as_owner(upload: Upload) -> None:
     act_as(Actor("person", owner.account_id, owner.email))
 
 
-async def _publish(row: Import, config: Config, storage: Storage, queue: Queue) -> None:
+async def _publish_import(row: Import, config: Config, storage: Storage, queue: Queue) -> None:
     columns = dict(row.asked)
     visibility = Visibility(columns.pop("visibility"))
     passthrough = columns.pop("passthrough")

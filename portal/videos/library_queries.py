@@ -1,10 +1,9 @@
-"""What can be asked of the library: queries, orders and cursors. Pure.
+"""Queries of the library, their orders and cursors. Pure.
 
-What best matches comes first, by tiers: videos with all words in the title, then those with all in
-title and tags, then those with all in these and the description, and then those in which all are
-said, as captions tell; the newest first in each. A tier is a tsquery that the index
-answers by itself; a computed rank would have every matching row read and sorted, and could not be
-paged through while videos are added.
+The best matches come first, in tiers: videos with all words in the title; in title and tags; in
+title, tags and description; and spoken, according to captions. In a tier the newest come first. A
+tier is a tsquery that the index answers by itself. A computed rank would read and sort every
+matching row, and could not be paged through while videos are added.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ CURSOR_PARTS = 3
 
 
 class Sort(StrEnum):
-    """The orders of the library, and those of a table's columns, from either end."""
+    """Orders of the library, and of the columns of a table, in both directions."""
 
     RELEVANCE = "relevance"
     NEWEST = "newest"
@@ -38,7 +37,7 @@ class Sort(StrEnum):
     SHORTEST = "shortest"
     LARGEST = "largest"
     SMALLEST = "smallest"
-    # What failed is first.
+    # Failed videos come first.
     STATE = "state"
     STATE_LAST = "state-last"
     VISIBILITY = "visibility"
@@ -47,10 +46,10 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A unique order: by an expression, then by id; `backwards` also tiers.
+    """A unique order by an expression and the id. `backwards` reverses the tiers, too.
 
-    Long libraries are walked along the index of the expression and the id, which each order has.
-    `parse` reads a value of it, and raises `ValueError` or `OverflowError`.
+    Each order has an index of the expression and the id, which serves long libraries. `parse` reads
+    a value of the expression, and raises `ValueError` or `OverflowError`.
     """
 
     key: str
@@ -59,11 +58,11 @@ class Order:
     backwards: bool = False
 
     def reverse(self) -> Self:
-        """What comes before a place, the nearest first."""
+        """Return the order of the videos before a place, the nearest first."""
         return replace(self, descending=not self.descending, backwards=not self.backwards)
 
     def descend(self) -> Self:
-        """The same from its other end."""
+        """Return the order with descending values."""
         return replace(self, descending=True)
 
 
@@ -104,9 +103,9 @@ ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A condition for videos: to match a tsquery, which is empty for any document.
+    """Condition for videos: match a tsquery (an empty one matches all), or be in `is_said`.
 
-    Or to be one in which something `is_said`; `only_said` leaves those out that match the tsquery.
+    `is_said` has the videos with spoken matches. `only_said` excludes matches of the tsquery.
     """
 
     search: str
@@ -116,7 +115,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """What matches so well; `whole` includes what the tiers above match."""
+    """Matches of one rank; `whole` includes the matches of the tiers above."""
 
     number: int
     own: Match
@@ -125,44 +124,44 @@ class Tier:
 
 @dataclass(frozen=True)
 class LibraryQuery:
-    """What of the library is asked for."""
+    """Search, filters and order of a list of videos."""
 
     text: str = ""
     category_id: int | None = None
     status: VideoStatus | None = None
     tag: str = ""
     sort: Sort = Sort.NEWEST
-    # Limited to what they may see; unlisted videos are listed for their owner.
+    # The reader, whose audience rules limit the list. Owners find their unlisted videos.
     seen_by: Principal = ANYONE
-    # The account whose videos alone are wanted.
+    # Filter for the videos of one account.
     owner_id: UUID | None = None
     visibility: Visibility | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
     updated_after: datetime | None = None
-    # If any, no others.
+    # Filter for these videos, unless it is empty.
     ids: tuple[UUID, ...] = ()
-    # In which the words are said, as far as they were looked for.
+    # Videos with spoken matches; empty before they were searched.
     is_said: tuple[UUID, ...] = ()
 
     @cached_property
     def words(self) -> list[str]:
-        """What of the text can be searched."""
+        """Words of the text that can be searched."""
         return query_words(self.text)
 
     @property
     def is_filtered(self) -> bool:
-        """Whether not the whole library is asked for."""
+        """Return whether a filter of the library's page is set."""
         return bool(self.text or self.category_id or self.status or self.tag)
 
     @property
     def finds_nothing(self) -> bool:
-        """Whether a text was given that nothing can match, such as punctuation only."""
+        """Return whether nothing can match the text, as it is only punctuation."""
         return bool(self.text) and not self.words
 
     @cached_property
     def tiers(self) -> tuple[Tier, ...]:
-        """From what matches best; a single one unless the best match is wanted first."""
+        """Tiers from the best match on; a single one unless the order is by relevance."""
         if self.sort is Sort.RELEVANCE and self.words:
             return tuple(self._ranked())
         whole = Match(words_query(self.words), self.is_said)
@@ -182,7 +181,7 @@ class LibraryQuery:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in the library: right after a video, in the order and tier it was found in."""
+    """A place in the library: after a video, in its order and tier."""
 
     tier: int
     value: datetime | float | str
@@ -190,12 +189,12 @@ class Cursor:
 
     def __str__(self) -> str:
         value = self.value
-        written = (value - EPOCH) // MICROSECOND if isinstance(value, datetime) else value
-        return f"{self.tier}-{self.video_id.hex}-{written}"
+        text = (value - EPOCH) // MICROSECOND if isinstance(value, datetime) else value
+        return f"{self.tier}-{self.video_id.hex}-{text}"
 
     @classmethod
     def parse(cls, text: str, query: LibraryQuery) -> Self | None:
-        """The place that this text names; None if it names none in what is asked for."""
+        """Return the place that a text names; None if it names no place in the query."""
         parts = text[:MAX_CURSOR_LENGTH].replace("\0", "").split("-", CURSOR_PARTS - 1)
         if len(parts) != CURSOR_PARTS:
             return None
@@ -203,5 +202,5 @@ class Cursor:
             place = cls(int(parts[0]), ORDERS[query.sort].parse(parts[2]), UUID(hex=parts[1]))
         except (ValueError, OverflowError):
             return None
-        # What is said is not known yet, and may be in a tier of its own.
+        # Spoken matches are not known yet, and may have their own tier.
         return place if place.tier in range(len(query.tiers) + 1) else None

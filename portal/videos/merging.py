@@ -1,8 +1,8 @@
-"""Merging what two editors made of the same fields, field by field. Pure.
+"""Three-way merge of two editors' changes of the same fields. Pure.
 
-`base` is what both began from, `theirs` what is recorded by now. A field that only one of them
-changed is that one's. In sets, such as tags, what either added or took away counts. A field that
-both changed in ways that don't go together is a conflict, which a person has to settle.
+`base` has the values that both editors began with, `theirs` the recorded values. A field that one
+editor changed takes that change. Changes of sets, such as tags, are united. A field that both
+changed in incompatible ways is a conflict, which a person has to resolve.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -13,16 +13,16 @@ Values = Mapping[str, Any]
 
 
 def _never(base: Any, mine: Any, theirs: Any) -> Any | None:
-    """Two changes that don't go together."""
+    """Return no value: two changes are always a conflict."""
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRule:
-    """How a field is merged.
+    """Rule for merging a field.
 
-    `compared` gives what counts of a value, `united` the value that two changes make together; None
-    if they make none.
+    `compared` maps a value to its significant part. `united` returns both changes in one value;
+    None for a conflict.
     """
 
     compared: Callable[[Any], Hashable]
@@ -31,9 +31,9 @@ class MergeRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """What came of both changes; of the fields in `conflicts` it is mine.
+    """Merge result; for fields in `conflicts`, the caller's value.
 
-    In the fields that are `kept` someone else's change is part of it, which I have not seen.
+    Fields in `kept` contain changes of the other editor that the caller has not seen.
     """
 
     values: dict[str, Any]
@@ -42,32 +42,34 @@ class Merged:
 
 
 def merge(rules: Mapping[str, MergeRule], *, base: Values, mine: Values, theirs: Values) -> Merged:
-    """Both changes of the fields that there are rules for, in one."""
-    said = {name: (base[name], mine[name], theirs[name]) for name in rules}
-    both = {name: _merged(rules[name], *values) for name, values in said.items()}
-    changed = [name for name, values in said.items() if _is_theirs_new(rules[name], *values)]
-    conflicts = tuple(name for name in changed if both[name] is None)
+    """Merge the fields that have rules."""
+    sides = {name: (base[name], mine[name], theirs[name]) for name in rules}
+    results = {name: _merged_value(rules[name], *values) for name, values in sides.items()}
+    changed = [name for name, values in sides.items() if _is_theirs_new(rules[name], *values)]
+    conflicts = tuple(name for name in changed if results[name] is None)
     return Merged(
-        values={name: mine[name] if name in conflicts else both[name] for name in rules},
+        values={name: mine[name] if name in conflicts else results[name] for name in rules},
         kept=tuple(name for name in changed if name not in conflicts),
         conflicts=conflicts,
     )
 
 
 def united(base: Iterable[Any], mine: Iterable[Any], theirs: Iterable[Any]) -> list[Any]:
-    """Theirs without what I took away, then what I added; each once."""
-    former, own = list(base), list(mine)
-    kept = [it for it in theirs if it in own or it not in former]
-    return list(dict.fromkeys([*kept, *(it for it in own if it not in former)]))
+    """Return their items without those that I removed, then those that I added; each once."""
+    former = list(base)
+    own = list(mine)
+    remaining = [item for item in theirs if item in own or item not in former]
+    added = [item for item in own if item not in former]
+    return list(dict.fromkeys([*remaining, *added]))
 
 
 def _is_theirs_new(rule: MergeRule, base: Any, mine: Any, theirs: Any) -> bool:
-    """Whether someone else said something that I neither began from nor said as well."""
+    """Return whether the other editor's value differs from the base and from mine."""
     return rule.compared(theirs) not in (rule.compared(base), rule.compared(mine))
 
 
-def _merged(rule: MergeRule, base: Any, mine: Any, theirs: Any) -> Any | None:
-    """The value that both agree on; None for none."""
+def _merged_value(rule: MergeRule, base: Any, mine: Any, theirs: Any) -> Any | None:
+    """Return the merged value; None for a conflict."""
     if rule.compared(mine) == rule.compared(base):
         return theirs
     if not _is_theirs_new(rule, base, mine, theirs):

@@ -1,11 +1,10 @@
-"""What is said of a video: the values that editors submit, their rules, and the one place that
-writes them, under a version number.
+"""Metadata of a video: the values that editors submit, their rules, and their versions.
 
-Text is stored as submitted. A rule returns what is wrong with a value and how to mend it, or None.
+Text is stored as submitted. A rule returns what is wrong with a value and the remedy, or None.
 
-A program names the version that it read. When that is no longer the newest, nothing is written,
-unless what is sent is what is recorded already: then an answer got lost on its way. A person's form
-says what it was made from instead, and is merged with what others have saved since.
+A program's change names the versions that it is for. If another version is recorded, nothing is
+written, unless the change is recorded already, because its response was lost. A person's form has
+the values that it was made from instead, and is merged with changes that others have saved since.
 """
 
 import hashlib
@@ -32,23 +31,23 @@ MAX_TITLE_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 5_000
 MAX_TAGS_LENGTH = 500
 MAX_PASSTHROUGH_BYTES = 1024
-# There are far fewer; but ids may be repeated, and every page of a video names all of them.
+# There are far fewer categories, but ids may be repeated, and each page of a video shows all.
 MAX_CATEGORIES = 64
-# The extension may become part of the key, and a part of a key may be too long for a file system.
+# The extension becomes part of the storage key, whose length is limited by file systems.
 FILE_NAME = re.compile(r"(?s).+\.[A-Za-z0-9]{1,64}")
-# The same, and what else `file_name_fault` wants, as JSON Schema writes it (ECMA-262).
+# The rule of `file_name_fault` as a pattern for JSON Schema (ECMA-262).
 FILE_NAME_PATTERN = r"^[^/\\\u0000-\u001f\u007f-\u009f]+\.[A-Za-z0-9]{1,64}$"
-# The extensions of the types that are taken, the usual one first.
+# Extensions by accepted content type, the usual one first.
 EXTENSIONS = {"video/mp4": ("mp4", "m4v"), "video/quicktime": ("mov", "qt")}
 
 
 class TagsTooLong(Exception):
-    """A video has no room for these tags beside its own."""
+    """The tags don't fit beside the video's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditableMetadata:
-    """What editors say of a video, and may change."""
+    """Values that editors submit for a video and may change."""
 
     title: str
     description: str
@@ -56,17 +55,17 @@ class EditableMetadata:
     tags: str
 
     def digest(self) -> str:
-        """A short value that is the same for the same metadata; stored with edited videos."""
+        """Return a digest of the values; stored with edited videos."""
         values = [self.title, self.description, self.category_ids, self.tags]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A new video: its metadata, the name its file had, and the storage key it was uploaded to.
+    """A new video: its metadata, the name of its file, and the storage key of the upload.
 
-    `import_id` is the import that ends with it, and whose id it gets. `visibility` is the one that
-    the request names, if it names any.
+    `import_id` is the import that becomes the video, and its id. `visibility` is None if the
+    request names none.
     """
 
     metadata: EditableMetadata
@@ -77,27 +76,32 @@ class Submission:
     visibility: Visibility | None = None
 
 
-def with_tags(said: EditableMetadata, tags: str) -> EditableMetadata:
-    """With those of these tags that it lacks, whatever their case. Raises `TagsTooLong`."""
-    known = {tag.casefold() for tag in split_tags(said.tags)}
-    news = {tag.casefold(): tag for tag in split_tags(tags)}
-    added = [tag for folded, tag in news.items() if folded not in known]
-    joined = ", ".join([*split_tags(said.tags), *added]) if added else said.tags
-    if added and len(joined) > MAX_TAGS_LENGTH:
+def with_tags(metadata: EditableMetadata, tags: str) -> EditableMetadata:
+    """Return metadata with these tags added, ignoring case. Raises `TagsTooLong`."""
+    present = split_tags(metadata.tags)
+    folded = {tag.casefold() for tag in present}
+    new = {tag.casefold(): tag for tag in split_tags(tags)}
+    added = [tag for key, tag in new.items() if key not in folded]
+    if not added:
+        return metadata
+    joined = ", ".join([*present, *added])
+    if len(joined) > MAX_TAGS_LENGTH:
         raise TagsTooLong
-    return replace(said, tags=joined)
+    return replace(metadata, tags=joined)
 
 
-def without_tags(said: EditableMetadata, tags: str) -> EditableMetadata:
-    """Without any of these tags, whatever their case."""
-    unwanted = {tag.casefold() for tag in split_tags(tags)}
-    own = split_tags(said.tags)
-    kept = [tag for tag in own if tag.casefold() not in unwanted]
-    return said if len(kept) == len(own) else replace(said, tags=", ".join(kept))
+def without_tags(metadata: EditableMetadata, tags: str) -> EditableMetadata:
+    """Return metadata without these tags, ignoring case."""
+    removed = {tag.casefold() for tag in split_tags(tags)}
+    present = split_tags(metadata.tags)
+    remaining = [tag for tag in present if tag.casefold() not in removed]
+    if len(remaining) == len(present):
+        return metadata
+    return replace(metadata, tags=", ".join(remaining))
 
 
 def text_fault(text: str) -> str | None:
-    """Whether the database can store a text."""
+    """Check that the database can store a text."""
     if "\0" in text:
         return "Remove the NUL character."
     if any("\ud800" <= char <= "\udfff" for char in text):
@@ -106,19 +110,19 @@ def text_fault(text: str) -> str | None:
 
 
 def title_fault(title: str) -> str | None:
-    """Whether something of a title can be seen."""
+    """Check that a title is visible."""
     return "Give the video a title." if is_blank(title) else None
 
 
 def passthrough_fault(text: str) -> str | None:
-    """Whether an integrator's text is too long."""
+    """Check the length of an integrator's text."""
     if len(text.encode()) > MAX_PASSTHROUGH_BYTES:
         return f"Shorten this to at most {MAX_PASSTHROUGH_BYTES:,} bytes of UTF-8."
     return None
 
 
 def file_name_fault(name: str) -> str | None:
-    """Whether this is the name of a file, with an extension."""
+    """Check that a text is the name of a file with an extension."""
     if any(char in "/\\" or unicodedata.category(char) == "Cc" for char in name):
         return "Give the file's name alone: no path separators or control characters."
     if not FILE_NAME.fullmatch(name):
@@ -127,19 +131,19 @@ def file_name_fault(name: str) -> str | None:
 
 
 def key_extension(file_name: str, content_type: str) -> str:
-    """The extension of the storage key: the file's own if it is a video's, else its type's."""
+    """Return the extension of the storage key: the file's own, or else that of its type."""
     extension = file_name.rpartition(".")[2].lower()
-    is_video = any(extension in usual for usual in EXTENSIONS.values())
-    return extension if is_video else EXTENSIONS[content_type][0]
+    is_known = any(extension in extensions for extensions in EXTENSIONS.values())
+    return extension if is_known else EXTENSIONS[content_type][0]
 
 
 def _line(text: str) -> str:
-    """A text of one line, from which forms leave ends of lines out."""
+    """Return a text without line ends, as forms send it."""
     return with_line_feeds(text).replace("\n", "")
 
 
 def _united_categories(*values: tuple[int, ...]) -> tuple[int, ...] | None:
-    # At least one is asked for.
+    # A video needs at least one category.
     return tuple(united(*values)) or None
 
 
@@ -157,7 +161,7 @@ MERGED_FIELDS = {
 
 
 def recorded(video: Video) -> EditableMetadata:
-    """The metadata of a video as it is in the database."""
+    """Return the recorded metadata of a video."""
     return EditableMetadata(
         title=video.title,
         description=video.description,
@@ -191,7 +195,7 @@ async def patch_video(
         has_visibility = visibility in (None, video.visibility)
         if not (is_same and has_visibility):
             check_version(str(video.metadata_version), versions, MetadataChanged)
-        await _record(video, metadata, passthrough=passthrough)
+        await _record_metadata(video, metadata, passthrough=passthrough)
         if visibility and not has_visibility:
             # `signed_in_only` belongs to private videos alone.
             access = replace(recorded_access(video), visibility=visibility, signed_in_only=False)
@@ -202,7 +206,7 @@ async def patch_video(
 async def merge_metadata(
     video_id: UUID, mine: EditableMetadata, *, base: EditableMetadata
 ) -> tuple[Video, Merged]:
-    """Write what I made of `base` together with what others have made of it; the video after that.
+    """Merge and write a change of `base`. Return the video and the result of the merge.
 
     Nothing is written if there are conflicts. Raises `VideoNotFound` if the video was deleted.
     """
@@ -212,14 +216,14 @@ async def merge_metadata(
             MERGED_FIELDS, base=asdict(base), mine=asdict(mine), theirs=asdict(recorded(video))
         )
         if not merged.conflicts:
-            await _record(video, EditableMetadata(**merged.values))
+            await _record_metadata(video, EditableMetadata(**merged.values))
     return video, merged
 
 
-async def _record(
+async def _record_metadata(
     video: Video, metadata: EditableMetadata, *, passthrough: str | None = None
 ) -> None:
-    """Write metadata, and who did; nothing if it is what is recorded."""
+    """Write metadata of a locked video and its event, unless they are recorded already."""
     before = {**asdict(recorded(video)), "passthrough": video.passthrough}
     after = {**before, **asdict(metadata)}
     if passthrough is not None:

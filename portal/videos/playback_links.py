@@ -1,13 +1,13 @@
-"""Playback links, by which anyone who has one watches a video for a while, and playback tokens.
+"""Playback links, which grant anyone the permission to watch a video for a while; and tokens.
 
-A link is a row, and its address is signed anew whenever it is shown. It works until it expires or
-is revoked, by itself or with all keys.
+A link is a row. Its address is signed whenever it is shown. It works until it expires, is revoked,
+or all keys are revoked.
 
-A token stands in an address by which a private video is watched: a signed text of `itsdangerous`
-with the video, the end, and a playback link or an account. That the link still stands, or the
-account may still watch, is for whoever takes the token to find out. The keys are in the database:
-the newest signs, all of them verify. Each process reads them again before it uses what it read more
-than `MAX_AGE_S` ago, so made-up tokens cost no query.
+A playback token is part of an address for watching a private video. It is a text signed by
+`itsdangerous`, with the video, the expiry, and a playback link or an account. Callers have to check
+that the link still exists, or that the account may still watch. The keys are in the database: the
+newest one signs, and all of them verify. A process uses the keys that it has read for `MAX_AGE_S`,
+so forged tokens cost no query.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from portal.events.log import AuditAction, note
 
 MIN_LIFE_S = 60
 MAX_LIFE_S = 365 * 24 * 3600
-# Of one video, at a time.
+# Cap on the links of one video.
 MAX_LINKS = 1000
 
 LINKS = """
@@ -54,15 +54,15 @@ MAX_AGE_S = 2.0
 KID_BYTES = 4
 SECRET_BYTES = 32
 
-# Two who make keys do so one after the other: else both might make the first one.
+# Serializes the creation of keys: two processes might create the first one.
 LOCK_KEYS = "LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"
 ADD_KEY = "INSERT INTO signing_keys (kid, secret, created_at) VALUES (%s, %s, clock_timestamp())"
-# The last one signs: the newest that every process has had the time to read, if there is one.
+# The last row signs: the newest key that every process has had time to read, if there is one.
 KEYS = """
 SELECT kid, secret, created_at FROM signing_keys
 ORDER BY created_at < clock_timestamp() - interval '5 seconds', created_at
 """
-# A key is needed for a year and a day after the next one took over: no token lives longer.
+# A key is needed for 366 days after its successor signs: no token lives longer.
 REMOVE_UNUSED_KEYS = """
 DELETE FROM signing_keys old WHERE EXISTS (
   SELECT FROM signing_keys newer
@@ -82,15 +82,15 @@ class PlaybackToken:
 
 
 class SigningKeys:
-    """The keys as a process knows them; one for a web process."""
+    """The signing keys of a web process, read again when they are too old."""
 
     def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
-        self._serializer = CachedValue(_read, clock=clock)
+        self._serializer = CachedValue(_read_keys, clock=clock)
 
     async def sign(self, token: PlaybackToken) -> str:
-        """The token, signed; some 170 characters that need no quoting in an address.
+        """Return a signed token: about 170 characters that need no quoting in an address.
 
-        While no key is made, the same token is the same text each time.
+        As long as the keys stay the same, equal tokens have equal texts.
         """
         claims = {"v": token.video_id.hex, "exp": int(token.expires_at.timestamp())}
         if token.link_id:
@@ -109,7 +109,7 @@ class SigningKeys:
             is_canonical = base64_encode(base64_decode(signature)).decode() == signature
         except (BadData, UnicodeError) as exc:
             raise PlaybackTokenRefused from exc
-        # Base64 is read leniently: with padding, and whatever its last bits are.
+        # Decoding accepts other spellings: with padding, and with other last bits.
         if not is_canonical:
             raise PlaybackTokenRefused
         token = PlaybackToken(
@@ -124,33 +124,33 @@ class SigningKeys:
 
 
 def account_token_expiry(now: datetime, ttl_s: int) -> datetime:
-    """When a token of an account runs out: after half of `ttl_s` at least, and all of it at most.
+    """Return the expiry of an account's token, between half of `ttl_s` and all of it from now.
 
-    It is the same for half of that time, and so is the address that the token makes.
+    The expiry, and thus the address with the token, changes only once in that half.
     """
     half_s = max(ttl_s // 2, 1)
     return datetime.fromtimestamp((int(now.timestamp()) // half_s + 2) * half_s, UTC)
 
 
 async def rotate(*, revoke: bool = False) -> str:
-    """Make a key that signs from now on, a few seconds later in all processes; returns its id.
+    """Create a key that signs in all processes after a few seconds, and return its id.
 
-    Those that there are verify what they signed for as long as that lives. With `revoke` they are
-    removed, with all links, and verify nothing `MAX_AGE_S` later.
+    The former keys verify their tokens until these expire. With `revoke` the former keys and all
+    links are removed; after `MAX_AGE_S` their tokens are refused.
     """
     async with transaction():
         await execute(LOCK_KEYS)
         if revoke:
             await execute("DELETE FROM signing_keys")
             await execute("DELETE FROM playback_links")
-        kid = await _add()
+        kid = await _add_key()
         detail = {"revoked": "yes" if revoke else "no"}
         await note(AuditAction.KEYS_ROTATED, kid, detail=detail)
     return kid
 
 
 async def list_keys() -> list[Row]:
-    """All keys, the one that signs first: `kid` and `created_at`."""
+    """Return `kid` and `created_at` of all keys. The first one signs."""
     return [
         {"kid": row["kid"], "created_at": row["created_at"]}
         for row in reversed(await fetch_rows(KEYS))
@@ -158,28 +158,28 @@ async def list_keys() -> list[Row]:
 
 
 async def forget_unused() -> None:
-    """Delete links that have run out, and keys whose tokens all have."""
+    """Delete expired links, and keys whose tokens have all expired."""
     await execute(REMOVE_EXPIRED_LINKS)
     await execute(REMOVE_UNUSED_KEYS)
 
 
-async def _read() -> URLSafeSerializer:
-    """What signs and verifies; the first key is made here, by one process of several at once."""
-    found = await fetch_rows(KEYS)
-    if not found:
+async def _read_keys() -> URLSafeSerializer:
+    """Return the signer and verifier with the present keys; create the first key."""
+    rows = await fetch_rows(KEYS)
+    if not rows:
         async with transaction():
             await execute(LOCK_KEYS)
             if not await fetch_rows(KEYS):
-                await _add()
-            found = await fetch_rows(KEYS)
+                await _add_key()
+            rows = await fetch_rows(KEYS)
     return URLSafeSerializer(
-        [row["secret"] for row in found],
+        [row["secret"] for row in rows],
         salt="playback",
         signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
     )
 
 
-async def _add() -> str:
+async def _add_key() -> str:
     kid = secrets.token_hex(KID_BYTES)
     await execute(ADD_KEY, kid, secrets.token_bytes(SECRET_BYTES))
     return kid
@@ -187,10 +187,9 @@ async def _add() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaybackLink:
-    """A link that works, and the attempt that its video is played from.
+    """A valid link, and the attempt that its video is played from.
 
-    `label` is what who made it calls it. `made_by` is an e-mail address; None without accounts, or
-    if that account is gone.
+    `made_by` is the e-mail address of its creator; None without accounts, and for removed ones.
     """
 
     id: UUID
@@ -202,17 +201,17 @@ class PlaybackLink:
     made_by: str | None
 
     async def token(self, keys: SigningKeys) -> str:
-        """What its addresses have in their path."""
+        """Return the signed token for the addresses of the link."""
         return await keys.sign(PlaybackToken(self.video_id, self.expires_at, link_id=self.id))
 
 
 async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -> PlaybackLink:
-    """Make a link that works for `life_s`, from `MIN_LIFE_S` to `MAX_LIFE_S`.
+    """Create a link that works for `life_s`, from `MIN_LIFE_S` to `MAX_LIFE_S`.
 
     Raises `VideoNotFound`, `NotPlayable` or `TooManyPlaybackLinks`, and `InvalidRequest` for a
-    label too long.
+    label that is too long.
     """
-    # Signed are whole seconds.
+    # Tokens have whole seconds.
     now = datetime.now(UTC).replace(microsecond=0)
     async with transaction():
         video = await lock_present(video_id)
@@ -232,20 +231,20 @@ async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -
             expires_at=now + timedelta(seconds=life_s),
             made_by=by.email or None,
         )
-        made = link.created_at, link.expires_at
-        await execute(ADD_LINK, link.id, video_id, by.account_id, link.label, *made)
-        told = {"expires": link.expires_at.isoformat()}
-        await note(AuditAction.PLAYBACK_LINK_MADE, video_id, detail=told)
+        times = (link.created_at, link.expires_at)
+        await execute(ADD_LINK, link.id, video_id, by.account_id, link.label, *times)
+        detail = {"expires": link.expires_at.isoformat()}
+        await note(AuditAction.PLAYBACK_LINK_MADE, video_id, detail=detail)
     return link
 
 
 async def list_links(video_id: UUID) -> list[PlaybackLink]:
-    """The links of a video that work, the newest first."""
+    """Return the valid links of a video, the newest first."""
     return [PlaybackLink(**row) for row in await fetch_rows(LINKS, video_id)]
 
 
 async def revoke(link_id: UUID, *, video_id: UUID) -> bool:
-    """Make a link of this video void at once; False if it has none with this id."""
+    """Revoke a link of a video at once. Return whether there was a valid one with this id."""
     async with transaction():
         is_removed = bool(await execute(REMOVE_LINK, link_id, video_id))
         if is_removed:
@@ -254,6 +253,6 @@ async def revoke(link_id: UUID, *, video_id: UUID) -> bool:
 
 
 async def fetch_live_links(link_ids: Sequence[UUID]) -> dict[UUID, UUID]:
-    """The videos of those of these links that work: neither run out nor revoked."""
+    """Return the videos of the valid links, by the links' ids."""
     rows = await fetch_rows(LIVE_LINKS, list(link_ids))
     return {row["id"]: row["video_id"] for row in rows}

@@ -1,9 +1,9 @@
-"""Posters that editors choose: a frame of the video, or a picture that they send.
+"""Posters that editors choose: a frame of the video, or a picture that they upload.
 
-A request is a row. Its job cuts the frame out of one segment in storage, or the picture to the
-video's shape, with the confined ffmpeg, stores it under a new name, and only then makes it the
-video's poster. The web process decodes nothing: a worker has the limits, the work folder and the
-recovery for it. It does so beside a transcode, because side jobs have their own queue.
+A request is a row. Its job takes the frame from a segment in storage, or crops the picture to the
+shape of the video, with the confined ffmpeg. It stores the result under a new name, and then makes
+it the video's poster. The web process decodes nothing: only workers have the limits, the work
+folder and the recovery for that. The jobs are side jobs, which don't wait for transcodes.
 """
 
 import asyncio
@@ -41,21 +41,21 @@ from portal.videos.reading import locked_video
 logger = logging.getLogger(__name__)
 
 MAX_TRIES = 3
-# Of everything a job does: after twice the time `maintenance.recovery` runs it again.
+# Limit for a whole job. After twice the time `maintenance.recovery` runs it again.
 JOB_TIMEOUT_S = 60
-# Errors of a request that repeating it can't change.
+# Permanent errors of a request.
 FAULTS = (TranscodeFailed, PictureRejected, ObjectMissing, hls.PlaylistError)
-# A frame larger than a poster is only a longer way to it.
+# Posters are not larger than this.
 ENOUGH_PIXELS_ACROSS = 1080
-# A picture waits in the database, not in storage: it is recorded and removed together with its
-# request, so that there is none without the other to be looked for. It has some megabytes.
+# A picture of some megabytes waits in the database, not in storage, so that it is recorded and
+# removed together with its request.
 ADD_PICTURE = "INSERT INTO poster_pictures (video_id, content) VALUES (%s, %s)"
 PICTURE = "SELECT content FROM poster_pictures WHERE video_id = %s"
 DROP_PICTURE = "DELETE FROM poster_pictures WHERE video_id = %s"
 
 
 def poster_key(video_id: UUID, attempt: int, version: int) -> str:
-    """Storage key of a version of a video's poster; 0 is the one that transcoding chose."""
+    """Return the storage key of a version of a poster. Version 0 is the transcoder's choice."""
     name = POSTER_NAME if version == 0 else f"poster-{version}.jpg"
     return output_prefix(video_id, attempt) + name
 
@@ -63,11 +63,10 @@ def poster_key(video_id: UUID, attempt: int, version: int) -> str:
 async def request_poster(
     video_id: UUID, *, queue: Queue, time_s: float | None = None, picture: bytes | None = None
 ) -> PosterRequest:
-    """Ask for the frame at this time, or for a picture that was sent, as the poster.
+    """Request the frame at this time, or an uploaded picture, as the poster.
 
-    A request before it that waits is void. Raises `VideoNotFound`, `NotPlayable` while there is
-    nothing to take a frame from, or `PictureRejected` for what is no JPEG, PNG or WebP by its first
-    bytes.
+    The request supersedes one that waits. Raises `VideoNotFound`, `NotPlayable` for a video that is
+    not ready, or `PictureRejected` if the first bytes are not those of JPEG, PNG or WebP.
     """
     if picture is not None and picture_kind(picture) is None:
         raise PictureRejected(PictureFault.UNREADABLE)
@@ -78,7 +77,8 @@ async def request_poster(
         earlier = await PosterRequest.get_or_none(video_id=video_id)
         request = earlier or PosterRequest(video_id=video_id, number=0)
         request.number += 1
-        request.tries, request.error_code = 0, None
+        request.tries = 0
+        request.error_code = None
         request.time_s = None if time_s is None else min(max(time_s, 0.0), video.duration_s or 0.0)
         request.state = PosterState.WAITING
         request.job_id = await defer_poster(video_id, request.number, queue)
@@ -119,21 +119,21 @@ async def make_poster(
 
 
 async def _picture(video: Video, request: PosterRequest, storage: Storage, work_dir: Path) -> bytes:
-    """What the request asks for, as JPEG."""
+    """Return the requested poster as JPEG."""
     if request.time_s is not None:
         return await _frame(video, request.time_s, storage, work_dir)
-    sent = await fetch_rows(PICTURE, video.id)
+    rows = await fetch_rows(PICTURE, video.id)
     shape = (video.width or 0, video.height or 0)
     with TemporaryDirectory(dir=work_dir) as own:
-        # None was made void by a later request, of which this one's end tells nothing.
-        picture = bytes(sent[0]["content"]) if sent else b""
+        # Only a later request removes the picture, and this one's result is not used then.
+        picture = bytes(rows[0]["content"]) if rows else b""
         return await fit_picture(picture, shape=shape, work_dir=Path(own))
 
 
 async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
     best = await open_rendition(await _best(video), storage)
     playlist = best.playlist
-    # Which segment is playing at this time; the last one when it is later than all.
+    # The segment that plays at this time, or the last one.
     place = min(bisect_right(playlist.starts_s, time_s, lo=1), len(playlist.segments)) - 1
     init = await best.read(hls.INIT_NAME)
     segment = await best.read(playlist.segments[place].uri)
@@ -143,17 +143,17 @@ async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) 
 
 
 async def _best(video: Video) -> Rendition:
-    """The smallest complete rendition that is large enough, or the largest."""
+    """Return the smallest complete rendition that is large enough, or the largest one."""
     rows = await Rendition.filter(video_id=video.id, kind=Kind.VIDEO, state=RenditionState.COMPLETE)
     if not rows:
         raise ObjectMissing(str(video.id))
-    across = {min(row.width or 0, row.height or 0): row for row in rows}
-    enough = [pixels for pixels in across if pixels >= ENOUGH_PIXELS_ACROSS]
-    return across[min(enough) if enough else max(across)]
+    by_size = {min(row.width or 0, row.height or 0): row for row in rows}
+    large_sizes = [size for size in by_size if size >= ENOUGH_PIXELS_ACROSS]
+    return by_size[min(large_sizes) if large_sizes else max(by_size)]
 
 
 async def _finish(former: Video, number: int, key: str, storage: Storage, queue: Queue) -> None:
-    """Make what was written the video's poster, unless the request is void by now."""
+    """Make the stored picture the video's poster, unless the request is superseded."""
     async with transaction():
         video = await lock_video(former.id)
         request = PosterRequest.filter(video_id=former.id, number=number)
@@ -172,14 +172,14 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:
-    """Remove posters that were replaced, but not what a later request has written."""
+    """Remove replaced posters, but not the result of a later request."""
     video = await Video.get_or_none(id=video_id)
     if video is None:
         return
     used = poster_key(video_id, video.published_attempt or 0, video.poster_version)
     request = await PosterRequest.get_or_none(video_id=video_id)
     newest = request.number if request else video.poster_version
-    coming = poster_key(video_id, video.published_attempt or 0, newest)
+    next_key = poster_key(video_id, video.published_attempt or 0, newest)
     for key in await storage.list_some(used.rpartition("/")[0] + "/poster"):
-        if key not in (used, coming):
+        if key not in (used, next_key):
             await storage.delete(key)

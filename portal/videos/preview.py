@@ -1,7 +1,7 @@
-"""What can be watched of a video while it is made: one rendition and the sound, as they grow.
+"""Preview of a video that is being transcoded: playlists of one rendition and the sound.
 
-Playlists are made of the segments that passes record, the first up to where one is missing. They
-name files in the attempts' folders beside their own.
+The playlists grow. They list the segments that passes have recorded, from the first one up to the
+first gap, in the folders of the attempts.
 """
 
 import json
@@ -25,13 +25,13 @@ from portal.transcoding.planning.ladder import early_rendition
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import interpret
 
-# `number` is null of a rendition of which there is nothing; what is copied is watched once it is
-# whole.
-MADE = """
+# A rendition without segments has one row, whose `number` is null. A copy can be watched once it is
+# complete.
+SEGMENTS = """
 SELECT kind, name, rendition.width, rendition.height, frame_rate, language, label, is_default,
-       number, folder || '/' || name || '/' AS below, uri, made.size_bytes, made.duration_s
+       number, folder || '/' || name || '/' AS path, uri, segment.size_bytes, segment.duration_s
 FROM videos JOIN renditions rendition ON rendition.video_id = videos.id
-LEFT JOIN made_segments made ON made.video_id = videos.id AND made.rendition = name
+LEFT JOIN made_segments segment ON segment.video_id = videos.id AND segment.rendition = name
 WHERE videos.id = %s AND status = 'processing' AND kind IN ('video', 'audio')
 ORDER BY rendition.position, number
 """
@@ -43,23 +43,25 @@ class PreviewNotReady(NotFound, code="preview_not_ready"):
 
 @dataclass(frozen=True)
 class GrowingRendition:
-    """A rendition that is being made: its row, and those of its segments from the first on."""
+    """Row of a rendition that is being made, and the rows of its segments up to the first gap."""
 
     row: Row
-    made: Sequence[Row]
+    segments: Sequence[Row]
 
     def playlist(self) -> str:
-        """Its playlist, which lies in a folder of its name beside the master playlist."""
-        map_uri, target_s = f"../../{self.init_path}", self._target_s
+        """Return the media playlist. Its folder is beside the master playlist."""
         return hls.media_playlist(
-            self._segments, target_duration_s=target_s, map_uri=map_uri, is_whole=False
+            self._listed_segments,
+            target_duration_s=self._target_s,
+            map_uri=f"../../{self.init_path}",
+            is_whole=False,
         )
 
     def measured(self, codecs: str) -> FinishedRendition:
-        """It as the master playlist tells of it, by what there is."""
-        sizes_bytes = [it["size_bytes"] for it in self.made]
+        """Return the rendition for the master playlist, measured by its segments so far."""
+        sizes_bytes = [segment["size_bytes"] for segment in self.segments]
         peak_bps, average_bps = hls.bandwidths_bps(
-            self._segments, sizes_bytes=sizes_bytes, target_duration_s=self._target_s
+            self._listed_segments, sizes_bytes=sizes_bytes, target_duration_s=self._target_s
         )
         row = self.row
         return FinishedRendition(
@@ -71,62 +73,72 @@ class GrowingRendition:
             size_bytes=sum(sizes_bytes),
             segment_count=len(sizes_bytes),
             fps=Fraction(row["frame_rate"]) if row["frame_rate"] else None,
-            **{it: row[it] for it in ("width", "height", "language", "label", "is_default")},
+            width=row["width"],
+            height=row["height"],
+            language=row["language"],
+            label=row["label"],
+            is_default=row["is_default"],
         )
 
     @property
     def init_path(self) -> str:
-        """Where its init segment lies, below the folder of all attempts."""
-        return f"{self.made[0]['below']}{hls.INIT_NAME}"
+        """Path of the init segment in the video's output folder."""
+        return f"{self.segments[0]['path']}{hls.INIT_NAME}"
 
     @cached_property
-    def _segments(self) -> list[hls.Segment]:
+    def _listed_segments(self) -> list[hls.Segment]:
         return [
-            hls.Segment(uri=f"../../{it['below']}{it['uri']}", duration_s=it["duration_s"])
-            for it in self.made
+            hls.Segment(
+                uri=f"../../{segment['path']}{segment['uri']}", duration_s=segment["duration_s"]
+            )
+            for segment in self.segments
         ]
 
     @property
     def _target_s(self) -> int:
-        return max(SEGMENT_S, hls.target_duration_s(self._segments))
+        return max(SEGMENT_S, hls.target_duration_s(self._listed_segments))
 
 
 async def fetch_growing(video_id: UUID) -> list[GrowingRendition]:
-    """The video rendition to watch, and all sound. Raises `PreviewNotReady`."""
-    rows = await fetch_rows(MADE, video_id)
-    found = [_growing(list(group)) for _, group in groupby(rows, key=itemgetter("name"))]
-    videos = {it.row["name"]: it for it in found if it.made and it.row["kind"] == Kind.VIDEO}
-    sizes = {name: (it.row["width"], it.row["height"]) for name, it in videos.items()}
-    sounds = [it for it in found if it.row["kind"] == Kind.AUDIO]
+    """Return the video rendition to watch, and all sound. Raises `PreviewNotReady`."""
+    rows = await fetch_rows(SEGMENTS, video_id)
+    renditions = [_growing(list(group)) for _, group in groupby(rows, key=itemgetter("name"))]
+    videos = {
+        rendition.row["name"]: rendition
+        for rendition in renditions
+        if rendition.segments and rendition.row["kind"] == Kind.VIDEO
+    }
+    sizes = {name: (video.row["width"], video.row["height"]) for name, video in videos.items()}
+    sounds = [rendition for rendition in renditions if rendition.row["kind"] == Kind.AUDIO]
     early = early_rendition(sizes)
-    if early is None or not all(it.made for it in sounds):
+    if early is None or not all(sound.segments for sound in sounds):
         raise PreviewNotReady
     return [videos[early], *sounds]
 
 
 @dataclass(frozen=True, slots=True)
 class WatchablePart:
-    """How much of a video can be watched while it is processed, and its length where known."""
+    """Length of the preview of a video, and of the whole video where it is known."""
 
     made_s: float
     whole_s: float | None
 
 
 async def read_watchable_part(video: Video) -> WatchablePart | None:
-    """Return how much of a video can be watched by now; None if nothing can be."""
+    """Return the watchable part of a video that is being processed; None if there is none."""
     try:
         picture, *_ = await fetch_growing(video.id)
     except PreviewNotReady:
         return None
     facts = json.loads(video.probe_answer) if video.probe_answer else None
     return WatchablePart(
-        made_s=sum(row["duration_s"] for row in picture.made),
+        made_s=sum(row["duration_s"] for row in picture.segments),
         whole_s=interpret(facts).duration_s if facts else None,
     )
 
 
 async def read_playlist(video_id: UUID, name: str, storage: Storage) -> str:
-    """The master playlist, or that of the rendition whose folder the name is in.
+    """Return the playlist with this name: the master playlist, or that of a rendition.
 
     Raises `PreviewNotReady`, or `NotFound` for other names.
     """
@@ -134,8 +146,8 @@ async def read_playlist(video_id: UUID, name: str, storage: Storage) -> str:
     if name == master.MASTER_NAME:
         video, *sounds = growing
         init = await storage.get(f"{output_root(video_id)}{video.init_path}")
-        measured = [video.measured(avc_codec(init)), *(it.measured(AAC_LC) for it in sounds)]
-        return master.master_playlist([("", it) for it in measured])
+        measured = [video.measured(avc_codec(init)), *(sound.measured(AAC_LC) for sound in sounds)]
+        return master.master_playlist([("", rendition) for rendition in measured])
     for rendition in growing:
         if name == hls.media_playlist_name(rendition.row["name"]):
             return rendition.playlist()
@@ -143,12 +155,12 @@ async def read_playlist(video_id: UUID, name: str, storage: Storage) -> str:
 
 
 async def finished_path(video: Video, name: str) -> str:
-    """Where a ready video has what was previewed by this name, below the folder of all attempts."""
-    made = await Rendition.get_or_none(video_id=video.id, name=name.rpartition("/")[0])
-    return f"{made.attempt_number if made else video.published_attempt}/{name}"
+    """Return the path, in a ready video's output folder, of a playlist that was previewed."""
+    rendition = await Rendition.get_or_none(video_id=video.id, name=name.rpartition("/")[0])
+    return f"{rendition.attempt_number if rendition else video.published_attempt}/{name}"
 
 
 def _growing(rows: Sequence[Row]) -> GrowingRendition:
     numbered = enumerate(row for row in rows if row["number"] is not None)
-    made = [row for at, row in numbered if row["number"] == at]
-    return GrowingRendition(rows[0], made)
+    segments = [row for number, row in numbered if row["number"] == number]
+    return GrowingRendition(rows[0], segments)

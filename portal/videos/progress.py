@@ -1,7 +1,7 @@
-"""How transcoding stands: of videos, for the pages and the API; of the service, for Prometheus.
+"""Progress of transcoding: of videos, for pages and the API; of the service, for Prometheus.
 
-Of videos it is one query, since clients poll. A worker shows by its lease that it lives: an attempt
-whose lease ran out is not under way.
+Clients poll, so the progress of videos is one query. Workers renew the leases of their attempts: an
+attempt whose lease has expired is not under way.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ WITH unfinished AS (
   WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM attempts WHERE video_id = videos.id AND {IS_UNDER_WAY})
 ), waiting AS MATERIALIZED (
-  -- In the order in which each queue hands jobs out; a lost one will be replaced.
+  -- In the order in which each queue hands out jobs; a lost job will be replaced.
   SELECT unfinished.id, rank() OVER (
     PARTITION BY coalesce(job.queue_name, next_queue)
     ORDER BY rank DESC, job.priority DESC, job_id
@@ -65,7 +65,7 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
         ) track) AS captions,
        (SELECT row_to_json(chapters) FROM chapters WHERE video_id = video.id) AS chapters,
        video.description, video.duration_s,
-       -- Of each sound there is something, and of a picture.
+       -- There are segments of a picture, and of all sound.
        video.status = 'processing' AND (
          SELECT coalesce(bool_or(first IS NOT NULL) FILTER (WHERE kind = 'video'), false)
                 AND coalesce(bool_and(first IS NOT NULL) FILTER (WHERE kind = 'audio'), true)
@@ -77,7 +77,7 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
 FROM videos video
 {JOIN_ATTEMPT}
 LEFT JOIN LATERAL (
-  -- The last attempt at a pass that waits to be gone on with.
+  -- The last attempt at a pass that waits to be resumed.
   SELECT number, percent FROM attempts last
   WHERE attempt.number IS NULL AND last.video_id = video.id
     AND EXISTS (SELECT FROM made_segments WHERE video_id = video.id)
@@ -89,7 +89,7 @@ CROSS JOIN LATERAL (
 ) made
 WHERE video.id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
-# Of each video that a worker is making ready.
+# Progress of the videos that workers are making ready, with their audiences.
 UNDER_WAY = f"""
 SELECT DISTINCT ON (video.id) video.id::text AS video_id, stage, percent,
        visibility, signed_in_only, owner_id
@@ -97,8 +97,8 @@ FROM attempts JOIN videos video ON video.id = video_id
 WHERE {IS_UNDER_WAY} AND status = 'processing' AND {IS_PRESENT}
 ORDER BY video.id, number DESC
 """  # noqa: S608 - put together from constants
-# Jobs that are done stay in the table; those that are not have an index of their own. A job's age
-# counts from when it was asked for.
+# Finished jobs stay in the table; unfinished ones have their own index. A job's age counts from its
+# first time in the queue.
 UNFINISHED_JOBS = """
 WITH unfinished AS (
   SELECT id, queue_name AS queue,
@@ -131,7 +131,7 @@ SELECT outcome, error_code, duration_range, attempts, duration_s, media_s FROM a
 
 
 class TranscodeStage(StrEnum):
-    """What is being done for a video. The first three are of `transcoding.Stage`."""
+    """Stage of a video's processing. The first three are those of `transcoding.Stage`."""
 
     PROBING = "probing"
     TRANSCODING = "transcoding"
@@ -143,7 +143,7 @@ class TranscodeStage(StrEnum):
 
 
 class RenditionStage(StrEnum):
-    """How a rendition stands."""
+    """Stage of a rendition."""
 
     PLANNED = "planned"
     RUNNING = "running"
@@ -153,9 +153,9 @@ class RenditionStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobProgress:
-    """How far a job is, and how many workers are at it.
+    """Progress of a job, and the number of its workers.
 
-    `queue_position` counts from 1 while it waits.
+    `queue_position` counts from 1 while the job waits.
     """
 
     stage: TranscodeStage
@@ -167,7 +167,7 @@ class JobProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenditionProgress:
-    """A rendition, planned or made; what is measured is None until then."""
+    """A planned or complete rendition. Measured values of a planned one are None."""
 
     name: str
     kind: Kind
@@ -188,7 +188,7 @@ class RenditionProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionTrack:
-    """Captions that can be shown; `version` changes with them."""
+    """Captions that players can show; each change has another `version`."""
 
     language: str
     label: str
@@ -201,8 +201,8 @@ class CaptionTrack:
 class Progress:
     """Everything about a video's transcoding.
 
-    `work` is the way to ready, `remaining` what is still done for a video that is ready. With
-    `has_preview`, one that is not ready can be watched as far as it is made.
+    `work` is the progress until the video is ready, `remaining` that of the rest of a ready video.
+    With `has_preview` the segments so far can be watched.
     """
 
     work: JobProgress
@@ -220,25 +220,26 @@ class Progress:
     @property
     def unfinished(self) -> tuple[RenditionProgress, ...]:
         """The renditions that are still to come."""
-        coming = (RenditionStage.PLANNED, RenditionStage.RUNNING)
-        return tuple(it for it in self.renditions if it.state in coming)
+        stages = (RenditionStage.PLANNED, RenditionStage.RUNNING)
+        return tuple(rendition for rendition in self.renditions if rendition.state in stages)
 
     @property
     def failed(self) -> tuple[RenditionProgress, ...]:
-        """The renditions that were given up."""
-        return tuple(it for it in self.renditions if it.state is RenditionStage.FAILED)
+        """The renditions that failed."""
+        failed = RenditionStage.FAILED
+        return tuple(rendition for rendition in self.renditions if rendition.state is failed)
 
 
 async def fetch_progress(video_ids: Sequence[UUID]) -> dict[UUID, Progress]:
-    """How the transcoding of these videos stands, as far as there are such videos."""
+    """Return the progress of the existing videos, by id."""
     rows = await fetch_rows(PROGRESS, list(video_ids))
     return {row["id"]: _progress(row) for row in rows}
 
 
 async def fetch_under_way() -> list[Row]:
-    """How far each video is that a worker is making ready: `video_id`, `stage`, `percent`.
+    """Return `video_id`, `stage` and `percent` of each video that a worker is making ready.
 
-    With the columns of `reading.audience_of`.
+    The rows also have the columns of `reading.audience_in`.
     """
     return await fetch_rows(UNDER_WAY)
 
@@ -287,29 +288,33 @@ def _attempt(video: Row, *, percent: float | None) -> JobProgress:
 
 
 def _share_made(video: Row, rows: Sequence[Row]) -> float:
-    """Percent of what later passes make; a rendition counts as its number of pixels."""
-    total = made = 0.0
+    """Return the percentage of later passes that is done, with renditions weighted by pixels."""
+    total = 0.0
+    complete = 0.0
+    current = video["number"] or video["begun_number"]
     for row in rows:
-        number, making = row["attempt_number"], video["number"] or video["begun_number"]
+        number = row["attempt_number"]
         is_complete = row["state"] == RenditionStage.COMPLETE
         is_first = is_complete and (number or 0) in range(1, video["published_attempt"] + 1)
         if row["kind"] != Kind.VIDEO or is_first:
             continue
         pixels = (row["width"] or 1) * (row["height"] or 1)
         if is_complete:
-            total, made = total + pixels, made + pixels
-        elif row["state"] == RenditionStage.PLANNED:
-            is_begun = making is not None and number == making
             total += pixels
-            made += pixels * video["percent"] / 100 if is_begun else 0.0
-    return 100.0 * made / total if total else 100.0
+            complete += pixels
+        elif row["state"] == RenditionStage.PLANNED:
+            is_begun = current is not None and number == current
+            total += pixels
+            complete += pixels * video["percent"] / 100 if is_begun else 0.0
+    return 100.0 * complete / total if total else 100.0
 
 
 def _rendition(row: Row, *, making: int | None) -> RenditionProgress:
     state = RenditionStage(row["state"])
     if state is RenditionStage.PLANNED and making is not None and row["attempt_number"] == making:
         state = RenditionStage.RUNNING
-    columns: dict[str, Any] = {it.name: row.get(it.name) for it in fields(RenditionProgress)}
+    names = [field.name for field in fields(RenditionProgress)]
+    columns: dict[str, Any] = {name: row.get(name) for name in names}
     columns |= {
         "kind": Kind(row["kind"]),
         "state": state,
@@ -320,7 +325,7 @@ def _rendition(row: Row, *, making: int | None) -> RenditionProgress:
 
 
 async def read_figures() -> dict[str, list[Row]]:
-    """Rows for the service's metrics: `jobs`, `videos`, `failures`, `leases` and `totals`."""
+    """Return rows for the metrics: `jobs`, `videos`, `failures`, `leases` and `totals`."""
     return {
         "jobs": await fetch_rows(UNFINISHED_JOBS, list(QUEUES)),
         "videos": await fetch_rows(VIDEOS_BY_STATUS),

@@ -1,6 +1,6 @@
-"""The use cases of the portal; owns the transactions that publish a video.
+"""Publishing: issue upload keys, create the video of an upload, retry its transcoding.
 
-Knows nothing of HTTP requests. Transactions here never span a call to storage.
+No transaction spans a call to storage.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from portal.videos.metadata import Submission, key_extension, recorded
 
 logger = logging.getLogger(__name__)
 
-# An account that was removed this moment issues nothing, and stands in nobody's way.
+# Uploads of an account that was just removed are left out.
 ISSUE_UPLOADS = """
 INSERT INTO uploads (id, key, file_name, content_type, owner_id, created_at)
 SELECT id, key, file_name, content_type, owner_id, now()
@@ -40,12 +40,12 @@ FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::uuid[])
 WHERE owner_id IS NULL OR EXISTS (SELECT FROM accounts WHERE accounts.id = owner_id)
 RETURNING id
 """
-# Storage's own time limits, with its retries, are longer than someone waits for an answer.
+# Storage's own limit, with its retries, is longer than people wait for an answer.
 HEAD_TIMEOUT_S = 8
 KEY_NOT_ISSUED = "This key was not issued here. Send the key from POST /api/videos/presign."
-# Some servers keep the name of S3's framing of a request, which is not in the file.
+# Encodings of files without one: some servers store S3's encoding of the request.
 UNENCODED = frozenset({"", "identity", "aws-chunked"})
-# Another try may end otherwise: the fault was not the file's, or an operator may raise a limit.
+# Failures that a retry may avoid: the file was not the cause, or an operator may raise a limit.
 RETRY_HELPS = frozenset(
     {
         attempts.TRANSCODE_FAILED,
@@ -58,12 +58,12 @@ RETRY_HELPS = frozenset(
 
 
 class SourceTooLarge(errors.InvalidRequest):
-    """The file is larger than the portal takes, and is to be removed."""
+    """The file is larger than the portal accepts, and has to be removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewUpload:
-    """A storage key that is issued for one file, to an account if there are any."""
+    """A storage key for one file, issued to an account if the portal has accounts."""
 
     id: UUID
     key: str
@@ -79,7 +79,7 @@ class CategoryTable:
         self._names: dict[int, str] = {}
 
     async def names(self) -> Mapping[int, str]:
-        """Category names by id, in the order of ids."""
+        """Return category names by id, in the order of ids."""
         if not self._names:
             self._names = {category.id: category.name for category in await Category.all()}
         return self._names
@@ -90,7 +90,7 @@ async def begin_upload(
 ) -> NewUpload:
     """Choose a storage key, which `issue_uploads` has to record.
 
-    Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` where nothing could be published now.
+    Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` if the account may not publish now.
     """
     await quotas.require_beginning(owner_id, quota)
     upload_id = uuid4()
@@ -98,12 +98,12 @@ async def begin_upload(
     return NewUpload(upload_id, key, file_name, content_type, owner_id)
 
 
-async def issue_uploads(uploads: Sequence[NewUpload]) -> dict[NewUpload, bool]:
-    """Record all that were begun at the same time; those of accounts that are gone are left out."""
-    columns = [[getattr(it, column.name) for it in uploads] for column in fields(NewUpload)]
-    issued = {row["id"] for row in await fetch_rows(ISSUE_UPLOADS, *columns)}
-    metrics.UPLOAD_ISSUED.inc(len(issued))
-    return {it: True for it in uploads if it.id in issued}
+async def issue_uploads(new: Sequence[NewUpload]) -> dict[NewUpload, bool]:
+    """Record uploads by one statement. Return those that were not of a removed account."""
+    columns = [[getattr(upload, column.name) for upload in new] for column in fields(NewUpload)]
+    ids = {row["id"] for row in await fetch_rows(ISSUE_UPLOADS, *columns)}
+    metrics.UPLOAD_ISSUED.inc(len(ids))
+    return {upload: True for upload in new if upload.id in ids}
 
 
 async def publish(
@@ -115,19 +115,19 @@ async def publish(
     audience: Audience,
     quota: Quota = NO_QUOTA,
 ) -> tuple[Video, bool]:
-    """Record the video, for this audience, and start its transcoding, both or neither.
+    """Create the video of an upload and queue its transcoding, in one transaction.
 
-    Returns it, and whether this call made it: another with the same key and metadata gives the
-    same video, so a retry after a lost answer is safe. A signed PUT can't limit what is sent, so a
-    file that is too large is removed here; a `max_source_bytes` of 0 is no limit.
+    Return the video and whether it is new: a repetition with the same key and metadata returns the
+    same video, so a retry after a lost response is safe. A signed PUT can't limit the size of a
+    file, so a file that is too large is removed here. A `max_source_bytes` of 0 is no limit.
 
     Raises:
-        UploadNotFound: storage holds no file, or an empty one, under the key, or the upload in
-            parts is not complete.
+        UploadNotFound: storage has no file, or an empty one, under the key, or the upload in parts
+            is not complete.
         InvalidRequest: the key was not issued to this account, the file is too large, or was sent
             with a `Content-Encoding`.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
-        VisibilityDiffers: the video of the key has another visibility than the one asked for.
+        VisibilityDiffers: the video of the key has another visibility than the submission.
         VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
@@ -141,24 +141,24 @@ async def publish(
             if upload is None or audience.owner_id not in (None, upload.owner_id):
                 raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
             if upload.has_video:
-                return await _existing(submission), False
-            found = _checked_source(upload, source, max_source_bytes)
+                return await _repeated(submission), False
+            checked = _checked_source(upload, source, max_source_bytes)
             refusal = await quotas.video_refusal(
                 audience.owner_id,
                 quota,
                 upload_id=upload.id,
-                size_bytes=found.size_bytes,
+                size_bytes=checked.size_bytes,
                 is_announced=upload.size_bytes is not None,
             )
             if refusal is None:
-                video = await _insert(submission, found, queue, audience)
+                video = await _insert_video(submission, checked, queue, audience)
     except (SourceTooLarge, errors.StorageQuotaExceeded):
         await uploads.discard(upload_id, storage=storage)
         raise
-    # Not before: that the file is kept has to be recorded.
+    # The refusal follows the commit, which records that the file is kept.
     if refusal is not None:
         raise refusal
-    metrics.count_published(found.size_bytes)
+    metrics.count_published(checked.size_bytes)
     logger.info(
         "Video created",
         extra={"action": "create", "video_id": str(video.id), "job_id": video.transcode_job_id},
@@ -167,8 +167,8 @@ async def publish(
 
 
 async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
-    """What storage holds under the key of an upload, if anything."""
-    # Storage rejects some texts: NUL, lone surrogates, more than a key's length.
+    """Return the file under the key of an upload; None if there is none."""
+    # Storage rejects NUL, lone surrogates, and texts that are longer than a key may be.
     if not UPLOAD_KEY.fullmatch(key):
         return None
     try:
@@ -180,14 +180,14 @@ async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
         raise errors.StorageUnavailable from exc
 
 
-async def _existing(submission: Submission) -> Video:
-    """The video that was made of the upload, if this asks for the same again."""
+async def _repeated(submission: Submission) -> Video:
+    """Return the video of a submission that repeats an earlier one."""
     video = await Video.present().get_or_none(storage_key=submission.key)
     if video is None:
         raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
-    # What it was created with, or what was made of it since: nothing new is asked for.
-    said = submission.metadata
-    is_same = said == recorded(video) or said.digest() == video.submitted_digest
+    # The metadata is that of the first submission, or the present one.
+    metadata = submission.metadata
+    is_same = metadata == recorded(video) or metadata.digest() == video.submitted_digest
     if not is_same or submission.file_name != video.file_name:
         raise errors.KeyAlreadyUsed
     if submission.visibility not in (None, video.visibility):
@@ -199,7 +199,7 @@ async def _existing(submission: Submission) -> Video:
 def _checked_source(
     upload: uploads.UploadRow, source: ObjectInfo | None, max_source_bytes: int
 ) -> ObjectInfo:
-    """The whole file of an upload, if a video can be made of it."""
+    """Return the file of an upload. Raises the errors of `publish` for one that is unusable."""
     if upload.is_discarded:
         raise errors.UploadNotFound("This upload was discarded. Ask for a new upload address.")
     if upload.multipart_id is not None:
@@ -231,7 +231,7 @@ def _checked_source(
     return source
 
 
-async def _insert(
+async def _insert_video(
     submission: Submission, source: ObjectInfo, queue: Queue, audience: Audience
 ) -> Video:
     now = datetime.now(UTC)
@@ -258,17 +258,17 @@ async def _insert(
 
 
 async def retry_transcode(video: Video, *, queue: Queue) -> None:
-    """Try again what failed of a video: all of it, or the renditions that a ready one lacks.
+    """Retry a failed video, or the failed renditions of a ready video.
 
-    Raises `NothingToRetry` when nothing failed, or someone else has asked already.
+    Raises `NothingToRetry` if nothing has failed, or a retry is queued already.
     """
     async with transaction():
-        found = await lock_present(video.id)
-        if found is not None and found.status is VideoStatus.FAILED:
-            await attempts.start_again(found, queue, since=datetime.now(UTC))
-        elif found is not None and found.status is VideoStatus.READY:
+        locked = await lock_present(video.id)
+        if locked is not None and locked.status is VideoStatus.FAILED:
+            await attempts.start_again(locked, queue, since=datetime.now(UTC))
+        elif locked is not None and locked.status is VideoStatus.READY:
             failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
-            if not await renditions.plan_again(found, failed, queue):
+            if not await renditions.plan_again(locked, failed, queue):
                 raise errors.NothingToRetry
         else:
             raise errors.NothingToRetry

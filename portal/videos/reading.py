@@ -1,7 +1,7 @@
-"""Reading a video: by its id, for a change, for many at once, and who may see it.
+"""Reads of videos and their audiences, locks for changes, and addresses.
 
-What is asked for nearly every request is SQL by hand: the ORM costs several times what running such
-a query does.
+Reads of nearly every request are SQL by hand, because the ORM takes several times as long as the
+query.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,8 +23,8 @@ SELECT {", ".join(VideoRow.model_fields)} FROM videos WHERE id = ANY(%s) AND {IS
 """  # noqa: S608 - put together from constants
 VIDEOS = f"SELECT * FROM videos WHERE id = ANY({{ids}}) AND {IS_PRESENT}"  # noqa: S608
 AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
-# Who may see what an attempt wrote: of a ready video what it was published by, or a rendition; of
-# one that is processed what is recorded, which can be watched already.
+# Audience of an attempt's output that viewers may load. Of a ready video these are the files of the
+# published attempt and of renditions, of a processing one the recorded segments, for the preview.
 SERVED = f"""
 SELECT visibility, signed_in_only, owner_id
 FROM videos LEFT JOIN renditions
@@ -39,7 +39,7 @@ END
 
 
 async def get_video(video_id: str) -> Video:
-    """The video with this id; `VideoNotFound` for an unknown or malformed one."""
+    """Return the video with this id. Raises `VideoNotFound`, also for a malformed id."""
     parsed = parse_video_id(video_id)
     video = await Video.present().get_or_none(id=parsed) if parsed else None
     if video is None:
@@ -48,14 +48,17 @@ async def get_video(video_id: str) -> Video:
 
 
 async def fetch_videos(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
-    """Those of these videos that there are."""
+    """Return the existing videos, by id."""
     query = sql.SQL(VIDEOS).format(ids=sql.Literal(list(video_ids)))
-    found: list[Video] = await Video.raw(query.as_string(None))
-    return {video.id: video for video in found}
+    videos: list[Video] = await Video.raw(query.as_string(None))
+    return {video.id: video for video in videos}
 
 
 def parse_video_id(text: str) -> UUID | None:
-    """The id, in its canonical form only: an address that names a video has one spelling."""
+    """Return the id in a text; None unless it is in its canonical form.
+
+    So there is one address for each video.
+    """
     try:
         parsed = UUID(text)
     except ValueError:
@@ -70,16 +73,16 @@ async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, VideoRow]:
 
 
 async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience | None:
-    """Who may see what this attempt wrote of a rendition; None if viewers get nothing of it.
+    """Return the audience of a rendition's files by an attempt; None if viewers may not load them.
 
-    The rendition is empty for what lies in none's folder.
+    The rendition is empty for files outside of its folders.
     """
     rows = await fetch_rows(SERVED, rendition, video_id, attempt, rendition, attempt)
     return audience_in(rows[0]) if rows else None
 
 
 async def locked_video(video_id: UUID) -> Video:
-    """The video, locked until the end of the current transaction. Raises `VideoNotFound`."""
+    """Return a video, locked until the end of the transaction. Raises `VideoNotFound`."""
     video = await lock_present(video_id)
     if video is None:
         raise VideoNotFound
@@ -99,7 +102,7 @@ def check_version(
 
 
 async def fetch_audience(video_id: UUID) -> Audience | None:
-    """Who may see a video; None when there is no such video."""
+    """Return the audience of a video; None for an unknown video."""
     rows = await fetch_rows(AUDIENCE, video_id)
     return audience_in(rows[0]) if rows else None
 
@@ -107,21 +110,21 @@ async def fetch_audience(video_id: UUID) -> Audience | None:
 def master_url(
     config: Config, video_id: UUID | str, published_attempt: int | None, *, is_private: bool
 ) -> str:
-    """Absolute address of the master playlist; empty while there is no published attempt."""
+    """Return the absolute address of the master playlist; empty without a published attempt."""
     is_plain = bool(config.playback_base_url) and not is_private
     base = config.playback_base_url if is_plain else config.public_url
     return stream_below(base, video_id, published_attempt)
 
 
 def stream_below(base: str, video_id: UUID | str, published_attempt: int | None) -> str:
-    """As `master_url`, below this address."""
+    """Return the address of the master playlist below a base address; empty as `master_url`."""
     if published_attempt is None:
         return ""
     return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
 
 
 def preview_url(base: str, video_id: UUID | str) -> str:
-    """Return the address of the master playlist of what is made so far, below `base`."""
+    """Return the address of the master playlist of the preview, below a base address."""
     return f"{base}/{output_root(video_id)}preview/{MASTER_NAME}"
 
 

@@ -1,8 +1,8 @@
-"""Who may see a video and which sites may frame its player: the rules, and what writes it.
+"""Access to a video: its visibility, and the sites that may frame its player.
 
-A program's change names the version that it read. When that is no longer what is recorded, nothing
-is written, unless what is sent is what is recorded already. A person's form says what it was made
-from instead, and is merged with what others have saved since.
+A program's change names the versions that it is for. If another version is recorded, nothing is
+written, unless the change is recorded already. A person's form has the values that it was made from
+instead, and is merged with changes that others have saved since.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ MAX_EMBED_ORIGINS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoAccess:
-    """Who may see a video. Without `embed_origins` the portal's own setting says who frames it."""
+    """Access to a video. Empty `embed_origins` leave framing to the portal's setting."""
 
     visibility: Visibility
     signed_in_only: bool = False
@@ -33,13 +33,16 @@ class VideoAccess:
 
     @property
     def version(self) -> str:
-        """What tells it from any other."""
+        """Digest of the values."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def _united_sites(base: tuple[str, ...], *changed: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Both changes of the sites; where none are named, others may be meant than what is left."""
+    """Return both changes of the sites in one; None for a conflict.
+
+    An empty list stands for the portal's setting, so it can't be merged with a list of sites.
+    """
     sites = tuple(united(base, *changed))
     return sites if sites and all(changed) and len(sites) <= MAX_EMBED_ORIGINS else None
 
@@ -51,7 +54,7 @@ MERGED_FIELDS = {
 
 
 def mergeable(visibility: str, embed_origins: Iterable[str], *, signed_in_only: bool) -> Values:
-    """Who may see a video as it is merged: whom private means is part of the visibility."""
+    """Return access as merged values. `signed_in_only` is merged as part of the visibility."""
     return {
         "visibility": (visibility, signed_in_only),
         "embed_origins": tuple(embed_origins),
@@ -59,14 +62,14 @@ def mergeable(visibility: str, embed_origins: Iterable[str], *, signed_in_only: 
 
 
 def signed_in_only_fault(visibility: Visibility, *, signed_in_only: bool) -> str | None:
-    """What is wrong with a choice, and the remedy."""
+    """Return what is wrong with a choice, and the remedy; None if nothing is."""
     if signed_in_only and visibility is not Visibility.PRIVATE:
         return "Only a private video can be for everyone signed in. Choose private, or false here."
     return None
 
 
 def embed_origin_fault(origin: str) -> str | None:
-    """What is wrong with the name of a site, and the remedy."""
+    """Return what is wrong with the name of a site, and the remedy; None if nothing is."""
     if is_site(origin):
         return None
     if is_site(origin.replace("//*.", "//", 1)):
@@ -75,7 +78,7 @@ def embed_origin_fault(origin: str) -> str | None:
 
 
 def recorded_access(video: Video) -> VideoAccess:
-    """Who may see a video, as it is in the database."""
+    """Return the recorded access to a video."""
     return VideoAccess(
         visibility=video.visibility,
         signed_in_only=video.signed_in_only,
@@ -97,12 +100,12 @@ async def save_access(
         present = recorded_access(video)
         if access != present:
             check_version(present.version, versions, AccessChanged)
-        await _record(video, access)
+        await _record_access(video, access)
     return video
 
 
 async def merge_access(video_id: UUID, mine: VideoAccess, *, base: Values) -> tuple[Video, Merged]:
-    """Write what I made of `base` together with what others have made of it; the video after that.
+    """Merge and write a change of `base`. Return the video and the result of the merge.
 
     Nothing is written if there are conflicts. Raises `VideoNotFound` if the video was deleted.
     """
@@ -111,12 +114,12 @@ async def merge_access(video_id: UUID, mine: VideoAccess, *, base: Values) -> tu
         theirs = recorded_access(video)
         merged = merge(MERGED_FIELDS, base=base, mine=_parts(mine), theirs=_parts(theirs))
         if not merged.conflicts:
-            await _record(video, merged_access(merged))
+            await _record_access(video, merged_access(merged))
     return video, merged
 
 
 def merged_access(merged: Merged) -> VideoAccess:
-    """Who may see a video by what came of two changes."""
+    """Return the access that results from a merge."""
     visibility, signed_in_only = merged.values["visibility"]
     return VideoAccess(
         visibility=Visibility(visibility),
@@ -131,8 +134,8 @@ def _parts(access: VideoAccess) -> Values:
     )
 
 
-async def _record(video: Video, access: VideoAccess) -> None:
-    """Write who may see a video, and who said so; nothing if it is what is recorded."""
+async def _record_access(video: Video, access: VideoAccess) -> None:
+    """Write access to a locked video and its event, unless it is recorded already."""
     present = recorded_access(video)
     if access == present:
         return
@@ -141,15 +144,17 @@ async def _record(video: Video, access: VideoAccess) -> None:
         "changed_at": datetime.now(UTC),
     }
     if access.visibility is not present.visibility:
-        # Programs change it together with the metadata.
+        # Programs change the visibility together with the metadata.
         columns["metadata_version"] = video.metadata_version + 1
     await video.update_from_dict(columns).save(update_fields=list(columns))
-    await note(AuditAction.ACCESS_CHANGED, video.id, detail=_told(present, access))
+    await note(AuditAction.ACCESS_CHANGED, video.id, detail=_access_detail(present, access))
 
 
-def _told(before: VideoAccess, after: VideoAccess) -> dict[str, str]:
-    """What of it is in the audit log: the visibility, and what else has changed."""
-    was, now = asdict(before), asdict(after)
-    old, new = was.pop("visibility"), now.pop("visibility")
-    told = {"was": old.value, "visibility": new.value} if old is not new else {}
-    return told | changed_fields(was, now)
+def _access_detail(before: VideoAccess, after: VideoAccess) -> dict[str, str]:
+    """Return a change for the audit log: both visibilities, and the names of other fields."""
+    old_fields = asdict(before)
+    new_fields = asdict(after)
+    old = old_fields.pop("visibility")
+    new = new_fields.pop("visibility")
+    detail = {"was": old.value, "visibility": new.value} if old is not new else {}
+    return detail | changed_fields(old_fields, new_fields)

@@ -1,10 +1,9 @@
-"""Words beyond those of titles, tags and descriptions: what is said in videos, and words misspelt.
+"""Search beyond titles, tags and descriptions: spoken words, and corrections of misspelt words.
 
-A caption track's search document has the seconds of each word as positions, so that the time needs
-no text. The words of the library are learned by the database as titles, descriptions, tags and
-captions are saved (`database/functions/library_words.sql`), which forgets none; a process reads
-those that it does not know yet when a search has found nothing. Whoever searches is shown words
-only by which they find something.
+The search document of a caption track has the seconds of each word as positions, so finding a time
+needs no text. The database collects the words of titles, descriptions, tags and captions as they
+are saved, and keeps them (`database/functions/library_words.sql`). When a search finds nothing, a
+process reads the words that are new to it. A correction is shown only if it finds something.
 """
 
 import asyncio
@@ -22,14 +21,14 @@ from portal.database.connection import Row, fetch_rows, run_query, sql_with
 from portal.database.search import spoken_query
 from portal.transcoding.packaging.webvtt import Cue, clock
 
-# What many say a lot is not worth a longer list.
+# Cap on spoken matches.
 MOST_VIDEOS = 500
 VIDEOS = """
 SELECT id FROM videos WHERE {among} AND EXISTS (
   SELECT FROM captions WHERE video_id = videos.id AND search @@ {search}::tsquery
 ) LIMIT {limit}
 """
-# Of each track the seconds in which each of the words is said, from 1.
+# Seconds of each word in each track, counted from 1.
 SECONDS = """
 SELECT id, video_id, language, pattern, array_agg(second ORDER BY second) AS seconds
 FROM captions, unnest(search) AS word, unnest(word.positions) AS second,
@@ -37,25 +36,27 @@ FROM captions, unnest(search) AS word, unnest(word.positions) AS second,
 WHERE video_id = ANY ({ids}) AND search @@ {search}::tsquery AND word.lexeme LIKE pattern
 GROUP BY id, video_id, language, pattern ORDER BY is_default DESC, label
 """
-# From the times of the first cue of a second on.
+# Text of tracks from the first cue of a second on.
 CUES = """
 SELECT id, substr(text, strpos(text, moment), 600) AS text
 FROM captions
 JOIN unnest({ids}::bigint[], {moments}::text[]) AS wanted (track, moment) ON track = id
 """
 NEW_WORDS = "SELECT id, word FROM library_words WHERE id > %s ORDER BY id"
-# Shorter ones are near too many others.
+# Shorter words are similar to too many others.
 MIN_LENGTH = 4
-# In letters that are other, missing, or exchanged with their neighbour.
-FAR_LENGTH = 7
-NEAR, FAR = 1, 2
-# So many searches more, at most.
+# Words from this length on may have more typos.
+LONG_LENGTH = 7
+# Letters that may be wrong, missing, or exchanged with their neighbour.
+MAX_TYPOS = 1
+MAX_TYPOS_OF_LONG = 2
+# Cap on additional searches.
 MOST_GUESSES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Where some words are said nearest to each other: the language, the second, and the cue."""
+    """Spoken match: the language, second and text of the cue with the words closest together."""
 
     language: str
     at_s: int
@@ -63,9 +64,9 @@ class Said:
 
 
 async def videos_that_say(words: list[str], *, among: sql.Composable) -> list[UUID]:
-    """The videos in which all these words of a query are said, `MOST_VIDEOS` at most.
+    """Return the videos in which all words of a query are spoken, at most `MOST_VIDEOS`.
 
-    Of those that meet the condition `among`.
+    `among` is a condition for the videos.
     """
     search = spoken_query(words)
     rows = await run_query(sql_with(VIDEOS, search=search, among=among, limit=MOST_VIDEOS))
@@ -73,23 +74,26 @@ async def videos_that_say(words: list[str], *, among: sql.Composable) -> list[UU
 
 
 async def find_said(words: list[str], video_ids: Collection[UUID]) -> dict[UUID, Said]:
-    """Where all these words of a query are said, in those of these videos in which they are."""
+    """For each video, return the cue in which the words of a query are spoken closest together."""
     if not words or not video_ids:
         return {}
-    given = {"ids": list(video_ids), "search": spoken_query(words), "patterns": _patterns(words)}
-    tracks: dict[int, list[Row]] = {}
-    for row in await run_query(sql_with(SECONDS, **given)):
-        tracks.setdefault(row["id"], []).append(row)
-    found: dict[UUID, tuple[int, str, int]] = {}
-    for track, rows in tracks.items():
-        at_s = _nearest([row["seconds"] for row in rows]) - 1
-        found.setdefault(rows[0]["video_id"], (track, rows[0]["language"], at_s))
-    moments = [f"\n{clock(at_s)[:-4]}" for _, _, at_s in found.values()]
-    cues = await run_query(sql_with(CUES, ids=[it for it, _, _ in found.values()], moments=moments))
+    query = sql_with(
+        SECONDS, ids=list(video_ids), search=spoken_query(words), patterns=_patterns(words)
+    )
+    rows_of: dict[int, list[Row]] = {}
+    for row in await run_query(query):
+        rows_of.setdefault(row["id"], []).append(row)
+    matches: dict[UUID, tuple[int, str, int]] = {}
+    for track_id, rows in rows_of.items():
+        at_s = _closest_second([row["seconds"] for row in rows]) - 1
+        matches.setdefault(rows[0]["video_id"], (track_id, rows[0]["language"], at_s))
+    track_ids = [track_id for track_id, _, _ in matches.values()]
+    moments = [f"\n{clock(at_s)[:-4]}" for _, _, at_s in matches.values()]
+    cues = await run_query(sql_with(CUES, ids=track_ids, moments=moments))
     texts = {row["id"]: _first_text(row["text"]) for row in cues}
     return {
-        video_id: Said(language, at_s, texts.get(track, ""))
-        for video_id, (track, language, at_s) in found.items()
+        video_id: Said(language, at_s, texts.get(track_id, ""))
+        for video_id, (track_id, language, at_s) in matches.items()
     }
 
 
@@ -98,19 +102,21 @@ def _patterns(words: Iterable[str]) -> list[str]:
     return [f"{word[:-1]}%" if word.endswith("*") else word for word in escaped]
 
 
-def _nearest(lists: Sequence[Sequence[int]]) -> int:
-    """The second of the rarest word that is nearest to the other words; the first of them."""
-    rarest, *others = sorted(lists, key=len)
+def _closest_second(seconds_of_words: Sequence[Sequence[int]]) -> int:
+    """Return the first second of the rarest word that is closest to all other words."""
+    rarest, *frequent = sorted(seconds_of_words, key=len)
 
     def distance(second: int) -> int:
-        return sum(min(abs(it - second) for it in _around(other, second)) for other in others)
+        return sum(abs(_neighbour(seconds, second) - second) for seconds in frequent)
 
     return min(rarest, key=distance)
 
 
-def _around(seconds: Sequence[int], second: int) -> Sequence[int]:
-    at = bisect_left(seconds, second)
-    return seconds[max(at - 1, 0) : at + 1]
+def _neighbour(seconds: Sequence[int], second: int) -> int:
+    """Return the one of ascending seconds that is nearest to a second."""
+    place = bisect_left(seconds, second)
+    candidates = seconds[max(place - 1, 0) : place + 1]
+    return min(candidates, key=lambda candidate: abs(candidate - second))
 
 
 def _first_text(text: str) -> str:
@@ -119,7 +125,7 @@ def _first_text(text: str) -> str:
 
 
 class Vocabulary:
-    """The words that a process knows; one for a process."""
+    """The words of the library, as far as a process has read them."""
 
     def __init__(self) -> None:
         self._last_id = 0
@@ -127,23 +133,24 @@ class Vocabulary:
         self._learning = asyncio.Lock()
 
     async def guesses(self, words: list[str]) -> list[str]:
-        """Texts to search for instead of these words of a query; the nearest first."""
+        """Return texts to search for instead of the words of a query, the most similar first."""
         async with self._learning:
-            if news := await fetch_rows(NEW_WORDS, self._last_id):
-                self._last_id = news[-1]["id"]
-                self._words = sorted([*self._words, *(row["word"] for row in news)])
+            if rows := await fetch_rows(NEW_WORDS, self._last_id):
+                self._last_id = rows[-1]["id"]
+                self._words = sorted([*self._words, *(row["word"] for row in rows)])
         stems = [word.removesuffix("*") for word in words]
-        near = await asyncio.to_thread(lambda: [self._nearest(stem) for stem in stems])
-        texts = (" ".join(choice) for choice in product(*near))
+        similar = await asyncio.to_thread(lambda: [self._similar(stem) for stem in stems])
+        texts = (" ".join(choice) for choice in product(*similar))
         return list(islice((text for text in texts if text != " ".join(stems)), MOST_GUESSES))
 
-    def _nearest(self, stem: str) -> list[str]:
-        at = bisect_left(self._words, stem)
-        is_known = at < len(self._words) and self._words[at].startswith(stem)
+    def _similar(self, stem: str) -> list[str]:
+        """Return the words most similar to a stem; the stem alone if it is known or too short."""
+        place = bisect_left(self._words, stem)
+        is_known = place < len(self._words) and self._words[place].startswith(stem)
         if is_known or len(stem) < MIN_LENGTH:
             return [stem]
-        most = NEAR if len(stem) < FAR_LENGTH else FAR
-        found = process.extract(
-            stem, self._words, scorer=OSA.distance, score_cutoff=most, limit=MOST_GUESSES
+        max_typos = MAX_TYPOS if len(stem) < LONG_LENGTH else MAX_TYPOS_OF_LONG
+        matches = process.extract(
+            stem, self._words, scorer=OSA.distance, score_cutoff=max_typos, limit=MOST_GUESSES
         )
-        return [word for word, *_ in found] or [stem]
+        return [word for word, *_ in matches] or [stem]

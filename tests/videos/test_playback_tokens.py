@@ -134,7 +134,7 @@ async def test_keys_and_links_go_once_nothing_needs_them(database: Config) -> No
 
 
 async def test_operator_lists_and_rotates_keys(database: Config, environ: dict[str, str]) -> None:
-    assert "no keys yet" in (await portal(environ, "keys", "list")).out
+    assert "No keys yet" in (await portal(environ, "keys", "list")).out
     assert (await portal(environ, "keys", "rotate")).code == 0
     [old] = await kids()
     refused = await portal(environ, "keys", "rotate", "--revoke", typed="n\n")
