@@ -34,7 +34,6 @@ from portal.web.api import captions as api_captions
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
 from portal.web.api import imports as api_imports
-from portal.web.api import me as api_me
 from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
@@ -77,7 +76,6 @@ API = (
     api_captions,
     api_events,
     api_imports,
-    api_me,
     api_webhooks,
 )
 PAGES = (

@@ -1,13 +1,16 @@
-"""Audience of a video for the JSON API: visibility, embedding sites, and playback links."""
+"""JSON API of access: the caller, the audience of a video, and its playback links."""
 
 from dataclasses import asdict
 from typing import Any
+from uuid import UUID
 
 from pydantic import Field
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
-from portal.database.account_models import MAX_NAME_LENGTH
+from portal.accounts import tokens
+from portal.accounts.permissions import usable_scopes
+from portal.database.account_models import MAX_NAME_LENGTH, Role, Scope
 from portal.database.models import Video
 from portal.errors import PlaybackLinkNotFound
 from portal.events.records import Shape, Uri
@@ -34,6 +37,21 @@ tag_blueprint(blueprint, ["Access"])
 
 # Anyone who has an address of the answer may watch.
 NO_STORE = "no-store"
+
+
+class SenderRecord(Shape):
+    """Account that a request acts for, with its role and scopes."""
+
+    account_id: UUID | None = Field(description="Null without an account.")
+    email: str | None
+    role: Role | None = Field(
+        description="Null without credentials. On a portal without accounts everyone is an owner."
+    )
+    scopes: list[Scope] = Field(
+        description="Scopes that the role and the API token, if any, allow."
+    )
+    token_name: str | None = Field(description="Null without an API token.")
+    expires_at: Timestamp | None = Field(description="End of the API token; null if it has none.")
 
 
 class PlaybackLinkRequest(ClosedShape):
@@ -78,6 +96,27 @@ class PlaybackLinkList(Shape):
     """Working playback links of a video, the newest first."""
 
     links: list[PlaybackLinkRecord]
+
+
+@blueprint.get("/me")
+@policy(Policy.SELF)
+@document_response(SenderRecord)
+async def get_me() -> Response:
+    """Read the account and role of your requests, and the scopes of your API token.
+
+    An invalid API token returns 401.
+    """
+    sender = await principal()
+    usable = usable_scopes(sender.role)
+    record = SenderRecord(
+        account_id=sender.account_id,
+        email=sender.email or None,
+        role=sender.role,
+        scopes=[scope for scope in usable if sender.scopes is None or scope in sender.scopes],
+        token_name=sender.token_name or None,
+        expires_at=await tokens.expiry_of(sender.token_id) if sender.token_id else None,
+    )
+    return json_bodies.json_response(record, cache_control=NO_STORE)
 
 
 @blueprint.get("/videos/<id>/access")
