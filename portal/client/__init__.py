@@ -1,10 +1,10 @@
-"""A client of the portal's public JSON API, for any asyncio program.
+"""Client of the portal's public JSON API, for asyncio programs.
 
     async with Portal("https://videos.example.org", token=token) as portal:
         video = await portal.publish(Path("film.mp4"), categories=["Music"])
         print((await portal.wait(video["id"]))["playbackUrl"])
 
-It prints nothing. What goes wrong is a `PortalFailure`, whose text is for people.
+It prints nothing. Errors are `PortalFailure`s, whose messages can be shown to people.
 """
 
 from portal.client.calls import PortalFailure, PortalRefused, PortalUnreachable

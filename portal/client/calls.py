@@ -1,4 +1,4 @@
-"""The portal's JSON endpoints and streams as its own client calls them: with retries."""
+"""Calls of the portal's JSON endpoints and event streams, with retries."""
 
 import json
 import re
@@ -14,11 +14,11 @@ from portal.retry import Backoff, RetryLater, retry
 from portal.text import http_address
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=90)
-# A stream sends something every 15 s.
+# The portal sends at least a comment every 15 s.
 STREAM_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
 EVENT_STREAM = "text/event-stream"
 ATTEMPTS = 5
-# With these, a portal may be away for 15 s.
+# Five attempts with these pauses bridge an outage of 15 s.
 BACKOFF = Backoff(first_s=2.0, cap_s=60.0)
 TEMPORARY = (
     aiohttp.ClientConnectionError,
@@ -30,55 +30,56 @@ BUSY_STATUSES = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 LONGEST_PAUSE_S = 60.0
 # RFC 6750, section 2.1.
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-# What answers without a code is no portal.
+# Messages for responses without a problem document, which come from a proxy.
 FROM_A_PROXY: dict[int, str] = {
-    HTTPStatus.UNAUTHORIZED: "Something in front of the portal asks for a password. Give it in the "
-    "address: https://user:password@portal.example.org.",
-    HTTPStatus.FORBIDDEN: "Something in front of the portal refuses this. Ask who runs it.",
+    HTTPStatus.UNAUTHORIZED: "A proxy in front of the portal requires a password. Put it into the "
+    "portal's URL: https://user:password@portal.example.org.",
+    HTTPStatus.FORBIDDEN: "A proxy in front of the portal refuses this request. Ask its operator "
+    "for access.",
 }
 
 
 class PortalFailure(Exception):
-    """What was asked for was not done; the text says why, and what to do about it."""
+    """Failure of a call; the message gives the reason and the remedy."""
 
 
 class PortalUnreachable(PortalFailure):
-    """Several tries got no answer, from the portal or from its storage."""
+    """Several attempts got no response from the portal or its storage."""
 
 
 class PortalRefused(PortalFailure):
-    """The portal said no.
+    """Refusal by the portal, with the members of its problem document.
 
-    With its status, its `code` for programs, its words, and the faults that it found: each has a
-    `pointer` and a `message`.
+    `code` is for programs, `detail` for people; each of the `errors` has a `pointer` and a
+    `message`.
     """
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        plain = FROM_A_PROXY.get(status, f"The portal answered with status {status}.")
+        default = FROM_A_PROXY.get(status, f"The portal responded with status {status}.")
         self.status = status
         self.code: str = problem.get("code", "")
-        self.detail: str = problem.get("detail", plain)
+        self.detail: str = problem.get("detail", default)
         self.errors: list[dict[str, str]] = problem.get("errors", [])
-        faults = [f"  {it['pointer']}: {it['message']}" for it in self.errors]
+        faults = [f"  {error['pointer']}: {error['message']}" for error in self.errors]
         super().__init__("\n".join([self.detail, *faults]))
 
 
 class Api:
-    """The portal's JSON endpoints, with retries: every one of them may safely be repeated.
+    """The portal's JSON endpoints; calls are retried, because all of them are idempotent.
 
-    `token` is an API token, which is sent to the portal alone: what goes to storage goes through
-    `session`. `shown_url` is the portal's address without the user and password that it may hold.
+    `token` is an API token, which is sent to the portal only, not with requests to storage through
+    `session`. `shown_url` is the portal's URL without user and password.
     """
 
     def __init__(self, session: aiohttp.ClientSession, portal_url: str, *, token: str = "") -> None:
         parts = http_address(portal_url)
         if parts is None:
-            raise PortalFailure("Give the portal's address like https://portal.example.org.")
+            raise PortalFailure("Use a portal's URL like https://portal.example.org.")
         if token and not TOKEN.fullmatch(token):
-            raise PortalFailure("This is no API token. Copy the whole of it, and no more.")
+            raise PortalFailure("The API token is invalid. Copy all of it, and nothing else.")
         if token and "@" in parts.netloc:
-            # Both are sent in the same header.
-            raise PortalFailure("Give an API token or a password in the address, not both.")
+            # Both would be sent in the header Authorization.
+            raise PortalFailure("Use an API token or a password in the URL, not both.")
         self.session = session
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._portal_url = portal_url
@@ -87,7 +88,7 @@ class Api:
     async def call(
         self, method: str, path: str, body: dict[str, Any] | None = None, *, key: str = ""
     ) -> Any:
-        """The answer's JSON; with an idempotency key, of what is done once.
+        """Call an endpoint and return its JSON; `key` is an idempotency key.
 
         Raises `PortalRefused` and `PortalUnreachable`.
         """
@@ -99,9 +100,9 @@ class Api:
             raise PortalUnreachable(f"{self.shown_url}: {exc}") from exc
 
     async def follow(self, path: str, *, after: str = "") -> AsyncGenerator[dict[str, Any]]:
-        """What the messages of a stream say until it breaks off; none where there are no streams.
+        """Yield the data of a stream's messages until it ends; nothing without a stream.
 
-        With `after` it goes on after the message of this id.
+        With `after` the stream resumes after the message with this id.
         """
         headers = {**self._headers, "Accept": EVENT_STREAM}
         if after:
@@ -112,7 +113,7 @@ class Api:
                 if response.content_type != EVENT_STREAM:
                     return
                 fields: dict[str, str] = {}
-                # The portal writes the data of a message on one line.
+                # Messages of the portal have one line of data.
                 async for line in response.content:
                     name, _, value = line.decode().rstrip("\r\n").partition(": ")
                     if name:
@@ -126,22 +127,19 @@ class Api:
     ) -> Any:
         address = self._portal_url + path
         async with self.session.request(method, address, json=body, headers=headers) as response:
-            answer = await _json_of(response)
-            # What has no problem document comes from a server or proxy that lost the portal.
-            is_lost = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not answer
+            document = None
+            with suppress(ValueError):
+                document = await response.json(content_type=None)
+            if not isinstance(document, dict):
+                document = {}
+            # Without a problem document an error is from a proxy, or from a portal that was killed.
+            is_lost = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not document
             if response.status in BUSY_STATUSES or is_lost:
-                words = answer.get("detail", "temporarily unavailable")
-                asked = response.headers.get("Retry-After", "")
-                pause_s = float(asked) if asked.isascii() and asked.isdigit() else 0.0
-                raise RetryLater(words, min(pause_s, LONGEST_PAUSE_S))
+                detail = document.get("detail", "temporarily unavailable")
+                retry_after = response.headers.get("Retry-After", "")
+                is_number = retry_after.isascii() and retry_after.isdigit()
+                pause_s = float(retry_after) if is_number else 0.0
+                raise RetryLater(detail, min(pause_s, LONGEST_PAUSE_S))
             if response.status >= HTTPStatus.BAD_REQUEST:
-                raise PortalRefused(response.status, answer)
-            return answer
-
-
-async def _json_of(response: aiohttp.ClientResponse) -> dict[str, Any]:
-    """The object that was answered, or an empty one: the portal answers nothing else."""
-    found = None
-    with suppress(aiohttp.ContentTypeError, ValueError):
-        found = await response.json(content_type=None)
-    return found if isinstance(found, dict) else {}
+                raise PortalRefused(response.status, document)
+            return document

@@ -1,4 +1,4 @@
-"""`Portal`: publishing, waiting, lists and events by a portal's public JSON API."""
+"""The class `Portal`: publishing, waiting, lists and events through the public JSON API."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -15,7 +15,7 @@ from yarl import URL
 from portal.client.calls import REQUEST_TIMEOUT, Api, PortalFailure
 from portal.client.publish import OnSent, ignore, send_file
 
-# Where there are no streams.
+# Pause between calls if the portal or a proxy has no streams.
 POLL_INTERVAL_S = 1.0
 LATEST = "latest"
 CONTENT_TYPES = {
@@ -27,7 +27,7 @@ CONTENT_TYPES = {
 
 
 class Video(TypedDict):
-    """A video's record, with the portal's names."""
+    """Record of a video, as in the API."""
 
     id: str
     title: str
@@ -41,15 +41,15 @@ class Video(TypedDict):
     sizeBytes: int
     createdAt: str
     updatedAt: str
-    # Empty until the video is ready; not in the record of its creation.
+    # Empty until the video is ready; missing in the response to its creation.
     playbackUrl: NotRequired[str]
 
 
 class Event(TypedDict):
-    """Event of a video or of an import.
+    """Event of a video or an import.
 
-    `data` is the video's record at that time; of a deleted video only its id, and of a failed
-    import its id and `failure`.
+    `data` is the video's record at that time, only the id of a deleted video, or the id and the
+    `failure` of an import.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Event(TypedDict):
 
 
 class VideoFailed(PortalFailure):
-    """The video could not be converted; its page says why."""
+    """The video could not be converted. Its page gives the reason."""
 
     def __init__(self, video: Video) -> None:
         super().__init__(self.__doc__)
@@ -68,23 +68,23 @@ class VideoFailed(PortalFailure):
 
 
 def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Event:
-    """The event of a webhook's request, once it is sure that the portal has sent it.
+    """Verify a webhook's request and return its event.
 
-    `secret` is that of the webhook (`whsec_…`). Raises `PortalFailure` for anyone else's request,
-    and for one that is older than five minutes.
+    `secret` is that of the webhook (`whsec_…`). Raises `PortalFailure` for a request with another
+    signature, and for one that is older than five minutes.
     """
     try:
         event: Event = Webhook(secret).verify(body, dict(headers))
     except (WebhookVerificationError, ValueError) as exc:
-        raise PortalFailure(f"This webhook's request is not the portal's: {exc}") from exc
+        raise PortalFailure(f"The webhook request is not from the portal: {exc}") from exc
     return event
 
 
 class Portal:
-    """A portal, by its address and an API token if it has accounts; for `async with`.
+    """Portal with a URL, and an API token if it has accounts; for `async with`.
 
-    Every call is repeated while the portal is busy or away, up to 15 s, and may safely be repeated
-    after that. All of them raise `PortalFailure`: `PortalRefused` or `PortalUnreachable`.
+    Calls are retried for up to 15 s while the portal is busy or unreachable, and can be repeated
+    safely afterwards. They raise `PortalFailure`: `PortalRefused` or `PortalUnreachable`.
     """
 
     def __init__(self, url: str, *, token: str = "") -> None:
@@ -104,7 +104,7 @@ class Portal:
         await self._api.session.close()
 
     def page_of(self, video_id: str) -> str:
-        """The address of a video's page."""
+        """Return the URL of a video's page."""
         return f"{self._api.shown_url}/videos/{video_id}"
 
     async def publish(
@@ -118,18 +118,18 @@ class Portal:
         visibility: str | None = None,
         on_sent: OnSent = ignore,
     ) -> Video:
-        """Upload a file and create its video; a repetition sends only what has not arrived.
+        """Upload a file and create its video; return its record.
 
-        A text is the https address of a file that the portal fetches; this waits until it has.
-        `categories` are names or ids; the title is the file's name unless given. Without a
-        `visibility` the portal's setting decides who may see the video. `on_sent` is called with
-        the bytes that have arrived, and those of the whole file.
+        If `source` is a string, it is an https URL that the portal downloads; this waits until it
+        has. `categories` are names or ids, the title is the file's name by default. Without
+        `visibility` the portal's setting applies. `on_sent` is called with the bytes that have
+        arrived and the size of the file.
         """
         file = Path(URL(source).name) if isinstance(source, str) else source
         content_type = CONTENT_TYPES.get(file.suffix.lower(), "")
         if source is file and not content_type:
-            known = ", ".join(CONTENT_TYPES)
-            raise PortalFailure(f"{file.name}: only {known} files can be published.")
+            extensions = ", ".join(CONTENT_TYPES)
+            raise PortalFailure(f"{file.name}: only {extensions} files can be published.")
         body = {
             "title": title or file.stem or str(source),
             "description": description,
@@ -138,8 +138,8 @@ class Portal:
         }
         if isinstance(source, str):
             return await self._import({**body, "url": source, "visibility": visibility})
-        wanted = {"fileName": file.name, "contentType": content_type}
-        upload = await self._api.call("POST", "/api/videos/presign", wanted)
+        named = {"fileName": file.name, "contentType": content_type}
+        upload = await self._api.call("POST", "/api/videos/presign", named)
         await send_file(self._api, file, upload["key"], on_sent=on_sent)
         body |= {"fileName": file.name, "key": upload["key"]}
         query = f"?{urlencode({'visibility': visibility})}" if visibility else ""
@@ -147,7 +147,7 @@ class Portal:
         return created
 
     async def wait(self, video_id: str) -> Video:
-        """The record of a video once it is ready. Raises `VideoFailed`."""
+        """Wait until a video is ready and return its record. Raises `VideoFailed`."""
         path = f"/api/videos/{video_id}"
         while True:
             video: Video = await self._api.call("GET", path)
@@ -157,7 +157,7 @@ class Portal:
                 raise VideoFailed(video)
             async with aclosing(self._api.follow(f"{path}/events")) as messages:
                 async for message in messages:
-                    # Of an event it is inside; progress has none.
+                    # Events contain the record; messages about progress have none.
                     record = message.get("data", message)
                     if record.get("status", "processing") != "processing":
                         break
@@ -165,33 +165,34 @@ class Portal:
                     await asyncio.sleep(POLL_INTERVAL_S)
 
     async def videos(self, **query: Any) -> AsyncGenerator[Video]:
-        """All videos that match, page by page; the query is that of GET /api/videos.
+        """Yield all matching videos, page by page.
 
-        Such as `status="ready"` or `createdAfter="2026-01-31T12:00:00Z"`; lists are taken, too.
+        The parameters are those of GET /api/videos, such as `status="ready"` or
+        `createdAfter="2026-01-31T12:00:00Z"`; values may be lists.
         """
         cursor: str | None = ""
         while cursor is not None:
-            asked = {**query, "cursor": cursor} if cursor else query
-            page = await self._api.call("GET", f"/api/videos?{urlencode(asked, doseq=True)}")
+            parameters = {**query, "cursor": cursor} if cursor else query
+            page = await self._api.call("GET", f"/api/videos?{urlencode(parameters, doseq=True)}")
             for video in page["videos"]:
                 yield video
             cursor = page["nextCursor"]
 
     async def newest(self) -> str:
-        """Where `events` goes on with what is yet to happen, for who lists everything first."""
+        """Return the position of the newest event, for `events` after a listing of all videos."""
         page = await self._api.call("GET", f"/api/events?after={LATEST}")
         return str(page["nextAfter"])
 
     async def events(self, *, after: str = LATEST) -> AsyncGenerator[Event]:
-        """What happens to videos, in its order, each once, and without an end.
+        """Yield events in their order, each one once, without an end.
 
-        It goes on after the event with this id; "" begins with the oldest of the last 30 days.
-        Outages are waited for as with any call. `PortalRefused` with the code `events_expired` says
-        that some may have been missed.
+        Begins after the event with the id `after`, or with the oldest one of the last 30 days if
+        that is empty. Outages are bridged as by other calls. Raises `PortalRefused` with the code
+        `events_expired` if events may have been missed.
         """
         while True:
-            asked = urlencode({"after": after} if after else {})
-            page = await self._api.call("GET", f"/api/events?{asked}")
+            query = urlencode({"after": after} if after else {})
+            page = await self._api.call("GET", f"/api/events?{query}")
             for event in page["events"]:
                 yield event
             after = page["nextAfter"]
@@ -199,33 +200,30 @@ class Portal:
                 continue
             async with aclosing(self._api.follow("/api/events/stream", after=after)) as messages:
                 async for message in messages:
-                    # Progress has no id.
+                    # Messages about progress have no id.
                     if "id" in message:
                         after = message["id"]
                         yield cast("Event", message)
-            # The stream has ended, or there is none: what is new is listed.
+            # The stream has ended, or there is none, so new events are listed.
             await asyncio.sleep(POLL_INTERVAL_S)
 
     async def _import(self, body: dict[str, Any]) -> Video:
-        begun = await self._api.call("POST", "/api/imports", body, key=uuid4().hex)
-        told: Any = {"stage": "importing"}
-        while told["stage"] == "importing":
+        url = (await self._api.call("POST", "/api/imports", body, key=uuid4().hex))["url"]
+        progress: Any = {"stage": "importing"}
+        while progress["stage"] == "importing":
             await asyncio.sleep(POLL_INTERVAL_S)
-            told = await self._api.call("GET", f"{begun['url']}/transcode")
-        if told["stage"] == "failed":
-            raise PortalFailure(told["failure"]["message"])
-        created: Video = await self._api.call("GET", begun["url"])
+            progress = await self._api.call("GET", f"{url}/transcode")
+        if progress["stage"] == "failed":
+            raise PortalFailure(progress["failure"]["message"])
+        created: Video = await self._api.call("GET", url)
         return created
 
-    async def _category_ids(self, wanted: Sequence[str | int]) -> list[int]:
-        known = (await self._api.call("GET", "/api/categories"))["categories"]
-        by_name = {category["name"].casefold(): category["id"] for category in known}
-        by_id = {str(category["id"]): category["id"] for category in known}
-        ids = []
-        for name in map(str, wanted):
-            found = by_id.get(name) or by_name.get(name.casefold())
-            if found is None:
-                names = "\n".join(f"  {it['id']:>3}  {it['name']}" for it in known)
-                raise PortalFailure(f"There is no category {name!r}. Choose one of:\n{names}")
-            ids.append(found)
-        return ids
+    async def _category_ids(self, chosen: Sequence[str | int]) -> list[int]:
+        categories = (await self._api.call("GET", "/api/categories"))["categories"]
+        ids = {category["name"].casefold(): category["id"] for category in categories}
+        ids |= {str(category["id"]): category["id"] for category in categories}
+        names = [str(category) for category in chosen]
+        if unknown := [name for name in names if name.casefold() not in ids]:
+            table = "\n".join(f"  {each['id']:>3}  {each['name']}" for each in categories)
+            raise PortalFailure(f"There is no category {unknown[0]!r}. Choose one of:\n{table}")
+        return [ids[name.casefold()] for name in names]

@@ -1,8 +1,7 @@
-"""Sends a file to a portal's storage.
+"""Multipart uploads of files to a portal's storage.
 
-It goes in parts that are retried one by one. What has arrived stays arrived until the end of the
-run: after a failure only the missing parts are sent.
-Holds a few small chunks in memory, whatever the file's size.
+Parts are retried separately: after a failure only missing parts are sent. Memory holds a few small
+chunks, whatever the size of the file.
 """
 
 import asyncio
@@ -22,25 +21,24 @@ from portal.retry import retry
 MIB = 1024**2
 CHUNK_BYTES = 256 * 1024
 PARTS_AT_ONCE = 4
-# Some servers keep parts in memory that come before an earlier one; they take no more than this.
+# Limit on parts that are sent out of order, which some servers buffer in memory.
 WINDOW_BYTES = 192 * MIB
-# Of a part; a slower one is given up and sent again.
+# Lowest speed of a part; a slower request is cancelled and sent again.
 SLOWEST_BYTES_PER_S = 32 * 1024
 PUT_FAILURES = (aiohttp.ClientError, TimeoutError)
-# After these the upload is started again, with what storage has of it then.
+# Error codes after which the upload is started again with the parts that storage has then.
 START_AGAIN_CODES = frozenset({"upload_gone", "upload_not_started", "parts_missing"})
 
-
-# Is told how many bytes have arrived, of how many.
+# Callback with the number of bytes that have arrived, and the size of the file.
 OnSent = Callable[[int, int], None]
 
 
 def ignore(sent_bytes: int, size_bytes: int) -> None:
-    """For who does not ask."""
+    """Do nothing: the default callback."""
 
 
 async def send_file(api: Api, file: Path, key: str, *, on_sent: OnSent = ignore) -> None:
-    """Send a file to the key that POST /api/videos/presign gave. Raises `PortalFailure`."""
+    """Send a file to a key from POST /api/videos/presign. Raises `PortalFailure`."""
     size_bytes = (await asyncio.to_thread(file.stat)).st_size
     for _ in range(calls.ATTEMPTS):
         upload = await api.call("POST", "/api/uploads", {"key": key, "sizeBytes": size_bytes})
@@ -54,13 +52,13 @@ async def send_file(api: Api, file: Path, key: str, *, on_sent: OnSent = ignore)
             continue
         on_sent(size_bytes, size_bytes)
         return
-    raise PortalFailure("Storage keeps losing what is uploaded. Try again later.")
+    raise PortalFailure("Storage has lost uploaded parts several times. Try again later.")
 
 
 async def _send_missing(
     api: Api, file: Path, upload: dict[str, Any], file_bytes: int, on_sent: OnSent
 ) -> None:
-    """Send the parts that storage doesn't have, several at once, lower numbers first."""
+    """Send the parts that storage doesn't have, several at a time, in ascending order."""
     part_bytes: int = upload["partSizeBytes"]
     arrived = {part["partNumber"]: part["sizeBytes"] for part in upload["parts"]}
     missing = [number for number in range(1, upload["partCount"] + 1) if number not in arrived]
@@ -75,7 +73,7 @@ async def _send_missing(
             on_sent(sum(arrived.values()), file_bytes)
 
         async def put() -> None:
-            # A new address each time: the old one may have expired.
+            # Each attempt gets a new URL, because the last one may have expired.
             path = f"/api/uploads/{upload['uploadId']}/parts/{number}"
             address = (await api.call("POST", path))["uploadUrl"]
             await _put_part(api.session, address, file, begin, size_bytes, count)
@@ -84,9 +82,10 @@ async def _send_missing(
             try:
                 await retry(put, on=PUT_FAILURES, backoff=calls.BACKOFF, attempts=calls.ATTEMPTS)
             except PUT_FAILURES as exc:
-                failure = str(exc) or "no answer in time"
-                words = f"Part {number} could not be sent: {failure}. Try again."
-                raise PortalUnreachable(words) from exc
+                failure = str(exc) or "no response in time"
+                raise PortalUnreachable(
+                    f"Part {number} could not be sent: {failure}. Try again."
+                ) from exc
 
     window = max(1, WINDOW_BYTES // part_bytes)
     for first in range(0, len(missing), window):
@@ -104,7 +103,7 @@ async def _put_part(
     count: Callable[[int], None],
 ) -> None:
     timeout = aiohttp.ClientTimeout(total=60 + size_bytes / SLOWEST_BYTES_PER_S)
-    # Opened here: what aiohttp reads from is not closed by it when the line breaks.
+    # aiohttp doesn't close its source if the connection breaks.
     with file.open("rb") as source:
         source.seek(begin)
         async with session.put(
@@ -114,10 +113,10 @@ async def _put_part(
             timeout=timeout,
         ) as response:
             if response.status == HTTPStatus.NOT_FOUND:
-                # Storage no longer knows the upload.
+                # The upload no longer exists.
                 raise PortalRefused(response.status, {"code": "upload_gone"})
             if response.status >= HTTPStatus.BAD_REQUEST:
-                raise aiohttp.ClientError(f"storage answered {response.status}")
+                raise aiohttp.ClientError(f"storage responded with status {response.status}")
 
 
 async def _read(
@@ -125,10 +124,10 @@ async def _read(
 ) -> AsyncIterator[bytes]:
     sent_bytes = 0
     while sent_bytes < size_bytes:
-        wanted = min(CHUNK_BYTES, size_bytes - sent_bytes)
-        chunk = await asyncio.to_thread(source.read, wanted)
+        chunk_bytes = min(CHUNK_BYTES, size_bytes - sent_bytes)
+        chunk = await asyncio.to_thread(source.read, chunk_bytes)
         if not chunk:
-            raise OSError("the file became shorter while it was sent")
+            raise OSError("the file was truncated during the upload")
         yield chunk
         sent_bytes += len(chunk)
         count(sent_bytes)

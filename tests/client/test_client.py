@@ -1,4 +1,4 @@
-"""The API client: large files in parts, sent again when the line or storage fails; secrets."""
+"""The API client: uploads in parts over a bad network, retries, and secrets."""
 
 import asyncio
 import hashlib
@@ -35,22 +35,23 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def server(answer: Answer) -> AbstractAsyncContextManager[str]:
-    """Runs a server that gives these answers; yields its address."""
+    """Run a server with a request handler; yields its URL."""
     return listening(web.ServerRunner(web.Server(answer)))
 
 
-async def test_token_is_sent_to_the_portal_alone_and_follows_no_redirect(
+async def test_token_is_sent_to_the_portal_only_and_not_after_a_redirect(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    heard, sent = list[str](), []
+    foreign_requests: list[str] = []
+    tokens: list[str | None] = []
 
     async def elsewhere(request: web.BaseRequest) -> web.StreamResponse:
-        heard.append(f"{request.method} {request.path} {dict(request.headers)}")
+        foreign_requests.append(f"{request.method} {request.path} {dict(request.headers)}")
         await request.read()
         return web.json_response({})
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        sent.append(request.headers.get("Authorization"))
+        tokens.append(request.headers.get("Authorization"))
         if request.path == "/api/categories":
             return web.json_response({"categories": [{"id": 1, "name": "Music"}]})
         if request.path == "/api/videos/presign":
@@ -75,15 +76,15 @@ async def test_token_is_sent_to_the_portal_alone_and_follows_no_redirect(
         async with Portal(url, token=TOKEN) as portal:
             await portal.publish(tmp_path / "a.mp4", categories=[1])
         await Api(session, url, token=TOKEN).call("POST", "/api/elsewhere", {})
-    assert sent == [f"Bearer {TOKEN}"] * 7
-    assert [it.partition(" {")[0] for it in heard] == ["PUT /a", "POST /b"]
-    told = "".join([*heard, *capsys.readouterr()])
-    assert "authorization" not in told.lower()
-    assert TOKEN not in told
+    assert tokens == [f"Bearer {TOKEN}"] * 7
+    assert [line.partition(" {")[0] for line in foreign_requests] == ["PUT /a", "POST /b"]
+    text = "".join([*foreign_requests, *capsys.readouterr()])
+    assert "authorization" not in text.lower()
+    assert TOKEN not in text
 
 
-async def test_busy_portal_and_answers_without_words_are_asked_again_or_told() -> None:
-    """As a server gives them that is stopped in the middle of a request, or a proxy before it."""
+async def test_busy_portal_is_called_again_and_other_errors_are_raised() -> None:
+    """Some responses are those of a proxy, or of a server that stops during a request."""
     answers = [
         web.Response(status=500),
         web.Response(status=502, text="<html>Bad gateway</html>", content_type="text/html"),
@@ -104,10 +105,11 @@ async def test_busy_portal_and_answers_without_words_are_asked_again_or_told() -
         return answers.pop(0)
 
     async with server(answer) as portal_url, aiohttp.ClientSession() as session:
-        api, asked_at = Api(session, portal_url), monotonic()
+        api = Api(session, portal_url)
+        began_at = monotonic()
         assert await api.call("GET", "/api/videos/1") == {"key": "found"}
-        assert monotonic() - asked_at >= 1, "as long as the portal asked for"
-        for words in ("status 404", "asks for a password. Give it in the address"):
+        assert monotonic() - began_at >= 1, "Retry-After was ignored"
+        for words in ("status 404", "requires a password. Put it into the portal's URL"):
             with pytest.raises(PortalRefused, match=words):
                 await api.call("GET", "/api/videos/1")
 
@@ -116,10 +118,10 @@ async def test_busy_portal_and_answers_without_words_are_asked_again_or_told() -
     ("address", "words"),
     [
         ("http://publisher:secret@127.0.0.1:1", "http://127.0.0.1:1: Cannot connect"),
-        ("publisher:secret@portal.example", "Give the portal's address"),
+        ("publisher:secret@portal.example", "Use a portal's URL"),
     ],
 )
-async def test_no_error_tells_the_password_of_the_portals_address(address: str, words: str) -> None:
+async def test_errors_do_not_contain_the_password_of_the_url(address: str, words: str) -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(PortalFailure, match=words) as caught:
             await Api(session, address).call("GET", "/api/categories")
@@ -128,7 +130,7 @@ async def test_no_error_tells_the_password_of_the_portals_address(address: str, 
 
 @pytest.fixture
 async def network(environ: dict[str, str]) -> AsyncIterator[Network]:
-    """The bad network by which clients reach storage."""
+    """Run a bad network between clients and storage."""
     async with network_to(environ["S3_ENDPOINT_URL"]) as network:
         yield network
 
@@ -145,14 +147,14 @@ async def api(environ: dict[str, str], network: Network) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def storage(config: Config) -> AsyncIterator[Storage]:
-    """Storage past that network."""
+    """Open storage without the bad network."""
     async with open_storage(config) as storage:
         yield storage
 
 
 @pytest.fixture
 def large_file(tmp_path: Path) -> Path:
-    """No two parts of it are the same."""
+    """Create a file whose parts all differ."""
     path = tmp_path / "large.mp4"
     with path.open("wb") as file:
         for number in range(0, LARGE_BYTES, 1024**2):
@@ -162,14 +164,14 @@ def large_file(tmp_path: Path) -> Path:
 
 
 async def sent(api: Api, file: Path) -> str:
-    """Send a file as `portal publish` does; returns its key."""
+    """Send a file like `portal publish`; return its key."""
     presign = {"fileName": file.name, "contentType": "video/mp4"}
     upload = await api.call("POST", "/api/videos/presign", presign)
     await send_file(api, file, upload["key"])
     return str(upload["key"])
 
 
-async def test_large_file_arrives_in_parts_that_are_sent_again_when_they_break_off(
+async def test_parts_of_a_large_file_are_sent_again_after_a_broken_connection(
     api: Api, network: Network, storage: Storage, large_file: Path
 ) -> None:
     network.cut_at([PART_BYTES // 2, 3 * PART_BYTES])
@@ -196,7 +198,7 @@ async def test_upload_that_storage_loses_is_started_again(
     sending = asyncio.create_task(sent(api, large_file))
     await until(is_under_way.is_set, timeout_s=20)
     network.on_passed = None
-    # As the embedded server does at a restart.
+    # A restart of the embedded server has the same effect.
     [upload] = await rows(config.database_url, "SELECT key, multipart_id FROM uploads")
     await storage.multiparts.abort(*upload)
     network.cut()
@@ -204,24 +206,25 @@ async def test_upload_that_storage_loses_is_started_again(
     assert await storage.get(await sending) == large_file.read_bytes()
 
 
-async def test_where_there_are_no_streams_it_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with a portal of before, or a proxy that holds streams up."""
+async def test_client_polls_without_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some proxies block streams."""
     monkeypatch.setattr("portal.client.portal.POLL_INTERVAL_S", 0.01)
-    statuses, pages = ["processing", "processing", "ready"], [["1"], [], ["2", "3"], []]
+    statuses = ["processing", "processing", "ready"]
+    pages = [["1"], [], ["2", "3"], []]
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         if request.path.endswith("/events/stream") or request.path == "/api/videos/1/events":
             return web.json_response({"code": "not_found"}, status=404)
         if request.path == "/api/events":
             page = pages.pop(0)
-            assert request.query.get("after") == (seen[-1] if seen else None)
-            return web.json_response({"events": page, "nextAfter": (seen + page)[-1]})
+            assert request.query.get("after") == (received[-1] if received else None)
+            return web.json_response({"events": page, "nextAfter": (received + page)[-1]})
         return web.json_response({"status": statuses.pop(0)})
 
-    seen: list[Any] = []
+    received: list[Any] = []
     async with server(answer) as url, Portal(url) as portal:
         assert (await portal.wait("1"))["status"] == "ready"
         async with aclosing(portal.events(after="")) as events:
-            while len(seen) < 3:
-                seen.append(await anext(events))
-    assert seen == ["1", "2", "3"]
+            while len(received) < 3:
+                received.append(await anext(events))
+    assert received == ["1", "2", "3"]

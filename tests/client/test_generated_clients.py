@@ -1,4 +1,4 @@
-"""Clients that others' generators make of the OpenAPI document compile, and drive a portal."""
+"""Clients that generators create from the OpenAPI document compile, and work with a portal."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ OWNER = "olga@example.org"
 
 
 class Closed(NamedTuple):
-    """A running portal with an account, and a token that may do everything there."""
+    """Running portal with an account, and a token with all scopes."""
 
     url: str
     token: str
@@ -40,20 +40,20 @@ async def closed(
     async with fresh_portal(services, worker=True, **settings) as portal:
         add = ("accounts", "add", OWNER, "--role", "owner", "--password-stdin")
         assert (await command(portal.environ, *add, typed="four calm green boats\n")).code == 0
-        scopes = [part for it in Scope for part in ("--scope", it.value)]
-        made = await command(portal.environ, "tokens", "add", OWNER, "--name", "a", *scopes)
-        yield Closed(portal.base_url, made.out.strip())
+        scopes = [word for scope in Scope for word in ("--scope", scope.value)]
+        added = await command(portal.environ, "tokens", "add", OWNER, "--name", "a", *scopes)
+        yield Closed(portal.base_url, added.out.strip())
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a client is made, beside its driver."""
+    """Create a folder for a client, with its driver."""
     shutil.copytree(DRIVERS, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
 async def run(*argv: str, folder: Path) -> str:
-    """Run a tool that must succeed; returns what it printed."""
+    """Run a tool that must succeed; return its output."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     code, out, err = await run_program(*argv, cwd=folder, env={**os.environ, "PATH": path})
     assert code == 0, out + err
@@ -66,15 +66,16 @@ async def operation_ids(portal_url: str) -> set[str]:
 
 
 async def drive(*argv: str, closed: Closed, folder: Path) -> None:
-    """Run a driver, which prints the id of its video; the webhook it makes is sent to."""
+    """Run a driver, which creates a webhook and prints the id of its video."""
     async with receiving() as receiver:
         video_id = await run(*argv, *closed, receiver.url, folder=folder)
-        expected = {(it, video_id.strip()) for it in ("video.created", "video.deleted")}
+        expected = {(event, video_id.strip()) for event in ("video.created", "video.deleted")}
 
-        def is_told() -> bool:
-            return {(it["type"], it["data"]["id"]) for it in receiver.events} == expected
+        def has_received_events() -> bool:
+            events = {(event["type"], event["data"]["id"]) for event in receiver.events}
+            return events == expected
 
-        await until(is_told, timeout_s=20)
+        await until(has_received_events, timeout_s=20)
 
 
 async def test_python_client_passes_mypy_and_drives_the_portal(
@@ -83,10 +84,10 @@ async def test_python_client_passes_mypy_and_drives_the_portal(
     source = ("--url", f"{closed.url}/api/openapi.json")
     generator = (sys.executable, "-m", "openapi_python_client", "generate")
     await run(*generator, *source, "--meta", "none", "--output-path", "portal_api", folder=folder)
-    # The generator leaves out operations whose bodies it can't send, with a mere warning.
+    # The generator only warns about operations that it leaves out.
     generated = {file.stem for file in (folder / "portal_api" / "api").glob("*/*.py")}
     assert await operation_ids(closed.url) <= generated
-    # Not what is the same for every document, which has its faults.
+    # The generator's own library code does not pass.
     checked = ("driver.py", "portal_api/api", "portal_api/models")
     mypy = (sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent")
     await run(*mypy, *checked, folder=folder)
@@ -96,7 +97,8 @@ async def test_python_client_passes_mypy_and_drives_the_portal(
 async def test_typescript_client_passes_tsc_and_drives_the_portal(
     closed: Closed, folder: Path
 ) -> None:
-    packages, (node, _) = await asyncio.to_thread(install_tools), find_node()
+    packages = await asyncio.to_thread(install_tools)
+    node, _ = find_node()
     (folder / "node_modules").symlink_to(packages)
     generator = (node, str(CLIENT_GENERATOR / "bin" / "cli.js"))
     await run(*generator, f"{closed.url}/api/openapi.json", "-o", "schema.ts", folder=folder)

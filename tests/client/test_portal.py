@@ -1,4 +1,4 @@
-"""The importable client, against a running portal: publish, wait, walk the lists, follow events."""
+"""The importable client with a running portal: publishing, waiting, lists and events."""
 
 import asyncio
 from contextlib import aclosing
@@ -27,7 +27,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portal, "POLL_INTERVAL_S", 0.05)
 
 
-async def test_published_file_is_waited_for_and_its_events_are_told(
+async def test_published_file_gets_ready_and_has_events(
     live_portal: LivePortal, short_video: Path, tmp_path: Path
 ) -> None:
     (damaged := tmp_path / "damaged.mp4").write_bytes(b"no video")
@@ -42,7 +42,7 @@ async def test_published_file_is_waited_for_and_its_events_are_told(
         )
         assert (video["title"], video["categoryIds"]) == (short_video.stem, [2, 3])
         assert arrived[-1] == (video["sizeBytes"], video["sizeBytes"])
-        unlisted = {it["id"] async for it in client.videos(visibility="unlisted")}
+        unlisted = {video["id"] async for video in client.videos(visibility="unlisted")}
         assert video["id"] in unlisted
         ready = await client.wait(video["id"])
         assert ready["status"] == "ready"
@@ -59,39 +59,42 @@ async def test_published_file_is_waited_for_and_its_events_are_told(
             await client.wait((await client.publish(damaged, categories=[1]))["id"])
 
 
-async def test_lists_are_walked_to_their_end(web: LivePortal, short_video: Path) -> None:
+async def test_lists_contain_the_videos_of_all_pages(web: LivePortal, short_video: Path) -> None:
     async with Portal(web.base_url) as client:
-        made = [await client.publish(short_video, categories=[1], tags="heron") for _ in range(3)]
-        found = [it async for it in client.videos(tag="heron", sort="oldest", limit=2)]
-        assert [it["id"] for it in found] == [it["id"] for it in made]
-        assert [it async for it in client.videos(status=["ready"])] == []
+        ids = []
+        for _ in range(3):
+            video = await client.publish(short_video, categories=[1], tags="heron")
+            ids.append(video["id"])
+        videos = client.videos(tag="heron", sort="oldest", limit=2)
+        assert [video["id"] async for video in videos] == ids
+        assert [video async for video in client.videos(status=["ready"])] == []
 
 
-async def test_events_go_on_where_the_line_broke(web: LivePortal, short_video: Path) -> None:
-    told: list[str] = []
+async def test_events_resume_after_a_broken_connection(web: LivePortal, short_video: Path) -> None:
+    received: list[str] = []
 
     async def follow(url: str) -> None:
         async with Portal(url) as client:
             async for event in client.events(after=""):
-                told.append(event["data"]["id"])
+                received.append(event["data"]["id"])
 
     async with network_to(web.base_url) as network, Portal(web.base_url) as client:
 
         async def publish() -> str:
             return (await client.publish(short_video, categories=[1]))["id"]
 
-        made = [await publish()]
+        ids = [await publish()]
         following = asyncio.create_task(follow(network.url))
-        await until(lambda: told == made, timeout_s=10)
-        made += [await publish(), await publish()]
-        await until(lambda: told == made, timeout_s=10)
+        await until(lambda: received == ids, timeout_s=10)
+        ids += [await publish(), await publish()]
+        await until(lambda: received == ids, timeout_s=10)
         network.cut()
-        made.append(await publish())
-        await until(lambda: told == made, timeout_s=10)
+        ids.append(await publish())
+        await until(lambda: received == ids, timeout_s=10)
         following.cancel()
 
 
-async def test_failures_have_types_and_say_what_to_do(web: LivePortal, tmp_path: Path) -> None:
+async def test_failures_have_types_and_remedies(web: LivePortal, tmp_path: Path) -> None:
     (film := tmp_path / "film.avi").write_bytes(b"x")
     (video := tmp_path / "film.mp4").write_bytes(b"x")
     async with Portal(web.base_url) as client:
@@ -103,7 +106,7 @@ async def test_failures_have_types_and_say_what_to_do(web: LivePortal, tmp_path:
             await client.publish(video, categories=[1], title="x" * 201)
         error: Any = refused.value
         assert (error.status, error.code) == (422, "validation_failed")
-        assert [it["pointer"] for it in error.errors] == ["/title"]
+        assert [fault["pointer"] for fault in error.errors] == ["/title"]
         with pytest.raises(PortalRefused, match="no video"):
             await client.wait("5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b")
     async with Portal(f"http://127.0.0.1:{free_port()}") as client:
