@@ -1,7 +1,7 @@
-"""Everything `portal up` brings along for one machine: database, storage, supervised processes.
+"""The embedded services of `portal up`, which runs a complete portal on one machine.
 
-`up` starts PostgreSQL (`postgres`) and the S3 server (`object_store`), and runs them with the
-portal's own processes, kept running by `portal.processes.supervisor`; `data_folder` is where their
-state lies. Nothing outside of this package depends on them being there: the web and the worker
-only see addresses in their environment. Begin reading at `up`.
+`up` starts PostgreSQL (`postgres`), the S3 server (`object_store`) and the portal's own processes,
+which `portal.processes.supervisor` keeps running; `data_folder` holds their state. No other
+package depends on the embedded services: web and worker only see URLs in their environment. Begin
+reading at `up`.
 """

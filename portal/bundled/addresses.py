@@ -1,4 +1,4 @@
-"""Hosts, ports and whether something answers there."""
+"""Hosts and ports, and checks of what listens on them."""
 
 import errno
 import ipaddress
@@ -10,18 +10,18 @@ import aiohttp
 
 from portal.bundled.data_folder import UpError
 
-ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=2)
-# Reserved for documentation (RFC 5737): asked for the route, never sent to.
+RESPONSE_TIMEOUT = aiohttp.ClientTimeout(total=2)
+# Address for documentation (RFC 5737), to find the route of outgoing packets; nothing is sent.
 ELSEWHERE = "192.0.2.1"
 
 
 def authority(host: str, port: int) -> str:
-    """`host:port`, with the brackets of an IPv6 address."""
+    """Return `host:port`, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_any_address(host: str) -> bool:
-    """Whether the host stands for all addresses of this machine."""
+    """Return whether a host stands for all addresses of this machine."""
     try:
         return ipaddress.ip_address(host).is_unspecified
     except ValueError:
@@ -29,14 +29,17 @@ def is_any_address(host: str) -> bool:
 
 
 def local_peer(host: str) -> str:
-    """How this machine itself reaches what listens on `host`."""
+    """Return the address at which this machine itself reaches a server that listens on `host`."""
     if is_any_address(host):
         return "::1" if ":" in host else "127.0.0.1"
     return host
 
 
 def reachable_host(host: str) -> str:
-    """How others reach what listens on `host`: its primary address, else the machine's name."""
+    """Return the address at which others reach a server that listens on `host`.
+
+    For a wildcard address that is the machine's primary address, or its name without a network.
+    """
     if not is_any_address(host):
         return host
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -46,20 +49,20 @@ def reachable_host(host: str) -> str:
 
 
 def check_port(host: str, port: int) -> None:
-    """Raise `UpError`, in one line with the remedy, unless the port can be listened on."""
+    """Raise `UpError` unless the portal can listen on a port."""
     try:
         _listen(host, port)
     except OSError as exc:
-        text = f"cannot listen on {authority(host, port)}: {exc.strerror}; choose another --host"
+        text = f"can't listen on {authority(host, port)}: {exc.strerror}; choose another --host"
         if exc.errno == errno.EADDRINUSE:
-            text = f"port {port} on {host} is in use: choose another with --port"
+            text = f"port {port} on {host} is in use; choose another one with --port"
         if exc.errno == errno.EACCES:
-            text = f"port {port} needs special rights: choose one above 1023 with --port"
+            text = f"port {port} requires root privileges; choose one above 1023 with --port"
         raise UpError(text) from exc
 
 
 def free_port(host: str, preferred: Iterable[int] = ()) -> int:
-    """The first of the preferred ports that is free, else any free one."""
+    """Return the first preferred port that is free, or any free port."""
     for port in preferred:
         with suppress(OSError):
             return _listen(host, port)
@@ -67,19 +70,19 @@ def free_port(host: str, preferred: Iterable[int] = ()) -> int:
 
 
 async def http_status(host: str, port: int, path: str) -> int | None:
-    """The status code of a GET, None when nothing answers in time."""
+    """Return the status code of a GET; None without a response in time."""
     try:
         async with (
-            aiohttp.ClientSession(timeout=ANSWER_TIMEOUT) as session,
-            session.get(f"http://{authority(host, port)}{path}") as answer,
+            aiohttp.ClientSession(timeout=RESPONSE_TIMEOUT) as session,
+            session.get(f"http://{authority(host, port)}{path}") as response,
         ):
-            return answer.status
-    except (aiohttp.ClientError, OSError):  # a time limit is one, too
+            return response.status
+    except (aiohttp.ClientError, OSError):  # TimeoutError is an OSError
         return None
 
 
 def _listen(host: str, port: int) -> int:
-    """Listen for a moment; returns the port. Connections that are just ending do not matter."""
+    """Listen for a moment and return the port; ignore closing connections of earlier servers."""
     family, kind, _, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

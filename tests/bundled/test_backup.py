@@ -1,4 +1,4 @@
-"""The documented commands for backup and restore, carried out on a portal at work."""
+"""The documented commands for backup and restore, executed while a portal works."""
 
 import re
 import sys
@@ -34,7 +34,7 @@ async def test_running_portal_up_is_backed_up_and_restored_elsewhere(
     place, other = _places(tmp_path)
     async with running(place / "data") as live:
         ids = await _three_videos(live.address, short_video, slow_video)
-        # Not to be done before the backup is.
+        # The video must not be ready before the backup is complete.
         worker = live.children()["worker"]
         worker.suspend()
         await _shell(place, BACKUP_UP)
@@ -81,7 +81,7 @@ async def test_own_database_and_bucket_are_backed_up_and_restored(
 
 
 def _places(folder: Path) -> tuple[Path, Path]:
-    """Two folders as after the installation, with the environment as `.venv`."""
+    """Create two folders as after an installation, with the environment as `.venv`."""
     folder.chmod(0o755)
     for name in ("here", "there"):
         (folder / name).mkdir()
@@ -90,7 +90,7 @@ def _places(folder: Path) -> tuple[Path, Path]:
 
 
 async def _three_videos(address: str, short_video: Path, film: Path) -> dict[str, str]:
-    """A ready, a failed and a processing one; the last has just begun."""
+    """Create a ready, a failed and a processing video; the last one has just begun."""
     broken = short_video.with_name("broken.mp4")
     broken.write_bytes(b"no video at all")
     ready = await create(address, short_video, title="Ready")
@@ -108,7 +108,7 @@ async def _three_videos(address: str, short_video: Path, film: Path) -> dict[str
 
 
 async def _check_restored(address: str, ids: Mapping[str, str]) -> None:
-    """The ready one plays, the failed one has its reason, the processing one gets ready."""
+    """Check that the ready video plays, and that the processing one gets ready."""
     record = await read(address, ids["ready"])
     assert (record["status"], record["title"]) == ("ready", "Ready")
     assert await first_segment(record["playbackUrl"])
@@ -119,7 +119,7 @@ async def _check_restored(address: str, ids: Mapping[str, str]) -> None:
 
 
 async def _shell(place: Path, commands: str, environ: Mapping[str, str] | None = None) -> None:
-    """Type these commands in this folder."""
+    """Run shell commands in a folder."""
     code, out, err = await run_program(
         *("/bin/sh", "-euc", f"{TOOLS}\n{commands}"),
         cwd=place,
@@ -129,7 +129,7 @@ async def _shell(place: Path, commands: str, environ: Mapping[str, str] | None =
 
 
 def _remote(name: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """rclone's settings for a bucket's server, by its environment variables."""
+    """Return environment variables that configure a server for rclone."""
     settings = {
         "TYPE": "s3",
         "PROVIDER": "Other",

@@ -1,4 +1,4 @@
-"""The embedded database and object storage, for real."""
+"""The embedded database and object storage."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ from portal.storage.bucket import open_storage
 
 
 async def another_second() -> None:
-    """Wait until storage's clock, which is this machine's, shows another second."""
+    """Wait until the clock of this machine, and so of storage, shows another second."""
     now_s = int(time())
     await until(lambda: int(time()) > now_s, timeout_s=5, interval_s=0.02)
 
@@ -51,7 +51,7 @@ async def test_data_and_keys_survive_a_restart_and_a_file_stays_the_same(
         for name in CREDENTIALS:
             monkeypatch.setenv(name, first[name])
         async with open_storage(Config.from_env(first)) as storage:
-            # Begins in one second of the clock, is written in another, and ends later.
+            # The upload begins, writes and ends in different seconds of the clock.
             multipart_id = await storage.multiparts.create(key, content_type="video/mp4")
             await another_second()
             await storage._client.upload_part(
@@ -71,14 +71,14 @@ async def test_data_and_keys_survive_a_restart_and_a_file_stays_the_same(
             assert not await holds_source(video, storage)
 
 
-async def test_the_role_owns_its_database_and_nothing_else(services: dict[str, str]) -> None:
+async def test_database_role_cannot_read_files(services: dict[str, str]) -> None:
     database_url = services["DATABASE_URL"]
     assert await rows(database_url, "SELECT user, current_database()") == [("portal", "portal")]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         await rows(database_url, "SELECT pg_read_file('/etc/hostname')")
 
 
-async def test_nobody_else_can_reach_the_data(tmp_path: Path) -> None:
+async def test_data_is_closed_to_other_accounts(tmp_path: Path) -> None:
     async with embedded_services(tmp_path / "data", storage=False):
         data = tmp_path / "data"
         assert mode(data) & 0o066 == 0
@@ -104,14 +104,14 @@ async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Pa
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        told, _ = await stranger.communicate()
-    assert b"Peer authentication failed" in told
+        output, _ = await stranger.communicate()
+    assert b"Peer authentication failed" in output
 
 
-async def test_many_first_uploads_at_once_all_arrive(tmp_path: Path) -> None:
+async def test_concurrent_first_uploads_all_arrive(tmp_path: Path) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield b"first half, "
-        await asyncio.sleep(0.2)  # all are under way together
+        await asyncio.sleep(0.2)  # makes all uploads concurrent
         yield b"second half"
 
     async def put(session: aiohttp.ClientSession, number: int) -> int:
@@ -125,7 +125,8 @@ async def test_many_first_uploads_at_once_all_arrive(tmp_path: Path) -> None:
         s3_client(environ) as client,
         aiohttp.ClientSession() as session,
     ):
-        assert await asyncio.gather(*(put(session, it) for it in range(16))) == [200] * 16
+        statuses = await asyncio.gather(*(put(session, number) for number in range(16)))
+        assert statuses == [200] * 16
     uploads = tmp_path / "objects" / "portal" / "videos"
     assert {path.stat().st_size for path in uploads.iterdir()} == {23}
 
@@ -144,7 +145,7 @@ async def test_unfinished_uploads_of_a_killed_server_are_removed(tmp_path: Path)
     assert sorted(path.name for path in folder.iterdir()) == [".rclone_temp_new", "video.mp4"]
 
 
-async def test_the_settings_can_be_read_back_by_the_owner_only(tmp_path: Path) -> None:
+async def test_saved_settings_are_readable_by_the_owner_only(tmp_path: Path) -> None:
     folder = open_data_folder(tmp_path / "data")
     environ = {"DATABASE_URL": "postgresql://a b'c\"$d", "S3_BUCKET": "portal"}
     save_environment(folder, environ)
@@ -153,11 +154,14 @@ async def test_the_settings_can_be_read_back_by_the_owner_only(tmp_path: Path) -
     assert mode(tmp_path / "data" / "env") == 0o600
 
 
-def test_root_lets_the_databases_account_through_to_its_programs_and_data(tmp_path: Path) -> None:
-    """Also where a wheel was unpacked under a umask of 077."""
-    programs, data = tmp_path / "site" / "wheel" / "pginstall", tmp_path / "data"
-    postgres, library = programs / "bin" / "postgres", tmp_path / "site" / "wheel.libs" / "libpq.so"
-    secret, cluster = data / "storage-key", data / "postgres"
+def test_root_gives_the_databases_account_access_to_programs_and_data(tmp_path: Path) -> None:
+    """The wheel was unpacked under a umask of 077."""
+    programs = tmp_path / "site" / "wheel" / "pginstall"
+    postgres = programs / "bin" / "postgres"
+    library = tmp_path / "site" / "wheel.libs" / "libpq.so"
+    data = tmp_path / "data"
+    secret = data / "storage-key"
+    cluster = data / "postgres"
     for path in (postgres, library, secret, cluster / "PG_VERSION"):
         path.parent.mkdir(parents=True)
         path.touch(0o700 if path == postgres else 0o600)
@@ -171,19 +175,19 @@ def test_root_lets_the_databases_account_through_to_its_programs_and_data(tmp_pa
     assert [mode(path) & 0o007 for path in (tmp_path, data, programs.parent)] == [1, 1, 1]
 
 
-def test_a_terminal_that_is_held_never_makes_the_portal_wait() -> None:
+def test_a_paused_terminal_does_not_block_the_portal() -> None:
     reader, writer = os.pipe()
     terminal = Terminal(writer)
     try:
-        for _ in range(3_000):  # whoever waited would do so for ever
+        for _ in range(3_000):  # a blocking write would never return
             terminal.write("x" * 100)
     finally:
-        os.close(reader)  # lets the thread go
+        os.close(reader)  # ends the thread
         terminal.close()
         os.close(writer)
 
 
-def test_what_is_logged_is_shown_and_kept_in_a_file(
+def test_log_messages_are_shown_and_written_to_a_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "portal.log"

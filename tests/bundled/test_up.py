@@ -1,4 +1,4 @@
-"""`portal up`, the real thing: its start, its end, and everything that may happen between."""
+"""`portal up`: start, restarts of its children, errors and end."""
 
 import asyncio
 import os
@@ -17,20 +17,20 @@ from running_up import CHILDREN, TIMEOUT_S, environment, running
 from portal.bundled.data_folder import load_environment
 from portal.bundled.up import without_made_settings
 
-# On a busy machine; alone it takes two.
+# Enough for a busy machine; an idle one takes two seconds.
 READY_LIMIT_S = 120.0
 STOP_LIMIT_S = 10.0
 
 
 async def fail(data: Path, port: int = 0) -> str:
-    """Run it where it cannot start; returns the one line that it said."""
+    """Run `portal up` where it can't start; return its one-line message."""
     command = (sys.executable, "-m", "portal", "up", "--data-dir", str(data))
     options = ("--port", str(port or free_port()))
     code, out, err = await run_program(*command, *options, env=environment())
-    told = out + err
-    assert (code, told.count("\n")) == (1, 1), told
-    assert told.startswith("portal up: ")
-    return told
+    message = out + err
+    assert (code, message.count("\n")) == (1, 1), message
+    assert message.startswith("portal up: ")
+    return message
 
 
 async def until_gone(processes: list[psutil.Process]) -> None:
@@ -38,8 +38,9 @@ async def until_gone(processes: list[psutil.Process]) -> None:
     assert alive == []
 
 
-async def test_from_an_empty_folder_to_an_open_address_and_back(tmp_path: Path) -> None:
-    data, began = tmp_path / "data", time.monotonic()
+async def test_start_on_an_empty_folder_and_end_by_a_signal(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    began = time.monotonic()
     async with running(data) as portal:
         assert time.monotonic() - began < READY_LIMIT_S
         assert portal.address in portal.said
@@ -53,24 +54,27 @@ async def test_from_an_empty_folder_to_an_open_address_and_back(tmp_path: Path) 
 
     assert (code, took_s < STOP_LIMIT_S) == (0, True)
     await until_gone(list(children.values()))
-    # A shell that has read the folder's settings can start it again.
+    # Settings that a shell has read from the folder are ignored by another start.
     shell = {**load_environment(data), "AWS_PROFILE": "mine", "PUBLIC_URL": "https://a.example"}
     assert without_made_settings(shell).keys() == {"AWS_PROFILE"}
     assert "Traceback" not in portal.said
 
 
 @pytest.mark.slow
-async def test_it_outlives_its_children_and_its_own_death(tmp_path: Path) -> None:
+async def test_children_are_restarted_and_a_killed_portal_can_be_started_again(
+    tmp_path: Path,
+) -> None:
     port = free_port()
     async with running(tmp_path, port) as portal:
-        told = await fail(tmp_path)
-        assert f"another portal (pid {portal.process.pid}) is already using {tmp_path}" in told
+        message = await fail(tmp_path)
+        other = f"another `portal up` (pid {portal.process.pid})"
+        assert f"{tmp_path} is already in use by {other}" in message
 
         before = portal.children()
-        for said in ("worker died: killed by SIGKILL", "failure 2 in a row"):
+        for line in ("worker died: killed by SIGKILL", "failure 2 in a row"):
             await until(lambda: "worker" in portal.children(), timeout_s=TIMEOUT_S)
             portal.children()["worker"].kill()
-            await portal.read_until(said)
+            await portal.read_until(line)
         works = {"database": "ok", "storage": "ok"}
         assert await call("GET", f"{portal.address}/readyz") == {**works, "worker": "restarting"}
         assert portal.children() == {k: v for k, v in before.items() if k != "worker"}
@@ -91,7 +95,7 @@ async def test_it_outlives_its_children_and_its_own_death(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-async def test_parts_the_user_brings_are_used_instead(
+async def test_configured_database_and_storage_replace_the_embedded_ones(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
     async with running(tmp_path, **environ) as portal:
@@ -100,12 +104,12 @@ async def test_parts_the_user_brings_are_used_instead(
     assert not (tmp_path / "postgres").exists()
 
 
-async def test_what_keeps_it_from_starting_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_reason_for_a_failed_start_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        told = await fail(tmp_path, port)
-    assert f"port {port} on 127.0.0.1 is in use: choose another with --port" in told
+        message = await fail(tmp_path, port)
+    assert f"port {port} on 127.0.0.1 is in use; choose another one with --port" in message
     tmp_path.chmod(0o500)
-    # Root may write to any folder but those that the kernel makes up.
-    told = await fail(tmp_path if os.geteuid() else Path("/sys/portal"))
-    assert "Permission denied" in told or "Operation not permitted" in told
+    # Root can write to every folder except those of the kernel.
+    message = await fail(tmp_path if os.geteuid() else Path("/sys/portal"))
+    assert "Permission denied" in message or "Operation not permitted" in message
