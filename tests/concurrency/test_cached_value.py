@@ -1,4 +1,4 @@
-"""Values kept for a while: fetched once for all, not older than asked for, failures never."""
+"""Cached values are fetched once for all callers, up to a requested age, without failures."""
 
 import asyncio
 
@@ -8,28 +8,30 @@ from portal.concurrency import CachedValue
 
 
 async def test_value_is_fetched_once_for_all_again_when_it_is_old_and_failures_never() -> None:
-    now_s, fetched, is_away = 1000.0, 0, False
+    now_s = 1000.0
+    fetched = 0
+    is_failing = False
 
     async def fetch() -> int | None:
-        """Takes a second, and is as good as the moment in which it begins."""
+        """Return the state at the beginning of the fetch, which takes a second."""
         nonlocal now_s, fetched
         fetched += 1
-        found = fetched
+        value = fetched
         await asyncio.sleep(0)
         now_s += 1
-        if is_away:
+        if is_failing:
             raise ConnectionError
-        return found if found > 1 else None
+        return value if value > 1 else None
 
     cached = CachedValue(fetch, clock=lambda: now_s)
     assert await asyncio.gather(*(cached.get(max_age_s=2) for _ in range(50))) == [None] * 50
     assert await cached.get(max_age_s=2) is None
-    assert fetched == 1, "nothing is a value, too"
+    assert fetched == 1, "None is a value, too"
     now_s += 1
     assert await asyncio.gather(*(cached.get(max_age_s=2) for _ in range(50))) == [2] * 50
     assert await cached.get(max_age_s=3600) == 2
-    is_away = True
+    is_failing = True
     with pytest.raises(ConnectionError):
         await cached.get(max_age_s=0)
-    is_away = False
+    is_failing = False
     assert await cached.get(max_age_s=0) == 4

@@ -1,4 +1,4 @@
-"""Pauses between tries, and who gives up when."""
+"""Pauses between tries, and the limits of retries."""
 
 from time import monotonic
 
@@ -10,7 +10,7 @@ AT_ONCE = Backoff(first_s=0.001, cap_s=0.002)
 
 
 class Flaky:
-    """Fails so many times before it succeeds."""
+    """Work that fails a number of times before it succeeds."""
 
     def __init__(self, failures: int, error: Exception) -> None:
         self.failures = failures
@@ -32,8 +32,9 @@ def test_pauses_double_up_to_the_cap_and_vary_by_at_most_a_half() -> None:
         assert len(pauses) > 1
 
 
-async def test_work_is_tried_again_for_its_time_and_after_the_pause_it_asks_for() -> None:
-    work, begun_at = Flaky(1, RetryLater("busy", pause_s=0.2)), monotonic()
+async def test_work_is_retried_within_its_time_and_after_the_requested_pause() -> None:
+    work = Flaky(1, RetryLater("busy", pause_s=0.2))
+    begun_at = monotonic()
     assert await retry(work, on=(RetryLater,), backoff=AT_ONCE) == "done"
     assert monotonic() - begun_at >= 0.2
 

@@ -14,21 +14,33 @@ from portal.database.outages import is_outage, skipped_in_outage
 from portal.errors import DatabaseUnavailable, StorageUnavailable, VideoNotFound
 
 OUTAGES = {
-    *("ConnectionException", "ConnectionDoesNotExist", "ConnectionFailure", "ProtocolViolation"),
-    *("SqlclientUnableToEstablishSqlconnection", "TransactionResolutionUnknown"),
+    "ConnectionException",
+    "ConnectionDoesNotExist",
+    "ConnectionFailure",
+    "ProtocolViolation",
+    "SqlclientUnableToEstablishSqlconnection",
+    "TransactionResolutionUnknown",
     "SqlserverRejectedEstablishmentOfSqlconnection",
-    *("InsufficientResources", "DiskFull", "OutOfMemory", "TooManyConnections"),
-    *("ConfigurationLimitExceeded", "AdminShutdown", "CrashShutdown", "CannotConnectNow"),
-    *("DatabaseDropped", "IdleSessionTimeout"),
+    "InsufficientResources",
+    "DiskFull",
+    "OutOfMemory",
+    "TooManyConnections",
+    "ConfigurationLimitExceeded",
+    "AdminShutdown",
+    "CrashShutdown",
+    "CannotConnectNow",
+    "DatabaseDropped",
+    "IdleSessionTimeout",
     # No outages, but the loser of a deadlock succeeds when it is repeated.
-    *("SerializationFailure", "DeadlockDetected"),
+    "SerializationFailure",
+    "DeadlockDetected",
     # A failover has demoted the server.
     "ReadOnlySqlTransaction",
 }
 RAISE = "DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{}'; END $$"
 
 
-async def test_each_state_that_a_server_can_raise(config: Config) -> None:
+async def test_outages_among_all_states_of_the_server(config: Config) -> None:
     classes = {
         error.sqlstate: error
         for _, error in inspect.getmembers(errors, inspect.isclass)
@@ -47,7 +59,7 @@ async def test_each_state_that_a_server_can_raise(config: Config) -> None:
     assert outages == OUTAGES
 
 
-async def test_connection_that_is_refused_or_ended_is_an_outage(config: Config) -> None:
+async def test_refused_or_ended_connection_is_an_outage(config: Config) -> None:
     with pytest.raises(psycopg.OperationalError) as refused:
         await psycopg.AsyncConnection.connect("postgresql://127.0.0.1:1/portal")
     connection = await psycopg.AsyncConnection.connect(config.database_url)
@@ -62,7 +74,7 @@ async def test_connection_that_is_refused_or_ended_is_an_outage(config: Config) 
     assert all(is_outage(caught.value) for caught in (refused, ended, closed, busy))
 
 
-async def test_statement_that_the_server_refuses_is_not_repeated(config: Config) -> None:
+async def test_refused_statement_is_not_repeated(config: Config) -> None:
     tries = 0
 
     async def save() -> None:
@@ -77,7 +89,7 @@ async def test_statement_that_the_server_refuses_is_not_repeated(config: Config)
     assert (tries, is_outage(caught.value)) == (1, False)
 
 
-def test_parts_that_are_away_are_told_from_other_refusals() -> None:
+def test_unavailable_parts_are_outages_and_other_errors_are_not() -> None:
     assert is_outage(DatabaseUnavailable())
     assert is_outage(StorageUnavailable())
     assert not any(map(is_outage, (VideoNotFound(), ValueError(), TimeoutError(), None)))

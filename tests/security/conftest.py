@@ -1,4 +1,4 @@
-"""What the attacks share: one app for a file, which is as new for each test."""
+"""The app of the attacks, shared by the tests of a file and renewed for each."""
 
 import pytest
 from quart import Quart

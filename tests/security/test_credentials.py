@@ -1,5 +1,6 @@
-"""Attacks that aim at more power: by tokens and sessions, by setting up a portal, over what is
-another's (IDOR), and by guessing passwords and who has an account.
+"""Escalation of privileges by tokens, sessions, the set-up form and other accounts' objects (IDOR).
+
+Also guesses of passwords and of addresses that have an account.
 """
 
 import re
@@ -42,7 +43,7 @@ UPLOAD = {"fileName": "a.mp4", "contentType": "video/mp4"}
 
 @pytest.fixture
 async def mallory(olga: Account) -> Account:
-    """Another editor, who attacks."""
+    """Insert another editor, the attacker."""
     return await make_account("mallory", Role.EDITOR)
 
 
@@ -50,8 +51,7 @@ async def presign(sender: Sender, **more: Any) -> int:
     return (await sender.post("/api/videos/presign", json=UPLOAD, **more)).status_code
 
 
-async def test_token_counts_in_its_own_header_alone(app: Quart, olga: Account) -> None:
-    """Not as a cookie, in the address, in the body, or by other schemes and headers."""
+async def test_token_counts_in_the_authorization_header_only(app: Quart, olga: Account) -> None:
     token = await token_of(olga)
     assert (await browser(app, token).get("/account")).status_code == 303
     for name in ("token", "access_token", "Authorization"):
@@ -64,7 +64,7 @@ async def test_token_counts_in_its_own_header_alone(app: Quart, olga: Account) -
     assert await presign(Sender(app, {"X-API-Key": token})) == 401
 
 
-async def test_wrong_token_is_not_made_good_by_a_session(app: Quart, olga: Account) -> None:
+async def test_session_does_not_replace_a_refused_token(app: Quart, olga: Account) -> None:
     sender = await signed_in(app, olga)
     wrong = {"Authorization": f"Bearer {TOKEN_PREFIX}wrong"}
     assert await presign(sender, headers=wrong) == 401
@@ -73,10 +73,10 @@ async def test_wrong_token_is_not_made_good_by_a_session(app: Quart, olga: Accou
     assert await presign(sender) == 200
 
 
-async def test_cookie_from_before_signing_in_is_void_after_it(
+async def test_signing_in_ends_the_session_of_the_earlier_cookie(
     app: Quart, olga: Account, mallory: Account
 ) -> None:
-    """Fixation with a session that works: the attacker's own, and the victim's earlier one."""
+    """Session fixation with a valid session: the attacker's own, and the victim's earlier one."""
     for account in (mallory, olga):
         before = await session_of(account)
         after = session_in(await try_to_sign_in(browser(app, before), olga.email))
@@ -102,7 +102,7 @@ async def test_cookie_from_before_signing_in_is_void_after_it(
         ),
     ],
 )
-async def test_portal_is_set_up_from_the_machine_itself_alone(
+async def test_portal_is_set_up_from_the_local_machine_only(
     app: Quart, address: str, headers: dict[str, str]
 ) -> None:
     form = {"email": "mallory@example.org", "password": PASSWORD}
@@ -111,38 +111,41 @@ async def test_portal_is_set_up_from_the_machine_itself_alone(
     assert not await Account.exists()
 
 
-async def test_anothers_uploaded_file_can_not_be_published(
+async def test_uploaded_file_of_another_account_can_not_be_published(
     app: Quart, edith: Account, mallory: Account
 ) -> None:
-    owner, attacker = program(app, await token_of(edith)), program(app, await token_of(mallory))
+    owner = program(app, await token_of(edith))
+    attacker = program(app, await token_of(mallory))
     upload = await answered(await owner.post("/api/videos/presign", json=UPLOAD))
     assert await put(upload["uploadUrl"], b"a video") == 200
     body = metadata(upload["key"])
     stolen = await attacker.post("/api/videos", json=body)
-    told = await problem(stolen, 422, "validation_failed")
-    assert [it["pointer"] for it in told["errors"]] == ["/key"]
+    refusal = await problem(stolen, 422, "validation_failed")
+    assert [fault["pointer"] for fault in refusal["errors"]] == ["/key"]
     record = await answered(await owner.post("/api/videos", json=body), 201)
-    # Not even what a repetition would be told.
+    # The response to a repetition is for the owner only.
     await problem(await attacker.post("/api/videos", json=body), 422, "validation_failed")
     assert (await Video.get(id=record["id"])).owner_id == edith.id
-    own = f"/api/uploads/{upload['key'][7:39]}"
-    await problem(await attacker.get(own), 404, "upload_not_issued")
-    # Word for word as to a key that was never given out.
-    begun = [
+    address = f"/api/uploads/{upload['key'][7:39]}"
+    await problem(await attacker.get(address), 404, "upload_not_issued")
+    # The refusal is the same as for a key that was never issued.
+    responses = [
         await attacker.post("/api/uploads", json={"key": key, "sizeBytes": 10_000_000})
         for key in (upload["key"], f"videos/{uuid4().hex}.mp4")
     ]
-    told, other = [await problem(it, 404, "upload_not_issued") for it in begun]
-    assert told == other
+    existing, unknown = [
+        await problem(response, 404, "upload_not_issued") for response in responses
+    ]
+    assert existing == unknown
 
 
 @pytest.mark.parametrize(
     ("address", "free"), [(ADDRESS, FREE_TRIES_OF_ADDRESS), (ATTACKER, FREE_TRIES_OF_ACCOUNT)]
 )
-async def test_borrowed_browser_is_no_way_to_guess_the_password(
+async def test_guesses_in_a_signed_in_browser_are_limited(
     app: Quart, olga: Account, address: str, free: int
 ) -> None:
-    """At the form that changes it, where its person is signed in, and with a stolen cookie."""
+    """The attacker has a borrowed browser, or a stolen cookie, and uses the password form."""
     sender = browser(app, await session_of(olga), address=address)
     for number in range(free + 3):
         form = {"current": f"guess {number} of many", "password": "x"}
@@ -152,35 +155,36 @@ async def test_borrowed_browser_is_no_way_to_guess_the_password(
     assert (await Account.get(id=olga.id)).password_hash == olga.password_hash
 
 
-async def anatomy(answer: Response, *told: str) -> tuple[int, list[tuple[str, str]], str]:
-    """Status, headers and body of an answer, but for what was sent and the request's own."""
-    own = {"x-request-id", "date", "content-length"}
-    headers = [it for it in answer.headers if it[0].lower() not in own]
+async def anatomy(answer: Response, *sent_texts: str) -> tuple[int, list[tuple[str, str]], str]:
+    """Return status, headers and body of a response, without values of the single request."""
+    varying = {"x-request-id", "date", "content-length"}
+    headers = [pair for pair in answer.headers if pair[0].lower() not in varying]
     body = await text_of(answer)
-    for text in told:
+    for text in sent_texts:
         body = body.replace(text, "…")
     return answer.status_code, headers, re.sub(r"<code>[0-9a-f]{32}</code>", "", body)
 
 
 async def test_refusals_to_sign_in_are_all_alike(app: Quart, olga: Account) -> None:
-    """Refused five times, then told to wait for as long, whether there is an account or not."""
+    """Refusals and waiting times don't depend on whether the account exists."""
     kinds = {name: f"{name}@example.org" for name in ("disabled", "invited", "account", "unknown")}
     disabled = await make_account("disabled", Role.EDITOR)
     await people.disable(disabled.id, by=person(olga))
     await make_account("invited", Role.EDITOR, has_password=False)
     await make_account("account", Role.EDITOR)
     for number in range(8):
-        found = []
+        refusals = []
         for kind, email in kinds.items():
             password = WRONG if kind == "account" else PASSWORD
             sender = Sender(app, OWN_PAGE, f"192.0.2.{number}")
             await renew_failures()
-            found.append(await anatomy(await try_to_sign_in(sender, email, password), email))
-        assert found[0][0] == (422 if number < FREE_TRIES_OF_ACCOUNT else 429)
-        assert all(it == found[0] for it in found)
+            response = await try_to_sign_in(sender, email, password)
+            refusals.append(await anatomy(response, email))
+        assert refusals[0][0] == (422 if number < FREE_TRIES_OF_ACCOUNT else 429)
+        assert all(refusal == refusals[0] for refusal in refusals)
 
 
-async def test_links_that_are_void_are_all_alike(app: Quart, olga: Account) -> None:
+async def test_refusals_of_void_links_are_all_alike(app: Quart, olga: Account) -> None:
     invited = await people.add("invited@example.org", Role.EDITOR)
     disabled = await invitations.offer_password(invited.id, by=person(olga))
     await people.disable(invited.id, by=person(olga))
@@ -188,9 +192,9 @@ async def test_links_that_are_void_are_all_alike(app: Quart, olga: Account) -> N
     form = {"email": "new@example.org", "password": WRONG}
     assert (await Sender(app).post(f"/welcome/{used}", form=form)).status_code == 303
     for method in ("GET", "POST"):
-        told = [
+        refusals = [
             await anatomy(await Sender(app).ask(method, f"/welcome/{secret}"), secret)
             for secret in (disabled, used, "x" * 43)
         ]
-        assert told[0][0] == 404
-        assert all(it == told[0] for it in told)
+        assert refusals[0][0] == 404
+        assert all(refusal == refusals[0] for refusal in refusals)

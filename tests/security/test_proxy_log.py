@@ -1,4 +1,4 @@
-"""The shipped nginx file keeps secrets of addresses out of its log."""
+"""The shipped nginx file keeps secrets in addresses out of its log."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ PATHS = (
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="needs nginx")
 async def test_shipped_nginx_logs_no_secret(tmp_path: Path) -> None:
-    """No portal runs behind it: the requests are logged all the same."""
+    """nginx logs the requests although no portal runs behind it."""
     port = free_port()
     maps, _, sites = SHIPPED.read_text().partition("server {")
     site = "server {" + sites.split("server {")[1].partition("# Uploads and segments")[0]

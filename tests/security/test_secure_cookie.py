@@ -1,4 +1,4 @@
-"""Behind https the cookie of a session is one that nobody else can plant (RFC 6265bis, 4.1.3.2)."""
+"""The session cookie behind https, which other hosts can't set (RFC 6265bis, 4.1.3.2)."""
 
 import pytest
 from quart import Quart
@@ -15,7 +15,7 @@ def with_cookie(app: Quart, cookie: str) -> Sender:
     return Sender(app, {**AT_HOME, "Cookie": cookie})
 
 
-async def test_cookie_is_of_this_host_and_https_alone(app: Quart, olga: Account) -> None:
+async def test_cookie_is_limited_to_this_host_and_https(app: Quart, olga: Account) -> None:
     answer = await try_to_sign_in(Sender(app, AT_HOME), olga.email)
     [cookie] = answer.headers.getlist("Set-Cookie")
     pair, *words = (word.strip() for word in cookie.split(";"))
@@ -24,15 +24,16 @@ async def test_cookie_is_of_this_host_and_https_alone(app: Quart, olga: Account)
     assert not any(word.lower().startswith("domain") for word in words)
     assert (await with_cookie(app, pair).get("/account")).status_code == 200
     out = await with_cookie(app, pair).post("/sign-out")
-    [gone] = out.headers.getlist("Set-Cookie")
-    assert gone.startswith(f"{SECURE_COOKIE}=;")
-    assert {"Secure", "Path=/", "Max-Age=0"} <= {word.strip() for word in gone.split(";")}
+    [cleared] = out.headers.getlist("Set-Cookie")
+    assert cleared.startswith(f"{SECURE_COOKIE}=;")
+    assert {"Secure", "Path=/", "Max-Age=0"} <= {word.strip() for word in cleared.split(";")}
     assert (await with_cookie(app, pair).get("/account")).status_code == 303
 
 
-async def test_cookie_from_plain_http_or_another_host_is_none(app: Quart, olga: Account) -> None:
-    """A planted session that works, under other names and beside one's own, signs nobody in."""
-    planted, own = await session_of(olga), await session_of(olga)
+async def test_cookie_from_plain_http_or_another_host_is_ignored(app: Quart, olga: Account) -> None:
+    """A planted valid session signs nobody in, under other names or beside the real cookie."""
+    planted = await session_of(olga)
+    own = await session_of(olga)
     for name in (PLAIN_COOKIE, "__Secure-portal", SECURE_COOKIE.upper()):
         sender = with_cookie(app, f"{name}={planted}")
         assert (await sender.get("/account")).status_code == 303, name

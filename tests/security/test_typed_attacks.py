@@ -1,4 +1,4 @@
-"""Attacks by what is typed: `next`, which is to lead to another site, and odd letters anywhere."""
+"""Attacks by typed text: `next` with an address of another site, and odd characters anywhere."""
 
 import re
 from html import unescape
@@ -19,7 +19,7 @@ NASTY = (
     *("//evil\u3002example", "/\uff0fevil.example", "/\u2028/evil.example", ""),
     "/\r\nLocation: https://evil.example",
 )
-# Strange, and of this portal all the same.
+# Strange paths that belong to this portal.
 HARMLESS = (
     "/videos/5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b/edit?a=1&b=%C3%A9#poster",
     *("/.//evil.example", "/@evil.example", "/https://evil.example", "/%5cevil.example"),
@@ -39,19 +39,18 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded", **OWN_PAGE}
 
 async def test_next_is_a_path_of_this_portal(app: Quart) -> None:
     async with app.test_request_context("/"):
-        assert {it: next_path({"next": it}) for it in NASTY} == dict.fromkeys(NASTY, "/")
-        assert [next_path({"next": it}) for it in HARMLESS] == list(HARMLESS)
+        assert {text: next_path({"next": text}) for text in NASTY} == dict.fromkeys(NASTY, "/")
+        assert [next_path({"next": text}) for text in HARMLESS] == list(HARMLESS)
 
 
-async def test_it_is_led_to_from_the_address_through_the_form(app: Quart, olga: Account) -> None:
-    """Signed in after and before."""
+async def test_next_leads_to_a_path_after_and_before_signing_in(app: Quart, olga: Account) -> None:
     owner = await signed_in(app, olga)
     for path, end in (("//evil.example", "/"), (HARMLESS[0], HARMLESS[0])):
         address = f"/sign-in?next={quote(path, safe='')}"
         page = await text_of(await Sender(app).get(address))
         [field] = re.findall(r'<input[^>]*name="next"[^>]*>', page)
-        [handed_on] = re.findall(r'value="([^"]*)"', field)
-        assert unescape(handed_on) == end
+        [next_value] = re.findall(r'value="([^"]*)"', field)
+        assert unescape(next_value) == end
         for answer in (
             await try_to_sign_in(Sender(app, OWN_PAGE), olga.email, next=path),
             await owner.get(address),
@@ -60,27 +59,30 @@ async def test_it_is_led_to_from_the_address_through_the_form(app: Quart, olga: 
 
 
 def encoded(**fields: str) -> str:
-    """A form, whose texts may hold what is no Unicode."""
-    return "&".join(f"{it}={quote(text, errors='surrogatepass')}" for it, text in fields.items())
+    """Encode a form, whose texts may contain lone surrogates."""
+    return "&".join(
+        f"{name}={quote(text, errors='surrogatepass')}" for name, text in fields.items()
+    )
 
 
 def as_header(text: str) -> str:
-    """A text as a server hands it on: bytes, of which each is a letter, without line ends."""
+    """Return a text as a server passes on a header: bytes as Latin-1, without line ends."""
     return " ".join(text.encode("utf-8", "surrogatepass").decode("latin-1").splitlines())
 
 
 async def check(answer: Response, *statuses: int) -> None:
-    """That the answer is no fault of ours, and holds nothing that was smuggled in."""
+    """Check that the response has an expected status and contains no injected header or markup."""
     assert answer.status_code in statuses
     assert all("evil" not in name.lower() for name, _ in answer.headers)
-    assert not any(it.startswith("evil") for it in answer.headers.getlist("Set-Cookie"))
+    assert not any(cookie.startswith("evil") for cookie in answer.headers.getlist("Set-Cookie"))
     page = await text_of(answer)
     assert "<script>evil" not in page
     assert "7*7" not in page or "{{ 7*7 }}" in page
 
 
-async def test_fields_and_headers_may_hold_anything(app: Quart, olga: Account) -> None:
-    nobody, owner = Sender(app, FORM), await signed_in(app, olga)
+async def test_fields_and_headers_may_contain_any_text(app: Quart, olga: Account) -> None:
+    nobody = Sender(app, FORM)
+    owner = await signed_in(app, olga)
     right = {"email": olga.email, "password": PASSWORD}
     for text in EVIL:
         for name, status in (("email", 422), ("password", 422), ("next", 303)):
@@ -90,7 +92,7 @@ async def test_fields_and_headers_may_hold_anything(app: Quart, olga: Account) -
         for address, form, *statuses in (
             (f"/people/{olga.id}/role", {"role": text}, 422),
             ("/people/invitations", {"role": text}, 422),
-            # Blanks are no days, and none is for ever.
+            # An empty number of days means for ever.
             ("/account/tokens", {"name": "a", "scopes": "admin", "days": text}, 200, 422),
             ("/account/password", {"current": text, "password": text}, 422),
             (f"/welcome/{path}", {"email": text}, 404),
@@ -101,5 +103,5 @@ async def test_fields_and_headers_may_hold_anything(app: Quart, olga: Account) -
         await check(await cookie.get("/account"), 303)
         bearer = Sender(app, {"Authorization": f"Bearer {as_header(text)}"})
         await check(await bearer.get("/account"), 401)
-        # Nobody is to wait for having failed.
+        # Otherwise the next sign-in would have to wait.
         await SignInFailure.all().delete()

@@ -1,4 +1,4 @@
-"""Presigned addresses say that they live no longer than the credentials that sign them."""
+"""Presigned addresses expire no later than the credentials that signed them."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from portal.storage.presigning import _attachment
 
 KEY = "hls/a/1/360p/00000.m4s"
 HOUR_S = 3600
-# Between the moment the test writes an expiry, and the signing.
+# Allowance for the time between the test's expiry and the signing.
 SLACK_S = 120
 
 
@@ -26,7 +26,7 @@ Issue = Callable[[str, float], None]
 
 @pytest.fixture
 def issue(monkeypatch: pytest.MonkeyPatch) -> Issue:
-    """Temporary credentials, as a role has them, in the environment; botocore reads them again."""
+    """Set temporary credentials in the environment, which botocore reads again."""
 
     def issue(token: str, expires_in_s: float) -> None:
         expiry = datetime.now(UTC) + timedelta(seconds=expires_in_s)
@@ -37,8 +37,8 @@ def issue(monkeypatch: pytest.MonkeyPatch) -> Issue:
     return issue
 
 
-def said(address: str) -> tuple[int, str]:
-    """The life that an address announces, and the token that it was signed with."""
+def expiry_and_token(address: str) -> tuple[int, str]:
+    """Return the lifetime in an address, and the token that it was signed with."""
     query = parse_qs(urlsplit(address).query)
     return int(query["X-Amz-Expires"][0]), query["X-Amz-Security-Token"][0]
 
@@ -53,7 +53,7 @@ async def test_address_ends_with_its_credentials(issue: Issue, config: Config) -
             await storage.public.presign_put(KEY, content_type="video/mp4", ttl_s=long_s),
             *(await storage.public.presign_get_many([KEY], ttl_s=long_s)).values(),
         ):
-            life_s, token = said(address)
+            life_s, token = expiry_and_token(address)
             assert HOUR_S - SLACK_S < life_s <= HOUR_S
             assert token == "first"  # no secret
         assert HOUR_S - SLACK_S < await storage.public.address_life_s(long_s) <= HOUR_S
@@ -64,7 +64,7 @@ async def test_credentials_are_refreshed_before_they_end(issue: Issue, config: C
     async with open_storage(config) as storage:
         await storage.public.presign_get(KEY, ttl_s=60)
         issue("second", 2 * HOUR_S)
-        life_s, token = said(await storage.public.presign_get(KEY, ttl_s=HOUR_S))
+        life_s, token = expiry_and_token(await storage.public.presign_get(KEY, ttl_s=HOUR_S))
         assert (life_s, token) == (HOUR_S, "second")
 
 
@@ -80,8 +80,8 @@ def test_a_file_name_cannot_leave_its_header(name: str) -> None:
     header = _attachment(name)
     assert header.isascii()
     assert header.isprintable()
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"attachment; filename=\"([^\"\\%]*)\"; filename\*=UTF-8''([^\s;]*)", header
     )
-    assert found is not None
-    assert set(unquote(found[2])) <= set(name) | {"\n"}
+    assert match is not None
+    assert set(unquote(match[2])) <= set(name) | {"\n"}

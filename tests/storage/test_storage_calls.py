@@ -1,4 +1,4 @@
-"""What storage's errors mean to the portal."""
+"""Translation of storage's errors into the portal's."""
 
 import inspect
 
@@ -13,14 +13,14 @@ from portal.storage.calls import ObjectMissing, StorageRefused, translated_error
 
 
 def answered(status: int, code: str) -> ClientError:
-    told = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(told, "GetObject")  # type: ignore[arg-type]  # as much of it as is read
+    response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, "GetObject")  # type: ignore[arg-type]  # the used part of it
 
 
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        # Refused credentials, or a clock that is wrong, are told from an outage and an overload.
+        # Refused credentials and a wrong clock differ from outages and overload.
         (answered(403, "AccessDenied"), StorageDenied),
         (answered(400, "ExpiredToken"), StorageDenied),
         (answered(403, "RequestTimeTooSkewed"), StorageDenied),
@@ -33,24 +33,40 @@ def answered(status: int, code: str) -> ClientError:
         (TimeoutError(), StorageUnavailable),
     ],
 )
-def test_errors_are_told_apart(error: Exception, expected: type[Exception]) -> None:
+def test_errors_are_distinguished(error: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected) as caught, translated_errors("hls/a"):
         raise error
     assert type(caught.value) is expected
     if isinstance(caught.value, StorageDenied):
-        assert caught.value.code == StorageUnavailable.code, "to clients it is one"
+        assert caught.value.code == StorageUnavailable.code, "clients see an outage"
 
 
-# Every class of botocore whose errors pass by themselves; all others are a fault of the request.
-PASSING = {
-    *("HTTPClientError", "ConnectionError", "EndpointConnectionError", "SSLError"),
-    *("ConnectionClosedError", "ReadTimeoutError", "ConnectTimeoutError", "ProxyConnectionError"),
-    *("ResponseStreamingError", "ChecksumError", "FlexibleChecksumError", "IncompleteReadError"),
-    *("CapacityNotAvailableError", "MetadataRetrievalError"),
+# botocore's classes of transient errors. All others are faults of the request.
+TRANSIENT = {
+    "HTTPClientError",
+    "ConnectionError",
+    "EndpointConnectionError",
+    "SSLError",
+    "ConnectionClosedError",
+    "ReadTimeoutError",
+    "ConnectTimeoutError",
+    "ProxyConnectionError",
+    "ResponseStreamingError",
+    "ChecksumError",
+    "FlexibleChecksumError",
+    "IncompleteReadError",
+    "CapacityNotAvailableError",
+    "MetadataRetrievalError",
 }
 DENIED = {
-    *("NoCredentialsError", "NoAuthTokenError", "TokenRetrievalError", "PartialCredentialsError"),
-    *("CredentialRetrievalError", "SSOError", "SSOTokenLoadError", "UnauthorizedSSOTokenError"),
+    "NoCredentialsError",
+    "NoAuthTokenError",
+    "TokenRetrievalError",
+    "PartialCredentialsError",
+    "CredentialRetrievalError",
+    "SSOError",
+    "SSOTokenLoadError",
+    "UnauthorizedSSOTokenError",
 }
 
 
@@ -62,15 +78,16 @@ def test_only_errors_without_an_answer_are_outages() -> None:
     ]
     assert len(classes) > 80
     for error_class in classes:
-        error = error_class.__new__(error_class)  # each wants other arguments
+        error = error_class.__new__(error_class)  # constructors differ
         Exception.__init__(error, "broken")
         with pytest.raises(Exception) as caught, translated_errors("hls/a"):  # noqa: PT011
             raise error
         name = error_class.__name__
-        is_denied, is_passing = name in DENIED, name in PASSING
-        expected = (
-            StorageDenied if is_denied else StorageUnavailable if is_passing else StorageRefused
-        )
+        expected: type[Exception] = StorageRefused
+        if name in DENIED:
+            expected = StorageDenied
+        elif name in TRANSIENT:
+            expected = StorageUnavailable
         assert type(caught.value) is expected, name
 
 
@@ -78,6 +95,6 @@ def test_only_errors_without_an_answer_are_outages() -> None:
     "error",
     [aiohttp.ClientPayloadError(), aiohttp.ServerDisconnectedError(), ResponseParserError()],
 )
-def test_broken_answers_are_outages(error: Exception) -> None:
+def test_broken_responses_are_outages(error: Exception) -> None:
     with pytest.raises(StorageUnavailable), translated_errors("hls/a"):
         raise error

@@ -1,4 +1,4 @@
-"""Limits on requests: how many at once, how many in a minute, and how large their bodies are."""
+"""Limits on requests: concurrent ones, those per minute, and the size of bodies."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -25,7 +25,7 @@ PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 
 @asynccontextmanager
 async def limited(config: Config, **limits: int) -> AsyncIterator[Quart]:
-    """An app with rate limits, for which time stands still."""
+    """Yield an app with rate limits and a stopped clock."""
     app = create_app(replace(config, trusted_proxies=(ip_network(ADDRESS),), **limits))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("portal.web.server.limits.time", lambda: 1000.0)
@@ -34,13 +34,13 @@ async def limited(config: Config, **limits: int) -> AsyncIterator[Quart]:
 
 
 async def changes(sender: Sender, count: int) -> list[int]:
-    """The statuses of so many requests for an upload address."""
+    """Return the statuses of `count` requests for an upload address."""
     return [
         (await sender.post("/api/videos/presign", json=PRESIGN)).status_code for _ in range(count)
     ]
 
 
-def test_routes_declare_what_differs_from_the_usual_limits(config: Config) -> None:
+def test_routes_declare_limits_that_differ_from_the_defaults(config: Config) -> None:
     app = create_app(config)
     declared = {
         f"{method} {rule.rule}": declaration
@@ -65,7 +65,7 @@ def test_routes_declare_what_differs_from_the_usual_limits(config: Config) -> No
     }
 
 
-async def test_requests_beyond_the_concurrency_limit_are_told_so_at_once(config: Config) -> None:
+async def test_requests_beyond_the_concurrency_limit_get_503_at_once(config: Config) -> None:
     async with app_client(config, max_concurrent_requests=2) as client, AsyncExitStack() as stack:
         headers = {"Content-Type": "application/json", "Content-Length": "50"}
         unfinished = [
@@ -92,7 +92,7 @@ async def test_accounts_behind_one_address_have_a_rate_limit_each(config: Config
         edith = await make_account("edith", Role.EDITOR)
         first, other = [program(app, await token_of(olga)) for _ in range(2)]
         assert await changes(first, 3) == [200, 200, 429]
-        # All tokens and sessions of an account are one client, wherever they are used.
+        # All tokens and sessions of an account count as the same client.
         assert await changes(replace(other, address="203.0.113.9"), 1) == [429]
         assert await changes(await signed_in(app, edith), 3) == [200, 200, 429]
         refusal = await first.post("/api/videos/presign", json=PRESIGN)
@@ -115,7 +115,7 @@ async def test_searches_and_tries_to_sign_in_are_counted_apart_and_for_each_addr
             assert await changes(sender, 1) == [200]
 
 
-def test_window_begins_anew_with_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_restart_with_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(limits, "time", lambda: now)
     limit = RateLimit(1)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 only, with odd targets and hosts."""
+"""HTTP/1.1 with odd targets and hosts, and the refusal of other protocols."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ WEBSOCKET = (
 
 
 async def answer_to(base_url: str, request: bytes) -> bytes:
-    """Return everything that the server answers to these bytes before it hangs up."""
+    """Send bytes, and return the server's response until it closes the connection."""
     address = urlsplit(base_url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     writer.write(request)
@@ -57,7 +57,7 @@ async def test_odd_targets_of_requests_are_answered(
 
 
 @pytest.mark.parametrize("host", [b"a..b", b".", b"a" * 64, b"a." * 200, b"\xff", b"[", b"a:b"])
-async def test_hosts_that_are_none_are_unknown(live_portal: LivePortal, host: bytes) -> None:
+async def test_invalid_hosts_are_unknown(live_portal: LivePortal, host: bytes) -> None:
     request = b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host
     assert (await answer_to(live_portal.base_url, request)).startswith(b"HTTP/1.1 421")
 
