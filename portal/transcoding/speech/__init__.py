@@ -1,9 +1,9 @@
-"""Write down what is said in a rendition: speech to text, by a child process.
+"""Speech to text: transcribe the sound of a rendition in a child process.
 
-Begin with `transcribe`, the parent's side. The child's side is `__main__`, run by `python -I -m` of
-this package, with what the extra `portal[captions]` installs. Here is what both sides know.
+Begin with `transcribe`, the parent's side. The child's side is `__main__`, which `python -I -m`
+runs with the libraries of the extra `portal[captions]`. Both sides use the constants here.
 """
 
 SAMPLE_RATE_HZ = 16_000
-# What the child ends with when its model was not taught the language.
+# Exit status of the child for a language that its model doesn't know.
 UNKNOWN_LANGUAGE = 3

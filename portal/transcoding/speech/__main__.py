@@ -1,10 +1,11 @@
-"""Hear samples with a Whisper model, and print the words as lines of JSON.
+"""Transcribe samples with a Whisper model, and print the words as lines of JSON.
 
-It runs in a process of its own (`python -I -m portal.transcoding.speech`), because a model takes
-gigabytes that are free again once it ends. The request arrives on stdin. Each line says up to which
-time of the film all is written, in which language, and which words are new: when each begins and
-ends, and its text with the space before it. The film is heard in windows, so that memory does not
-grow with it; what the end of one cuts off is heard again with the next.
+This is a separate process (`python -I -m portal.transcoding.speech`), because a model takes
+gigabytes that are free again once the process ends. The request arrives on stdin. Each line has the
+time of the film up to which it is transcribed, the language, and the new words: the start and end
+of each, and its text with the space before it. The film is transcribed in windows, so that memory
+doesn't grow with its length. A sentence that the end of a window cuts off is transcribed with the
+next window.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from faster_whisper.transcribe import Word
 from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE
 
 _WINDOW_S = 300
-# What goes on so close to its end is cut off: what is said since the last pause of this length.
+# A segment that ends this close to the end of its window is cut off. Its words since the last pause
+# of this length belong to the next window.
 _CUT_S = 1.0
 
 
 def main() -> None:
-    """Answer one request."""
+    """Carry out the request on stdin."""
     request = json.load(sys.stdin)
     cores = len(os.sched_getaffinity(0))
     model = WhisperModel(request["model"], compute_type="auto", cpu_threads=cores)
@@ -43,30 +45,36 @@ def main() -> None:
             language=language,
             vad_filter=True,
             word_timestamps=True,
-            # A mistake would go on into all that follows.
+            # A mistake in one segment would spread into all later ones.
             condition_on_previous_text=False,
         )
         if info.duration_after_vad:
             language = info.language
         is_last = at + len(window) == len(samples)
-        start_s, next_s = at / SAMPLE_RATE_HZ, (at + len(window)) / SAMPLE_RATE_HZ
+        start_s = at / SAMPLE_RATE_HZ
+        next_s = (at + len(window)) / SAMPLE_RATE_HZ
         for segment in segments:
             words = segment.words or []
             if words and not is_last and words[-1].end > _WINDOW_S - _CUT_S:
-                # It may have begun long before: silence within it was left out.
-                pauses_s = [it.start - before.end for before, it in pairwise(words)]
-                first = max((n for n, it in enumerate(pauses_s, 1) if it > _CUT_S), default=0)
-                words, next_s = words[:first], start_s + words[first].start
+                # The segment may hold a long silence, which the voice filter left out.
+                pauses_s = [word.start - before.end for before, word in pairwise(words)]
+                long_pauses = (n for n, pause_s in enumerate(pauses_s, 1) if pause_s > _CUT_S)
+                first = max(long_pauses, default=0)
+                next_s = start_s + words[first].start
+                words = words[:first]
             if words:
-                _tell(start_s + words[-1].end, language, words, start_s)
-        _tell(next_s, language, (), 0.0)
+                _print_words(start_s + words[-1].end, language, words, start_s)
+        _print_words(next_s, language, (), 0.0)
         at = round(next_s * SAMPLE_RATE_HZ)
 
 
-def _tell(until_s: float, language: str | None, words: Iterable[Word], start_s: float) -> None:
-    said = [(float(start_s + it.start), float(start_s + it.end), it.word) for it in words]
-    line = {"until_s": float(until_s), "language": language, "words": said}
-    print(json.dumps(line), flush=True)  # noqa: T201  # the answer
+def _print_words(
+    until_s: float, language: str | None, words: Iterable[Word], start_s: float
+) -> None:
+    """Print a line with words whose times count from `start_s` of the film."""
+    times = [(float(start_s + word.start), float(start_s + word.end), word.word) for word in words]
+    line = {"until_s": float(until_s), "language": language, "words": times}
+    print(json.dumps(line), flush=True)  # noqa: T201  # the parent reads it
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Write down what is said in a rendition as cues: the parent's side.
+"""Transcribe a rendition into cues: the parent's side.
 
-The confined ffmpeg makes samples of the sound, which may be the source's own; the child that has
-the model reads nothing else.
+The confined ffmpeg decodes the sound, which may be a copy of the untrusted source. The child with
+the model reads only the decoded samples.
 """
 
 import asyncio
@@ -25,12 +25,13 @@ from portal.transcoding.packaging.webvtt import Cue, escaped
 from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE
 
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.speech")
-_SOUND, _SAMPLES = "sound.mp4", "samples.pcm"
-# The largest models take a minute for half one, on two weak cores, and some to be read.
+_SOUND = "sound.mp4"
+_SAMPLES = "samples.pcm"
+# On two weak cores, the largest models take a minute for half a minute of sound, and some to load.
 _STALL_S = 900.0
 _STDERR_TAIL_BYTES = 4000
-# A cue is read without haste: two lines, for seven seconds at most. A pause ends a cue, and so does
-# a sentence that fills a line.
+# A cue has at most two lines, and lasts at most seven seconds. A pause ends a cue, and so does a
+# sentence that fills a line.
 _LINES = 2
 _MAX_CUE_S = 7.0
 _PAUSE_S = 0.8
@@ -40,7 +41,7 @@ _SENTENCE_ENDS = tuple(".?!…\u3002\uff1f\uff01")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word, with the space before it; times in seconds of the film."""
+    """Word with the space before it; times are in seconds of the film."""
 
     start_s: float
     end_s: float
@@ -49,7 +50,7 @@ class Word:
 
 @dataclass(slots=True)
 class Transcript:
-    """What is written so far: all up to `until_s`. No language while nobody has spoken."""
+    """Cues of a film up to `until_s`. The language is None until speech was found."""
 
     cues: list[Cue]
     until_s: float = 0.0
@@ -64,10 +65,11 @@ async def transcribe(
     work_dir: Path,
     paused: asyncio.Event,
 ) -> None:
-    """Go on with a transcript to the end of an audio rendition.
+    """Extend a transcript to the end of an audio rendition.
 
-    Its language, if it has one, is the one that is expected. While `paused` is set nothing is
-    heard. Raises TranscodeFailed, DiskFull, or what the rendition's reader raised.
+    Speech is expected in the transcript's language; without one, it is detected. The child stands
+    still while `paused` is set. Raises `TranscodeFailed`, `DiskFull`, or an error of reading the
+    rendition.
     """
     with pass_folder(work_dir) as folder:
         samples = await _read_samples(sound, folder)
@@ -76,7 +78,7 @@ async def transcribe(
         request = {
             "samples": str(samples),
             "model": str(model),
-            # Models know no regions and scripts.
+            # Models know languages without regions and scripts.
             "language": transcript.language and transcript.language.partition("-")[0],
             "start_s": transcript.until_s,
         }
@@ -103,15 +105,13 @@ async def transcribe(
 
 
 async def _read_samples(sound: RenditionFiles, folder: Path) -> Path:
-    """The sound as the model takes it, from the film's beginning: mono, 16 bits a sample."""
+    """Return a file with the samples of the whole film, mono with 16 bits, as models take them."""
     source = folder / _SOUND
     for uri in (INIT_NAME, *(segment.uri for segment in sound.playlist.segments)):
         await asyncio.to_thread(_append, source, await sound.read(uri))
-    arguments = (
-        *(*command.general_options(), *command.own_file(_SOUND), "-map", "0:a:0", *command.BARE),
-        *("-af", "aresample=async=1:first_pts=0", "-ac", "1", "-ar", str(SAMPLE_RATE_HZ)),
-        *("-f", "s16le", _SAMPLES),
-    )
+    arguments = [*command.general_options(), *command.own_file(_SOUND), "-map", "0:a:0"]
+    arguments += [*command.BARE, "-af", "aresample=async=1:first_pts=0"]
+    arguments += ["-ac", "1", "-ar", str(SAMPLE_RATE_HZ), "-f", "s16le", _SAMPLES]
     await ffmpeg.run(arguments, timeout_s=ffmpeg.run_limit_s(sound.playlist.duration_s), cwd=folder)
     await asyncio.to_thread(source.unlink)
     return folder / _SAMPLES
@@ -123,16 +123,17 @@ def _append(path: Path, data: bytes) -> None:
 
 
 async def _follow(stream: StreamReader, transcript: Transcript, watch: Watch) -> None:
+    """Extend a transcript by the lines that the child prints."""
     while line := await stream.readline():
-        told = json.loads(line)
-        watch.saw(told["until_s"])
-        transcript.until_s = told["until_s"]
-        transcript.language = transcript.language or told["language"]
-        transcript.cues += cues_of([Word(*it) for it in told["words"]])
+        progress = json.loads(line)
+        watch.saw(progress["until_s"])
+        transcript.until_s = progress["until_s"]
+        transcript.language = transcript.language or progress["language"]
+        transcript.cues += cues_of([Word(*values) for values in progress["words"]])
 
 
 def cues_of(words: Sequence[Word]) -> Iterator[Cue]:
-    """Yield cues that can be read, of words that were spoken without a break."""
+    """Yield cues of a readable length, of words that follow each other."""
     group: list[Word] = []
     for word in words:
         if group and _is_end(group, word):
@@ -148,7 +149,7 @@ def cues_of(words: Sequence[Word]) -> Iterator[Cue]:
 
 
 def _is_end(group: Sequence[Word], following: Word) -> bool:
-    """Return whether a cue ends with these words whatever its room."""
+    """Return whether a cue ends with these words, even if another one fits."""
     text = _text(group)
     is_sentence = width(text) >= LINE_WIDTH and text.endswith(_SENTENCE_ENDS)
     return is_sentence or following.start_s - group[-1].end_s >= _PAUSE_S
@@ -160,7 +161,7 @@ def _fits(group: Sequence[Word], following: Word) -> bool:
 
 
 def _good_cut(group: Sequence[Word]) -> int:
-    """Return how many words make a cue: up to a mark in the second half, or all."""
+    """Return how many words make a cue: up to a punctuation mark in the second half, or all."""
     for count in range(len(group), len(group) // 2, -1):
         if group[count - 1].text.endswith(CLAUSE_ENDS):
             return count
