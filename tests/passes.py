@@ -93,9 +93,9 @@ async def ended_after(
     pictures = MadeSegment.filter(video_id=attempt.video_id).exclude(rendition__startswith="audio")
     first = len({it.number for it in await pictures})
     at_pass, note = pass_of(attempt, resources, work_dir), Heartbeat.note_stored
-    work = at_pass.make_missing() if attempt.wanted else at_pass.make_playable()
+    work = at_pass.make_missing() if attempt.targets else at_pass.make_playable()
     running, left = asyncio.create_task(work), {*range(first, first + segments)}
-    if not attempt.wanted and not first:
+    if not attempt.targets and not first:
         left.add(SOUND)
 
     def note_and_end(beat: Heartbeat, rendition: str, number: int, made: Any) -> None:

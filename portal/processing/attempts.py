@@ -1,9 +1,9 @@
-"""The life of a transcoding attempt: begun under a lease, kept alive, ended exactly once.
+"""Transcoding attempts: opened under a lease, renewed by a heartbeat, ended exactly once.
 
-The lease is the portal's own, since procrastinate can leave the job of a dead worker in `doing`
-for ever. Every change is conditional on the attempt still being open; a worker that finds it
-closed has lost it and discards its work. Transactions lock the video first, so that no two wait
-for each other.
+The lease is the portal's, because procrastinate can leave the job of a dead worker in
+`doing` for ever. Every change requires that the attempt is still open; a worker that finds it
+closed has lost the lease and discards its work. Transactions lock the video first, so that no two
+deadlock.
 """
 
 import asyncio
@@ -45,12 +45,11 @@ logger = logging.getLogger(__name__)
 
 LEASE_S = 20
 MAX_ATTEMPTS = 3
-# Why a video failed whose attempts are used up.
+# Failure code of a video whose attempts are used up.
 TRANSCODE_FAILED = "transcode_failed"
 MAX_DETAIL_LENGTH = 4_000
+# Time that an ending worker spends on closing its attempt.
 ENDING_TIMEOUT_S = 4.0
-
-
 LIVE = Q(lease_expires_at__gt=RawSQL("now()"))
 LEASE_END = RawSQL(f"now() + make_interval(secs => {LEASE_S})")
 # Running totals of ended attempts, which outlive the attempts, their videos and the workers. One
@@ -68,13 +67,13 @@ SET attempts = attempt_totals.attempts + 1,
     duration_s = attempt_totals.duration_s + excluded.duration_s,
     media_s = attempt_totals.media_s + excluded.media_s
 """
-# Upper ends of the ranges, in seconds; the last range has none. What was counted stays in the range
-# it was put in: other bounds need a migration.
+# Upper ends of the ranges, in seconds; the last range has none. Totals stay in the range in which
+# they were counted, so other bounds need a migration.
 DURATION_BOUNDS_S = (5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10_800.0, 43_200.0)
 
 
 class LeaseLost(Exception):
-    """Another worker took over; what was made under the lease must not be published."""
+    """Another worker took over; nothing that was made under the lease may be published."""
 
 
 class HeldByAnother(Exception):
@@ -82,12 +81,12 @@ class HeldByAnother(Exception):
 
 
 class AttemptsExhausted(Exception):
-    """The video was tried as often as is allowed, without a result."""
+    """All attempts at the video were used up without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt failed: a code for programs, and detail for the operator."""
+    """Reason of a failed attempt: a code for programs, and detail for the operator."""
 
     code: str
     detail: str = ""
@@ -98,58 +97,59 @@ ABANDONED = Failure("worker_lost", "The worker ended without releasing its work.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAttempt:
-    """An attempt this process holds the lease of.
+    """Attempt whose lease this process holds.
 
-    `is_cautious` tells that the file may be why an earlier one failed. `wanted` names the
-    renditions to make of a video that is ready; it is empty in a first pass, which has yet to plan
-    them, and where `makes_storyboard` says that this is to be made. `interruptions` counts those
-    that storage broke off, by not delivering the source, since the editor last asked for new ones.
-    `percent` is how far earlier attempts at the same pass got.
+    `is_cautious` if the file may be the reason why an earlier attempt failed. `targets` names the
+    renditions to make for a ready video; it is empty in a first pass, which has yet to plan them,
+    and in a pass that `makes_storyboard`. `interruptions` counts the attempts that ended because
+    storage didn't deliver the source, since the editor last requested processing. `percent` is the
+    progress of earlier attempts at the same pass.
     """
 
     id: int
     video: Video
     number: int
     is_cautious: bool = False
-    wanted: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     makes_storyboard: bool = False
     interruptions: int = 0
     percent: float = 0.0
 
     @property
     def video_id(self) -> UUID:
+        """Return the id of the attempt's video."""
         return self.video.id
 
 
 async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
-    """Take the lease on a processing video; None when there is nothing left to do for it.
+    """Take the lease on a processing video; None if the video is in another state.
 
     Raises:
         HeldByAnother: a live lease exists.
-        AttemptsExhausted: `MAX_ATTEMPTS` were made since the editor last asked for new ones;
-            those that were released, or lost after they had stored segments, do not count.
+        AttemptsExhausted: `MAX_ATTEMPTS` failed since the editor last requested processing.
+            Attempts that were released, or lost after they had stored segments, do not count.
     """
     async with opening() as opened:
         video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.PROCESSING:
             return None
         earlier = await close_abandoned(video_id)
-        failed = [it for it in earlier if it.outcome is not Outcome.HANDED_BACK]
-        if sum(it.number > video.forgiven_attempts for it in failed) < MAX_ATTEMPTS:
-            # A worker that was killed once says nothing about the file; two may.
-            was_killed = [it.error_code == ABANDONED.code for it in failed]
+        failed = [attempt for attempt in earlier if attempt.outcome is not Outcome.HANDED_BACK]
+        if sum(attempt.number > video.forgiven_attempts for attempt in failed) < MAX_ATTEMPTS:
+            # A single killed worker says nothing about the file; two may.
+            was_killed = [attempt.error_code == ABANDONED.code for attempt in failed]
             is_cautious = not all(was_killed) or len(failed) > 1
             opened.append(await open_attempt(video, earlier, worker, is_cautious=is_cautious))
-    # Raised in the transaction, it would leave the last of them open.
+    # An error inside the transaction would undo the closing of abandoned attempts.
     if not opened:
         raise AttemptsExhausted
     return opened[0]
 
 
 async def close_abandoned(video_id: UUID) -> list[Attempt]:
-    """Close what dead workers left open at a locked video, or raise `HeldByAnother`.
+    """Close attempts of dead workers at a locked video, and return all attempts by their number.
 
-    Answers all of its attempts.
+    Raises `HeldByAnother` if a worker holds a live lease.
     """
     earlier = await Attempt.filter(video_id=video_id).order_by("number")
     if await Attempt.filter(LIVE, video_id=video_id, outcome=None).exists():
@@ -160,9 +160,9 @@ async def close_abandoned(video_id: UUID) -> list[Attempt]:
 
 @asynccontextmanager
 async def opening() -> AsyncIterator[list[OpenAttempt]]:
-    """A transaction that opens attempts, which its body notes in the list.
+    """Run a transaction that opens attempts, which the block adds to the list.
 
-    Should the answer to the commit not arrive, they may be open without a worker: they are
+    If no answer to the commit arrives, the attempts may be open without a worker, so they are
     released.
     """
     opened: list[OpenAttempt] = []
@@ -181,10 +181,10 @@ async def open_attempt(
     worker: str,
     *,
     is_cautious: bool = False,
-    wanted: tuple[str, ...] = (),
+    targets: tuple[str, ...] = (),
     makes_storyboard: bool = False,
 ) -> OpenAttempt:
-    """Open the next attempt at a locked video at which no other is open."""
+    """Open the next attempt at a locked video without an open one."""
     is_begun = earlier and await MadeSegment.exists(video_id=video.id)
     percent = earlier[-1].percent if is_begun else 0.0
     now = await server_time()
@@ -198,17 +198,17 @@ async def open_attempt(
         started_at=now,
     )
     interruptions = sum(
-        it.outcome is Outcome.HANDED_BACK
-        and it.error_code == FailCode.SOURCE_UNREACHABLE
-        and it.number > video.forgiven_attempts
-        for it in earlier
+        attempt.outcome is Outcome.HANDED_BACK
+        and attempt.error_code == FailCode.SOURCE_UNREACHABLE
+        and attempt.number > video.forgiven_attempts
+        for attempt in earlier
     )
     return OpenAttempt(
         id=row.id,
         video=video,
         number=row.number,
         is_cautious=is_cautious,
-        wanted=wanted,
+        targets=targets,
         makes_storyboard=makes_storyboard,
         interruptions=interruptions,
         percent=percent,
@@ -216,29 +216,30 @@ async def open_attempt(
 
 
 async def close_lost(attempts: Sequence[Attempt]) -> None:
-    """Close a locked video's open attempts; a worker that wakes up finds its own lost.
+    """Close a locked video's open attempts; a worker that wakes up has lost its lease.
 
-    One that got on counts as released: what it was at is not what its worker died of.
+    An attempt that stored segments is released, not failed: the source did not kill its worker.
     """
     for attempt in attempts:
         if attempt.outcome is None:
-            got_on = await MadeSegment.exists(video_id=attempt.video_id, made_by=attempt.number)
-            attempt.outcome = Outcome.HANDED_BACK if got_on else Outcome.FAILED
+            segments = MadeSegment.filter(video_id=attempt.video_id, made_by=attempt.number)
+            has_progress = await segments.exists()
+            attempt.outcome = Outcome.HANDED_BACK if has_progress else Outcome.FAILED
             attempt.error_code = ABANDONED.code
-            await _end(attempt, attempt.outcome, ABANDONED)
+            await _close_attempt(attempt, attempt.outcome, ABANDONED)
 
 
 async def hold(attempt: OpenAttempt, **values: object) -> None:
-    """Make sure that the attempt is still ours, and renew its lease; else raise `LeaseLost`."""
-    held = Attempt.filter(id=attempt.id, outcome=None)
-    if not await held.update(lease_expires_at=LEASE_END, **values):
+    """Renew the lease of an attempt, and set columns of its row. Raises `LeaseLost`."""
+    still_open = Attempt.filter(id=attempt.id, outcome=None)
+    if not await still_open.update(lease_expires_at=LEASE_END, **values):
         raise LeaseLost
 
 
 async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
-    """Close the attempt as successful, or raise `LeaseLost`. Part of a caller's transaction.
+    """Close the attempt as successful, in the caller's transaction. Raises `LeaseLost`.
 
-    `media_s` is the duration of what it rendered.
+    `media_s` is the duration of the film if the attempt encoded or copied it.
     """
     changed = await Attempt.filter(id=attempt.id, outcome=None).update(
         outcome=Outcome.PUBLISHED, finished_at=NOW, percent=100.0
@@ -249,16 +250,13 @@ async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
 
 
 async def withdraw(attempt: OpenAttempt) -> None:
-    """Remove an attempt that has made nothing and failed at nothing, or raise `LeaseLost`.
-
-    Part of a caller's transaction.
-    """
+    """Delete an attempt that made no rendition, in the caller's transaction. Raises `LeaseLost`."""
     if not await Attempt.filter(id=attempt.id, outcome=None).delete():
         raise LeaseLost
 
 
 async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> None:
-    """Close the attempt and fail its processing video for good, or raise `LeaseLost`."""
+    """Close the attempt and fail its video, which can't be processed. Raises `LeaseLost`."""
     async with transaction():
         await lock_video(attempt.video_id)
         await fail(attempt, failure)
@@ -266,9 +264,9 @@ async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> Non
 
 
 async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
-    """Mark a processing video failed, with a reason for programs and one for people.
+    """Mark a processing video failed, in the caller's transaction.
 
-    Part of a caller's transaction.
+    `code` is the reason for programs, `message` for people.
     """
     changed = await Video.filter(id=video_id, status=VideoStatus.PROCESSING).update(
         status=VideoStatus.FAILED, failure_code=code, failure_message=message
@@ -278,12 +276,12 @@ async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
 
 
 async def start_again(video: Video, queue: Queue, *, since: datetime | None = None) -> None:
-    """Queue the transcode of a locked video anew; the attempts so far do not count any more.
+    """Restart the processing of a locked video; earlier attempts no longer count.
 
-    Its priority counts from `since`, or from the video's creation.
+    The job's priority counts from `since`, or from the video's creation.
     """
     last = await Attempt.filter(video_id=video.id).order_by("-number").first()
-    await forget_made(video.id)
+    await delete_progress(video.id)
     await Video.filter(id=video.id).update(
         status=VideoStatus.PROCESSING,
         failure_code=None,
@@ -303,22 +301,22 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
 
 
 async def fail(attempt: OpenAttempt, failure: Failure) -> None:
-    """Close the attempt as failed, or raise `LeaseLost`; part of a caller's transaction."""
-    if not await _end(attempt, Outcome.FAILED, failure):
+    """Close the attempt as failed, in the caller's transaction. Raises `LeaseLost`."""
+    if not await _close_attempt(attempt, Outcome.FAILED, failure):
         raise LeaseLost
 
 
 async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
-    """Close the attempt if it is still open, so that another can begin at once.
+    """Close the attempt if it is still open, and return whether its video still exists.
 
-    It is tried for as long as the database is worth waiting for; a worker that is told to end is
-    not held up for long. Answers whether the video is still there.
+    Another attempt can then begin at once. An outage of the database is waited for, but only for
+    `ENDING_TIMEOUT_S` by an ending worker.
     """
 
     async def close() -> bool:
         async with transaction():
             video = await lock_video(attempt.video_id)
-            is_ended = await _end(attempt, outcome, failure)
+            is_ended = await _close_attempt(attempt, outcome, failure)
             if is_ended and attempt.makes_storyboard and outcome is Outcome.HANDED_BACK:
                 begun = Video.filter(id=attempt.video_id, storyboard_tries__gt=0)
                 await begun.update(storyboard_tries=F("storyboard_tries") - 1)
@@ -329,9 +327,12 @@ async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | Non
     return await retry_outage(close, timeout_s=timeout_s)
 
 
-async def _end(attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
-    """Close an open attempt and say of the renditions it was making what became of them."""
-    code, detail = (failure.code, failure.detail[-MAX_DETAIL_LENGTH:]) if failure else (None, None)
+async def _close_attempt(
+    attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failure | None
+) -> bool:
+    """Close an attempt and record the failure of its renditions; return whether it was open."""
+    code = failure and failure.code
+    detail = failure and failure.detail[-MAX_DETAIL_LENGTH:]
     changed = await Attempt.filter(id=attempt.id, outcome=None).update(
         outcome=outcome, finished_at=NOW, error_code=code, error_detail=detail
     )
@@ -346,12 +347,12 @@ async def _end(attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failur
     else:
         await unfinished.update(error_code=code, error_detail=detail)
     if outcome is Outcome.FAILED and failure is not ABANDONED:
-        # What it had made may be why.
-        await forget_made(attempt.video_id)
+        # The segments may be the reason.
+        await delete_progress(attempt.video_id)
     return True
 
 
-async def forget_made(video_id: UUID) -> None:
-    """Drop what is recorded of a video's segments; helpers that make some find their runs lost."""
+async def delete_progress(video_id: UUID) -> None:
+    """Delete the records of a video's segments and runs; helpers lose their leases."""
     await MadeSegment.filter(video_id=video_id).delete()
     await PassRun.filter(video_id=video_id).delete()

@@ -1,12 +1,13 @@
-"""Captions in the output of a video: those its file brought, and what the master playlist names.
+"""Captions in the output of a video: tracks of its file, and entries of the master playlist.
 
 Storage has a folder for each version of each caption track, `hls/<id>/captions/<track>-<version>/`,
-whose files are never changed. `videos.captions` has what people do with them.
+whose files are never changed. `videos.captions` has the use cases of editors.
 """
 
 import asyncio
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Self
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from portal.transcoding.packaging.webvtt import Cue, webvtt
 
 FOLDER = "captions"
 UNDETERMINED = "und"
-# What a playlist tells of captions.
+# Columns that a playlist needs.
 NAMED = ("id", "language", "label", "is_default", "rendition", "written_version")
 
 
@@ -36,81 +37,79 @@ class CaptionText:
 
     @classmethod
     def of(cls, cues: Collection[Cue]) -> Self:
-        """Write cues as text; takes a second for the most."""
+        """Return the columns for cues. Takes up to a second."""
         spoken = ((cue.start_s, cue.plain_text) for cue in cues)
         return cls(text=webvtt(cues), search=spoken_document(spoken), cue_count=len(cues))
 
 
 def captions_root(video_id: UUID) -> str:
-    """Where all captions of a video lie."""
+    """Return the prefix of all captions of a video in storage."""
     return f"{output_root(video_id)}{FOLDER}/"
 
 
 def folder_name(row: Caption) -> str:
-    """The folder of this version of a caption track."""
+    """Return the folder name of a caption track's version, which is also its ETag."""
     return f"{row.id}-{row.version}"
 
 
-async def adopt(video: Video, made: PassOutput, queue: Queue) -> int | None:
-    """Make captions of a file's tracks, unless they are known; the job that stores what is missing.
+async def adopt(video: Video, output: PassOutput, queue: Queue) -> int | None:
+    """Save the new subtitle tracks of a file, in the transaction that publishes the video.
 
-    Part of the transaction that publishes the video.
+    Returns the id of the job that stores the video's captions; None if there are none.
     """
     rows = await Caption.filter(video_id=video.id).only("id", "rendition", "language")
-    known = {row.rendition for row in rows}
+    adopted = {row.rendition for row in rows}
     taken = {row.language for row in rows}
-    for track in made.renditions:
-        if track.kind is not Kind.SUBTITLES or track.name in known:
+    for track in output.renditions:
+        if track.kind is not Kind.SUBTITLES or track.name in adopted:
             continue
-        text = await asyncio.to_thread(CaptionText.of, made.captions[track.name])
-        row = Caption(
+        text = await asyncio.to_thread(CaptionText.of, output.captions[track.name])
+        row = await Caption.create(
             video_id=video.id,
-            language=next(it for it in names(track.language) if it not in taken),
+            language=next(tag for tag in language_tags(track.language) if tag not in taken),
             label=track.label,
             is_default=track.is_default,
             source=CaptionSource.FILE,
             rendition=track.name,
             **asdict(text),
         )
-        await row.save()
         taken.add(row.language)
     return await defer_captions(video.id, queue) if taken else None
 
 
-def names(language: str | None) -> Iterator[str]:
-    """What captions in this language may be called; several tracks may be in one."""
-    tag, number = language or UNDETERMINED, 1
+def language_tags(language: str | None) -> Iterator[str]:
+    """Yield tags for several tracks in a language, such as `en`, `en-x-2` and `en-x-3`."""
+    tag = language or UNDETERMINED
     yield tag
-    while True:
-        number += 1
+    for number in count(2):
         yield f"{tag}-x-{number}"
 
 
 async def entries(video: Video) -> list[Entry]:
-    """The captions for the master playlist, with their folders relative to it.
+    """Return the captions for the master playlist, with their folders relative to it.
 
-    Until those of a file are stored as captions, they are where the pass put them.
+    A file's track is in the folder of the pass until it is stored as captions.
     """
-    made = Rendition.filter(video_id=video.id, kind=Kind.SUBTITLES, state=RenditionState.COMPLETE)
-    attempts = dict(await made.values_list("name", "attempt_number"))
-    found: list[Entry] = []
+    tracks = Rendition.filter(video_id=video.id, kind=Kind.SUBTITLES, state=RenditionState.COMPLETE)
+    attempts = dict(await tracks.values_list("name", "attempt_number"))
+    named: list[Entry] = []
     for row in await Caption.filter(video_id=video.id).only(*NAMED):
         if row.written_version is not None:
-            found.append((f"../{FOLDER}/", _track(row, f"{row.id}-{row.written_version}")))
+            named.append((f"../{FOLDER}/", _track(row, f"{row.id}-{row.written_version}")))
         elif row.rendition is not None and row.rendition in attempts:
-            found.append((f"../{attempts[row.rendition]}/", _track(row, row.rendition)))
-    return found
+            named.append((f"../{attempts[row.rendition]}/", _track(row, row.rendition)))
+    return named
 
 
 async def written_folders(video_id: UUID) -> list[str]:
-    """The folders of captions in storage, below `hls/<id>/`."""
+    """Return the folders of captions in storage, relative to `hls/<id>/`."""
     written = Caption.filter(video_id=video_id, written_version__isnull=False)
     rows = await written.only("id", "written_version")
     return [f"{FOLDER}/{row.id}-{row.written_version}" for row in rows]
 
 
 async def store_again(video: Video, queue: Queue) -> None:
-    """Queue the job that stores all captions of a locked video anew."""
+    """Queue the job that stores all captions of a locked video again."""
     tracks = Caption.filter(video_id=video.id)
     await tracks.update(written_version=None, tries=0, error_code=None)
     await Video.filter(id=video.id).update(captions_job_id=await defer_captions(video.id, queue))

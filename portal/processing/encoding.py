@@ -1,7 +1,7 @@
-"""Make the renditions of a pass: after what is made already, and giving way to other videos.
+"""Make the renditions of a pass: resume after recorded segments, and give way to other videos.
 
-A pass is preempted by a video that waits to be playable and is due before it. How long passes take
-on this worker is compared with what was expected of them.
+A pass is preempted by a video that waits to be playable and is due before it. The time that passes
+take on this worker is compared with the expected time.
 """
 
 import asyncio
@@ -41,34 +41,34 @@ from portal.transcoding.probing.probe import SourceLimits
 
 logger = logging.getLogger(__name__)
 
-# A pass takes seconds to get going: it is not ended before it has made something, mostly.
+# A pass takes seconds to start, so it isn't preempted before it has made some segments.
 MIN_RUN_S = 3.0
 LOOK_S = 1.0
-# A job that a free slot is about to take is no longer there at the second look.
+# Looks at the queue before a pass is preempted: by the second one, a free slot has taken the job.
 LOOKS = 2
-# What is done so soon is worth ending.
+# Remaining time of a first pass that is finished rather than preempted.
 SOON_S = 10.0
-# A pass counts so much in the mean of those of this process.
+# Weight of a pass in the moving average of this process.
 WEIGHT = 0.2
-# Shorter ones tell more of starting processes and of storage than of the machine.
+# Shorter passes measure the start of processes and storage rather than the machine.
 MIN_EXPECTED_S = 5.0
 JUDGED_AFTER_S = 60.0
-# An estimate is this far above the limit before it counts: other work may hold the machine up.
+# Factor of the limit that an estimate has to exceed, because other work may slow the machine down.
 TOLERANCE = 2.0
-# ffmpeg tells of itself twice a second; one that is paused does not.
+# ffmpeg reports progress twice a second, unless it is paused.
 MAX_STEP_S = 5.0
 
 
 class Preempted(Exception):
-    """A pass ended early for another video; it goes on when its job is taken again."""
+    """A pass ended early for another video; it resumes when its job runs again."""
 
 
 @dataclass(slots=True)
 class Preemption:
-    """Whether a pass that a job runs has to end for another; `is_first` makes a video playable.
+    """Check whether a job's pass has to end for another video; `is_first` for a first pass.
 
-    A pass that completes a ladder always gives way, one that makes a video playable only if it is
-    not done soon, by its latest progress.
+    A pass that completes a ladder always gives way; a first pass only if it isn't done soon, by its
+    latest progress.
     """
 
     job_id: int
@@ -77,12 +77,13 @@ class Preemption:
     seconds_left: float | None = None
 
     async def watch(self) -> None:
-        """Run beside the pass. Raises `Preempted` when another has to go first."""
+        """Run beside the pass. Raises `Preempted` when another video has to go first."""
         await asyncio.sleep(MIN_RUN_S)
-        seen = 0
-        while seen < LOOKS:
+        looks_in_a_row = 0
+        while looks_in_a_row < LOOKS:
             await asyncio.sleep(LOOK_S)
-            seen = seen + 1 if not self._is_done_soon() and await self._is_overtaken() else 0
+            has_to_end = not self._is_done_soon() and await self._is_overtaken()
+            looks_in_a_row = looks_in_a_row + 1 if has_to_end else 0
         raise Preempted
 
     def _is_done_soon(self) -> bool:
@@ -98,22 +99,22 @@ class Preemption:
 
 @dataclass(slots=True)
 class Pace:
-    """What passes take on this worker, as a multiple of what was expected: a moving average."""
+    """Moving average of the time that passes take on this worker, as a multiple of the expected."""
 
     ratio: float = 1.0
 
     def note(self, *, expected_s: float, taken_s: float) -> None:
-        """Learn from a pass that is done."""
+        """Add a finished pass to the average."""
         if expected_s >= MIN_EXPECTED_S:
             self.ratio += WEIGHT * (taken_s / expected_s - self.ratio)
 
 
 @dataclass(slots=True)
 class WorkMeter:
-    """Follows a pass by its progress, and refuses a source that proves too expensive.
+    """Meter of a pass, which rejects a source that takes too much work.
 
-    `worked_s` is how long ffmpeg has worked; the time in which it was paused does not count. The
-    share `begun_share` of the pass was made before.
+    `worked_s` is the time that ffmpeg has worked, without pauses. `begun_share` is the share of the
+    pass that was made before.
     """
 
     report: OnProgress
@@ -123,7 +124,7 @@ class WorkMeter:
     seen_at: float = field(default_factory=monotonic)
 
     async def follow(self, stage: Stage, percent: float, eta_s: float | None) -> None:
-        """Take note of the progress and pass it on. Raises `SourceRejected`."""
+        """Measure the progress, and report it. Raises `SourceRejected`."""
         now = monotonic()
         self.worked_s += min(now - self.seen_at, MAX_STEP_S)
         self.seen_at = now
@@ -136,15 +137,15 @@ class WorkMeter:
             return
         expected_s = self.worked_s / share
         if expected_s > TOLERANCE * limit_s:
-            detail = f"{self.worked_s:.0f} s made {share:.4%} of a pass"
+            detail = f"{share:.4%} of the pass took {self.worked_s:.0f} s"
             raise self.limits.rejection(RejectCode.TOO_MUCH_WORK, detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What a worker carries out passes with; `limits` are those of sources.
+    """Clients and limits that a worker's passes use.
 
-    `pace` is what the worker's passes have taken so far.
+    `limits` are for sources; `pace` is measured by the worker's passes.
     """
 
     worker: str
@@ -157,28 +158,27 @@ class Tools:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassOutcome:
-    """What a pass made; renditions of `folders` lie with the attempts of these numbers."""
+    """Output of a pass; `folders` has other attempts' numbers for renditions in their folders."""
 
     output: PassOutput
     folders: Mapping[str, int]
 
     @property
     def master(self) -> str:
-        """A master playlist in the folder of the attempt."""
-        return master_playlist(
-            [
-                (f"../{self.folders[it.name]}/" if it.name in self.folders else "", it)
-                for it in self.output.renditions
-            ]
-        )
+        """Return the text of a master playlist in the folder of the attempt."""
+        entries = []
+        for rendition in self.output.renditions:
+            number = self.folders.get(rendition.name)
+            entries.append(("" if number is None else f"../{number}/", rendition))
+        return master_playlist(entries)
 
 
 @dataclass(slots=True)
 class PassRuns:
-    """The runs of a pass that encodes renditions of these `names`, for its own worker.
+    """Runs of a pass over the renditions `names`, as the worker of the pass makes them.
 
-    A pass that `may_share` leaves parts of itself to others that have nothing to do, and makes
-    what they leave. The share `begun_share` of a film of this duration was made before.
+    A pass that `may_share` has runs that idle workers can split and make. `begun_share` is the
+    share of the film that was made before.
     """
 
     attempt: OpenAttempt
@@ -193,8 +193,8 @@ class PassRuns:
     _made: Mapping[str, MadeRendition] = field(default_factory=dict)
 
     async def begin(self, starts_s: Starts) -> None:
-        """Keep what an earlier attempt made, if that is of use."""
-        attempt, storage = self.attempt, self.tools.storage
+        """Keep the usable segments of an earlier attempt."""
+        attempt = self.attempt
         self.may_share = self.may_share and starts_s is not None
         shared_s = list(starts_s) if starts_s and self.may_share else None
         folder = await runs.prepare(attempt, self.names, shared_s)
@@ -202,29 +202,31 @@ class PassRuns:
         if folder != attempt.number:
             self.heartbeat.folders.update(dict.fromkeys(self.names, folder))
         if self.may_share:
-            left = await runs.left(attempt.video_id)
-            self.begun_share = left.share if left else 1.0
+            unmade = await runs.left(attempt.video_id)
+            self.begun_share = unmade.share if unmade else 1.0
             return
-        made = await runs.find_made(attempt.video_id, self.names, storage)
-        for one in made.values():
-            made_s = float(one.time_s(one.segments[-1].facts.until_ticks))
+        made = await runs.find_made(attempt.video_id, self.names, self.tools.storage)
+        for rendition in made.values():
+            made_s = float(rendition.time_s(rendition.segments[-1].facts.until_ticks))
             self.begun_share = made_s / self.duration_s
         await runs.keep(attempt.video_id, self.names, made)
         prefix = f"{attempt.number}-" if made else ""
         self._plain = Run(starts_s=starts_s, made=made, prefix=prefix)
 
     async def next(self) -> Run | None:
-        """The first run that nobody makes, or a part of one; None when all are made.
+        """Return the first free run, or a part of another one; None when all runs are made.
 
-        Waits for others to end theirs. What they made that does not fit is made again.
+        Waits for the runs of other workers. Segments of theirs that don't join are made again.
         """
         if self.may_share:
             return await retry_outage(self._next)
-        plain, self._plain = self._plain, None
-        return plain
+        run = self._plain
+        self._plain = None
+        return run
 
     async def _next(self) -> Run | None:
-        video_id, storage = self.attempt.video_id, self.tools.storage
+        video_id = self.attempt.video_id
+        storage = self.tools.storage
         while True:
             held = await runs.claim_first(video_id, worker=self.tools.worker, storage=storage)
             if held is not None:
@@ -232,9 +234,10 @@ class PassRuns:
                 return held.run
             if await runs.split(video_id=video_id):
                 continue
-            left = await runs.left(video_id)
-            if left is not None:
-                await self.heartbeat.report(Stage.TRANSCODING, percent_of(left.share), left.eta_s)
+            progress = await runs.left(video_id)
+            if progress is not None:
+                percent = percent_of(progress.share)
+                await self.heartbeat.report(Stage.TRANSCODING, percent, progress.eta_s)
                 await asyncio.sleep(LOOK_S)
                 continue
             self._made = await runs.find_made(video_id, self.names, storage)
@@ -245,15 +248,16 @@ class PassRuns:
             await runs.make_again_from(self.attempt, number)
 
     async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
-        """A run is made; what it stored is recorded before that is said."""
+        """Record that a run is made, after its segments are recorded."""
         self.is_shared = self.is_shared or run.first > 0 or run.last is not None
-        held, self.heartbeat.held = self.heartbeat.held, None
+        held = self.heartbeat.held
+        self.heartbeat.held = None
         if held is not None:
             await retry_outage(self.heartbeat.beat)
             await retry_outage(partial(held.finish, faults=faults, network_faults=network_faults))
 
     async def whole(self) -> Whole | None:
-        """All that was made, if it was shared."""
+        """Return all renditions of a shared pass; None for other passes."""
         if not self.may_share:
             return None
         faults, network_faults = await runs.faults(self.attempt.video_id)
@@ -262,7 +266,7 @@ class PassRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodingRun:
-    """The `wanted` renditions of a plan, to be made of a source under the lease of an attempt."""
+    """Pass that makes the `targets` of a plan from a source, under the lease of an attempt."""
 
     attempt: OpenAttempt
     tools: Tools
@@ -270,27 +274,29 @@ class EncodingRun:
     source_url: str
     source: Probe
     plan: Plan
-    wanted: tuple[str, ...]
+    targets: tuple[str, ...]
     reference: MediaPlaylist | None = None
 
     async def make(self) -> PassOutcome:
-        """Make them, after what an earlier attempt made of them if that is of use.
+        """Make the renditions, resuming after usable segments of an earlier attempt.
 
         Raises as `make_renditions` does, `Preempted`, or `LeaseLost`.
         """
         try:
-            return await self._make()
+            return await self._make_once()
         except NotContinuable as exc:
-            told = {"action": "begins_anew", "attempt": self.attempt.number}
-            logger.warning("Pass begins anew: %s", exc, extra=told)
-            await self.heartbeat.begin_anew()
-            return await self._make()
+            fields = {"action": "begins_anew", "attempt": self.attempt.number}
+            logger.warning("Pass restarts: %s", exc, extra=fields)
+            await self.heartbeat.restart()
+            return await self._make_once()
 
-    async def _make(self) -> PassOutcome:
-        attempt, tools = self.attempt, self.tools
+    async def _make_once(self) -> PassOutcome:
+        attempt = self.attempt
+        tools = self.tools
+        folders = self.heartbeat.folders
         copied = {rung.name for rung in self.plan.video if rung.copied}
-        encoded = [name for name in self.wanted if name not in copied]
-        expected_s = self.plan.encode_s(self.wanted)
+        encoded = [name for name in self.targets if name not in copied]
+        expected_s = self.plan.encode_s(self.targets)
         shared = PassRuns(
             attempt=attempt,
             tools=tools,
@@ -299,12 +305,13 @@ class EncodingRun:
             duration_s=self.source.duration_s,
             may_share=expected_s * tools.pace.ratio >= runs.SHARED_FROM_S,
         )
-        meter, folders = WorkMeter(self.heartbeat.report, tools.limits), self.heartbeat.folders
-        job_id = attempt.video.complete_job_id if attempt.wanted else attempt.video.first_job_id
-        preemption = Preemption(job_id=job_id or 0, is_first=not attempt.wanted)
+        meter = WorkMeter(self.heartbeat.report, tools.limits)
+        job_id = attempt.video.complete_job_id if attempt.targets else attempt.video.first_job_id
+        preemption = Preemption(job_id=job_id or 0, is_first=not attempt.targets)
 
         async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
-            preemption.stage, preemption.seconds_left = stage, eta_s
+            preemption.stage = stage
+            preemption.seconds_left = eta_s
             meter.begun_share = shared.begun_share
             await meter.follow(stage, percent, eta_s)
 
@@ -314,8 +321,8 @@ class EncodingRun:
                 self.source_url,
                 self.source,
                 self.plan,
-                wanted=self.wanted,
-                is_first=not attempt.wanted,
+                wanted=self.targets,
+                is_first=not attempt.targets,
                 reference=self.reference,
                 sink=StorageSink(tools.storage, attempt.video_id, attempt, attempt.number, folders),
                 work_dir=tools.work_dir,

@@ -1,7 +1,7 @@
 """Help another worker with its pass, by making one of its runs.
 
-Nothing that goes wrong here is the video's fault yet: a run that helpers fail at is left to the
-worker of the pass, and what they made of it counts.
+A failure here doesn't fail the video: a run at which helpers fail is left to the worker of the
+pass, with the segments that they made.
 """
 
 import logging
@@ -24,24 +24,24 @@ from portal.transcoding.planning.ladder import plan_renditions
 
 logger = logging.getLogger(__name__)
 
-# What may be the source's, or the pass's, own fault.
+# Errors that the source, or the worker of the pass, may have caused.
 FAULTS = (NotContinuable, SourceChanged, errors.SourceRejected, errors.TranscodeFailed)
 
 
 async def make_run_of(run_id: int, tools: Tools, *, job_id: int) -> None:
-    """Make a run that waits for a helper, if it still does; raises what broke it off."""
+    """Make a run that still waits for a helper. Raises the error that ended it early."""
     held = await runs.claim(run_id, worker=tools.worker, storage=tools.storage)
     video = await Video.get_or_none(id=held.row.video_id) if held else None
     if held is None or video is None:
         return
-    told = {"first": held.run.first, "end": held.run.end}
-    logger.info("Run begun", extra={"action": "run_begun", **told})
+    fields = {"action": "run_begun", "first": held.run.first, "end": held.run.end}
+    logger.info("Run begun", extra=fields)
     failures = 0
     try:
-        await _make(held, video, tools, job_id)
+        await _make_held_run(held, video, tools, job_id)
         logger.info("Run is done", extra={"action": "run_done"})
     except LeaseLost:
-        logger.info("Run is no longer wanted", extra={"action": "run_lost"})
+        logger.info("Run is no longer needed", extra={"action": "run_lost"})
     except FAULTS as exc:
         failures = 1
         logger.warning("Run failed: %s", exc, extra={"action": "run_failed"})
@@ -52,9 +52,11 @@ async def make_run_of(run_id: int, tools: Tools, *, job_id: int) -> None:
             await remove_again(video.id, video.storage_key, queue=tools.queue)
 
 
-async def _make(held: HeldRun, video: Video, tools: Tools, job_id: int) -> None:
-    row, heartbeat = held.row, Heartbeat(video.id, None)
-    heartbeat.held, heartbeat.folders = held, dict.fromkeys(row.renditions, row.folder)
+async def _make_held_run(held: HeldRun, video: Video, tools: Tools, job_id: int) -> None:
+    row = held.row
+    heartbeat = Heartbeat(video.id, None)
+    heartbeat.held = held
+    heartbeat.folders = dict.fromkeys(row.renditions, row.folder)
     async with (
         probed_source(video, tools.storage, tools.limits) as (source_url, probe),
         task_group() as tasks,

@@ -1,6 +1,6 @@
-"""What lies in storage of a video: where a pass puts it, the master playlist, what is in use.
+"""Files of a video in storage: the output of a pass, the master playlist, and files in use.
 
-A pass writes into its attempt's folder, or that of the attempt that began it.
+A pass writes into the folder of its attempt, or of the attempt that began it.
 """
 
 import posixpath
@@ -20,15 +20,16 @@ from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
-# How often a master playlist that became outdated while it was written is written again.
+# Limit on writing a master playlist again because it became outdated while it was written.
 MASTER_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class StorageSink:
-    """The folder of the attempt of the number `folder`, but for the renditions of `folders`.
+    """Sink of a pass that writes into the folder of the attempt with the number `folder`.
 
-    Those lie in the folders of the attempts of these numbers. Playlists are put by `attempt` alone.
+    `folders` has other attempts' numbers for renditions that those began. Only the holder of
+    `attempt` may write playlists.
     """
 
     storage: Storage
@@ -52,7 +53,7 @@ class StorageSink:
 
 
 async def open_rendition(row: Rendition, storage: Storage) -> RenditionFiles:
-    """The files of a complete rendition. Raises `ObjectMissing` or `PlaylistError`."""
+    """Return the files of a complete rendition. Raises `ObjectMissing` or `PlaylistError`."""
     folder = output_prefix(row.video_id, row.attempt_number or 0)
     text = await storage.get(folder + hls.media_playlist_name(row.name))
 
@@ -63,15 +64,16 @@ async def open_rendition(row: Rendition, storage: Storage) -> RenditionFiles:
 
 
 async def put_master(video: Video, storage: Storage) -> None:
-    """Write a ready video's master playlist with all that is complete now.
+    """Write a ready video's master playlist with its complete renditions and captions.
 
-    A worker that was held up here may overwrite what another wrote meanwhile, so the rows are read
-    again afterwards.
+    A slow worker may overwrite the newer playlist of another one, so the rows are read again
+    afterwards.
     """
     prefix = output_prefix(video.id, video.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):
         complete = await renditions.complete(video)
-        if not complete:  # the video was deleted
+        if not complete:
+            # The video was deleted.
             return
         await write_master(storage, prefix, master_playlist(complete))
         if complete == await renditions.complete(video):
@@ -89,10 +91,10 @@ async def write_master(storage: Storage, prefix: str, playlist: str) -> None:
 
 
 async def used_folders(video: Video, storage: Storage) -> set[str] | None:
-    """The folders of complete renditions; None when a ready video's master playlist is missing.
+    """Return the folders of complete renditions, such as `1/720p/`, below `hls/<video id>/`.
 
-    Names are relative to `hls/<video id>/`, such as `1/720p/`. Rows alone don't do: videos of
-    before 0.2 have sound that only their master playlist knows of.
+    None if a ready video's master playlist is missing. The playlist is read because videos of
+    versions before 0.2 have sound without a row.
     """
     rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
     folders = {f"{row.attempt_number}/{row.name}/" for row in rows}
@@ -109,26 +111,27 @@ async def used_folders(video: Video, storage: Storage) -> set[str] | None:
 async def unused_below(
     video: Video, number: int, used: set[str], storage: Storage
 ) -> AsyncIterator[str]:
-    """The prefixes below an attempt's folder that nothing leads to.
+    """Yield the prefixes and keys below an attempt's folder that are not in use.
 
-    Files that belong to no rendition are the published attempt's.
+    Only the published attempt uses files outside of renditions' folders, such as posters.
     """
-    prefix, root = output_prefix(video.id, number), output_root(video.id)
-    own = {name for name in used if name.startswith(f"{number}/")}
+    prefix = output_prefix(video.id, number)
+    root = output_root(video.id)
+    used_here = {name for name in used if name.startswith(f"{number}/")}
     keeps_files = number == video.published_attempt
-    if not keeps_files and not own:
+    if not keeps_files and not used_here:
         yield prefix
         return
-    # Collected first: lists of some servers lose their place when entries vanish.
+    # The list is complete before anything is removed, because some servers lose their place in it.
     for entry in [entry async for entry in entries_of(prefix, storage)]:
         if isinstance(entry, str):
-            if entry.removeprefix(root) not in own:
+            if entry.removeprefix(root) not in used_here:
                 yield entry
         elif not keeps_files:
             yield entry.key
 
 
 def named_playlists(master: str, published_attempt: int) -> set[str]:
-    """The playlists that a master playlist names, such as `1/720p/playlist.m3u8`."""
+    """Return the playlists that a master playlist names, such as `1/720p/playlist.m3u8`."""
     paths = (posixpath.join(str(published_attempt), uri) for uri in hls.playlist_uris(master))
     return {posixpath.normpath(path) for path in paths}

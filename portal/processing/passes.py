@@ -1,9 +1,9 @@
-"""A worker's passes over a source: the first makes a video playable, later ones its other sizes.
+"""Passes of a worker over a source: the first makes a video playable, later ones its other sizes.
 
-A pass runs under a lease and leaves its attempt closed however it ends. Whatever it writes lies
-in a folder of its own but for the master playlist, which has one address from the first pass on
-and is written again after each later one. Rows are committed before a master playlist names
-them, so a worker killed at any moment loses at most the renditions it was making.
+A pass runs under a lease, and closes its attempt however it ends. Each attempt writes into its own
+folder, except for the master playlist, which has one address from the first pass on and is written
+again after each later pass. Rows are committed before a master playlist names their files, so a
+killed worker loses at most the renditions that it was making.
 """
 
 import logging
@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class EncoderNeeded:
-    """A source was looked into; its first pass takes more than copying."""
+    """Plan of a source whose first pass has to encode, and the expected time."""
 
     plan: Plan
     expected_s: float
@@ -50,54 +50,60 @@ class EncoderNeeded:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """An attempt, to be carried out with these tools."""
+    """Pass of a worker, under the lease of an attempt."""
 
     attempt: OpenAttempt
     tools: Tools
 
     async def make_playable(self, *, may_encode: bool = True) -> None:
-        """Carry out a first pass: the video becomes ready, or failed if its source is at fault.
+        """Carry out a first pass: the video becomes ready, or failed if its source is invalid.
 
-        One that takes more than copying is left to another job unless this one `may_encode`.
+        A pass that has to encode is left to another job unless this one `may_encode`.
         """
         attempt = self.attempt
         async with self._closed_afterwards():
             try:
                 work = partial(self._first_pass, may_encode=may_encode)
-                found, made = await self._under_lease(work)
+                probe, result = await self._under_lease(work)
             except (errors.SourceRejected, SourceChanged) as exc:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 failure = Failure(str(exc.code), exc.detail)
                 await attempts.reject(attempt, failure, message=exc.message)
                 return
-            if isinstance(made, EncoderNeeded):
-                await self._leave_encode(made)
+            if isinstance(result, EncoderNeeded):
+                await self._queue_encode(result)
             else:
-                await self._publish(found, made)
+                await self._publish(probe, result)
 
-    async def _publish(self, found: Probe, made: PassOutcome) -> None:
-        attempt, queue = self.attempt, self.tools.queue
+    async def _publish(self, probe: Probe, outcome: PassOutcome) -> None:
+        publish = partial(
+            renditions.publish,
+            self.attempt,
+            outcome.output,
+            probe,
+            folders=outcome.folders,
+            queue=self.tools.queue,
+        )
         with span("publish"):
-            await retry_outage(
-                lambda: renditions.publish(
-                    attempt, made.output, found, folders=made.folders, queue=queue
-                )
-            )
+            await retry_outage(publish)
         logger.info("Video is ready", extra={"action": "video_ready"})
 
-    async def _leave_encode(self, needed: EncoderNeeded) -> None:
-        attempt, plan, queue = self.attempt, needed.plan, self.tools.queue
-        expected_s = needed.expected_s
-        await retry_outage(
-            lambda: renditions.queue_encode(attempt, plan, expected_s=expected_s, queue=queue)
+    async def _queue_encode(self, needed: EncoderNeeded) -> None:
+        queue_encode = partial(
+            renditions.queue_encode,
+            self.attempt,
+            needed.plan,
+            expected_s=needed.expected_s,
+            queue=self.tools.queue,
         )
-        told = {"action": "encode_queued", "expected_s": round(expected_s, 1)}
-        logger.info("Encode is queued", extra=told)
+        await retry_outage(queue_encode)
+        fields = {"action": "encode_queued", "expected_s": round(needed.expected_s, 1)}
+        logger.info("Encode is queued", extra=fields)
 
     async def make_missing(self) -> None:
-        """Carry out a later pass, and see to it that another follows if more is missing.
+        """Carry out a later pass, and queue another one if renditions are missing.
 
-        The video stays ready whatever happens; a source at fault fails what is missing.
+        The video stays ready. An invalid source fails the missing renditions.
         """
         attempt = self.attempt
         async with self._closed_afterwards():
@@ -105,19 +111,20 @@ class Pass:
                 is_done = await self._make_next()
             except (errors.SourceRejected, SourceChanged) as exc:
                 logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
-                # What an earlier pass committed may not have reached the playlist yet.
+                # The playlist may lack renditions that an earlier pass committed.
                 await put_master(attempt.video, self.tools.storage)
                 await renditions.fail_missing(attempt, Failure(str(exc.code), exc.detail))
             except LeaseLost:
-                # A master playlist may have been half written when it was lost.
+                # The playlist may be older than the rows when the lease was lost.
                 await put_master(attempt.video, self.tools.storage)
                 raise
             else:
                 logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_done})
 
     async def _make_next(self) -> bool:
-        """Make what the attempt was begun for; True when nothing is left to do."""
-        attempt, queue = self.attempt, self.tools.queue
+        """Make the attempt's targets, and return whether the ladder is complete."""
+        attempt = self.attempt
+        queue = self.tools.queue
         if attempt.makes_storyboard:
             await self._under_lease(self._make_storyboard)
             finish = partial(renditions.finish_storyboard, attempt, queue=queue)
@@ -128,16 +135,18 @@ class Pass:
 
     @asynccontextmanager
     async def _closed_afterwards(self) -> AsyncIterator[None]:
-        """Leave the attempt closed however its work ends; a lost lease is only logged.
+        """Close the attempt after the block, however it ends; a lost lease is only logged.
 
-        Files written of a video that was deleted meanwhile are removed.
+        If the video was deleted in the meantime, its new files are removed.
         """
-        attempt, outcome, failure = self.attempt, Outcome.FAILED, None
+        attempt = self.attempt
+        outcome = Outcome.FAILED
+        failure = None
         logger.info("Pass begun", extra={"action": "pass_begun", "attempt": attempt.number})
         try:
             yield
         except LeaseLost:
-            # It may be that of a run alone.
+            # If only the lease of a run was lost, the attempt is still open.
             outcome = Outcome.HANDED_BACK
             logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
         except Preempted:
@@ -152,9 +161,10 @@ class Pass:
             raise
         except BaseException as exc:
             if is_interruption(exc):
-                outcome, failure = Outcome.HANDED_BACK, _reason(exc)
-                why = failure.detail if failure else "told to end"
-                logger.warning("Pass released: %s", why, extra={"action": "handed_back"})
+                outcome = Outcome.HANDED_BACK
+                failure = _interruption_reason(exc)
+                reason = failure.detail if failure else "the worker ends"
+                logger.warning("Pass released: %s", reason, extra={"action": "handed_back"})
             else:
                 failure = Failure("internal_error", type(exc).__name__)
             raise
@@ -170,58 +180,63 @@ class Pass:
     async def _first_pass(
         self, heartbeat: Heartbeat, *, may_encode: bool
     ) -> tuple[Probe, PassOutcome | EncoderNeeded]:
-        async with self._probed_source() as (source_url, found):
+        make = partial(self._make_first, heartbeat=heartbeat, may_encode=may_encode)
+        async with self._probed_source() as (source_url, probe):
             try:
-                made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
+                result = await make(source_url, probe)
             except errors.CopyUndeliverable as exc:
-                told = {"action": "copy_undeliverable"}
-                logger.info("Copy is undeliverable: %s", exc, extra=told)
+                fields = {"action": "copy_undeliverable"}
+                logger.info("Copy is undeliverable: %s", exc, extra=fields)
                 self.attempt.video.notes.append(errors.Note.COPY_UNDELIVERABLE)
-                made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
-        if isinstance(made, PassOutcome):
+                result = await make(source_url, probe)
+        if isinstance(result, PassOutcome):
             prefix = output_prefix(self.attempt.video_id, self.attempt.number)
-            await write_master(self.tools.storage, prefix, made.master)
-        return found, made
+            await write_master(self.tools.storage, prefix, result.master)
+        return probe, result
 
     async def _make_first(
-        self, source_url: str, found: Probe, heartbeat: Heartbeat, *, may_encode: bool
+        self, source_url: str, probe: Probe, *, heartbeat: Heartbeat, may_encode: bool
     ) -> PassOutcome | EncoderNeeded:
-        """Plan a ladder and make the first of it. What is known to be undeliverable is encoded."""
+        """Plan a ladder, and make its first pass unless that needs an encoder.
+
+        A source whose copy is known to be undeliverable is encoded.
+        """
         may_copy = errors.Note.COPY_UNDELIVERABLE not in self.attempt.video.notes
-        plan = plan_renditions(found, may_copy=may_copy)
-        limits, expected_s = self.tools.limits, plan.ladder_s
-        if 0 < limits.max_transcode_s < expected_s:
-            detail = f"{expected_s:.0f} s are expected"
+        plan = plan_renditions(probe, may_copy=may_copy)
+        limits = self.tools.limits
+        if 0 < limits.max_transcode_s < plan.ladder_s:
+            detail = f"The ladder is expected to take {plan.ladder_s:.0f} s."
             raise limits.rejection(errors.RejectCode.TOO_MUCH_WORK, detail)
-        wanted = plan.first_pass(cautious=self.attempt.is_cautious)
-        if plan.encode_s(wanted) > 0 and not may_encode:
-            return EncoderNeeded(plan, self.tools.pace.ratio * plan.encode_s(wanted))
-        await renditions.plan(self.attempt, plan, wanted=wanted)
+        targets = plan.first_pass(cautious=self.attempt.is_cautious)
+        if plan.encode_s(targets) > 0 and not may_encode:
+            return EncoderNeeded(plan, self.tools.pace.ratio * plan.encode_s(targets))
+        await renditions.plan(self.attempt, plan, targets=targets)
         return await EncodingRun(
             attempt=self.attempt,
             tools=self.tools,
             heartbeat=heartbeat,
             source_url=source_url,
-            source=found,
+            source=probe,
             plan=plan,
-            wanted=wanted,
+            targets=targets,
         ).make()
 
     async def _later_pass(self, heartbeat: Heartbeat) -> None:
         attempt = self.attempt
-        if attempt.wanted:
-            made = await self._make_wanted(heartbeat)
-            await retry_outage(lambda: renditions.add(attempt, made.output, folders=made.folders))
+        if attempt.targets:
+            outcome = await self._make_targets(heartbeat)
+            add = partial(renditions.add, attempt, outcome.output, folders=outcome.folders)
+            await retry_outage(add)
         await attempts.hold(attempt)
         await put_master(attempt.video, self.tools.storage)
 
-    async def _make_wanted(self, heartbeat: Heartbeat) -> PassOutcome:
+    async def _make_targets(self, heartbeat: Heartbeat) -> PassOutcome:
         attempt = self.attempt
-        async with self._probed_source() as (source_url, found):
-            plan = plan_renditions(found, may_copy=False)
+        async with self._probed_source() as (source_url, probe):
+            plan = plan_renditions(probe, may_copy=False)
             planned = {rung.name for rung in plan.video}
-            await renditions.forget(attempt, set(attempt.wanted) - planned)
-            wanted = tuple(name for name in attempt.wanted if name in planned)
+            await renditions.forget(attempt, set(attempt.targets) - planned)
+            targets = tuple(name for name in attempt.targets if name in planned)
             lowest = await renditions.lowest_complete(attempt.video)
             reference = (await open_rendition(lowest, self.tools.storage)).playlist
             return await EncodingRun(
@@ -229,33 +244,36 @@ class Pass:
                 tools=self.tools,
                 heartbeat=heartbeat,
                 source_url=source_url,
-                source=found,
+                source=probe,
                 plan=plan,
-                wanted=wanted,
+                targets=targets,
                 reference=reference,
             ).make()
 
     async def _make_storyboard(self, heartbeat: Heartbeat) -> None:
-        video, tools = self.attempt.video, self.tools
+        video = self.attempt.video
+        tools = self.tools
         lowest = await open_rendition(await renditions.lowest_complete(video), tools.storage)
-        size, duration_s = (video.width or 1, video.height or 1), lowest.playlist.duration_s
+        duration_s = lowest.playlist.duration_s
         await make_storyboard(
             lowest,
-            plan_storyboard(*size, duration_s=duration_s),
+            plan_storyboard(video.width or 1, video.height or 1, duration_s=duration_s),
             sink=StorageSink(tools.storage, video.id, self.attempt, video.published_attempt or 0),
             work_dir=tools.work_dir,
             on_progress=heartbeat.report,
         )
 
     def _probed_source(self) -> AbstractAsyncContextManager[tuple[str, Probe]]:
-        attempt, tools = self.attempt, self.tools
         return probed_source(
-            attempt.video, tools.storage, tools.limits, interruptions=attempt.interruptions
+            self.attempt.video,
+            self.tools.storage,
+            self.tools.limits,
+            interruptions=self.attempt.interruptions,
         )
 
 
-def _reason(exc: BaseException) -> Failure | None:
-    """Why a pass is to be repeated, for the operator; None when the worker was told to end."""
+def _interruption_reason(exc: BaseException) -> Failure | None:
+    """Return the reason of an interruption, for the operator; None if the worker ends."""
     cause = errors.without_signatures(error_words(exc.__cause__ or exc))
     if isinstance(exc, SourceInterrupted):
         return Failure(errors.FailCode.SOURCE_UNREACHABLE, cause)
@@ -275,10 +293,10 @@ EXHAUSTED_MESSAGE = (
 
 
 async def make_playable(video_id: UUID, tools: Tools, *, may_encode: bool) -> None:
-    """Make a video playable, or failed, as one that was tried often enough; else nothing.
+    """Make a processing video playable, or failed if its attempts are used up.
 
-    One that copying does not make playable is left to a job that `may_encode`. Raises
-    `HeldByAnother` and whatever breaks a pass off that is to be repeated.
+    A video that has to be encoded is left to a job that `may_encode`. Raises `HeldByAnother`, or
+    the error that interrupted the pass, after which the job has to run again.
     """
     try:
         attempt = await attempts.begin(video_id, worker=tools.worker)
@@ -292,7 +310,7 @@ async def make_playable(video_id: UUID, tools: Tools, *, may_encode: bool) -> No
 
 
 async def complete_ladder(video_id: UUID, tools: Tools) -> None:
-    """Make what is next of a playable video's ladder, in one pass; raises as `make_playable`."""
+    """Make the next part of a playable video's ladder, in one pass. Raises as `make_playable`."""
     attempt = await renditions.begin_next(video_id, worker=tools.worker)
     if attempt is not None:
         await Pass(attempt, tools).make_missing()

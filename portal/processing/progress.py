@@ -1,10 +1,10 @@
-"""What a pass has done, written while it goes on with the renewal of its lease.
+"""Progress of a pass, written to the database together with the renewal of its lease.
 
-That is its progress, and the segments that are in storage, so that another attempt can go on after
-them, and viewers can watch them meanwhile. The segments recorded of a video are of one pass. They
-go when its renditions are complete or have failed, and when they are begun anew. All but the first
-attempt at a pass write their segments, under names of their own, into the folder of the first; but
-each makes all sound, in its own.
+The progress includes the segments in storage, so that another attempt can resume after them, and
+viewers can watch them before the pass ends. The recorded segments of a video are of one pass. They
+are deleted when its renditions are complete or have failed, and when the pass restarts. Later
+attempts at a pass write their segments into the folder of the first one, under other names; but
+each attempt makes all sound, in its own folder.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ Result = TypeVar("Result")
 
 
 class Heartbeat:
-    """Renews leases and writes what was done under them, at most once a second.
+    """Heartbeat that renews leases and records progress, at most once a second.
 
-    Those are the attempt's of a worker that carries out a pass, and that of the run it makes
-    (`held`), which is all that a helper has. Renditions of `folders` lie in those of the attempts
-    of these numbers, others in the attempt's own.
+    The worker of a pass has the lease of its attempt, and of the run that it makes (`held`). A
+    helper has only a run. `folders` has other attempts' numbers for renditions whose segments are
+    in their folders.
     """
 
     def __init__(self, video_id: UUID, attempt: attempts.OpenAttempt | None) -> None:
@@ -55,11 +55,11 @@ class Heartbeat:
         self._renewed_at = monotonic()
 
     async def report(self, stage: str, percent: float, eta_s: float | None) -> None:
-        """Note the progress, which never falls; it is written with the next beat."""
+        """Take the progress, which never falls, for the next beat."""
         self._progress = (stage, max(percent, self._progress[1]), eta_s)
 
     def note_stored(self, rendition: str, number: int, segment: MadeSegment) -> None:
-        """Note a segment that is in storage; it is recorded with the next beat."""
+        """Take a segment that is in storage, to be recorded with the next beat."""
         made_by = self._attempt.number if self._attempt else 0
         self._stored[rendition, number] = Row(
             video_id=self._video_id,
@@ -70,32 +70,33 @@ class Heartbeat:
             uri=segment.uri,
             size_bytes=segment.size_bytes,
             duration_s=segment.duration_s,
-            **{it: getattr(segment.facts, it) for it in FACTS},
+            **{name: getattr(segment.facts, name) for name in FACTS},
         )
         if self.held and rendition == self.held.row.renditions[0]:
             self.held.made = max(self.held.made, number + 1)
 
     async def beat_forever(self) -> None:
-        """Run beside the work. Raises `LeaseLost` when the attempt is no longer ours."""
+        """Beat while there is news or a lease to renew. Raises `LeaseLost`."""
         while True:
             await asyncio.sleep(HEARTBEAT_S)
             age_s = monotonic() - self._renewed_at
-            is_news = self._stored or self._progress != self._written
-            if not is_news and age_s < RENEWAL_S:
+            has_news = self._stored or self._progress != self._written
+            if not has_news and age_s < RENEWAL_S:
                 continue
             try:
                 await self.beat()
             except psycopg.OperationalError as exc:
                 if not is_outage(exc):
                     raise
-                # However long the outage lasts: the database says afterwards whether another
-                # worker took over, and until then nothing can be published.
+                # The length of the outage doesn't matter: afterwards the database tells whether
+                # another worker took over, and until then nothing can be published.
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
     async def beat(self) -> None:
-        """Write what was noted, under the leases; raises `LeaseLost`."""
+        """Write progress and segments, under the leases. Raises `LeaseLost`."""
         async with self._writing:
-            stage, percent, eta_s = progress = self._progress
+            progress = self._progress
+            stage, percent, eta_s = progress
             stored = list(self._stored.items())
             async with transaction():
                 if stored:
@@ -105,17 +106,17 @@ class Heartbeat:
                     eta_s = eta_s and max(eta_s, self.held.eta_elsewhere_s)
                 if self._attempt:
                     await attempts.hold(self._attempt, stage=stage, percent=percent, eta_s=eta_s)
-                # Viewers were told of what is recorded already.
+                # Players may have loaded the recorded segments, so their rows stay as they are.
                 await Row.bulk_create([row for _, row in stored], ignore_conflicts=True)
-            # What was noted meanwhile is left.
+            # Segments that arrived during the transaction stay for the next beat.
             for key, row in stored:
                 if self._stored[key] is row:
                     del self._stored[key]
             self._written = progress
         self._renewed_at = monotonic()
 
-    async def begin_anew(self) -> None:
-        """Drop all that is noted and recorded of segments, with the run; raises `LeaseLost`."""
+    async def restart(self) -> None:
+        """Delete all progress of the pass, and drop its run. Raises `LeaseLost`."""
         async with self._writing:
             self._stored.clear()
             self.held = None
@@ -123,7 +124,7 @@ class Heartbeat:
                 await runs.forget(self._attempt)
 
     async def beat_once_more(self) -> None:
-        """Write what was noted of work that ended early, and leave its run, unless that is long."""
+        """Write the progress of work that ended early, and release its run, within 2 s."""
         with suppress(attempts.LeaseLost, psycopg.Error, TimeoutError):
             async with asyncio.timeout(LAST_BEAT_TIMEOUT_S):
                 await self.beat()
@@ -132,7 +133,7 @@ class Heartbeat:
 
 
 async def under_lease(heartbeat: Heartbeat, work: Awaitable[Result]) -> Result:
-    """Do work while leases are renewed; what it stored before it is broken off is recorded."""
+    """Await work while its leases are renewed; if it ends early, its segments are recorded."""
     try:
         async with task_group() as tasks:
             beating = tasks.create_task(heartbeat.beat_forever())

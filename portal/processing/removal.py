@@ -1,9 +1,9 @@
-"""Removal of a deleted video's files from storage, by a job that does not give up.
+"""Removal of a deleted video's files from storage, by a job that is repeated until it succeeds.
 
-The row of `Deletion` is the promise that the files go: it is written in the transaction that
-deletes the video, and goes when storage holds nothing more of it. What a worker may have written
-after the removal had listed is found by a second one: a removal ends at `settles_at` at the
-earliest, and a worker that finds its video gone asks for another (`remove_again`).
+A row of `Deletion` is written in the transaction that deletes the video, and is deleted once
+storage has no more of its files. A worker may write files after the removal has listed them. So a
+removal ends at `settles_at` at the earliest, and a worker that finds its video deleted queues
+another one (`remove_again`).
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from portal.storage.objects import output_root
 
 logger = logging.getLogger(__name__)
 
-# What a worker had sent when it was stopped is in storage by then.
+# Time after which files that a stopped worker was sending are in storage.
 SETTLE_S = 5
-# The next run removes what is left; after twice the time `maintenance.recovery` begins one.
+# Limit of a run. The next one goes on; after twice the time `maintenance.recovery` begins it.
 JOB_TIMEOUT_S = 60
 
 
 class Unsettled(Exception):
-    """The removal is not over: it took long, or someone may have written more since."""
+    """The removal has to run again: it took long, or more files may have been written."""
 
 
 async def promise_removal(
@@ -36,7 +36,7 @@ async def promise_removal(
 ) -> None:
     """Queue the removal of a video's files, in the transaction that deletes the video.
 
-    `is_written` tells that someone may be writing some of them at this moment.
+    `is_written` if a worker may be writing files at this moment.
     """
     now = await server_time()
     await Deletion.create(
@@ -56,11 +56,11 @@ async def remove_again(video_id: UUID, storage_key: str, *, queue: Queue) -> Non
 
 
 async def remove_files(video_id: UUID, *, storage: Storage) -> None:
-    """Remove everything that storage holds of a deleted video. May run any number of times.
+    """Remove all files of a deleted video. May run any number of times.
 
     Raises:
-        Unsettled: it has to be done again: it took long, or someone may have written meanwhile.
-        StorageUnavailable: not everything could be removed.
+        Unsettled: the removal has to run again.
+        StorageUnavailable: some files could not be removed.
     """
     pending = await Deletion.get_or_none(video_id=video_id)
     if pending is None:
@@ -78,15 +78,16 @@ async def remove_files(video_id: UUID, *, storage: Storage) -> None:
 
 
 async def remove_below(prefix: str, storage: Storage) -> int:
-    """Remove every object whose key begins with this; returns how many.
+    """Remove every object whose key begins with a prefix, and return their number.
 
-    Raises `StorageUnavailable`, also when storage kept some of them.
+    Raises `StorageUnavailable`, also if storage still lists removed objects.
     """
-    removed, previous = 0, list[str]()
+    removed = 0
+    previous: list[str] = []
     while keys := await storage.list_some(prefix):
         if keys == previous:
-            # Storage says that they are gone, and lists them: a pause may help.
             raise StorageUnavailable
         await storage.delete_many(keys)
-        removed, previous = removed + len(keys), keys
+        removed += len(keys)
+        previous = keys
     return removed

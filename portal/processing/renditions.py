@@ -1,9 +1,9 @@
-"""The renditions of a video in the database: planned, measured when made, or failed.
+"""Renditions of a video in the database: planned, complete with their measures, or failed.
 
 Each function is one transaction, under the lease of an attempt or the lock on the video. A
-rendition counts as complete only once its row says so; master playlists are written from the rows,
-never the other way round. Once a video plays, each later pass makes what is next: the storyboard,
-a rendition for slow lines, and the rest.
+rendition is complete once its row says so; master playlists are written from the rows, never the
+other way round. Once a video plays, later passes make the storyboard, a rendition for slow
+connections, and the rest of the ladder, in this order.
 """
 
 import json
@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
-from tortoise.expressions import Q
+from tortoise.expressions import F, Q
 from tortoise.queryset import QuerySet
 
 from portal.database.connection import NOW, execute, lock_video, transaction
@@ -32,19 +32,19 @@ from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.errors import Note
-from portal.transcoding.packaging.master import FinishedRendition, Kind
+from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, early_rendition, is_made_together
 from portal.transcoding.planning.storyboard import is_quickly_made
 from portal.transcoding.probing.facts import Probe
 
-# How often a rendition, or the storyboard, of a ready video is tried.
+# Tries of each rendition, and of the storyboard, of a ready video.
 MAX_TRIES = 3
-# Those of the file, for `videos.chapters`.
+# Stores the chapters of the file, which `videos.chapters` reads.
 KEEP_CHAPTERS = """
 INSERT INTO chapters (video_id, of_file) VALUES (%s, %s)
 ON CONFLICT (video_id) DO UPDATE SET of_file = excluded.of_file
 """
-# Columns of a rendition that is planned.
+# Columns of a planned rendition.
 PLANNED_OF_VIDEO = ("name", "width", "height", "copied")
 PLANNED_OF_TRACKS = ("name", "language", "label", "is_default")
 PLANNED_ANEW = {
@@ -56,29 +56,29 @@ PLANNED_ANEW = {
 }
 
 
-async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) -> None:
-    """Record everything that is to be made, `wanted` and sound and subtitles by this attempt."""
+async def plan(attempt: OpenAttempt, planned: Plan, *, targets: Collection[str]) -> None:
+    """Record a plan, of which this attempt makes the `targets`, sound and subtitles."""
     async with transaction():
         await lock_video(attempt.video_id)
         await attempts.hold(attempt)
-        await _replace(attempt.video, planned)
-        begun = ~Q(kind=Kind.VIDEO) | Q(name__in=wanted)
-        rows = Rendition.filter(begun, video_id=attempt.video_id)
+        await _replace_plan(attempt.video, planned)
+        in_this_attempt = ~Q(kind=Kind.VIDEO) | Q(name__in=targets)
+        rows = Rendition.filter(in_this_attempt, video_id=attempt.video_id)
         await rows.update(attempt_number=attempt.number, tries=1)
 
 
 async def queue_encode(
     attempt: OpenAttempt, planned: Plan, *, expected_s: float, queue: Queue
 ) -> None:
-    """Record the plan, and leave its first pass, expected to take so long, to a job that encodes.
+    """Record a plan, and queue the job that encodes its first pass, in about `expected_s`.
 
-    The attempt is deleted, since that job begins another. Raises `LeaseLost`.
+    The attempt is deleted, because that job begins another one. Raises `LeaseLost`.
     """
     video = attempt.video
     async with transaction():
         await lock_video(video.id)
         await attempts.withdraw(attempt)
-        await _replace(
+        await _replace_plan(
             video,
             planned,
             encode_job_id=await defer_encode(video, queue, expected_s=expected_s),
@@ -89,36 +89,36 @@ async def queue_encode(
 
 async def publish(
     attempt: OpenAttempt,
-    made: PassOutput,
+    output: PassOutput,
     source: Probe,
     *,
     folders: Mapping[str, int],
     queue: Queue,
 ) -> None:
-    """Make the video ready with what a first pass made of a source, and see to what is missing.
+    """Make the video ready with the output of a first pass, and queue the job for the storyboard.
 
-    `folders` are the numbers of the attempts that renditions begun earlier lie with. The job that
-    makes the storyboard is queued in the same transaction. Raises `LeaseLost`.
+    `folders` has the number of the attempt whose folder holds a rendition, for renditions that an
+    earlier attempt began. Raises `LeaseLost`.
     """
     video = attempt.video
-    lowest = next(it for it in made.renditions if it.kind is Kind.VIDEO)
+    lowest = next(track for track in output.renditions if track.kind is Kind.VIDEO)
     key_distance_s = source.video.max_key_distance_s if lowest.copied else None
-    is_quick = is_quickly_made(lowest, duration_s=made.duration_s, key_distance_s=key_distance_s)
+    is_quick = is_quickly_made(lowest, duration_s=output.duration_s, key_distance_s=key_distance_s)
     async with transaction():
         await lock_video(video.id)
-        await attempts.publish(attempt, media_s=made.duration_s)
-        await _record(attempt, made, folders)
-        await _leave_to_make(attempt)
+        await attempts.publish(attempt, media_s=output.duration_s)
+        await _record_output(attempt, output, folders)
+        await _plan_rest(attempt)
         changed = await Video.filter(id=video.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
             published_attempt=attempt.number,
             complete_job_id=await defer_completion(video, queue, is_quick=is_quick),
-            captions_job_id=await captions.adopt(video, made, queue),
-            duration_s=made.duration_s,
+            captions_job_id=await captions.adopt(video, output, queue),
+            duration_s=output.duration_s,
             width=source.video.width,
             height=source.video.height,
-            notes=[*video.notes, *(note.value for note in made.notes)],
-            has_poster=made.has_poster,
+            notes=[*video.notes, *(note.value for note in output.notes)],
+            has_poster=output.has_poster,
             has_storyboard=False,
             storyboard_tries=0,
         )
@@ -130,44 +130,45 @@ async def publish(
 
 
 async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
-    """Drop planned renditions that a newer version of the portal would no longer make."""
+    """Delete planned renditions that this version of the portal no longer plans."""
     await Rendition.filter(
         video_id=attempt.video_id, state=RenditionState.PLANNED, name__in=list(names)
     ).delete()
 
 
-async def add(attempt: OpenAttempt, made: PassOutput, *, folders: Mapping[str, int]) -> None:
+async def add(attempt: OpenAttempt, output: PassOutput, *, folders: Mapping[str, int]) -> None:
     """Record renditions made for a ready video; the attempt stays open. Raises `LeaseLost`.
 
-    `folders` as in `publish`.
+    `folders` is as for `publish`.
     """
     async with transaction():
         video = await lock_video(attempt.video_id)
         await attempts.hold(attempt)
-        await _record(attempt, made, folders)
-        notes = set(made.notes)
-        if made.has_faults and await _withdraw_copy(attempt.video):
+        await _record_output(attempt, output, folders)
+        notes = set(output.notes)
+        if output.has_faults and await _withdraw_copy(attempt.video):
             notes.add(Note.COPY_UNDELIVERABLE)
-        known = video.notes if video else []
-        news = sorted(note.value for note in notes if note.value not in known)
-        if news:
-            await Video.filter(id=attempt.video_id).update(notes=[*known, *news])
+        present = video.notes if video else []
+        added = sorted(note.value for note in notes if note.value not in present)
+        if added:
+            await Video.filter(id=attempt.video_id).update(notes=[*present, *added])
 
 
-async def complete(video: Video) -> list[tuple[str, FinishedRendition]]:
-    """What the master playlist names, each with its folder relative to it: all complete renditions
-    of picture and sound, and captions.
+async def complete(video: Video) -> list[Entry]:
+    """Return the entries of the master playlist: complete video and audio, and captions.
+
+    Each entry has its folder, relative to the playlist. Empty without complete video and audio.
     """
-    timed = Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
-    rows = await timed.exclude(kind=Kind.SUBTITLES)
-    own = video.published_attempt
-    folders = ("" if row.attempt_number == own else f"../{row.attempt_number}/" for row in rows)
-    found = list(zip(folders, map(_measured, rows), strict=True))
-    return [*found, *await captions.entries(video)] if found else []
+    tracks = Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
+    entries: list[Entry] = []
+    for row in await tracks.exclude(kind=Kind.SUBTITLES):
+        is_beside = row.attempt_number == video.published_attempt
+        entries.append(("" if is_beside else f"../{row.attempt_number}/", _measured(row)))
+    return [*entries, *await captions.entries(video)] if entries else []
 
 
 async def lowest_complete(video: Video) -> Rendition:
-    """A video rendition whose segments all later ones have to agree with."""
+    """Return the lowest complete video rendition; later ones must have segments of its times."""
     [lowest] = (
         await Rendition.filter(video_id=video.id, kind=Kind.VIDEO, state=RenditionState.COMPLETE)
         .order_by("position")
@@ -176,8 +177,8 @@ async def lowest_complete(video: Video) -> Rendition:
     return lowest
 
 
-async def _replace(video: Video, planned: Plan, **values: object) -> None:
-    """Record a plan, the probe's answer that it follows from, and these values of the video."""
+async def _replace_plan(video: Video, planned: Plan, **values: object) -> None:
+    """Record a plan, the probe's answer that it is made from, and columns of the video."""
     await Rendition.filter(video_id=video.id).delete()
     rows = [
         Rendition(video_id=video.id, position=position, **columns)
@@ -196,9 +197,12 @@ def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
             yield {"kind": kind, **{name: getattr(track, name) for name in PLANNED_OF_TRACKS}}
 
 
-async def _record(attempt: OpenAttempt, made: PassOutput, folders: Mapping[str, int]) -> None:
-    await attempts.forget_made(attempt.video_id)
-    for rendition in made.renditions:
+async def _record_output(
+    attempt: OpenAttempt, output: PassOutput, folders: Mapping[str, int]
+) -> None:
+    """Mark the renditions of a pass complete, with their measures."""
+    await attempts.delete_progress(attempt.video_id)
+    for rendition in output.renditions:
         row = Rendition.filter(video_id=attempt.video_id, name=rendition.name)
         changed = await row.update(
             state=RenditionState.COMPLETE,
@@ -208,21 +212,24 @@ async def _record(attempt: OpenAttempt, made: PassOutput, folders: Mapping[str, 
             **_measures(rendition),
         )
         if not changed:
-            raise LookupError(f"rendition {rendition.name} was made but never planned")
+            raise LookupError(f"The rendition {rendition.name} was made, but is not in the plan.")
 
 
-async def _leave_to_make(attempt: OpenAttempt) -> None:
-    """Leave the video renditions that a first pass did not make to later ones, as encodes.
+async def _plan_rest(attempt: OpenAttempt) -> None:
+    """Plan the video renditions that a first pass did not make as encodes of later passes.
 
-    Only a first pass makes sound and subtitles, so what it left out cannot be had.
+    Sound and subtitles that it did not make are deleted, because no later pass makes any.
     """
-    left = Rendition.filter(video_id=attempt.video_id, state=RenditionState.PLANNED)
-    await left.exclude(kind=Kind.VIDEO).delete()
-    await left.filter(attempt_number=attempt.number).update(**PLANNED_ANEW, copied=False)
+    unmade = Rendition.filter(video_id=attempt.video_id, state=RenditionState.PLANNED)
+    await unmade.exclude(kind=Kind.VIDEO).delete()
+    await unmade.filter(attempt_number=attempt.number).update(**PLANNED_ANEW, copied=False)
 
 
 async def _withdraw_copy(video: Video) -> bool:
-    """Plan the copied rendition as an encode: players stop at faults that ffmpeg passes over."""
+    """Plan the copied rendition as an encode; return whether there was a copy.
+
+    Players stop at faults of a stream that ffmpeg decodes without an error.
+    """
     copied = Rendition.filter(video_id=video.id, copied=True, state=RenditionState.COMPLETE)
     return bool(await copied.update(**PLANNED_ANEW, copied=False))
 
@@ -240,12 +247,12 @@ def _measured(row: Rendition) -> FinishedRendition:
 
 
 async def begin_next(video_id: UUID, *, worker: str) -> OpenAttempt | None:
-    """Take the lease on a ready video that is to be completed; None when it is not.
+    """Take the lease on a ready video with a ladder to complete; None for other videos.
 
-    The storyboard comes first, then a rendition for slow lines, and then the rest of the ladder
-    together. What failed is made one at a time, so that a bad rendition holds up no other, the
-    least tried and lowest first. What was tried `MAX_TRIES` times has failed. Raises
-    `HeldByAnother`.
+    The storyboard comes first, then a rendition for slow connections, and then the rest of the
+    ladder together. After a failure, renditions are made one by one, so that a bad one doesn't hold
+    up the others: the least tried and lowest first. A rendition fails after `MAX_TRIES` tries.
+    Raises `HeldByAnother`.
     """
     async with attempts.opening() as opened:
         video = await lock_video(video_id)
@@ -261,59 +268,61 @@ async def begin_next(video_id: UUID, *, worker: str) -> OpenAttempt | None:
 
 
 async def _begin_storyboard(video: Video, earlier: Sequence[Attempt], worker: str) -> OpenAttempt:
-    """Begin a pass for the storyboard; tried too often, it is skipped with an empty attempt."""
-    is_left = (video.storyboard_tries or 0) < MAX_TRIES
-    tries = (video.storyboard_tries or 0) + 1 if is_left else None
-    await Video.filter(id=video.id).update(storyboard_tries=tries)
-    return await attempts.open_attempt(video, earlier, worker, makes_storyboard=is_left)
+    """Begin a pass for the storyboard, or an empty one if its tries are used up."""
+    tries = video.storyboard_tries or 0
+    has_tries = tries < MAX_TRIES
+    await Video.filter(id=video.id).update(storyboard_tries=tries + 1 if has_tries else None)
+    return await attempts.open_attempt(video, earlier, worker, makes_storyboard=has_tries)
 
 
 async def _begin_renditions(video: Video, earlier: Sequence[Attempt], worker: str) -> OpenAttempt:
     planned = Rendition.filter(video_id=video.id, state=RenditionState.PLANNED)
     await planned.filter(tries__gte=MAX_TRIES).update(state=RenditionState.FAILED)
-    begun = await _next_to_make(video, await planned.order_by("tries", "position"))
-    wanted = tuple(row.name for row in begun)
-    attempt = await attempts.open_attempt(video, earlier, worker, wanted=wanted)
-    for row in begun:
-        row.attempt_number, row.tries = attempt.number, row.tries + 1
-        await row.save(update_fields=["attempt_number", "tries"])
+    rows = await _next_renditions(video, await planned.order_by("tries", "position"))
+    targets = tuple(row.name for row in rows)
+    attempt = await attempts.open_attempt(video, earlier, worker, targets=targets)
+    await planned.filter(name__in=targets).update(
+        attempt_number=attempt.number, tries=F("tries") + 1
+    )
     return attempt
 
 
-async def _next_to_make(video: Video, missing: Sequence[Rendition]) -> Sequence[Rendition]:
+async def _next_renditions(video: Video, missing: Sequence[Rendition]) -> Sequence[Rendition]:
+    """Return the missing renditions that the next pass makes."""
     if any(row.tries for row in missing):
         return missing[:1]
     encoded = Rendition.filter(video_id=video.id, kind=Kind.VIDEO, copied=False)
     has_encoded = await encoded.filter(state=RenditionState.COMPLETE).exists()
     sizes = {row.name: (row.width or 0, row.height or 0) for row in missing}
-    pixels_per_s = sum(math.prod(sizes[it.name]) * Fraction(it.frame_rate or 0) for it in missing)
+    pixels_per_s = sum(
+        math.prod(sizes[row.name]) * Fraction(row.frame_rate or 0) for row in missing
+    )
     if has_encoded or is_made_together(float(pixels_per_s), video.duration_s or 0.0):
         return missing
-    # Only a copy plays so far.
+    # The only rendition that plays is a copy, which slow connections can't load.
     early = early_rendition(sizes)
     return [row for row in missing if row.name == early]
 
 
 async def finish_pass(attempt: OpenAttempt, *, queue: Queue) -> bool:
-    """Close the attempt; True when nothing is left to do, else another job was queued for it.
+    """Close the attempt and queue the next pass; return whether the ladder is complete.
 
-    A job of its own for each pass lets videos that wait to be playable go first. Raises
-    `LeaseLost`.
+    Each pass has its own job, so that videos that wait to be playable go first. Raises `LeaseLost`.
     """
     async with transaction():
         await lock_video(attempt.video_id)
-        # One without wanted renditions only writes the master playlist anew.
-        media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
+        # An attempt without targets only writes the master playlist again.
+        media_s = (attempt.video.duration_s or 0.0) if attempt.targets else 0.0
         await attempts.publish(attempt, media_s=media_s)
-        if attempt.wanted:
+        if attempt.targets:
             await note_outcome(EventType.RENDITION_ADDED, attempt.video_id)
         return await _queue_next(attempt.video, queue)
 
 
 async def finish_storyboard(attempt: OpenAttempt, *, queue: Queue) -> bool:
-    """Record that there is a storyboard, and queue what is left, as `finish_pass`.
+    """Record the storyboard and queue the next pass, as `finish_pass`.
 
-    The attempt is deleted, since it made no rendition.
+    The attempt is deleted, because it made no rendition.
     """
     async with transaction():
         await lock_video(attempt.video_id)
@@ -323,6 +332,7 @@ async def finish_storyboard(attempt: OpenAttempt, *, queue: Queue) -> bool:
 
 
 async def _queue_next(video: Video, queue: Queue) -> bool:
+    """Queue the pass for planned renditions; return whether there are none."""
     planned = Rendition.filter(video_id=video.id, state=RenditionState.PLANNED)
     job_id = await defer_completion(video, queue) if await planned.exists() else None
     await Video.filter(id=video.id).update(complete_job_id=job_id)
@@ -332,7 +342,7 @@ async def _queue_next(video: Video, queue: Queue) -> bool:
 
 
 async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
-    """Fail all that is missing of a ready video, which stays ready. Raises `LeaseLost`."""
+    """Fail the planned renditions of a video, which stays ready. Raises `LeaseLost`."""
     async with transaction():
         await lock_video(attempt.video_id)
         await attempts.fail(attempt, failure)
@@ -345,7 +355,7 @@ async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
 
 
 async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> bool:
-    """Plan these renditions of a locked, ready video again; False if there are none."""
+    """Plan renditions of a locked, ready video again; return whether there are any."""
     changed = await again.update(**PLANNED_ANEW)
     if changed and video.complete_job_id is None:
         job_id = await defer_completion(video, queue)

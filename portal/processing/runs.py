@@ -1,9 +1,9 @@
-"""The runs of a pass in the database: which worker makes which segments of a film.
+"""Runs of a pass in the database: which worker makes which segments of a film.
 
-A pass that takes long has a row for each of its runs. The worker that carries it out makes them one
-after another. One that has nothing else to do takes the later half of what is left of the longest
-(`split`). Each holds one run, under a lease like that of an attempt. Whatever it made when it ends
-early counts; the rest is made by who takes the run next, in the end by the worker of the pass.
+A long pass has a row for each of its runs. The worker of the pass makes them one after another. An
+idle worker takes the later half of the unmade part of the longest run (`split`). Each worker holds
+one run, under a lease like that of an attempt. If it ends early, its segments are kept, and the
+worker that takes the run next makes the others; in the end, that is the worker of the pass.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +29,11 @@ from portal.transcoding.encoding.continuation import MadeRendition, MadeSegment,
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME
 
-# What each of two workers has to do at least of a run that they share.
+# Least work of each of the two workers that share a run.
 PART_S = 30.0
-# A pass that is expected to take so long may be worth it, on a machine slower than that.
+# Expected length of passes that may be shared: less than two parts, as the estimate may be low.
 SHARED_FROM_S = 15.0
-# A run that helpers failed at so often is left to the worker of the pass.
+# Failures of helpers after which a run is left to the worker of the pass.
 MAX_FAILURES = 2
 MAX_NUMBER = 2**31 - 1
 FACTS = ("sample_count", "key_size_bytes", "from_ticks", "last_ticks", "until_ticks")
@@ -41,7 +41,7 @@ FACTS = ("sample_count", "key_size_bytes", "from_ticks", "last_ticks", "until_ti
 FREE = Q(is_done=False) & (
     Q(lease_expires_at__isnull=True) | Q(lease_expires_at__lte=RawSQL("now()"))
 )
-# What remains of the film's beginning says how the others are to be encoded.
+# Runs that can be shared: helpers need the first segment of the film, whose encoding they match.
 LONGEST = f"""
 SELECT id, video_id FROM pass_runs run
 WHERE NOT is_done AND failures < {MAX_FAILURES} AND eta_s >= %s AND EXISTS (
@@ -68,9 +68,10 @@ SELECT until, elsewhere.* FROM held CROSS JOIN LATERAL (
 
 @dataclass(slots=True)
 class HeldRun:
-    """A run that this process makes: its row, and the same for the engine.
+    """Run whose lease this process holds: its row, and the run as the engine takes it.
 
-    `eta_elsewhere_s` is when the last of the others' runs is done.
+    `made` is the number of the next segment to make. `eta_elsewhere_s` is the time until other
+    workers have made their runs of the pass.
     """
 
     row: PassRun
@@ -79,61 +80,53 @@ class HeldRun:
     eta_elsewhere_s: float = 0.0
 
     async def renew(self, eta_s: float | None) -> None:
-        """Renew the lease, and hear of the others; or raise `LeaseLost`."""
-        row = self.row
-        found = await fetch_rows(RENEW, self.made, eta_s, row.id, row.claims)
-        if not found:
+        """Renew the lease, and read the run's end and others' progress. Raises `LeaseLost`."""
+        rows = await fetch_rows(RENEW, self.made, eta_s, self.row.id, self.row.claims)
+        if not rows:
             raise LeaseLost
-        self.run.end = found[0]["until"]
-        self.run.elsewhere = found[0]["made"] / len(row.starts_s)
-        self.eta_elsewhere_s = found[0]["eta_s"] or 0.0
+        self.run.end = rows[0]["until"]
+        self.run.elsewhere = rows[0]["made"] / len(self.row.starts_s)
+        self.eta_elsewhere_s = rows[0]["eta_s"] or 0.0
 
     async def finish(self, *, faults: int, network_faults: int) -> None:
-        """The run is made; or raise `LeaseLost`."""
-        values = {"faults": faults, "network_faults": network_faults}
-        if not await self._end(is_done=True, made=F("until"), eta_s=None, **values):
+        """Record that all segments of the run are made. Raises `LeaseLost`."""
+        counts = {"faults": faults, "network_faults": network_faults}
+        if not await self._end_lease(is_done=True, made=F("until"), eta_s=None, **counts):
             raise LeaseLost
 
     async def release(self, *, failures: int = 0) -> None:
-        """Leave what is left of the run to another, if it is still held."""
-        await self._end(failures=F("failures") + failures)
+        """Leave the unmade part of the run to another worker, if the lease is still held."""
+        await self._end_lease(failures=F("failures") + failures)
 
-    async def _end(self, **values: Any) -> int:
+    async def _end_lease(self, **values: Any) -> int:
         held = PassRun.filter(id=self.row.id, claims=self.row.claims)
         return await held.update(worker=None, lease_expires_at=None, **values)
 
 
 async def prepare(attempt: OpenAttempt, names: list[str], starts_s: list[float] | None) -> int:
-    """Keep of what is recorded of a video what a pass that makes these renditions goes on after.
+    """Delete recorded segments that a pass over these renditions can't resume from.
 
-    With `starts_s` it is shared, in the runs there are, or one to begin with. Answers the number of
-    the attempt in whose folder the segments lie.
+    With `starts_s`, the times of all segments, the pass is shared: in the present runs, or in a
+    first one. Returns the number of the attempt in whose folder the segments are.
     """
     video_id = attempt.video_id
     async with transaction():
         await lock_video(video_id)
         await attempts.hold(attempt)
-        sounds = Q(rendition__startswith="audio")
-        recorded, known = SegmentRow.filter(video_id=video_id), PassRun.filter(video_id=video_id)
-        await recorded.exclude(sounds | Q(rendition__in=names)).delete()
-        first = await recorded.filter(rendition__in=names).first()
+        segments = SegmentRow.filter(video_id=video_id)
+        await segments.exclude(Q(rendition__startswith="audio") | Q(rendition__in=names)).delete()
+        first = await segments.filter(rendition__in=names).first()
         folder = first.folder if first else attempt.number
-        runs = await known
-        if (
-            any(
-                (it.renditions, it.starts_s) != (list(names), starts_s and list(starts_s))
-                for it in runs
-            )
-            or not first
-        ):
-            await known.delete()
-            runs = []
-        if starts_s and not runs:
+        runs = PassRun.filter(video_id=video_id)
+        is_same_pass = [run.renditions == names and run.starts_s == starts_s for run in await runs]
+        if first is None or not all(is_same_pass):
+            await runs.delete()
+        if starts_s and not await runs.exists():
             await PassRun.create(
                 video_id=video_id,
-                renditions=list(names),
+                renditions=names,
                 folder=folder,
-                starts_s=list(starts_s),
+                starts_s=starts_s,
                 start=0,
                 until=len(starts_s),
                 made=0,
@@ -142,26 +135,26 @@ async def prepare(attempt: OpenAttempt, names: list[str], starts_s: list[float] 
 
 
 async def forget(attempt: OpenAttempt) -> None:
-    """Drop all that is recorded of a video's segments, or raise `LeaseLost`."""
+    """Delete the records of a video's segments and runs. Raises `LeaseLost`."""
     async with transaction():
         await lock_video(attempt.video_id)
         await attempts.hold(attempt)
-        await attempts.forget_made(attempt.video_id)
+        await attempts.delete_progress(attempt.video_id)
 
 
 async def claim(run_id: int, *, worker: str, storage: Storage) -> HeldRun | None:
-    """Take the lease on a run that helpers may make; None when it is taken, done or gone."""
-    found = PassRun.filter(FREE, id=run_id, failures__lt=MAX_FAILURES)
-    return await _claimed(await found.first(), worker, storage)
+    """Take the lease on a run that helpers may make; None if it is taken, done or gone."""
+    free = PassRun.filter(FREE, id=run_id, failures__lt=MAX_FAILURES)
+    return await _claim_row(await free.first(), worker, storage)
 
 
 async def claim_first(video_id: UUID, *, worker: str, storage: Storage) -> HeldRun | None:
-    """Take the lease on the first run of a video's pass that nobody makes, if there is one."""
-    found = PassRun.filter(FREE, video_id=video_id).order_by("start")
-    return await _claimed(await found.first(), worker, storage)
+    """Take the lease on the first free run of a video's pass, if there is one."""
+    free = PassRun.filter(FREE, video_id=video_id).order_by("start")
+    return await _claim_row(await free.first(), worker, storage)
 
 
-async def _claimed(row: PassRun | None, worker: str, storage: Storage) -> HeldRun | None:
+async def _claim_row(row: PassRun | None, worker: str, storage: Storage) -> HeldRun | None:
     if row is None:
         return None
     free = PassRun.filter(FREE, id=row.id, claims=row.claims)
@@ -170,7 +163,7 @@ async def _claimed(row: PassRun | None, worker: str, storage: Storage) -> HeldRu
         return None
     await row.refresh_from_db()
     made = await find_made(row.video_id, row.renditions, storage, first=row.start, until=row.until)
-    # The first names of all are plain.
+    # Names of segments have a prefix, unless no other worker can have written them.
     prefix = f"{row.id}.{row.claims}-" if row.start or made else ""
     run = Run(starts_s=row.starts_s, first=row.start, end=row.until, made=made, prefix=prefix)
     count = await keep(row.video_id, row.renditions, made, first=row.start, until=row.until)
@@ -185,29 +178,29 @@ async def keep(
     first: int = 0,
     until: int = MAX_NUMBER,
 ) -> int:
-    """Drop what is recorded of renditions beyond what a run that goes on after these keeps.
+    """Delete recorded segments of a run beyond those that all `made` renditions have.
 
-    Answers how many segments of each rendition are kept.
+    Returns how many segments of each rendition are kept.
     """
-    kept = min((len(it.segments) for it in made.values()), default=0)
+    count_kept = min((len(rendition.segments) for rendition in made.values()), default=0)
     beyond = SegmentRow.filter(video_id=video_id, rendition__in=names)
-    await beyond.filter(number__gte=first + kept, number__lt=until).delete()
-    return kept
+    await beyond.filter(number__gte=first + count_kept, number__lt=until).delete()
+    return count_kept
 
 
 async def split(*, video_id: UUID | None = None, queue: Queue | None = None) -> PassRun | None:
-    """Make two of the longest run, of a video or of all; None when none is worth it.
+    """Split the longest run of a video, or of all videos; None if no run is long enough.
 
-    Of all, one is made two for a helper, whose job is put into the `queue`, while no job waits.
+    Returns the new run. With a `queue`, a job for a helper is queued. Runs of all videos are split
+    only while no job waits.
     """
     longest = LONGEST_OF_VIDEO if video_id else LONGEST_OF_ALL
     rows = await fetch_rows(longest, 2 * PART_S, *([video_id] if video_id else []))
     if not rows:
         return None
-    [found] = rows
     async with transaction():
-        video = await lock_video(found["video_id"])
-        row = await PassRun.get_or_none(id=found["id"], is_done=False, eta_s__gte=2 * PART_S)
+        video = await lock_video(rows[0]["video_id"])
+        row = await PassRun.get_or_none(id=rows[0]["id"], is_done=False, eta_s__gte=2 * PART_S)
         if video is None or row is None:
             return None
         middle = row.made + (row.until - row.made + 1) // 2
@@ -232,28 +225,33 @@ async def split(*, video_id: UUID | None = None, queue: Queue | None = None) -> 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """How far a pass is: which share of the film is made, and when its last run is done."""
+    """Progress of a pass: the share of the film that is made, and the time until all is made."""
 
     share: float
     eta_s: float | None
 
 
 async def left(video_id: UUID) -> Left | None:
-    """How far a video's pass is; None when all of its runs are done."""
+    """Return the progress of a video's pass; None if all of its runs are done."""
     rows = await PassRun.filter(video_id=video_id)
     etas_s = [row.eta_s or 0.0 for row in rows if not row.is_done]
-    made = sum(row.made - row.start for row in rows)
-    return Left(made / len(rows[0].starts_s), max(etas_s) or None) if etas_s else None
+    if not etas_s:
+        return None
+    made_segments = sum(row.made - row.start for row in rows)
+    return Left(made_segments / len(rows[0].starts_s), max(etas_s) or None)
 
 
 async def faults(video_id: UUID) -> tuple[int, int]:
-    """How many faults decoding and the network had in all runs of a video's pass."""
+    """Return the numbers of decoding faults and network faults in all runs of a video's pass."""
     rows = await PassRun.filter(video_id=video_id)
-    return sum(it.faults for it in rows), sum(it.network_faults for it in rows)
+    return sum(row.faults for row in rows), sum(row.network_faults for row in rows)
 
 
 async def make_again_from(attempt: OpenAttempt, number: int) -> None:
-    """A segment does not fit the one before: both, and what follows, are made again, unshared."""
+    """Delete a segment that doesn't join, the one before it, and all later ones.
+
+    They are made again by the worker of the pass alone. Raises `LeaseLost`.
+    """
     number -= 1
     async with transaction():
         await lock_video(attempt.video_id)
@@ -264,9 +262,8 @@ async def make_again_from(attempt: OpenAttempt, number: int) -> None:
         await rows.filter(id=last.id).update(
             until=len(last.starts_s), made=number, is_done=False, failures=MAX_FAILURES
         )
-        names = last.renditions
-        made = SegmentRow.filter(video_id=attempt.video_id, rendition__in=names)
-        await made.filter(number__gte=number).delete()
+        segments = SegmentRow.filter(video_id=attempt.video_id, rendition__in=last.renditions)
+        await segments.filter(number__gte=number).delete()
 
 
 async def find_made(
@@ -277,32 +274,33 @@ async def find_made(
     first: int = 0,
     until: int | None = None,
 ) -> Mapping[str, MadeRendition]:
-    """What is made of renditions from a segment on, up to where one is missing, with init segments.
+    """Return the recorded renditions, with their segments from `first` to the first missing one.
 
-    Nothing where that begins the film and is of no use.
+    Empty if a rendition lacks its first segment of the film or its init segment.
     """
     rows = SegmentRow.filter(video_id=video_id, rendition__in=names).order_by("number")
-    wanted = rows.filter(Q(number=0) | Q(number__gte=first))
+    rows = rows.filter(Q(number=0) | Q(number__gte=first))
     by_name: dict[str, list[SegmentRow]] = {name: [] for name in names}
-    for row in await (wanted if until is None else wanted.filter(number__lt=until)):
+    for row in await (rows if until is None else rows.filter(number__lt=until)):
         by_name[row.rendition].append(row)
-    if not all(made and made[0].number == 0 for made in by_name.values()):
+    if not all(segments and segments[0].number == 0 for segments in by_name.values()):
         return {}
     folder = next(iter(by_name.values()))[0].folder
     try:
         return {
             name: MadeRendition(
                 init=await storage.get(f"{output_prefix(video_id, folder)}{name}/{INIT_NAME}"),
-                segments=_in_a_row(made, first),
-                origin_ticks=made[0].from_ticks,
+                segments=_consecutive(segments, first),
+                origin_ticks=segments[0].from_ticks,
             )
-            for name, made in by_name.items()
+            for name, segments in by_name.items()
         }
     except ObjectMissing:
         return {}
 
 
-def _in_a_row(rows: Sequence[SegmentRow], first: int) -> tuple[MadeSegment, ...]:
+def _consecutive(rows: Sequence[SegmentRow], first: int) -> tuple[MadeSegment, ...]:
+    """Return the segments from `first` to the first missing one."""
     following = (row for row in rows if row.number >= first)
     numbered = takewhile(lambda pair: pair[0] == pair[1].number, zip(count(first), following))
     return tuple(

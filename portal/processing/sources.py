@@ -1,17 +1,17 @@
-"""The file a video is made from: whether storage still holds the one that was there at first.
+"""Identity of a video's source: a check that storage still has the file that was published.
 
-An ETag names the content of an object. Of a server without ETags, as the embedded one, weaker
-evidence is put together, and recorded in the ETag's place:
+An ETag identifies the content of an object. For servers without ETags, such as the embedded one,
+weaker evidence is recorded in the ETag's place:
 
 - The size, and a digest of the first and last `END_BYTES`. An MP4 file has its index at an end, so
-  another recording differs there. Files that differ only in between are the same by this.
-- `Last-Modified`, in whole seconds. The embedded server answers when the upload began; once it was
-  restarted, when the file was written last. Both lie between its first answer and the time of that
-  answer, and what is put there afterwards lies outside. That can't tell uploads that began in the
-  same second, nor one that was under way when the video was created.
+  another recording differs there. Files that differ only in the middle look the same.
+- `Last-Modified`, in whole seconds. The embedded server returns the time when the upload began;
+  after a restart, the time of the last write. Both are between its first answer and the time of
+  that answer; files that are put there later have later times. Uploads that began in the same
+  second, or before the video was created, can't be told apart.
 
-So a replacement goes unnoticed only when neither tells: sent at the same time, of the same size,
-with the same ends. Nothing is listed: the embedded server would read the whole folder for that.
+So a replacement is missed only if it was sent at the same time, with the same size and the same
+ends. Objects are not listed, because the embedded server would read the whole folder.
 """
 
 import hashlib
@@ -32,7 +32,8 @@ from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, examine, judge
 
 END_BYTES = 64 * 1024
-# Version 0.4.0 recorded the time of writing alone, and a digest in the two seconds after it.
+# Version 0.4.0 recorded the time of writing alone, and a digest only of files younger than two
+# seconds.
 TIME = r"\d{4}-\d\d-\d\dT[\d:]+\+00:00"
 EVIDENCE = re.compile(
     rf"(?:(?P<earliest>{TIME})--)?(?P<latest>{TIME})/(?P<size>\d+)(?:/(?P<digest>[0-9a-f]+))?"
@@ -40,7 +41,7 @@ EVIDENCE = re.compile(
 
 
 class SourceChanged(Exception):
-    """The object under the storage key is not the one the video was created from."""
+    """The object under the storage key is not the one that the video was created from."""
 
     code = "source_changed"
     message = "The uploaded file was changed or removed after it was sent. Upload it again."
@@ -48,15 +49,15 @@ class SourceChanged(Exception):
 
 
 async def identify(key: str, storage: Storage) -> ObjectInfo:
-    """What storage tells about a source, with its ETag or the evidence that stands for one."""
-    # With what HEAD would tell, in one request.
-    found, start = await storage.get_range(key, 0, END_BYTES)
-    if found.etag:
-        return found
-    latest = max(found.modified_at, found.answered_at)
-    times = f"{found.modified_at.isoformat()}--{latest.isoformat()}"
-    digest = await _digest_of_ends(key, found.size_bytes, start, storage)
-    return replace(found, etag=f"{times}/{found.size_bytes}/{digest}")
+    """Return the facts of a source, with its ETag or the evidence in the ETag's place."""
+    # This request returns the headers and the start of the file.
+    info, start = await storage.get_range(key, 0, END_BYTES)
+    if info.etag:
+        return info
+    latest = max(info.modified_at, info.answered_at)
+    times = f"{info.modified_at.isoformat()}--{latest.isoformat()}"
+    digest = await _digest_of_ends(key, info.size_bytes, start, storage)
+    return replace(info, etag=f"{times}/{info.size_bytes}/{digest}")
 
 
 async def check_source(video: Video, storage: Storage) -> None:
@@ -66,27 +67,27 @@ async def check_source(video: Video, storage: Storage) -> None:
 
 
 async def holds_source(video: Video, storage: Storage) -> bool:
-    """Whether the source is the very object the video was created from."""
-    recorded, key = video.source_etag, video.storage_key
+    """Return whether the source is the object that the video was created from."""
+    key = video.storage_key
     try:
-        found, start = await storage.get_range(key, 0, END_BYTES)
-        if found.etag:
-            return found.etag == recorded
-        evidence = EVIDENCE.fullmatch(recorded)
-        if evidence is None or not _fits(evidence, found):
+        info, start = await storage.get_range(key, 0, END_BYTES)
+        if info.etag:
+            return info.etag == video.source_etag
+        evidence = EVIDENCE.fullmatch(video.source_etag)
+        if evidence is None or not _agrees_with(info, evidence):
             return False
         digest = evidence["digest"]
-        return not digest or digest == await _digest_of_ends(key, found.size_bytes, start, storage)
+        return not digest or digest == await _digest_of_ends(key, info.size_bytes, start, storage)
     except ObjectMissing:
         return False
 
 
-def _fits(evidence: re.Match[str], found: ObjectInfo) -> bool:
+def _agrees_with(info: ObjectInfo, evidence: re.Match[str]) -> bool:
     earliest = evidence["earliest"]
     return (
-        int(evidence["size"]) == found.size_bytes
-        and (not earliest or datetime.fromisoformat(earliest) <= found.modified_at)
-        and found.modified_at <= datetime.fromisoformat(evidence["latest"])
+        int(evidence["size"]) == info.size_bytes
+        and (not earliest or datetime.fromisoformat(earliest) <= info.modified_at)
+        and info.modified_at <= datetime.fromisoformat(evidence["latest"])
     )
 
 
@@ -98,26 +99,27 @@ async def _digest_of_ends(key: str, size_bytes: int, start: bytes, storage: Stor
     return digest.hexdigest()
 
 
-# Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
+# ffmpeg reads ranges of the source for as long as it encodes.
 SOURCE_URL_TTL_S = 24 * 3600
-# A storage that has a source and never delivers it is not asked for ever; with the pauses between
-# them so many tries take a quarter of an hour at least.
+# Attempts at a source that storage has but doesn't deliver; with the pauses between them, they take
+# a quarter of an hour at least.
 MAX_INTERRUPTIONS = 100
 
 
 class SourceInterrupted(StorageUnavailable):
-    """Storage has the source, and broke off while it was read. It costs no attempt, at first."""
+    """Storage has the source, but broke off while it was read. The attempt doesn't count."""
 
 
 @asynccontextmanager
 async def checked_source(
     video: Video, storage: Storage, *, interruptions: int = 0
 ) -> AsyncIterator[str]:
-    """An address of the very object that was published, before, in and after what is done with it.
+    """Yield an address of the source, and check before and after the block that it is unchanged.
 
-    It is read by many requests, so whatever is made of it counts only once it is known to have
-    stayed. An outage of storage, or another file put there, looks like a bad source to ffmpeg; it
-    must not count as one. So many `interruptions` there were by storage that did not deliver it.
+    ffmpeg reads the source by many requests, so its output counts only if the source stayed the
+    same. An outage of storage, and a file that was replaced, look like a bad source to ffmpeg, but
+    must not fail the video. `interruptions` counts earlier attempts that storage broke off. Raises
+    `SourceChanged` or `SourceInterrupted`.
     """
     await check_source(video, storage)
     key = video.storage_key
@@ -136,7 +138,7 @@ async def checked_source(
 async def probed_source(
     video: Video, storage: Storage, limits: SourceLimits, *, interruptions: int = 0
 ) -> AsyncIterator[tuple[str, Probe]]:
-    """As `checked_source`, with what the source holds, which is looked for once and kept."""
+    """Yield as `checked_source`, with the probe of the source, which is stored and done once."""
     async with checked_source(video, storage, interruptions=interruptions) as source_url:
         if video.probe_answer is None:
             with span("probe"):

@@ -14,7 +14,6 @@ from passes import (
     begun,
     make_missing,
     make_playable,
-    make_source,
     pass_of,
     published_file,
     ready_video,
@@ -25,8 +24,7 @@ from serving import children_naming, eventually
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import renditions
-from portal.transcoding.encoding import command
-from portal.transcoding.errors import FailCode, Note, TranscodeFailed
+from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.web.composition import WebContext
 
 
@@ -78,18 +76,6 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert video.transcode_job_id == playable.transcode_job_id
 
 
-async def test_sound_that_ffmpeg_fails_at_is_left_out_of_the_film(
-    client: Client, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    film = make_source(tmp_path / "film.mp4", "-c:a", "ac3", seconds=1, rate=5)
-    monkeypatch.setattr(command, "_IN_SYNC", "aresample=no_option=1")
-    published = await published_file(client, resources, film)
-    video = await make_playable(published, resources, tmp_path)
-    assert video.status is VideoStatus.READY
-    assert video.notes == [Note.SOUND_LEFT_OUT]
-    assert "audio" not in await states(video)
-
-
 async def killed(pass_: Coroutine[Any, Any, object]) -> None:
     """Carry a pass out whose ffmpeg is killed."""
     task = asyncio.create_task(pass_)
@@ -124,7 +110,7 @@ async def test_rendition_that_fails_alone_holds_up_no_other(
     async def killed_pass() -> tuple[str, ...]:
         attempt = await begun(playable.id)
         await killed(pass_of(attempt, resources, tmp_path).make_missing())
-        return attempt.wanted
+        return attempt.targets
 
     assert await killed_pass() == tuple(LATER)
     for name, folder in (("240p", "../3"), ("480p", "../4")):

@@ -40,7 +40,7 @@ async def made_later(video: Video, resources: WebContext, work_dir: Path) -> lis
     while (await Video.get(id=video.id)).complete_job_id is not None:
         attempt = await begun(video.id)
         await pass_of(attempt, resources, work_dir).make_missing()
-        made.append(attempt.wanted)
+        made.append(attempt.targets)
     return made
 
 

@@ -144,7 +144,7 @@ async def test_what_does_not_count_is_forgotten(
     heartbeat.held = await runs.claim_first(video.id, worker="test", storage=resources.storage)
     assert not await recorded.exists(), "its beginning is lost"
     heartbeat.note_stored(EARLY_NAME, other.start, segment)
-    await heartbeat.begin_anew()
+    await heartbeat.restart()
     await heartbeat.beat()
     assert not await MadeSegment.exists(), "it was noted before"
 
