@@ -1,7 +1,7 @@
-"""The worker's process: what it opens, the queues it works off, its tasks, and how it ends.
+"""Worker process: its clients, its queues, its tasks, and its end.
 
-A task calls one function. Its name is stored with the jobs. It gets an id, re-reads the state, and
-skips what is done, so it may run any number of times.
+A task calls one function. Its name is stored with its jobs, so it stays. A task gets an id, reads
+the state again, and skips finished work, so it may run any number of times.
 """
 
 import asyncio
@@ -11,9 +11,10 @@ import os
 import random
 import shutil
 import socket
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -48,34 +49,34 @@ from portal.webhooks import sending
 
 logger = logging.getLogger(__name__)
 
-# Should the news of a new job be missed, it is found within this time.
+# Longest delay of a job whose notification was missed.
 FETCH_INTERVAL_S = 2
-# One waits for storage while the other cuts a frame.
+# Two, so that one job can wait for storage while the other one cuts a frame.
 SIDE_CONCURRENCY = 2
-# They wait for receivers, of which a slow one has four at most.
+# Jobs wait for receivers; a slow receiver takes at most four slots.
 WEBHOOK_CONCURRENCY = 20
-# Each holds a part in memory, of 16 MiB or little more; an account has four at most.
+# Each import holds a part of about 16 MiB in memory; an account takes at most four slots.
 IMPORT_CONCURRENCY = 8
-# Each webhook and import may hold one for as long as a name server doesn't answer. Python's own
-# number is 6 on two cores, for everything else that may not block the event loop as well.
+# Each webhook and import may hold a thread while a name server doesn't answer. Python's default on
+# two cores is 6, for all other blocking calls, too.
 THREADS = WEBHOOK_CONCURRENCY + IMPORT_CONCURRENCY + 16
 FAILURE_PAUSE_S = 5.0
 INTERRUPTION_PAUSE_S = 10.0
-# Storage that is away or denied, a disk that is full: someone may have to see to it.
+# Pauses while storage is unreachable or denied, or a disk is full: the operator may have to act.
 OUTAGE_BACKOFF = Backoff(first_s=10.0, cap_s=120.0)
 
 
 class Retries(BaseRetryStrategy):
-    """Queues work again: at once when the worker is stopped, after a pause when something failed.
+    """Retry of every job: at once if the worker ends, after a pause if the job failed.
 
-    There is no limit here; attempts and tries are counted, and exhausted, when one begins.
+    There is no limit here: attempts and tries are counted when they begin.
     """
 
     def __init__(self, *, failure_pause_s: float = FAILURE_PAUSE_S) -> None:
         self._failure_pause_s = failure_pause_s
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
-        """Return when to try again, and with which priority; procrastinate asks for it."""
+        """Return the pause before the next try, and its priority (called by procrastinate)."""
         if isinstance(exception, GivesWay):
             return RetryDecision(priority=enqueue.slow_import_priority(job.priority))
         pause_s = round(self._pause_s(exception, failures=job.attempts + 1))
@@ -96,7 +97,7 @@ class Retries(BaseRetryStrategy):
                 return removal.SETTLE_S
             case HeldByAnother():
                 return LEASE_S
-            # Its tries are counted, and storage answers.
+            # Interruptions are counted, and storage answers.
             case SourceInterrupted():
                 return INTERRUPTION_PAUSE_S
             case StorageUnavailable() | DiskFull():
@@ -106,20 +107,32 @@ class Retries(BaseRetryStrategy):
         return self._failure_pause_s
 
 
-# What a cgroup gives of each period (cgroup v2).
+# CPU time of this cgroup in each period (cgroup v2).
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
-tasks = Blueprint()
+# Pause after a failure of the janitor, which takes long and isn't urgent.
+JANITOR_PAUSE_S = 60
 
-# As `telemetry.tracing.current_trace_context` gives it.
+tasks = Blueprint()
+# Trace context of the request that queued a job, by `telemetry.tracing.current_trace_context`.
 Cause = Mapping[str, str] | None
 
-# A round of the janitor is long, and nobody waits for it.
-JANITOR_PAUSE_S = 60
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """Values that all jobs of this process share; `encoding` has the ids of running encodes.
+
+    `busy` is set while there are any.
+    """
+
+    config: Config
+    tools: Tools
+    encoding: set[int | None] = field(default_factory=set)
+    busy: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @tasks.task(name="transcode", queue=enqueue.PREPARE_QUEUE, pass_context=True, retry=Retries())
 async def transcode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Look into a video's file: make it failed, or playable, or queue its encode."""
+    """Probe a file, then make its video failed, or playable by copying, or queue its encode."""
     with _work_on(context, video_id, cause) as tools:
         await passes.make_playable(UUID(video_id), tools, may_encode=False)
 
@@ -133,28 +146,28 @@ async def encode_video(context: JobContext, video_id: str, cause: Cause = None) 
 
 @tasks.task(name="complete", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def complete_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Make what is missing of a playable video's ladder, in one pass."""
+    """Make the next missing renditions of a playable video, in one pass."""
     with _work_on(context, video_id, cause) as tools:
         await passes.complete_ladder(UUID(video_id), tools)
 
 
 @tasks.task(name="share", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def make_run(context: JobContext, video_id: str, run_id: int, cause: Cause = None) -> None:
-    """Make a part of a film that another worker encodes."""
+    """Make a run of a pass that another worker carries out."""
     with _work_on(context, video_id, cause) as tools:
         await helping.make_run_of(run_id, tools, job_id=context.job.id or 0)
 
 
 @tasks.task(name="remove", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def remove_files(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Remove what storage holds of a deleted video."""
+    """Remove the files of a deleted video from storage."""
     with _work_on(context, video_id, cause) as tools:
         await removal.remove_files(UUID(video_id), storage=tools.storage)
 
 
 @tasks.task(name="poster", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def make_poster(context: JobContext, video_id: str, number: int, cause: Cause = None) -> None:
-    """Cut the frame that an editor wants as a video's poster."""
+    """Make the poster that an editor requested."""
     with _work_on(context, video_id, cause) as tools:
         await posters.make_poster(
             UUID(video_id),
@@ -167,30 +180,34 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
 
 @tasks.task(name="captions", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def store_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Store captions that were saved, and name them in the master playlist."""
+    """Store saved captions, and name them in the master playlist."""
     with _work_on(context, video_id, cause) as tools:
         await captions.store(UUID(video_id), storage=tools.storage, queue=tools.queue)
 
 
 @tasks.task(name="transcribe", queue=enqueue.SPEECH_QUEUE, pass_context=True, retry=Retries())
 async def write_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Write down what is said in a video, while there are no passes to make."""
-    config, busy = context.additional_context["config"], context.additional_context["busy"]
+    """Transcribe a video while no encode runs."""
+    worker = _worker_of(context)
+    model = worker.config.captions_model
+    if model is None:
+        raise LookupError("This worker has no model. Set CAPTIONS_MODEL.")
     with _work_on(context, video_id, cause) as tools:
         await transcription.make_captions(
             UUID(video_id),
-            model=config.captions_model,
+            model=model,
             storage=tools.storage,
             queue=tools.queue,
             work_dir=tools.work_dir,
-            paused=busy,
+            paused=worker.busy,
         )
 
 
 @tasks.task(name="send_webhook", queue=enqueue.WEBHOOK_QUEUE, pass_context=True, retry=Retries())
 async def send_webhook(context: JobContext, webhook_id: str, lane: int) -> None:
-    """Send a webhook what is due in one of its lanes."""
-    config, job = context.additional_context["config"], context.job
+    """Send the due deliveries of one of a webhook's lanes."""
+    config = _worker_of(context).config
+    job = context.job
     with tracing.traced_job(job.task_name, None, webhook_id=webhook_id, job_id=job.id or 0):
         await sending.send(UUID(webhook_id), lane, config=config)
 
@@ -198,16 +215,16 @@ async def send_webhook(context: JobContext, webhook_id: str, lane: int) -> None:
 @tasks.task(name="import", queue=enqueue.IMPORT_QUEUE, pass_context=True, retry=Retries())
 async def import_file(context: JobContext, import_id: str, cause: Cause = None) -> None:
     """Fetch a file and publish it."""
-    config, tools = context.additional_context["config"], context.additional_context["tools"]
+    worker = _worker_of(context)
     job = context.job
     job_id = job.id or 0
     above_priority = enqueue.slow_import_priority(job.priority)
     with tracing.traced_job(job.task_name, cause, video_id=import_id, job_id=job_id):
         await imports.run(
             UUID(import_id),
-            config=config,
-            storage=tools.storage,
-            queue=tools.queue,
+            config=worker.config,
+            storage=worker.tools.storage,
+            queue=worker.tools.queue,
             is_overtaken=partial(import_waits, job_id, above_priority),
         )
 
@@ -216,44 +233,48 @@ async def import_file(context: JobContext, import_id: str, cause: Cause = None) 
 @tasks.task(
     name="janitor",
     queue=enqueue.SIDE_QUEUE,
-    # One that waits is enough.
+    # A single job may wait at a time.
     queueing_lock="portal:janitor",
     pass_context=True,
     retry=Retries(failure_pause_s=JANITOR_PAUSE_S),
 )
 async def tidy(context: JobContext, timestamp: int) -> None:
-    """Remove what nobody needs any more from storage and from the queue."""
-    config, tools = context.additional_context["config"], context.additional_context["tools"]
-    await janitor.tidy(config, storage=tools.storage, queue=tools.queue)
+    """Remove unused files from storage, and old jobs from the queue."""
+    worker = _worker_of(context)
+    await janitor.tidy(worker.config, storage=worker.tools.storage, queue=worker.tools.queue)
+
+
+def _worker_of(context: JobContext) -> Worker:
+    worker: Worker = context.additional_context["worker"]
+    return worker
 
 
 @contextmanager
 def _work_on(context: JobContext, video_id: str, cause: Cause) -> Iterator[Tools]:
-    tools: Tools = context.additional_context["tools"]
+    """Trace a job of a video, and count it among the encodes if it is one."""
+    worker = _worker_of(context)
     job = context.job
-    encoding: set[int | None] = context.additional_context["encoding"]
-    busy: asyncio.Event = context.additional_context["busy"]
     with tracing.traced_job(job.task_name, cause, video_id=video_id, job_id=job.id or 0):
-        tools.work_dir.mkdir(parents=True, exist_ok=True)
+        worker.tools.work_dir.mkdir(parents=True, exist_ok=True)
         if job.queue == enqueue.TRANSCODE_QUEUE:
-            encoding.add(job.id)
-            busy.set()
+            worker.encoding.add(job.id)
+            worker.busy.set()
         try:
-            yield tools
+            yield worker.tools
         finally:
-            encoding.discard(job.id)
-            if not encoding:
-                busy.clear()
+            worker.encoding.discard(job.id)
+            if not worker.encoding:
+                worker.busy.clear()
 
 
 async def work(config: Config) -> None:
-    """Be a worker, as a process of its own."""
+    """Run a worker process."""
     configure_logging(config)
     tracing.start("worker")
     bound_cores(config.worker_cores)
     try:
         async with open_database(config), open_storage(config) as storage:
-            # The queue would wait for a database that is away without a word.
+            # Without this query, the queue would wait silently for an unreachable database.
             await server_time()
             await _run(config, storage)
     finally:
@@ -261,15 +282,15 @@ async def work(config: Config) -> None:
 
 
 async def _run(config: Config, storage: Storage) -> None:
-    """Work off the queues until SIGTERM or SIGINT; running jobs are then queued again at once."""
+    """Run jobs until SIGTERM or SIGINT; running jobs are then queued again at once."""
     connector = WorkerConnector(config.database_url)
     tools = _tools(config, storage, connector)
     queue = tools.queue
     queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(config.work_dir)
     open_threads()
-    ending, encoding = asyncio.Event(), set[int | None]()
-    shared = {"config": config, "tools": tools, "encoding": encoding, "busy": asyncio.Event()}
+    worker = Worker(config=config, tools=tools)
+    ending = asyncio.Event()
     with on_stop(ending.set):
         async with queue.open_async(), asyncio.TaskGroup() as group:
             logger.info("Worker begins", extra={"action": "worker_begins", "worker": tools.worker})
@@ -283,13 +304,13 @@ async def _run(config: Config, storage: Storage) -> None:
             if config.captions_model:
                 slots[enqueue.SPEECH_QUEUE] = 1
             running = [
-                *(group.create_task(_serve(it, tools, slots[it], shared)) for it in slots),
+                *(group.create_task(_serve(name, slots[name], worker)) for name in slots),
                 group.create_task(recover_forever(queue, ending)),
-                group.create_task(_help_forever(config, tools, encoding, ending)),
+                group.create_task(_help_forever(worker, ending)),
                 group.create_task(ending.wait()),
             ]
             try:
-                # What can't go on ends the rest, too.
+                # A task that ends, ends the others, too.
                 await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 connector.is_ending = True
@@ -298,31 +319,31 @@ async def _run(config: Config, storage: Storage) -> None:
                 task.cancel()
 
 
-def bound_cores(wanted: int, cpu_max: Path = CPU_MAX) -> None:
-    """Keep this process, and what it will start, to so many cores; 0: to those of its cgroup.
+def bound_cores(count: int, cpu_max: Path = CPU_MAX) -> None:
+    """Restrict this process and its children to `count` cores; 0 takes the limit of its cgroup.
 
-    ffmpeg begins its threads by the cores it may run on.
+    ffmpeg starts as many threads as it has cores.
     """
     present = sorted(os.sched_getaffinity(0))
-    if not wanted:
-        # Of no cgroup, or of one without a limit ("max").
+    if not count:
+        # The file may be missing, or have "max" for no limit.
         with suppress(OSError, ValueError):
             quota_us, period_us = map(int, cpu_max.read_text().split())
-            wanted = math.ceil(quota_us / period_us)
-    if 0 < wanted < len(present):
-        os.sched_setaffinity(0, random.sample(present, wanted))
+            count = math.ceil(quota_us / period_us)
+    if 0 < count < len(present):
+        os.sched_setaffinity(0, random.sample(present, count))
 
 
 def open_threads() -> None:
-    """Give the running event loop enough threads for name servers that don't answer."""
+    """Give the running event loop enough threads, even if name servers don't answer."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
 
 
 def remove_leftovers(work_dir: Path) -> None:
-    """Remove what killed workers of this machine left in the work folder.
+    """Remove files of killed workers of this machine from the work folder.
 
-    Called before a worker begins: what bears its own process id is another's. In a container
-    each one gets the id of the one before it.
+    It is called before a worker begins, so a folder with its own process id is another's: in a
+    container, each worker gets the process id of the previous one.
     """
     for folder in work_dir.glob("worker-*"):
         process_id = folder.name.removeprefix("worker-")
@@ -345,32 +366,25 @@ def _tools(config: Config, storage: Storage, connector: WorkerConnector) -> Tool
     )
 
 
-async def _help_forever(
-    config: Config, tools: Tools, encoding: Collection[object], ending: asyncio.Event
-) -> None:
-    """Take work from who has the most of it, while a slot for encodes is free and none waits."""
+async def _help_forever(worker: Worker, ending: asyncio.Event) -> None:
+    """Split the longest run of another worker while a slot for encodes is free and no job waits."""
     while not ending.is_set():
-        # Not all at once.
+        # Random pauses keep workers from looking all at once.
         await asyncio.sleep(random.uniform(0.5, 1.5) * FETCH_INTERVAL_S)  # noqa: S311
         # Sharing is optional: skip it while the database is away.
         with skipped_in_outage():
-            if len(encoding) < config.worker_concurrency:
-                await runs.split(queue=tools.queue)
+            if len(worker.encoding) < worker.config.worker_concurrency:
+                await runs.split(queue=worker.tools.queue)
 
 
-async def _serve(
-    queue_name: str, tools: Tools, concurrency: int, shared: dict[str, object]
-) -> None:
-    """Work off one queue; each has slots of its own, so that only encodes wait for encodes.
-
-    Jobs of encodes are in `encoding` of what all share while they run, and `busy` is set.
-    """
-    await tools.queue.run_worker_async(
+async def _serve(queue_name: str, concurrency: int, worker: Worker) -> None:
+    """Run the jobs of one queue; each has its own slots, so that only encodes wait for encodes."""
+    await worker.tools.queue.run_worker_async(
         queues=[queue_name],
-        name=tools.worker,
+        name=worker.tools.worker,
         concurrency=concurrency,
         fetch_job_polling_interval=FETCH_INTERVAL_S,
-        additional_context=shared,
+        additional_context={"worker": worker},
         shutdown_graceful_timeout=0,
         delete_jobs="never",
         install_signal_handlers=False,

@@ -31,7 +31,7 @@ from portal.queue.enqueue import IMPORT_QUEUE
 from portal.retry import Backoff
 from portal.videos import fetching, imports
 from portal.web.composition import WebContext
-from portal.worker.run import IMPORT_CONCURRENCY, tasks
+from portal.worker.run import IMPORT_CONCURRENCY, Worker, tasks
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 
@@ -324,13 +324,13 @@ async def import_worker(resources: WebContext) -> AsyncIterator[None]:
     """A worker of the queue of imports, with as many slots as a real one."""
     queue = queue_app(WorkerConnector(resources.config.database_url))
     queue.add_tasks_from(tasks, namespace="portal")
-    tools = SimpleNamespace(storage=resources.storage, queue=queue)
+    tools: Any = SimpleNamespace(storage=resources.storage, queue=queue)
     async with queue.open_async(), asyncio.TaskGroup() as group:
         work = queue.run_worker_async(
             queues=[IMPORT_QUEUE],
             concurrency=IMPORT_CONCURRENCY,
             fetch_job_polling_interval=0.05,
-            additional_context={"config": resources.config, "tools": tools},
+            additional_context={"worker": Worker(config=resources.config, tools=tools)},
             shutdown_graceful_timeout=0,
             delete_jobs="never",
             install_signal_handlers=False,
