@@ -1,11 +1,10 @@
-"""Captions of a video: saved by people, one track for each language, and stored by a job.
+"""Captions of a video: saved by editors, one track for each language, and stored by a job.
 
-A save is one transaction: the text is in the database. The job writes it to storage in segments,
-under a name that no other version has, and only then names it in the master playlist, so players
-elsewhere find either version whole. The portal's own player is given the text itself.
+A save is one transaction, and keeps the text in the database. The job writes the text to storage in
+segments, under a name that no other version has, and then names it in the master playlist. So
+players on other sites find a whole version at any time. The portal's own player loads the text.
 
-A track may have 4 MiB of text, and a video 100 tracks: queries leave the text out wherever it isn't
-needed.
+A track may have 4 MiB of text, and a video 100 tracks: queries leave out text that isn't needed.
 """
 
 import asyncio
@@ -48,7 +47,7 @@ logger = logging.getLogger(__name__)
 MAX_TRACKS = 100
 MAX_LANGUAGE_LENGTH = 60
 MAX_LABEL_LENGTH = 100
-# The job's time limit: after twice the time `maintenance.recovery` runs it again.
+# Time limit of the job; after twice the time `maintenance.recovery` runs it again.
 JOB_TIMEOUT_S = 60
 # Tries of a job that stores no segment of a track, before it abandons the track.
 MAX_TRIES = 5
@@ -107,7 +106,7 @@ async def read_captions_of(video_id: UUID, language: str) -> Caption:
 
 
 def known_as(language: str) -> str:
-    """Return the language as captions in it are recorded, if there are any."""
+    """Return the language as the tracks in it are recorded."""
     return language_tag(language) or language.replace("\0", "")
 
 
@@ -120,7 +119,7 @@ def language_of(text: str) -> str:
 
 
 async def read_file(data: bytes, options: ReadOptions) -> CaptionContents:
-    """Read a file that someone sent; raises as `read_captions` of `transcoding.captions`."""
+    """Read an uploaded caption file. Raises as `read_captions` of `transcoding.captions`."""
     return await asyncio.to_thread(read_captions, data, options)
 
 
@@ -233,14 +232,14 @@ async def _save(track: Caption, change: CaptionChange, video: Video, queue: Queu
     label = change.label or track.label
     columns: dict[str, object] = {"label": label, "version": track.version + 1}
     columns |= {"tries": 0, "error_code": None}
-    others = Caption.filter(video_id=video.id).exclude(language=track.language)
-    if (is_new or label != track.label) and await others.filter(label=label).exists():
+    other_tracks = Caption.filter(video_id=video.id).exclude(language=track.language)
+    if (is_new or label != track.label) and await other_tracks.filter(label=label).exists():
         fault = "Captions in another language have this label. Choose another one."
         raise InvalidRequest([FieldError("/label", fault)])
     if change.is_default is not None:
         columns["is_default"] = change.is_default
     if change.is_default:
-        await others.filter(is_default=True).update(is_default=False)
+        await other_tracks.filter(is_default=True).update(is_default=False)
     if change.content is not None:
         columns |= {**asdict(change.content), "source": change.source}
     track.update_from_dict(columns)
@@ -317,9 +316,9 @@ async def _write_track(track: Caption, video: Video, storage: Storage) -> None:
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:
-    """Remove versions but for those in playlists, the newest, and the one before.
+    """Remove stored versions, except the newest, the previous one, and those in playlists.
 
-    Someone may be watching the one before.
+    Viewers may still watch the previous one.
     """
     root = captions_root(video_id)
     used: set[str] = set()

@@ -1,9 +1,9 @@
-"""Speech to text: captions that a machine writes when someone asks for them.
+"""Speech to text: captions that a machine writes on request.
 
-A request is a row, and a job in a queue of its own, which workers with a model work off one by one.
-A child process hears the sound; it stands still while its worker makes passes. What it has written
-is recorded with each beat, and another worker goes on after that. What comes of it is saved as
-people save captions, but never over what one of them has saved.
+A request is a row, and a job in a separate queue, which each worker with a model runs one by one. A
+child process transcribes the sound; it stands still while its worker encodes. The transcript is
+recorded with each beat, so that another worker can resume it. A whole transcript is saved like any
+captions, but never over captions that a person has saved.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from portal.errors import (
     TranscriptionNotFound,
     VideoNotFound,
 )
-from portal.processing.captions import UNDETERMINED, CaptionText, names
+from portal.processing.captions import UNDETERMINED, CaptionText, language_tags
 from portal.processing.outputs import open_rendition
 from portal.processing.tries import TriesExhausted, counted_try
 from portal.queue.app import Queue
@@ -61,15 +61,16 @@ class _Superseded(Exception):
 
 
 async def request(video_id: UUID, language: str | None, *, queue: Queue) -> None:
-    """Ask for captions of what is said; of what is under way already nothing changes.
+    """Request machine captions, unless a request is pending.
 
-    Raises `VideoNotFound`, `NotPlayable` or `NoSound`.
+    `language` is the spoken language, None to detect it. Raises `VideoNotFound`, `NotPlayable` or
+    `NoSound`.
     """
     async with transaction():
         video = await locked_video(video_id)
         if video.status is not VideoStatus.READY:
             raise NotPlayable
-        if await _sound(video_id) is None:
+        if await _audio_rendition(video_id) is None:
             raise NoSound
         if await Transcription.exists(video_id=video_id, error_code=None):
             return
@@ -79,7 +80,7 @@ async def request(video_id: UUID, language: str | None, *, queue: Queue) -> None
 
 
 async def cancel(video_id: UUID, *, queue: Queue) -> None:
-    """Give up what was asked for, or forget that it failed. Raises `TranscriptionNotFound`."""
+    """Cancel a request, or dismiss a failed one. Raises `TranscriptionNotFound`."""
     async with transaction():
         await locked_video(video_id)
         row = await Transcription.get_or_none(video_id=video_id)
@@ -90,7 +91,7 @@ async def cancel(video_id: UUID, *, queue: Queue) -> None:
 
 
 async def read(video_id: UUID) -> Transcription | None:
-    """How it stands; None when nothing was asked for, and once the captions are there."""
+    """Return the pending or failed request of a video, if there is one."""
     return await Transcription.get_or_none(video_id=video_id).select_related("video")
 
 
@@ -103,12 +104,12 @@ async def make_captions(
     work_dir: Path,
     paused: asyncio.Event,
 ) -> None:
-    """Carry out a request. May run any number of times; one that was given up does nothing.
+    """Carry out a request. May run any number of times; a cancelled one does nothing.
 
-    While `paused` is set nothing is heard.
+    The child process stands still while `paused` is set.
     """
     row = await Transcription.get_or_none(video_id=video_id, error_code=None)
-    sound = await _sound(video_id)
+    sound = await _audio_rendition(video_id)
     if row is None or sound is None:
         return
     # Another job may take over.
@@ -131,16 +132,16 @@ async def make_captions(
             await retry_outage(lambda: _finish(held, video_id, transcript, queue))
         logger.info("Transcription is done", extra={"action": "transcription_done"})
     except (_Superseded, VideoNotFound):
-        logger.info("Transcription is not wanted", extra={"action": "transcription_unwanted"})
+        logger.info("Transcription is superseded", extra={"action": "transcription_unwanted"})
     except (*FAULTS, TriesExhausted) as exc:
         detail = getattr(exc, "detail", exc)
         logger.warning("No captions: %s", detail, extra={"action": "transcription_failed"})
         await held.update(error_code=getattr(exc, "code", "rendition_unreadable"))
 
 
-async def _sound(video_id: UUID) -> Rendition | None:
-    made = Rendition.filter(video_id=video_id, kind=Kind.AUDIO, state=RenditionState.COMPLETE)
-    return await made.order_by("-is_default", "position").first()
+async def _audio_rendition(video_id: UUID) -> Rendition | None:
+    audio = Rendition.filter(video_id=video_id, kind=Kind.AUDIO, state=RenditionState.COMPLETE)
+    return await audio.order_by("-is_default", "position").first()
 
 
 async def _beat_forever(held: QuerySet[Transcription], transcript: Transcript) -> None:
@@ -172,7 +173,7 @@ async def _finish(
         await locked_video(video_id)
         if not await held.delete():
             raise _Superseded
-        for language in names(language_tag(transcript.language) or UNDETERMINED):
+        for language in language_tags(language_tag(transcript.language) or UNDETERMINED):
             tracks = Caption.filter(video_id=video_id, language=language)
             if not await tracks.exclude(source=CaptionSource.MACHINE).exists():
                 break

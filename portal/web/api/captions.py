@@ -51,10 +51,13 @@ tag_blueprint(blueprint, ["Captions"])
 CAPTIONS = "/videos/<string:id>/captions"
 TRACK = f"{CAPTIONS}/<language:language>"
 WEBVTT = "text/vtt"
-# The content tells the format, not these; they keep other bodies out.
-# Each file is recognised by its content. Many generated clients can only send the last type.
+# Accepted types of caption files, whose format is recognised by their content. Many generated
+# clients can only send the last type.
 CONTENT_TYPES = (
-    *(WEBVTT, "application/x-subrip", "text/x-sbv", "application/ttml+xml"),
+    WEBVTT,
+    "application/x-subrip",
+    "text/x-sbv",
+    "application/ttml+xml",
     "application/octet-stream",
 )
 
@@ -64,7 +67,7 @@ CHAPTERS = Body(content_types=(json_bodies.JSON, WEBVTT), max_file_bytes=MAX_FIL
 
 
 class LanguageConverter(BaseConverter):
-    """In an address, a language; there are no captions in `transcription`."""
+    """Language in an address; `transcription` is the address of a request, not a language."""
 
     regex = r"(?!transcription\Z).+"
 
@@ -84,11 +87,11 @@ Label = Annotated[
     Field(
         min_length=1,
         max_length=captions.MAX_LABEL_LENGTH,
-        description="What menus call them; without it the name of the language.",
+        description="Name in menus. Default: the name of the language.",
     ),
     reject_if(_label_fault),
 ]
-Default = Annotated[StrictBool, Field(description="Whether players show them by themselves.")]
+Default = Annotated[StrictBool, Field(description="Whether players show them by default.")]
 
 
 class CaptionRecord(Shape):
@@ -101,29 +104,31 @@ class CaptionRecord(Shape):
     cue_count: int
     changed_at: Timestamp
     error_code: str | None = Field(
-        description="Why players elsewhere don't have this version; None unless that failed."
+        description="Why players on other sites don't get this version, if storing it failed."
     )
-    version: str = Field(description="What the ETag says.")
+    version: str = Field(description="The value of the ETag.")
 
 
 class FileWarning(Shape):
-    """Something in a caption file that was guessed, changed or left out."""
+    """Guess, change or omission in a caption file."""
 
     code: WarningCode
-    message: str = Field(description="For people, in English.")
-    line: int | None = Field(description="The line of the file, from 1; None for all of it.")
+    message: str = Field(description="Message for people, in English.")
+    line: int | None = Field(
+        description="The line of the file, counted from 1; null for the whole file."
+    )
 
 
 class SavedCaptions(CaptionRecord):
     """Captions that were saved, and how their file was read."""
 
-    charset: str = Field(description="The character encoding that the file was read in.")
+    charset: str = Field(description="The character encoding of the file, as it was read.")
     suggested_shift_seconds: float | None = Field(
-        description="If all captions begin after the end of the video: a `shiftSeconds` with which "
-        "they are shown."
+        description="If all captions begin after the end of the video, a `shiftSeconds` that moves "
+        "them into it."
     )
     warnings: list[FileWarning] = Field(
-        description=f"What was not plain in the file; at most {MAX_WARNINGS}."
+        description=f"Guesses, changes and omissions; at most {MAX_WARNINGS}."
     )
 
 
@@ -134,23 +139,23 @@ class PresentCaptions(CaptionRecord):
 
 
 class CaptionList(Shape):
-    """All captions of a video, those shown by themselves first."""
+    """Captions of a video, the default ones first."""
 
     captions: list[CaptionRecord]
 
 
 class CaptionsConflict(Problem):
-    """Problem details with what is recorded; its version is the answer's ETag."""
+    """Problem details with the recorded version, whose ETag the response has."""
 
     present: PresentCaptions
 
 
 class TrackQuery(ClosedShape):
-    """What may be said of captions in the address."""
+    """Options of captions in the address."""
 
     label: Label | None = None
-    # In an address it is text.
-    is_default: bool | None = Field(None, description="Whether players show them by themselves.")
+    # Parameters of an address are text, so this is no `StrictBool`.
+    is_default: bool | None = Field(None, description="Whether players show them by default.")
     charset: (
         Annotated[
             Text,
@@ -168,50 +173,50 @@ class TrackQuery(ClosedShape):
         ge=-MAX_SHIFT_S,
         le=MAX_SHIFT_S,
         allow_inf_nan=False,
-        description="By how much all cues are shown later, or earlier if it is negative.",
+        description="Seconds by which all cues are shown later; earlier if negative.",
     )
 
 
 class NewTrackQuery(TrackQuery):
-    """Which captions are added."""
+    """Options of new captions."""
 
     language: Text = Field(description="BCP 47, such as en or pt-BR.")
 
 
 class ChapterRecord(ClosedShape):
-    """A part of a video, up to the next one."""
+    """Chapter, which lasts until the next one."""
 
     start_seconds: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
     title: Annotated[Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)]
 
 
 class ChapterList(ClosedShape):
-    """All chapters of a video, from its beginning."""
+    """Chapters of a video, from its beginning."""
 
     elsewhere: ClassVar = {"source": "Leave it out: chapters that you send become `saved` ones."}
 
     chapters: list[ChapterRecord] = Field(
         max_length=chapters.MAX_CHAPTERS,
-        description="The first begins at 0. Without any, those of the description (three times or "
-        "more, from 0:00) count, or of the file.",
+        description="The first begins at 0. An empty list restores the chapters of the description "
+        "(at least three times, from 0:00) or of the file.",
     )
 
 
 class RecordedChapters(ChapterList):
-    """The same, and where they come from."""
+    """Chapters of a video, and their source."""
 
     source: ChapterSource
 
 
 class PresentChapters(RecordedChapters):
-    """The same as WebVTT, too."""
+    """Chapters of a video, also as WebVTT."""
 
     text: str
     version: str
 
 
 class ChaptersConflict(Problem):
-    """Problem details with what is recorded; its version is the answer's ETag."""
+    """Problem details with the recorded version, whose ETag the response has."""
 
     present: PresentChapters
 
@@ -230,7 +235,7 @@ class WebVtt(RootModel[str]):
 
 
 class CaptionsPatch(ClosedShape):
-    """What may be changed besides the text; what is left out stays."""
+    """Changes of captions other than their text; missing members stay unchanged."""
 
     label: Label | None = None
     is_default: Default | None = None
@@ -240,11 +245,11 @@ class CaptionsPatch(ClosedShape):
 @policy(Policy.WATCH, headers=("ETag",))
 @document_response(CaptionList)
 async def list_captions(id: str) -> Response:
-    """List the captions of a video: those of its file, and those that were added."""
+    """List the captions of a video, with those that its file contained."""
     video = await read_video(id)
     rows = await captions.list_captions(video.id)
     answer = json_bodies.json_response(
-        CaptionList(captions=[CaptionRecord(**_columns(it)) for it in rows]),
+        CaptionList(captions=[CaptionRecord(**_caption_columns(row)) for row in rows]),
         cache_control="no-cache",
         etag=".".join(map(folder_name, rows)) or "none",
     )
@@ -260,26 +265,26 @@ async def list_captions(id: str) -> Response:
 async def add_captions(id: str) -> Response:
     """Add captions in another language: the body is a WebVTT, SubRip, SBV or TTML file.
 
-    Encoding, times and markup are repaired as players would, and `warnings` lists each guess,
-    change and omission. A file in which nothing can be read is refused with the line. A video that
-    is not ready has the captions once it is.
+    Encoding, times and markup are repaired as in players, and `warnings` lists each guess, change
+    and omission. A file without readable cues is refused with the line. A video that isn't ready
+    shows the captions once it is.
     """
     video = await read_video(id)
     query = validated_query(NewTrackQuery, request.args)
     language = captions.language_of(query.language)
-    file, change = await _read_body(video, language, query)
+    file, change = await _read_caption_body(video, language, query)
     row = await captions.add(video.id, language, change, queue=web_context().queue)
-    return _saved(row, file, HTTPStatus.CREATED)
+    return _saved_response(row, file, HTTPStatus.CREATED)
 
 
 @blueprint.get(TRACK)
 @policy(Policy.WATCH, content_types=(WEBVTT,), headers=("ETag",))
 @document_response(WebVtt)
 async def get_captions(id: str, language: str) -> Response:
-    """Read captions as WebVTT. The ETag names this version of them."""
+    """Read captions as WebVTT. The ETag names their version."""
     video = await read_video(id)
     row = await captions.read_captions_of(video.id, language)
-    return await _text(row.text or "", folder_name(row)).make_conditional(request)
+    return await _webvtt_response(row.text or "", folder_name(row)).make_conditional(request)
 
 
 @blueprint.put(TRACK)
@@ -293,18 +298,18 @@ async def get_captions(id: str, language: str) -> Response:
 async def put_captions(id: str, language: str) -> Response:
     """Replace captions, or add them; the body is as for adding.
 
-    With their ETag in If-Match, nothing is written when someone else has changed them since, unless
-    what is sent is recorded already.
+    With an ETag in If-Match, captions that someone else has changed since then are not replaced,
+    unless the recorded captions equal the body.
     """
     video = await read_video(id)
     tag = captions.language_of(language)
     query = validated_query(TrackQuery, request.args)
-    file, change = await _read_body(video, tag, query)
+    file, change = await _read_caption_body(video, tag, query)
     if "If-Match" in request.headers:
-        row = await _change(video, tag, change)
-        return _saved(row, file, HTTPStatus.OK)
+        row = await _change_captions(video, tag, change)
+        return _saved_response(row, file, HTTPStatus.OK)
     row, is_new = await captions.put(video.id, tag, change, queue=web_context().queue)
-    return _saved(row, file, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
+    return _saved_response(row, file, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 
 @blueprint.patch(TRACK)
@@ -314,12 +319,12 @@ async def put_captions(id: str, language: str) -> Response:
 @document_response(CaptionRecord)
 @document_response(CaptionsConflict, 412)
 async def patch_captions(id: str, language: str) -> Response:
-    """Change what captions are called, or whether players show them by themselves."""
+    """Change the label of captions, or whether players show them by default."""
     video = await read_video(id)
-    sent = validated(CaptionsPatch, await json_bodies.read_json())
-    change = CaptionChange(label=sent.label, is_default=sent.is_default)
-    row = await _change(video, captions.known_as(language), change)
-    return json_bodies.json_response(CaptionRecord(**_columns(row)), etag=folder_name(row))
+    patch = validated(CaptionsPatch, await json_bodies.read_json())
+    change = CaptionChange(label=patch.label, is_default=patch.is_default)
+    row = await _change_captions(video, captions.known_as(language), change)
+    return json_bodies.json_response(CaptionRecord(**_caption_columns(row)), etag=folder_name(row))
 
 
 @blueprint.delete(TRACK)
@@ -327,7 +332,7 @@ async def patch_captions(id: str, language: str) -> Response:
 @document_headers(PatchHeaders)
 @document_response(CaptionsConflict, 412)
 async def delete_captions(id: str, language: str) -> Response:
-    """Delete captions; those of the file stay in the file."""
+    """Delete captions. The uploaded file keeps its own."""
     video = await read_video(id)
     tag = captions.known_as(language)
     versions = json_bodies.named_versions()
@@ -340,13 +345,13 @@ async def delete_captions(id: str, language: str) -> Response:
 @policy(Policy.WATCH, content_types=(json_bodies.JSON, WEBVTT), headers=("ETag",))
 @document_response(RecordedChapters)
 async def get_chapters(id: str) -> Response:
-    """Read the chapters of a video; as WebVTT if that is what Accept names."""
+    """Read the chapters of a video, as JSON or, if Accept names it, as WebVTT."""
     video = await read_video(id)
-    found = await chapters.read_chapters(video.id)
+    recorded = await chapters.read_chapters(video.id)
     if request.accept_mimetypes.best_match([json_bodies.JSON, WEBVTT]) == WEBVTT:
-        answer = _text(found.webvtt(video.duration_s), found.version)
+        answer = _webvtt_response(recorded.webvtt(video.duration_s), recorded.version)
     else:
-        answer = _chapters_answer(found, cache_control="no-cache")
+        answer = _chapters_response(recorded, cache_control="no-cache")
     answer.headers["Vary"] = "Accept"
     return await answer.make_conditional(request)
 
@@ -360,59 +365,62 @@ async def get_chapters(id: str) -> Response:
 async def put_chapters(id: str) -> Response:
     """Save the chapters of a video, as JSON or as WebVTT.
 
-    With their ETag in If-Match, nothing is written when there are others by now, unless what is
-    sent is recorded already.
+    With an ETag in If-Match, chapters that someone else has changed since then are not replaced,
+    unless the recorded chapters equal the body.
     """
     video = await read_video(id)
     versions = json_bodies.named_versions()
-    wanted = await _sent_chapters()
-    if fault := chapters.chapters_fault(wanted):
+    submitted = await _read_chapters_body()
+    if fault := chapters.chapters_fault(submitted):
         raise InvalidRequest([FieldError("/chapters", fault)])
     async with json_bodies.showing_present(partial(_present_chapters, video)):
-        saved = await chapters.save_chapters(video.id, wanted, versions=versions)
-    return _chapters_answer(saved)
+        saved = await chapters.save_chapters(video.id, submitted, versions=versions)
+    return _chapters_response(saved)
 
 
-def _text(text: str, version: str) -> Response:
-    """WebVTT, with its version as its ETag."""
+def _webvtt_response(text: str, version: str) -> Response:
+    """Return a response with WebVTT, and its version as the ETag."""
     answer = Response(text, content_type=f"{WEBVTT}; charset=utf-8")
     answer.headers["Cache-Control"] = "no-cache"
     answer.set_etag(version)
     return answer
 
 
-async def _sent_chapters() -> list[Chapter]:
-    """The chapters of the current request's body."""
+async def _read_chapters_body() -> list[Chapter]:
+    """Return the chapters in the body of the current request."""
     if request.mimetype == WEBVTT:
         body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
         if body.strip() == b"WEBVTT":
             return []
-        file = await _read_file(body, ReadOptions())
+        file = await _read_caption_file(body, ReadOptions())
         return [Chapter(cue.start_s, " ".join(cue.plain_text.split())) for cue in file.cues]
-    sent = validated(ChapterList, await json_bodies.read_json())
-    return [Chapter(it.start_seconds, it.title) for it in sent.chapters]
+    records = validated(ChapterList, await json_bodies.read_json()).chapters
+    return [Chapter(record.start_seconds, record.title) for record in records]
 
 
-def _chapters_answer(found: Chapters, *, cache_control: str = "") -> Response:
-    record = RecordedChapters(**_chapter_columns(found))
-    return json_bodies.json_response(record, cache_control=cache_control, etag=found.version)
+def _chapters_response(recorded: Chapters, *, cache_control: str = "") -> Response:
+    record = RecordedChapters(**_chapter_columns(recorded))
+    return json_bodies.json_response(record, cache_control=cache_control, etag=recorded.version)
 
 
-def _chapter_columns(found: Chapters) -> dict[str, Any]:
-    records = [ChapterRecord(start_seconds=it.start_s, title=it.title) for it in found.chapters]
-    return {"chapters": records, "source": found.source}
+def _chapter_columns(recorded: Chapters) -> dict[str, Any]:
+    records = [
+        ChapterRecord(start_seconds=chapter.start_s, title=chapter.title)
+        for chapter in recorded.chapters
+    ]
+    return {"chapters": records, "source": recorded.source}
 
 
-async def _read_body(
+async def _read_caption_body(
     video: Video, language: str, query: TrackQuery
 ) -> tuple[CaptionContents, CaptionChange]:
-    """Read the caption file of the current request's body, and the change that it asks for."""
+    """Read the caption file in the body of the current request; return it with its change."""
     if request.mimetype not in CONTENT_TYPES:
         raise NotCaptions
     body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     charset = known_charset(query.charset or request.mimetype_params.get("charset", ""))
     if charset == "utf-8" and query.charset is None:
-        # Clients add this to any text, whatever its encoding.
+        # Many clients add this parameter to any text, whatever its encoding.
         charset = None
     options = ReadOptions(
         language=language,
@@ -420,12 +428,12 @@ async def _read_body(
         shift_s=query.shift_seconds,
         duration_s=video.duration_s,
     )
-    file = await _read_file(body, options)
+    file = await _read_caption_file(body, options)
     text = await asyncio.to_thread(CaptionText.of, file.cues)
     return file, CaptionChange(content=text, label=query.label, is_default=query.is_default)
 
 
-async def _read_file(body: bytes, options: ReadOptions) -> CaptionContents:
+async def _read_caption_file(body: bytes, options: ReadOptions) -> CaptionContents:
     """Read a caption file. Raises `InvalidRequest`."""
     try:
         return await captions.read_file(body, options)
@@ -436,8 +444,8 @@ async def _read_file(body: bytes, options: ReadOptions) -> CaptionContents:
         raise InvalidRequest([FieldError("", str(exc))]) from exc
 
 
-async def _change(video: Video, language: str, change: CaptionChange) -> Caption:
-    """Change captions of the version that If-Match names; a conflict shows what is recorded."""
+async def _change_captions(video: Video, language: str, change: CaptionChange) -> Caption:
+    """Change captions of the version that If-Match names; a conflict shows the recorded ones."""
     versions = json_bodies.named_versions()
     async with json_bodies.showing_present(partial(_present_captions, video, language)):
         return await captions.change(
@@ -448,7 +456,7 @@ async def _change(video: Video, language: str, change: CaptionChange) -> Caption
 async def _present_captions(video: Video, language: str) -> tuple[PresentCaptions, str]:
     """Return the recorded captions in a language, and their version."""
     row = await captions.read_captions_of(video.id, language)
-    return PresentCaptions(**_columns(row), text=row.text or ""), folder_name(row)
+    return PresentCaptions(**_caption_columns(row), text=row.text or ""), folder_name(row)
 
 
 async def _present_chapters(video: Video) -> tuple[PresentChapters, str]:
@@ -459,10 +467,10 @@ async def _present_chapters(video: Video) -> tuple[PresentChapters, str]:
     return PresentChapters(**columns, text=text, version=present.version), present.version
 
 
-def _saved(row: Caption, file: CaptionContents, status: HTTPStatus) -> Response:
-    """Return the answer with captions that were saved from a file."""
+def _saved_response(row: Caption, file: CaptionContents, status: HTTPStatus) -> Response:
+    """Return the response with captions that were saved from a file."""
     record = SavedCaptions(
-        **_columns(row),
+        **_caption_columns(row),
         charset=file.charset,
         suggested_shift_seconds=file.suggested_shift_s,
         warnings=[
@@ -478,6 +486,6 @@ def _saved(row: Caption, file: CaptionContents, status: HTTPStatus) -> Response:
     return answer
 
 
-def _columns(row: Caption) -> dict[str, Any]:
+def _caption_columns(row: Caption) -> dict[str, Any]:
     names = [name for name in CaptionRecord.model_fields if name != "version"]
     return {**{name: getattr(row, name) for name in names}, "version": folder_name(row)}

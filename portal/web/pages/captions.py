@@ -1,4 +1,4 @@
-"""The captions of a video on its workshop's page, and the page where one of them is edited."""
+"""Captions in the workshop of a video, and the page where a track is edited."""
 
 import asyncio
 from base64 import b64decode, b64encode
@@ -46,24 +46,43 @@ blueprint = Blueprint("captions", __name__)
 # The form that checks a file sends it back as text (base64).
 FILE = Body(max_file_bytes=MAX_FILE_BYTES * 4 // 3)
 TOO_LARGE = "This file is larger than 4 MiB. Choose a smaller one."
-# What the form offers; any other may be typed.
+# Languages that the form suggests; any other one may be typed.
 LANGUAGES = (
-    *("English", "Spanish", "Portuguese", "French", "German", "Italian", "Dutch", "Polish"),
-    *("Ukrainian", "Russian", "Turkish", "Arabic", "Hebrew", "Hindi", "Bengali", "Indonesian"),
-    *("Vietnamese", "Thai", "Chinese", "Japanese", "Korean", "Swedish", "Greek", "Czech"),
+    "English",
+    "Spanish",
+    "Portuguese",
+    "French",
+    "German",
+    "Italian",
+    "Dutch",
+    "Polish",
+    "Ukrainian",
+    "Russian",
+    "Turkish",
+    "Arabic",
+    "Hebrew",
+    "Hindi",
+    "Bengali",
+    "Indonesian",
+    "Vietnamese",
+    "Thai",
+    "Chinese",
+    "Japanese",
+    "Korean",
+    "Swedish",
+    "Greek",
+    "Czech",
 )
-
-
-# Cues that are shown of a file before it is saved.
+# Cues of a file that the form shows before it is saved.
 MAX_SAMPLE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCheck:
-    """A caption file that is shown before it is saved, as something in it isn't plain.
+    """Caption file with warnings, which the form shows before it is saved.
 
-    `data` is the file in base64, which the form sends back. The choices are of encodings, and of
-    shifts in seconds if one is suggested; `sample` has the time and text of the first cues.
+    `data` is the file in base64, which the form sends back. Encodings can be chosen, and shifts in
+    seconds if one is suggested; `sample` has the time and text of the first cues.
     """
 
     data: str
@@ -79,7 +98,7 @@ class FileCheck:
 
 @dataclass(frozen=True, slots=True)
 class CaptionsForm:
-    """Values that were sent for new captions, by people or a machine, and their faults."""
+    """Submitted values for new captions, by people or a machine, and their faults."""
 
     language: str = ""
     spoken: str = ""
@@ -90,75 +109,80 @@ class CaptionsForm:
 @blueprint.get("/videos/<video_id>/captions/<language>/edit")
 @policy(Policy.EDIT)
 async def editor(video_id: str, language: str) -> str:
-    """The page where captions are edited beside the player."""
-    found = await read_video(video_id)
-    row = await captions.read_captions_of(found.id, language)
-    api = url_for("api_captions.get_captions", id=found.id, language=row.language)
-    return await _editor(found, api, label=row.label, language=row.language)
+    """Render the page where captions are edited beside the player."""
+    video = await read_video(video_id)
+    row = await captions.read_captions_of(video.id, language)
+    api = url_for("api_captions.get_captions", id=video.id, language=row.language)
+    return await _editor(video, api, label=row.label, language=row.language)
 
 
 @blueprint.get("/videos/<video_id>/chapters/edit")
 @policy(Policy.EDIT)
 async def chapters_editor(video_id: str) -> str:
-    """The page where chapters are edited, as captions are."""
-    found = await read_video(video_id)
-    return await _editor(found, url_for("api_captions.get_chapters", id=found.id))
+    """Render the page where chapters are edited."""
+    video = await read_video(video_id)
+    return await _editor(video, url_for("api_captions.get_chapters", id=video.id))
 
 
 @blueprint.get("/videos/<video_id>/captions/panel")
 @policy(Policy.EDIT)
 @fragment()
 async def captions_panel(video_id: str) -> str:
-    """The fragment with the captions; it asks for itself while a machine writes some."""
-    found = await read_video(video_id)
-    shown = {"video": found, "transcoding": await read_progress(found.id), **await panel(found)}
-    return await render_template("videos/_captions.html", **shown)
+    """Render the list of captions, which reloads itself while a machine writes some."""
+    video = await read_video(video_id)
+    return await render_template(
+        "videos/_captions.html",
+        video=video,
+        transcoding=await read_progress(video.id),
+        **await panel(video),
+    )
 
 
 @blueprint.post("/videos/<video_id>/captions/<language>/shown")
 @policy(Policy.EDIT)
 async def show_captions(video_id: str, language: str) -> ResponseReturnValue:
     """Show captions by default, or no longer."""
-    found, queue = await read_video(video_id), web_context().queue
+    video = await read_video(video_id)
+    queue = web_context().queue
     with suppress(CaptionsNotFound):
-        track = await captions.find_captions(found.id, language)
+        track = await captions.find_captions(video.id, language)
         change = CaptionChange(is_default=not track.is_default)
-        await captions.change(found.id, track.language, change, versions=None, queue=queue)
-    return _workshop(found)
+        await captions.change(video.id, track.language, change, versions=None, queue=queue)
+    return _workshop(video)
 
 
 @blueprint.post("/videos/<video_id>/captions/<language>/remove")
 @policy(Policy.EDIT)
 async def remove_captions(video_id: str, language: str) -> ResponseReturnValue:
-    """Delete captions, whatever their version. Those that are gone already are no fault."""
-    found = await read_video(video_id)
+    """Delete captions, whatever their version. Missing ones are no fault."""
+    video = await read_video(video_id)
     with suppress(CaptionsNotFound):
-        await captions.remove(found.id, language, versions=None, queue=web_context().queue)
-    return _workshop(found)
+        await captions.remove(video.id, language, versions=None, queue=web_context().queue)
+    return _workshop(video)
 
 
 @blueprint.post("/videos/<video_id>/captions/transcription/cancel")
 @policy(Policy.EDIT)
 async def cancel_transcription(video_id: str) -> ResponseReturnValue:
-    """Give up captions that a machine writes. Those that are done are no fault."""
-    found = await read_video(video_id)
+    """Cancel machine captions. Finished ones are no fault."""
+    video = await read_video(video_id)
     with suppress(TranscriptionNotFound):
-        await transcription.cancel(found.id, queue=web_context().queue)
-    return _workshop(found)
+        await transcription.cancel(video.id, queue=web_context().queue)
+    return _workshop(video)
 
 
-def _workshop(found: Video) -> ResponseReturnValue:
-    address = url_for("workshop.workshop", video_id=found.id, _anchor="captions-panel")
+def _workshop(video: Video) -> ResponseReturnValue:
+    address = url_for("workshop.workshop", video_id=video.id, _anchor="captions-panel")
     return redirect(address, 303)
 
 
-async def _editor(found: Video, api: str, *, label: str = "", language: str = "") -> str:
-    """The page that edits what is at this address of the API; without a label chapters."""
+async def _editor(video: Video, api: str, *, label: str = "", language: str = "") -> str:
+    """Render the editor of captions, or of chapters if there is no label."""
     expect_player(request.scope)
     return await render_template(
         "videos/captions.html",
-        video=found,
-        transcoding=await read_progress(found.id),
+        video=video,
+        transcoding=await read_progress(video.id),
         may_edit=True,
         api=api,
         label=label,
@@ -169,7 +193,7 @@ async def _editor(found: Video, api: str, *, label: str = "", language: str = ""
 async def add(video: Video) -> Caption | CaptionsForm:
     """Add the captions of the form.
 
-    Returns the captions, or the form with its faults, or with a file that is to be checked first.
+    Returns the captions, or the form with its faults or with a file to check.
     """
     try:
         form = await request.form
@@ -179,7 +203,7 @@ async def add(video: Video) -> Caption | CaptionsForm:
     named = form.get("language", "").strip()
     check = None
     try:
-        # The framework keeps larger files on disk.
+        # Reads in a thread, because Quart keeps larger files on disk.
         data = await asyncio.to_thread(file.read) if file else _decode_file(form.get("data", ""))
         language = _language(named)
         cues: Sequence[Cue] = ()
@@ -216,7 +240,7 @@ def _decode_file(text: str) -> bytes:
 async def _read_sent(
     data: bytes, language: str, form: Mapping[str, str], video: Video
 ) -> tuple[CaptionContents, FileCheck]:
-    """Read a file as the form chooses, or as it is detected. Raises `CaptionsUnreadable`."""
+    """Read a file with the form's options, or as detected. Raises `CaptionsUnreadable`."""
     shift_s = _shift_s(form.get("shift", ""))
     chosen = ReadOptions(
         language=language,
@@ -250,7 +274,7 @@ async def _read_sent(
         shift=f"{shift_s if 'shift' in form else offered_s:g}",
         shifts=shifts if offered_s else (),
         warnings=(*warnings, *contents.warnings),
-        sample=[(clock(it.start_s), it.plain_text) for it in contents.cues[:MAX_SAMPLE]],
+        sample=[(clock(cue.start_s), cue.plain_text) for cue in contents.cues[:MAX_SAMPLE]],
         cue_count=len(contents.cues),
         is_default="isDefault" in form,
     )
@@ -266,23 +290,23 @@ def _shift_s(text: str) -> float:
     return shift_s if abs(shift_s) <= MAX_SHIFT_S else 0.0
 
 
-async def panel(found: Video, sent: CaptionsForm | None = None) -> dict[str, object]:
-    """What the workshop's panel of captions shows, with what was sent to it."""
+async def panel(video: Video, form: CaptionsForm | None = None) -> dict[str, object]:
+    """Return the values of the workshop's captions panel, with a submitted form."""
     can_transcribe = web_context().config.captions_model is not None
     return {
-        "captions_sent": sent or CaptionsForm(),
+        "captions_sent": form or CaptionsForm(),
         "languages": LANGUAGES,
         "can_transcribe": can_transcribe,
-        "transcription": await transcription.read(found.id) if can_transcribe else None,
+        "transcription": await transcription.read(video.id) if can_transcribe else None,
     }
 
 
-async def transcribe(found: Video) -> CaptionsForm | None:
-    """Have a machine write captions, as the form asks; the form with its faults, if it has any."""
+async def transcribe(video: Video) -> CaptionsForm | None:
+    """Request machine captions; return the form if it has faults."""
     spoken = (await request.form).get("spoken", "").strip()
     try:
         language = _language(spoken) if spoken else None
-        await transcription.request(found.id, language, queue=web_context().queue)
+        await transcription.request(video.id, language, queue=web_context().queue)
     except InvalidRequest as exc:
         return CaptionsForm(spoken=spoken, faults={"spoken": exc.by_field["language"]})
     except Conflict as exc:
@@ -291,7 +315,7 @@ async def transcribe(found: Video) -> CaptionsForm | None:
 
 
 def _language(named: str) -> str:
-    """The tag of a language that is named by its tag, or in English."""
+    """Return the tag of a language, which is named by its tag or in English."""
     try:
         return captions.language_of(named)
     except InvalidRequest:
