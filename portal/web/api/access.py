@@ -78,15 +78,12 @@ class CreatedPlaybackLink(Shape):
     id: str
 
 
-class PlaybackLinkRecord(Shape):
+class PlaybackLinkRecord(CreatedPlaybackLink):
     """Playback link that has not expired."""
 
-    id: str
     label: str
     playback_url: str = Field(description="Empty while the video is transcoded again.")
-    embed_url: Uri
     created_at: Timestamp
-    expires_at: Timestamp
     made_by: str | None = Field(
         description="E-mail address of the account; null without accounts, or once it is removed."
     )

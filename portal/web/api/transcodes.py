@@ -73,21 +73,16 @@ class RenditionRecord(Shape, from_attributes=True):
 class TranscodeRemaining(Shape, from_attributes=True):
     """Job that adds the missing renditions of a video that is ready."""
 
-    stage: TranscodeStage
-    percent: Percent
-    seconds_left: Seconds
-    queue_position: int | None
-    workers: int
-
-
-class TranscodeRecord(Shape):
-    """Progress of a video's transcoding."""
-
-    stage: TranscodeStage = Field(description="Step of the video's way to ready.")
+    stage: TranscodeStage = Field(description="Step on the way to ready.")
     percent: Percent
     seconds_left: Seconds
     queue_position: int | None = Field(description="1 is next.")
     workers: int = Field(description="Number of workers on it, possibly on several machines.")
+
+
+class TranscodeRecord(TranscodeRemaining):
+    """Progress of a video's transcoding."""
+
     failure: TranscodeFailure | None
     notes: list[TranscodeNote]
     renditions: list[RenditionRecord]
