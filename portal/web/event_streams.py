@@ -1,8 +1,8 @@
-"""Changes of videos as they happen, for the streams of one process: one LISTEN for all of them.
+"""Streams of events in one process, with one LISTEN for all of them.
 
-A stream is a place, the number of the last event that it was given, and a few events that wait to
-be sent. What happens is read once and given to all streams that may see it; a stream that is behind
-reads from the table by itself. So a slow reader costs as little as an idle one.
+A stream has a place, the number of its last event, and a few events that wait to be sent. Each
+event is read once and given to all streams whose readers see it. A stream that falls behind reads
+from the table by itself, so a slow reader costs as little as an idle one.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from portal.videos.reading import audience_in
 
 HEARTBEAT_S = 15.0
 PROGRESS_INTERVAL_S = 2.0
-# Events that may wait for a stream; with more of them it is behind.
+# Events that may wait in a stream. With more of them the stream is behind.
 MAX_WAITING = 64
 ROWS_AT_ONCE = 100
 
@@ -34,8 +34,8 @@ ROWS_AT_ONCE = 100
 class StreamEvent:
     """A row of an event, or of progress, which has no number.
 
-    It is shared by all streams, and so are its encoded texts, by their type and the account that
-    they are for, if they are not the same for everyone.
+    All streams share it and its encoded `texts`. The key of a text is its type, and the account if
+    the text differs between accounts.
     """
 
     __slots__ = ("number", "row", "texts")
@@ -53,11 +53,10 @@ class StreamEvent:
 
 
 class Stream:
-    """What one reader gets: the events of a video, or of all videos that lists show them.
+    """Events for one reader: of a video, or of all videos in the reader's lists.
 
-    With `types` only the events of these types are sent.
-    The stream of a video ends with its deletion, which is also told when it is hidden from the
-    reader.
+    With `types` only events of these types are sent. The stream of a video ends with the deletion
+    of the video, which is also sent when the video is hidden from the reader.
     """
 
     def __init__(
@@ -73,12 +72,13 @@ class Stream:
         self.place = after
         self.video_id = video_id
         self.sees = reader.may_see if video_id else reader.may_list
-        self._is_behind = self._is_ended = False
+        self._is_behind = False
+        self._is_ended = False
         self._waiting: list[StreamEvent] = []
         self._is_news = asyncio.Event()
 
     def give(self, event: StreamEvent) -> None:
-        """Have an event sent, if the reader may see it."""
+        """Add an event that is to be sent, if the reader sees it."""
         if event.seen_by(self.sees):
             self._waiting.append(event)
             self._is_news.set()
@@ -86,83 +86,86 @@ class Stream:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Have it read from the table what it lacks."""
-        self._is_behind, self._waiting = True, []
+        """Have the stream read the missing events from the table."""
+        self._is_behind = True
+        self._waiting = []
         self._is_news.set()
 
     def end(self) -> None:
-        """Send nothing more."""
+        """End the stream."""
         self._is_ended = True
         self._is_news.set()
 
     async def take(self) -> list[StreamEvent] | None:
-        """What is to be sent next: nothing within `HEARTBEAT_S`, or None at the end."""
+        """Return the next events, none after `HEARTBEAT_S` without any; None at the end."""
         with suppress(TimeoutError):
             async with asyncio.timeout(HEARTBEAT_S):
                 await self._is_news.wait()
         self._is_news.clear()
         if self._is_ended:
             return None
-        place, found, self._waiting = self.place, self._waiting, []
+        place = self.place
+        candidates = self._waiting
+        self._waiting = []
         if self._is_behind:
-            # What is given meanwhile waits, and is left out then if it is among these.
+            # Events that arrive during the query are left out later if it returns them, too.
             self._is_behind = False
             rows = await events.fetch_after(place, video_id=self.video_id, limit=ROWS_AT_ONCE)
-            found = [StreamEvent(row) for row in rows]
+            candidates = [StreamEvent(row) for row in rows]
             if len(rows) == ROWS_AT_ONCE:
                 self.catch_up()
-        self.place = max([place, *(it.number or 0 for it in found)])
-        taken = [
-            event for event in found if (event.number or inf) > place and event.seen_by(self.sees)
-        ]
-        last = taken[-1].seen_by(self.sees) if taken else None
+        self.place = max([place, *(event.number or 0 for event in candidates)])
+        new = [event for event in candidates if (event.number or inf) > place]
+        visible = [event for event in new if event.seen_by(self.sees)]
+        last = visible[-1].seen_by(self.sees) if visible else None
         if self.video_id and last and last.get("type") == EventType.DELETED:
             self.end()
-        return taken
+        return visible
 
 
 class EventStreams:
-    """The streams of a process. While there are some, it holds one connection to the database."""
+    """The streams of a process, which share one connection to the database."""
 
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
-        # By their video; those of all videos under no name.
+        # Streams by video. Streams of all videos have an empty key.
         self._streams: dict[str, set[Stream]] = {}
         self._task: asyncio.Task[None] | None = None
-        # The number of the last event that was given to the streams; None until it is known.
+        # Number of the last event that was given to the streams; None until it is known.
         self._place: int | None = None
         self._is_news = asyncio.Event()
 
     async def newest_number(self) -> int:
-        """The number after which a new stream begins."""
+        """Return the number after which a new stream begins."""
         return await events.newest_number() if self._place is None else self._place
 
     def add(self, stream: Stream) -> None:
-        """Give a stream what happens after its place, until it is removed."""
+        """Give a stream the events after its place, until it is removed."""
         self._streams.setdefault(stream.video_id, set()).add(stream)
         if stream.place != self._place:
             stream.catch_up()
         if self._task is None:
-            # In a context of its own: it is no part of the request that happens to be the first.
+            # The task has its own context, because it outlives the request of the first stream.
             self._task = asyncio.create_task(self._run(), context=Context())
 
     def remove(self, stream: Stream) -> None:
-        """Forget a stream; without streams nobody listens."""
-        those = self._streams[stream.video_id]
-        those.remove(stream)
-        if not those:
+        """Remove a stream. Without streams the process stops listening."""
+        streams = self._streams[stream.video_id]
+        streams.remove(stream)
+        if not streams:
             del self._streams[stream.video_id]
         if self._task is not None and not self._streams:
             self._task.cancel()
-            self._task = self._place = None
+            self._task = None
+            self._place = None
 
     async def _run(self) -> None:
         try:
             await retry(self._listen, on=is_outage, backoff=BACKOFF, part="Database")
         finally:
-            # Also if something unexpected ended it: readers come again, and the first begins anew.
+            # After an unexpected error readers reconnect, and the first one restarts the task.
             if self._task is asyncio.current_task():
-                for stream in self._all():
+                for stream in self._all_streams():
                     stream.end()
 
     async def _listen(self) -> None:
@@ -173,16 +176,16 @@ class EventStreams:
             await connection.execute("LISTEN portal_events")
             if self._place is None:
                 self._place = await events.newest_number()
-                for stream in self._all():
+                for stream in self._all_streams():
                     stream.catch_up()
-            tasks.create_task(self._tell_events(self._place))
-            tasks.create_task(self._tell_progress())
-            # Something may have happened while nobody listened.
+            tasks.create_task(self._give_events(self._place))
+            tasks.create_task(self._give_progress())
+            # There may be events from before the LISTEN.
             self._is_news.set()
             async for _ in connection.notifies():
                 self._is_news.set()
 
-    async def _tell_events(self, place: int) -> None:
+    async def _give_events(self, place: int) -> None:
         while True:
             await self._is_news.wait()
             self._is_news.clear()
@@ -193,21 +196,21 @@ class EventStreams:
             if len(rows) == ROWS_AT_ONCE:
                 self._is_news.set()
 
-    async def _tell_progress(self) -> None:
-        told: dict[str, tuple[str, float]] = {}
+    async def _give_progress(self) -> None:
+        former: dict[str, tuple[str, float]] = {}
         while True:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
             rows = await fetch_under_way()
-            found = {row["video_id"]: (row["stage"], row["percent"]) for row in rows}
+            present = {row["video_id"]: (row["stage"], row["percent"]) for row in rows}
             for row in rows:
-                if told.get(row["video_id"]) != found[row["video_id"]]:
+                if former.get(row["video_id"]) != present[row["video_id"]]:
                     self._give(StreamEvent(row))
-            told = found
+            former = present
 
     def _give(self, event: StreamEvent) -> None:
         for video_id in ("", event.row["video_id"]):
             for stream in self._streams.get(video_id, ()):
                 stream.give(event)
 
-    def _all(self) -> list[Stream]:
-        return [stream for those in self._streams.values() for stream in those]
+    def _all_streams(self) -> list[Stream]:
+        return [stream for streams in self._streams.values() for stream in streams]

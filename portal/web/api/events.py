@@ -1,8 +1,8 @@
-"""What happens to videos, for programs: a list to go on in, and streams (Server-Sent Events).
+"""Events of videos for programs: as a list, and as streams (Server-Sent Events).
 
-A stream ends after an hour at most, and within a heartbeat of a change to what its reader may do:
-an account that is disabled, another role, a token that is revoked. Its reader comes again by itself
-and names the last event in Last-Event-ID.
+A stream ends after at most an hour, and within a heartbeat of a change to the permissions of its
+reader: a disabled account, another role, a revoked token. Readers reconnect by themselves and send
+the last event in Last-Event-ID.
 """
 
 import asyncio
@@ -51,14 +51,14 @@ tag_blueprint(blueprint, ["Events"])
 
 LATEST = "latest"
 MAX_LIMIT = 200
-# What fits into the numbers of events.
+# Numbers of events have at most this many digits.
 MAX_DIGITS = 18
 EVENT_STREAM = "text/event-stream"
-# Of ASGI messages.
+# Type of an ASGI message.
 BODY = "http.response.body"
 PROGRESS = "video.progress"
 LONGEST_STREAM_S = 3600.0
-# A reader that takes nothing for so long is cut off.
+# A reader that takes nothing for this long is disconnected.
 SEND_TIMEOUT_S = 15.0
 # A comment (HTML, 9.2.6).
 HEARTBEAT = b":\n\n"
@@ -78,8 +78,8 @@ class EventsQuery(StreamQuery):
     after: str | None = Field(
         None,
         pattern=rf"^({LATEST}|{EVENT_ID_PREFIX}[0-9]{{1,{MAX_DIGITS}}})$",
-        description="`nextAfter` of the last answer; `latest` for what is yet to happen. Without "
-        "it the oldest of the last 30 days come first.",
+        description="`nextAfter` of the last response; `latest` for future events. Without it "
+        "the oldest events of the last 30 days come first.",
     )
     limit: int = Field(100, ge=1, le=MAX_LIMIT)
 
@@ -92,7 +92,7 @@ class EventList(Shape):
 
 
 class StreamHeaders(ClosedShape):
-    """Where a stream goes on."""
+    """Place after which a stream resumes."""
 
     last_event_id: str = Field(
         alias=LAST_EVENT_ID,
@@ -111,23 +111,25 @@ class EventStream(RootModel[str]):
 @document_response(EventList)
 @document_response(Problem, 410)
 async def list_events() -> Response:
-    """List what happened to videos in the last 30 days, the oldest first.
+    """List the events of videos in the last 30 days, the oldest first.
 
-    You are told of the videos that the library shows you now. A video that was hidden from you is
-    told as `video.deleted`. Ask again with `nextAfter`: nothing is missed or listed twice.
+    The list has the videos that the library shows you now. A video that was hidden from you is
+    listed as `video.deleted`. Repeat the request with `nextAfter`: no event is missed or listed
+    twice.
     """
-    asked = validated_query(EventsQuery, request.args)
-    who, web = await principal(), web_context()
+    query = validated_query(EventsQuery, request.args)
+    reader = await principal()
+    web = web_context()
     rows: list[Row] = []
-    if asked.after == LATEST:
+    if query.after == LATEST:
         next_after = await events.newest_number()
     else:
-        after = None if asked.after is None else _number(asked.after)
+        after = None if query.after is None else _number(query.after)
         rows, next_after = await events.list_events(
-            who, after=after, limit=asked.limit, types=asked.type
+            reader, after=after, limit=query.limit, types=query.type
         )
-    told = [await _shown_event(row, who.account_id, web) for row in rows]
-    page = EventList(events=told, next_after=f"{EVENT_ID_PREFIX}{next_after}")
+    shown = [await _shown_event(row, reader.account_id, web) for row in rows]
+    page = EventList(events=shown, next_after=f"{EVENT_ID_PREFIX}{next_after}")
     return json_bodies.json_response(page)
 
 
@@ -137,12 +139,12 @@ async def list_events() -> Response:
 @document_querystring(StreamQuery)
 @document_response(EventStream)
 async def stream_events() -> Response:
-    """Follow what happens to videos, as Server-Sent Events.
+    """Follow the events of videos, as Server-Sent Events.
 
-    `data` is the event as it is listed, `event` its type and `id` its id. The first is a
-    `snapshot` with `nextAfter`; with Last-Event-ID the stream goes on after that event instead.
-    `video.progress` tells every 2 s how far videos are that are being made ready; it has no id, and
-    is left out of a stream of certain types.
+    `data` is the event as it is listed, `event` its type and `id` its id. The first message is a
+    `snapshot` with `nextAfter`; with Last-Event-ID the stream resumes after that event instead.
+    `video.progress` reports every 2 s the progress of videos that are being made ready. It has no
+    id, and is left out of a stream of certain types.
     """
     newest = await web_context().streams.newest_number()
     start = json.dumps({"nextAfter": f"{EVENT_ID_PREFIX}{newest}"})
@@ -155,12 +157,12 @@ async def stream_events() -> Response:
 @document_querystring(StreamQuery)
 @document_response(EventStream)
 async def stream_video_events(id: str) -> Response:
-    """Follow what happens to a video, as Server-Sent Events.
+    """Follow the events of a video, as Server-Sent Events.
 
-    As the stream of all videos, but the `snapshot` is the record of the video. The stream ends
-    after `video.deleted`, which is also sent when you can't see the video any more.
+    The stream is like that of all videos, but the `snapshot` is the record of the video. It ends
+    after `video.deleted`, which is also sent when the video is hidden from you.
     """
-    # Before the record: what that does not show comes after it.
+    # Read before the record, so that later events are sent if the record lacks them.
     newest = await web_context().streams.newest_number()
     record = await read_record(id)
     snapshot = record.shown(await playback_url(record))
@@ -168,23 +170,25 @@ async def stream_video_events(id: str) -> Response:
 
 
 async def _response(snapshot: str, *, newest: int, video_id: str = "") -> Response:
-    """A stream that begins with this snapshot, or goes on after the last event that arrived.
+    """Return a stream that begins with this snapshot, or resumes after Last-Event-ID.
 
     Raises `NotAcceptable`, `InvalidRequest` and `EventsExpired`.
     """
     if "Accept" in request.headers and not request.accept_mimetypes.quality(EVENT_STREAM):
         raise NotAcceptable
     types = validated_query(StreamQuery, request.args).type
-    first, after = _message("snapshot", snapshot, newest), newest
+    first = _message("snapshot", snapshot, newest)
+    after = newest
     if LAST_EVENT_ID in request.headers:
-        given = {LAST_EVENT_ID: request.headers[LAST_EVENT_ID]}
-        first, after = HEARTBEAT, _number(validated(StreamHeaders, given).last_event_id)
+        headers = validated(StreamHeaders, {LAST_EVENT_ID: request.headers[LAST_EVENT_ID]})
+        first = HEARTBEAT
+        after = _number(headers.last_event_id)
         await events.require_kept(after)
     stream = Stream(await principal(), after=after, video_id=video_id, types=types)
     credentials = sent_credentials()
     response = Response(b"", content_type=EVENT_STREAM)
     response.headers["Cache-Control"] = "no-store"
-    # nginx would wait for more.
+    # Without it nginx buffers the response.
     response.headers["X-Accel-Buffering"] = "no"
     if request.method != "HEAD":
         del response.headers["Content-Length"]
@@ -200,27 +204,27 @@ async def _send(
     receive: Any,
     send: Any,
 ) -> None:
-    """Send what a stream has until it ends, or the client leaves, or takes nothing more."""
-    # Not all of them come again at once.
+    """Send a stream until it ends, the client leaves, or the client takes nothing more."""
+    # The random part keeps readers from reconnecting all at once.
     ends_at = monotonic() + LONGEST_STREAM_S * uniform(0.75, 1.0)  # noqa: S311  # no secret
-    asked_at = monotonic()
+    checked_at = monotonic()
     web.streams.add(stream)
     leaving = asyncio.create_task(_end_when_left(stream, receive))
     try:
-        # While the database is away a stream that is behind ends; its reader comes again.
+        # A stream that is behind ends in an outage of the database, and its reader reconnects.
         with skipped_in_outage(), suppress(TimeoutError):
             text = first
             while True:
                 async with asyncio.timeout(SEND_TIMEOUT_S):
                     await send({"type": BODY, "body": text, "more_body": True})
-                found = await stream.take()
-                if found is None or monotonic() > ends_at:
+                new = await stream.take()
+                if new is None or monotonic() > ends_at:
                     break
-                if monotonic() - asked_at >= HEARTBEAT_S:
-                    asked_at = monotonic()
+                if monotonic() - checked_at >= HEARTBEAT_S:
+                    checked_at = monotonic()
                     if not await still_identify(stream.reader, credentials, web):
                         break
-                texts = [await _text(event, stream, web) for event in found]
+                texts = [await _text(event, stream, web) for event in new]
                 text = b"".join(texts) or HEARTBEAT
             await send({"type": BODY, "body": b"", "more_body": False})
     finally:
@@ -235,31 +239,31 @@ async def _end_when_left(stream: Stream, receive: Any) -> None:
 
 
 async def _text(event: StreamEvent, stream: Stream, web: WebContext) -> bytes:
-    """Return an event as it is sent to the reader of a stream; empty if it is not for them."""
+    """Return an event as it is sent to the reader of a stream; empty if it is not sent."""
     row = event.seen_by(stream.sees)
     if row is None or (stream.types and row.get("type") not in stream.types):
         return b""
-    # Only the address to play a private video from is not the same for all.
+    # Only the playback address of a private video differs between accounts.
     is_private = event.number is not None and audience_in(row["data"]).is_private
     key = (row.get("type", PROGRESS), stream.reader.account_id if is_private else None)
     if key not in event.texts:
         if event.number is None:
             event.texts[key] = _progress_message(row)
         else:
-            told = await _shown_event(row, stream.reader.account_id, web)
-            event.texts[key] = _message(told.type, told.model_dump_json(), event.number)
+            shown = await _shown_event(row, stream.reader.account_id, web)
+            event.texts[key] = _message(shown.type, shown.model_dump_json(), event.number)
     return event.texts[key]
 
 
 def _progress_message(row: Row) -> bytes:
-    """How far a video is on its way to ready, as its transcode record tells it."""
+    """Return the message with the progress of a video, as in its transcode record."""
     data = {"id": row["video_id"], "stage": row["stage"], "percent": round(row["percent"], 1)}
-    told = {"type": PROGRESS, "timestamp": datetime.now(UTC).isoformat(), "data": data}
-    return _message(PROGRESS, json.dumps(told))
+    event = {"type": PROGRESS, "timestamp": datetime.now(UTC).isoformat(), "data": data}
+    return _message(PROGRESS, json.dumps(event))
 
 
 def _message(kind: str, data: str, number: int | None = None) -> bytes:
-    """One message of a stream (HTML, 9.2.5), whose data is JSON on one line."""
+    """Return a message of a stream (HTML, 9.2.5). Its data is JSON on one line."""
     place = "" if number is None else f"id: {EVENT_ID_PREFIX}{number}\n"
     return f"event: {kind}\n{place}data: {data}\n\n".encode()
 

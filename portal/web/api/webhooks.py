@@ -1,4 +1,4 @@
-"""Webhooks for programs: addresses that are sent events, and what became of each."""
+"""Webhooks for programs: addresses that are sent events, and their deliveries."""
 
 from typing import Literal
 from uuid import UUID
@@ -24,7 +24,7 @@ MAX_LIMIT = 200
 
 
 class WebhookChange(ClosedShape):
-    """What is to be changed of a webhook."""
+    """A change of a webhook; members that are left out stay."""
 
     url: Address | None = None
     events: Events | None = None
@@ -41,16 +41,14 @@ class WebhookRecord(Shape, from_attributes=True):
     disabled_reason: DisabledReason | None = Field(
         description="`person`; `gone`: it answered 410; `failing`: it had failed for five days."
     )
-    failing_since: Timestamp | None = Field(
-        description="The first failure since something was received."
-    )
+    failing_since: Timestamp | None = Field(description="The first failure after the last success.")
     created_at: Timestamp
 
 
 class CreatedWebhook(WebhookRecord):
     """A new webhook, or one with a new secret, which is not shown again."""
 
-    secret: str = Field(description="Signs what is sent, as Standard Webhooks has it.")
+    secret: str = Field(description="Signs requests according to Standard Webhooks.")
 
 
 class WebhookList(Shape):
@@ -60,7 +58,7 @@ class WebhookList(Shape):
 
 
 class TestEvent(Shape):
-    """What a test sends."""
+    """Body of a test."""
 
     id: str
     type: Literal["webhook.test"]
@@ -70,14 +68,14 @@ class TestEvent(Shape):
 
 
 class DeliveriesQuery(ClosedShape):
-    """Which deliveries are asked for."""
+    """A page of deliveries."""
 
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
-    cursor: int | None = Field(None, description="`nextCursor` of the page before.")
+    cursor: int | None = Field(None, description="`nextCursor` of the previous page.")
 
 
 class DeliveryRecord(Shape, from_attributes=True):
-    """An event that is, or was, sent to a webhook; what was answered last."""
+    """Delivery of an event to a webhook, with the last response."""
 
     id: int
     event_id: str
@@ -86,11 +84,11 @@ class DeliveryRecord(Shape, from_attributes=True):
     tries: int
     created_at: Timestamp
     sent_at: Timestamp | None
-    next_at: Timestamp | None = Field(description="When it is sent next.")
+    next_at: Timestamp | None = Field(description="Time of the next try.")
     duration_ms: int | None
-    status: int | None = Field(description="Of the answer; null if there was none.")
-    answer: str = Field(description="How the answer begins.")
-    error: str = Field(description="Why there was no answer.")
+    status: int | None = Field(description="Status of the response; null if there was none.")
+    answer: str = Field(description="Beginning of the response.")
+    error: str = Field(description="Reason why there was no response.")
 
 
 class DeliveryList(Shape):
@@ -114,14 +112,14 @@ async def list_webhooks() -> Response:
 @document_response(CreatedWebhook, 201)
 @document_response(Problem, 409)
 async def create_webhook() -> Response:
-    """Have events sent to an address, as `webhooks` of the OpenAPI document describes them.
+    """Create a webhook, which is sent events as `webhooks` of the OpenAPI document describes them.
 
-    Those of videos that your account would find in the library. Only a 2xx within 15 s counts as
-    received; what failed is tried again nine times, over three days. 410, or five days without
-    success, disables the webhook.
+    It is sent the events of videos that your account finds in the library. Only a 2xx within 15 s
+    counts as success. Failed deliveries are repeated nine times in three days. 410, or five days
+    without success, disables the webhook.
     """
-    sent = validated(WebhookRequest, await json_bodies.read_json())
-    webhook = await endpoints.make(sent.url, sent.events, account_id=await account_id())
+    body = validated(WebhookRequest, await json_bodies.read_json())
+    webhook = await endpoints.make(body.url, body.events, account_id=await account_id())
     response = _with_secret(webhook, 201)
     response.headers["Location"] = url_for("api_webhooks.get_webhook", id=webhook.id)
     return response
@@ -142,22 +140,22 @@ async def get_webhook(id: UUID) -> Response:
 async def change_webhook(id: UUID) -> Response:
     """Change the address or the types of a webhook, disable or enable it.
 
-    What happens while it is disabled is not sent later.
+    Events while it is disabled are not sent later.
     """
     webhook = await endpoints.get(id)
-    sent = validated(WebhookChange, await json_bodies.read_json())
-    given = {"url": sent.url, "events": sent.events}
-    if columns := {name: it for name, it in given.items() if it is not None}:
+    body = validated(WebhookChange, await json_bodies.read_json())
+    columns = {"url": body.url, "events": body.events}
+    if columns := {name: value for name, value in columns.items() if value is not None}:
         webhook = await endpoints.change(webhook.id, "edited", **columns)
-    if sent.enabled not in (None, webhook.enabled):
-        webhook = await (endpoints.enable if sent.enabled else endpoints.disable)(webhook.id)
+    if body.enabled not in (None, webhook.enabled):
+        webhook = await (endpoints.enable if body.enabled else endpoints.disable)(webhook.id)
     return json_bodies.json_response(WebhookRecord.model_validate(webhook))
 
 
 @blueprint.delete("/<uuid:id>")
 @policy(Policy.WEBHOOKS)
 async def delete_webhook(id: UUID) -> Response:
-    """Remove a webhook and its deliveries. What waits is not sent."""
+    """Remove a webhook and its deliveries. Waiting deliveries are not sent."""
     await endpoints.remove(id)
     return Response(status=204)
 
@@ -167,10 +165,10 @@ async def delete_webhook(id: UUID) -> Response:
 @document_response(CreatedWebhook)
 @document_response(Problem, 409)
 async def rotate_webhook_secret(id: UUID) -> Response:
-    """Make a new secret.
+    """Create a new secret.
 
-    For 24 hours requests are signed with the present secret, too, however often it is replaced: up
-    to four times in that time.
+    For 24 hours requests are also signed with the former secret. Secrets can be replaced four times
+    in that time.
     """
     return _with_secret(await endpoints.rotate_secret(id), 200)
 
@@ -189,13 +187,13 @@ async def test_webhook(id: UUID) -> Response:
 @document_querystring(DeliveriesQuery)
 @document_response(DeliveryList)
 async def list_deliveries(id: UUID) -> Response:
-    """List what a webhook was sent in the last 30 days, the newest first."""
+    """List the deliveries of a webhook in the last 30 days, the newest first."""
     webhook = await endpoints.get(id)
-    asked = validated_query(DeliveriesQuery, request.args)
-    page, older = await endpoints.read_deliveries(
-        webhook.id, limit=asked.limit, before=asked.cursor
+    query = validated_query(DeliveriesQuery, request.args)
+    page, next_cursor = await endpoints.read_deliveries(
+        webhook.id, limit=query.limit, before=query.cursor
     )
-    return json_bodies.json_response(DeliveryList(deliveries=page, next_cursor=older))
+    return json_bodies.json_response(DeliveryList(deliveries=page, next_cursor=next_cursor))
 
 
 @blueprint.post("/<uuid:id>/deliveries/<int:delivery_id>/redeliver")
@@ -203,7 +201,7 @@ async def list_deliveries(id: UUID) -> Response:
 @document_response(DeliveryRecord, 202)
 @document_response(Problem, 409)
 async def redeliver(id: UUID, delivery_id: int) -> Response:
-    """Send an event again now, with the same id."""
+    """Queue an event again, with the same id."""
     return _queued(await endpoints.redeliver(id, delivery_id))
 
 
