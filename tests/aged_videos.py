@@ -1,4 +1,4 @@
-"""What the tests of maintenance share: a round of the janitor, and videos with output."""
+"""Videos with output, and rounds of the janitor, for the tests of maintenance."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,19 +14,19 @@ LONG_AGO = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
 
 def hence(**delta: float) -> datetime:
-    """A moment to come."""
+    """Return a moment in the future."""
     return datetime.now(UTC) + timedelta(**delta)
 
 
 async def tidy(resources: WebContext, *, now: datetime | None = None) -> janitor.Tidied:
-    """Have the janitor tidy up; at that moment, if it is given."""
+    """Run the janitor once, as if at this moment."""
     return await janitor.tidy(
         resources.config, storage=resources.storage, queue=resources.queue, now=now
     )
 
 
 async def put_output(resources: WebContext, video: Video, attempt: int, *names: str) -> list[str]:
-    """Objects below an attempt's folder; returns their keys."""
+    """Store objects in an attempt's folder, and return their keys."""
     keys = [output_prefix(video.id, attempt) + name for name in names]
     for key in keys:
         await resources.storage.put(key, b"x", content_type="video/mp4")
@@ -34,7 +34,7 @@ async def put_output(resources: WebContext, video: Video, attempt: int, *names: 
 
 
 async def put_master(resources: WebContext, video: Video, *uris: str) -> str:
-    """A master playlist that names these."""
+    """Store a master playlist that names these URIs, and return its key."""
     key = output_prefix(video.id, video.published_attempt or 0) + "master.m3u8"
     text = "\n".join(["#EXTM3U", *(f"#EXT-X-STREAM-INF:BANDWIDTH=1\n{uri}" for uri in uris), ""])
     await resources.storage.put(key, text.encode(), content_type="text/plain")
@@ -42,7 +42,7 @@ async def put_master(resources: WebContext, video: Video, *uris: str) -> str:
 
 
 async def ended_attempt(video: Video, number: int, outcome: Outcome | None, **values: Any) -> None:
-    """An attempt that ended long ago, or was lost."""
+    """Create an attempt that ended long ago, or was lost if it has no outcome."""
     ended = {"started_at": LONG_AGO, "lease_expires_at": LONG_AGO, "outcome": outcome}
     finished = {"finished_at": LONG_AGO if outcome else None}
     await make_attempt(video, number, **{**ended, **finished, **values})

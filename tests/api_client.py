@@ -1,4 +1,4 @@
-"""What the API's tests share: publishing as integrators do, and looking at the answers."""
+"""Calls of an integrator, and checks of the API's responses."""
 
 import io
 import json
@@ -20,21 +20,31 @@ RAW_FILE = b"the raw bytes of a video"
 # An id that no video has.
 UNKNOWN_VIDEO_ID = "5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b"
 CREATED_MEMBERS = {
-    *("id", "title", "description", "categoryIds", "tags", "fileName", "storageKey"),
-    *("transcodeJobId", "status", "sizeBytes", "createdAt", "updatedAt"),
+    "id",
+    "title",
+    "description",
+    "categoryIds",
+    "tags",
+    "fileName",
+    "storageKey",
+    "transcodeJobId",
+    "status",
+    "sizeBytes",
+    "createdAt",
+    "updatedAt",
 }
 
 
 @asynccontextmanager
 async def app_client(config: Config, **changes: Any) -> AsyncIterator[Client]:
-    """Asks an app of its own, started with some settings changed."""
+    """Start a separate app with some settings changed, and yield its client."""
     app = create_app(replace(config, **changes))
     async with app.test_app():
         yield app.test_client()
 
 
 def metadata(key: str, **changes: Any) -> dict[str, Any]:
-    """The body of a creation, correct unless changed."""
+    """Return the body of a creation: valid, with these changes."""
     return {
         "title": "Harbour at dawn",
         "description": "Filmed from the old crane.",
@@ -47,7 +57,7 @@ def metadata(key: str, **changes: Any) -> dict[str, Any]:
 
 
 async def answered(response: Response, status: int = 200) -> dict[str, Any]:
-    """The JSON of an answer with this status."""
+    """Check the status of a response, and return its JSON."""
     assert response.status_code == status, await response.get_data()
     return await response.get_json()
 
@@ -60,7 +70,7 @@ async def presign(
 
 
 async def put(url: str, data: bytes, *, content_type: str = "video/mp4", **extra: str) -> int:
-    """PUT straight to storage, with these headers, too; returns the status."""
+    """PUT to storage with these additional headers, and return the status."""
     headers = {"Content-Type": content_type, **extra}
     async with (
         aiohttp.ClientSession() as session,
@@ -70,20 +80,20 @@ async def put(url: str, data: bytes, *, content_type: str = "video/mp4", **extra
 
 
 async def uploaded(client: Client, data: bytes = RAW_FILE) -> str:
-    """The key of a file that is in storage."""
+    """Upload a file, and return its key."""
     upload = await presign(client)
     assert await put(upload["uploadUrl"], data) == 200
     return upload["key"]
 
 
 async def published(client: Client, **changes: Any) -> dict[str, Any]:
-    """The creation record of a new video."""
+    """Publish a video, and return its creation record."""
     body = metadata(await uploaded(client), **changes)
     return await answered(await client.post("/api/videos", json=body), 201)
 
 
 async def problem(response: Response, status: int, code: str) -> dict[str, Any]:
-    """Check that the answer is this problem document, and return it."""
+    """Check that the response is this problem document, and return it."""
     text = (await response.get_data()).decode()
     assert response.status_code == status, text
     assert response.headers["Content-Type"] == "application/problem+json"
@@ -97,20 +107,20 @@ async def problem(response: Response, status: int, code: str) -> dict[str, Any]:
 
 
 async def faults(response: Response) -> dict[str, str]:
-    """The message for each pointer of a validation problem."""
+    """Return the message for each pointer of a validation problem."""
     body = await problem(response, 422, "validation_failed")
     assert all(set(fault) == {"pointer", "message"} for fault in body["errors"])
     return {fault["pointer"]: fault["message"] for fault in body["errors"]}
 
 
 async def rows(database_url: str, query: str, *values: Any) -> list[Any]:
-    """What a query finds in the test's database."""
+    """Return the rows of a query in the test's database."""
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         return await (await connection.execute(query, values)).fetchall()
 
 
 async def until_found(database_url: str, query: str, timeout_s: float = 30) -> None:
-    """Wait until a query finds something in the test's database."""
+    """Wait until a query has rows in the test's database."""
     await until(lambda: rows(database_url, query), timeout_s=timeout_s, interval_s=0.05)
 
 
@@ -121,7 +131,7 @@ async def run_sql(database_url: str, statements: str) -> None:
 
 
 async def counts(database_url: str) -> tuple[int, int]:
-    """How many videos, and how many jobs, there are."""
+    """Return the number of videos, and the number of jobs."""
     query = "SELECT (SELECT count(*) FROM videos), (SELECT count(*) FROM procrastinate_jobs)"
     videos, jobs = (await rows(database_url, query))[0]
     return videos, jobs

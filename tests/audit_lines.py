@@ -16,10 +16,10 @@ FROM generate_series(1, {count}) AS number
 
 
 async def lines() -> list[dict[str, Any]]:
-    """All lines, the oldest first, as programs get them."""
-    return [document(it) async for it in read_all(AuditQuery())]
+    """Return all lines as programs receive them, the oldest first."""
+    return [document(line) async for line in read_all(AuditQuery())]
 
 
 async def add_lines(database_url: str, count: int) -> None:
-    """Write so many lines at once, by seven people in turns."""
+    """Insert this number of lines, by seven people in turns."""
     await run_sql(database_url, INSERT_MANY.format(count=count))

@@ -1,6 +1,6 @@
-"""A bad network on demand: a TCP proxy between clients and a server that breaks things.
+"""A TCP proxy between clients and a server that injects faults.
 
-Storage behind it must be told this address as its public one, since signatures cover the host.
+Signatures cover the host, so storage behind the proxy needs the proxy's address as its public one.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @dataclass
 class Network:
-    """The way to one server. All faults begin at once and hit every connection."""
+    """Proxy to one server. Faults begin at once and affect every connection."""
 
     connect: Callable[[], Awaitable[Ends]]
     own_port: int = 0
     passed_bytes: int = 0
     cuts: int = 0
     on_passed: Callable[[int], None] | None = None
-    """Told of `passed_bytes`, those of either direction, as they pass."""
+    """Called with `passed_bytes`, in both directions, whenever bytes have passed."""
 
     def __post_init__(self) -> None:
         self._writers: set[asyncio.StreamWriter] = set()
@@ -46,23 +46,23 @@ class Network:
             writer.transport.abort()
 
     def cut_at(self, marks: Iterable[int]) -> None:
-        """Reset all connections each time so many more bytes have passed from now on."""
+        """Reset all connections when these numbers of bytes have passed from now on."""
         self._cut_marks = sorted(self.passed_bytes + mark for mark in marks)
 
     def stall(self) -> None:
-        """Let nothing pass, without closing anything."""
+        """Stop all bytes without closing a connection."""
         self._flowing.clear()
 
     def flow(self) -> None:
         self._flowing.set()
 
     async def up(self) -> None:
-        """Take connections, always on the same port."""
+        """Accept connections, always on the same port."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.own_port)
         self.own_port = self._server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
-        """Refuse connections and reset those there are."""
+        """Refuse connections, and reset the open ones."""
         if self._server is not None:
             self._server.close()
             self.cut()
@@ -80,8 +80,8 @@ class Network:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._writers.discard(writer)
-            for each in (writer, server_writer):
-                each.transport.abort()
+            writer.transport.abort()
+            server_writer.transport.abort()
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
@@ -90,7 +90,8 @@ class Network:
         with suppress(ConnectionError):
             while data := await reader.read(CHUNK_BYTES):
                 await self._flowing.wait()
-                before, self.passed_bytes = self.passed_bytes, self.passed_bytes + len(data)
+                before = self.passed_bytes
+                self.passed_bytes += len(data)
                 if self.on_passed is not None:
                     self.on_passed(self.passed_bytes)
                 if self._cut_marks and self.passed_bytes >= self._cut_marks[0]:
@@ -103,7 +104,7 @@ class Network:
 
 @asynccontextmanager
 async def network_to(address: str) -> AsyncIterator[Network]:
-    """A proxy to the server at this http address."""
+    """Run a proxy to the server at this http address."""
     parts = urlsplit(address)
     network = Network(partial(asyncio.open_connection, parts.hostname, parts.port))
     await network.up()
@@ -116,7 +117,7 @@ async def network_to(address: str) -> AsyncIterator[Network]:
 
 @asynccontextmanager
 async def network_to_database(database_url: str) -> AsyncIterator[tuple[Network, str]]:
-    """A proxy to the server with this address (of a socket), and the address through it."""
+    """Run a proxy to a database server on a socket; yields it and the URL through it."""
     settings = conninfo_to_dict(database_url)
     socket = f"{settings['host']}/.s.PGSQL.{settings.get('port') or 5432}"
     network = Network(partial(asyncio.open_unix_connection, socket))

@@ -1,4 +1,4 @@
-"""Commands and other programs, run to their end."""
+"""Run commands and other programs until they end."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from portal.cli.main import main
 
 
 async def run_program(*argv: str, timeout_s: float = 120, **options: Any) -> tuple[int, str, str]:
-    """Run a program to its end, or end it; returns exit code, output and errors."""
+    """Run a program, killed after `timeout_s`; return its exit code, output and errors."""
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
@@ -35,7 +35,7 @@ async def run_program(*argv: str, timeout_s: float = 120, **options: Any) -> tup
 
 
 class Ended(NamedTuple):
-    """How a command ended and what it said."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -43,9 +43,9 @@ class Ended(NamedTuple):
 
 
 async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> Ended:
-    """Run the `portal` command in this process, in a thread with a loop and database of its own.
+    """Run the `portal` command in a thread of this process, with a separate loop and database.
 
-    That takes a tenth of the time of a process. No command ends by an exception of ours.
+    That takes a tenth of the time of a process. Fails if the command raises an exception.
     """
 
     def invoke() -> Result:
@@ -55,7 +55,7 @@ async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> E
         try:
             ended = await asyncio.to_thread(Context().run, invoke)
         finally:
-            # Commands keep back what libraries log.
+            # Commands disable the logs of libraries.
             logging.disable(logging.NOTSET)
     if ended.exception and not isinstance(ended.exception, SystemExit):
         raise ended.exception
@@ -63,14 +63,14 @@ async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> E
 
 
 async def document(environ: dict[str, str], *arguments: str) -> Any:
-    """What a command prints for programs."""
+    """Return what a command prints with `--json`."""
     ended = await portal(environ, *arguments, "--json")
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
 
 def loaded_by(code: str) -> set[str]:
-    """The modules that are loaded after this code has run in a process of its own."""
+    """Return the modules that are loaded after running this code in a new process."""
     program = f"import sys\n{code}\nprint('', *sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True

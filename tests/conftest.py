@@ -1,4 +1,4 @@
-"""Real parts for all tests: one PostgreSQL and one S3 server a session, a database a test."""
+"""One PostgreSQL and one S3 server for the session, and one database for each test."""
 
 import gc
 import shutil
@@ -31,10 +31,10 @@ from portal.database.account_models import Account, Role
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 
-# Of a database server, with its log.
+# Memory that a database server needs with its log.
 MEMORY_NEEDED_BYTES = 2 * 1024**3
 
-# The same examples every time, however busy the machine.
+# Examples are the same in every run and have no time limit.
 settings.register_profile(
     "tests",
     derandomize=True,
@@ -43,31 +43,33 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tests")
-# Every app has a session of its own, which would parse S3's model again.
+# Every app has its own session, which would otherwise parse S3's model again.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 
 
 def pytest_collection_finish() -> None:
-    """Look no more for garbage among what stays for all tests: each time takes long."""
+    """Exclude the objects that all tests share from garbage collections, which would be slow."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 async def services() -> AsyncIterator[dict[str, str]]:
-    """Environment variables of a running PostgreSQL and S3 server.
+    """Run PostgreSQL and an S3 server; yields their environment variables.
 
-    Not below pytest's own temporary folder: each run closes that to other users again, and
-    PostgreSQL is another user when root runs the tests.
+    Their data is outside pytest's temporary folder: each run closes that folder to other users, and
+    PostgreSQL runs as another user when root runs the tests.
     """
     with in_turn():
-        # Made here, when root runs the tests.
+        # Created here if root runs the tests.
         database_account()
-    # Copying a database takes memory 15 ms, a disk 300 ms or more.
-    memory = Path("/dev/shm")  # noqa: S108  # nothing is put there by a name that can be guessed
-    is_large = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_NEEDED_BYTES
+    # Copying a database takes 15 ms in memory, and 300 ms or more on a disk.
+    memory = Path("/dev/shm")  # noqa: S108  # the names of files there can't be guessed
+    fits_in_memory = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_NEEDED_BYTES
     with (
-        TemporaryDirectory(prefix="portal-test-", dir=memory if is_large else None) as data_dir,
+        TemporaryDirectory(
+            prefix="portal-test-", dir=memory if fits_in_memory else None
+        ) as data_dir,
         TemporaryDirectory(prefix="portal-test-objects-") as objects,
     ):
         (Path(data_dir) / "objects").symlink_to(objects)
@@ -77,14 +79,14 @@ async def services() -> AsyncIterator[dict[str, str]]:
 
 @pytest.fixture
 async def environ(services: dict[str, str], tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    """Settings for one test: a database of its own, the shared bucket."""
+    """Settings of one test, with a separate database and the shared bucket."""
     async with fresh_database(services) as environ:
         yield {**environ, "WORK_DIR": str(tmp_path / "work")}
 
 
 @pytest.fixture
 def config(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Config:
-    """The settings; the credentials are left where botocore looks for them."""
+    """Parsed settings; the credentials are in the environment, where botocore reads them."""
     for name in CREDENTIALS:
         monkeypatch.setenv(name, environ[name])
     return Config.from_env(environ)
@@ -102,7 +104,7 @@ async def own_app(config: Config) -> AsyncIterator[Quart]:
 async def shared_app(
     request: pytest.FixtureRequest, services: dict[str, str]
 ) -> AsyncIterator[Quart]:
-    """One app for a file, with the settings that its mark `shared_app` changes."""
+    """App for all tests of a file, with the settings of its mark `shared_app`."""
     mark = request.node.get_closest_marker("shared_app")
     async with one_app(services, **(mark.kwargs if mark else {})) as app:
         yield app
@@ -110,14 +112,14 @@ async def shared_app(
 
 @pytest.fixture
 async def renewed_app(shared_app: Quart) -> AsyncIterator[Quart]:
-    """The app of the file, as new."""
+    """The app of the file, emptied for this test."""
     async with as_new(shared_app) as app:
         yield app
 
 
 @pytest.fixture
 def app(request: pytest.FixtureRequest) -> Quart:
-    """The app in this process, started: that of the file if it has the mark `shared_app`."""
+    """Started app in this process: the file's if it has the mark `shared_app`."""
     is_shared = request.node.get_closest_marker("shared_app")
     app: Quart = request.getfixturevalue("renewed_app" if is_shared else "own_app")
     return app
@@ -125,7 +127,7 @@ def app(request: pytest.FixtureRequest) -> Quart:
 
 @pytest.fixture
 def client(app: Quart) -> TestClientProtocol:
-    """Asks the app in this process."""
+    """Client of the app in this process."""
     return app.test_client()
 
 
@@ -137,19 +139,19 @@ def resources(app: Quart) -> WebContext:
 
 @pytest.fixture
 async def olga(app: Quart) -> Account:
-    """The owner."""
+    """Account of the owner."""
     return await make_account("olga")
 
 
 @pytest.fixture
 async def edith(olga: Account) -> Account:
-    """An editor."""
+    """Account of an editor."""
     return await make_account("edith", Role.EDITOR)
 
 
 @pytest.fixture
 async def cast(app: Quart) -> Cast:
-    """People of each kind, and who publishes."""
+    """Senders of each role, and the editor who publishes."""
     return await make_cast(app)
 
 
@@ -157,7 +159,7 @@ async def cast(app: Quart) -> Cast:
 async def live_portal(
     services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[LivePortal]:
-    """One running portal for all tests that only add videos to it."""
+    """Running portal for all tests that only add videos."""
     work_dir = str(tmp_path_factory.mktemp("work"))
     async with fresh_portal(services, worker=True, WORK_DIR=work_dir) as portal:
         yield portal
@@ -165,7 +167,7 @@ async def live_portal(
 
 @pytest.fixture
 async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
-    """A portal without a worker, for tests that start and kill their own."""
+    """Portal without a worker, for tests that start and kill their own."""
     async with run_portal(environ, worker=False) as portal:
         yield portal
 
@@ -178,14 +180,14 @@ def short_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def speech(pytestconfig: pytest.Config) -> Speech:
-    """A model that hears, and a voice; kept for the next time."""
+    """Speech model and voice, kept in pytest's cache."""
     assert pytestconfig.cache is not None
     return install_speech(pytestconfig.cache.mkdir("speech"))
 
 
 @pytest.fixture(scope="session")
 def slow_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight seconds that must be encoded, so that a page can be opened before it is ready."""
+    """Eight seconds that must be encoded, long enough to open a page before the video is ready."""
     return make_video(
         tmp_path_factory.mktemp("media") / "slow.mp4", seconds=8, size="640x360", copyable=False
     )
@@ -193,7 +195,7 @@ def slow_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def long_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Busy enough that its transcoding can be interrupted."""
+    """Twenty busy seconds, so that their transcoding can be interrupted."""
     return make_video(
         tmp_path_factory.mktemp("media") / "long.mp4", seconds=20, size="1280x720", copyable=False
     )

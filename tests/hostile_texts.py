@@ -1,6 +1,6 @@
-"""What people who mean harm type into forms, for tests of everything that shows it."""
+"""Hostile input for forms, for tests of every place that shows it."""
 
-# Asked of a browser by none of these: that would mean that a text became markup.
+# A request to this host means that a text was interpreted as markup.
 ELSEWHERE = "elsewhere.invalid"
 MARKUP = (
     "<script>alert(1)</script>",

@@ -1,4 +1,4 @@
-"""Servers of a test's own, on a free port."""
+"""HTTP servers for tests, on a free port."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -21,10 +21,12 @@ HOST = "127.0.0.1"
 async def listening(
     runner: web.BaseRunner, certificate: Path | None = None, *, port: int = 0
 ) -> AsyncIterator[str]:
-    """Run a server on this machine, by https if it has a certificate; yields its address."""
-    scheme, context = "http", None
+    """Run a server on this machine, with https if it has a certificate; yields its address."""
+    scheme = "http"
+    context = None
     if certificate:
-        scheme, context = "https", ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        scheme = "https"
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(certificate)
     await runner.setup()
     try:
@@ -35,8 +37,9 @@ async def listening(
 
 
 def make_certificate(folder: Path) -> Path:
-    """A file with a certificate of this machine, which is its own authority, and its key."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    """Write a file with a self-signed certificate of this machine and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    now = datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Server")])
     addresses = x509.SubjectAlternativeName([x509.IPAddress(ip_address(HOST))])
     builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=1))

@@ -1,4 +1,4 @@
-"""What the library's tests share: videos without files, and pages read as people do."""
+"""Videos without files, and parsed pages of the library."""
 
 import html
 import re
@@ -22,24 +22,26 @@ FAILED = {
 
 
 async def add_video(title: str, number: int = 0, **values: Any) -> Video:
-    """A video with no file behind it; a higher number is newer."""
+    """Create a video without files; a higher number is newer."""
     # Any number of videos may be equally new; their jobs differ.
     return await make_row(number, title=title, transcode_job_id=uuid4().int >> 66, **values)
 
 
 async def say(video: Video, *texts: str, language: str = "en", every_s: float = 10.0) -> None:
-    """Captions in which this is said, one text after the other."""
+    """Create captions with these texts, one cue each."""
     cues = [
         Cue(start_s=number * every_s, end_s=number * every_s + 5, text=text)
         for number, text in enumerate(texts)
     ]
-    said = asdict(CaptionText.of(cues))
-    await Caption.create(video=video, language=language, label=language, source="upload", **said)
+    caption_text = asdict(CaptionText.of(cues))
+    await Caption.create(
+        video=video, language=language, label=language, source="upload", **caption_text
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryHtml:
-    """A page of the library, taken apart."""
+    """Parts of a page of the library."""
 
     text: str
     titles: list[str]
@@ -49,7 +51,7 @@ class LibraryHtml:
 
 
 async def read(client: Client, path: str = "/", **query: str) -> LibraryHtml:
-    """A page of the library, which always is one."""
+    """Request a page of the library, and return its parts."""
     response = await client.get(f"{path}?{urlencode(query)}" if query else path)
     text = str(await response.get_data(as_text=True))
     assert response.status_code == 200, text
@@ -64,20 +66,20 @@ async def read(client: Client, path: str = "/", **query: str) -> LibraryHtml:
 
 
 def _address(text: str, pattern: str) -> str | None:
-    found = re.search(pattern, text)
-    return html.unescape(found[1]) if found else None
+    match = re.search(pattern, text)
+    return html.unescape(match[1]) if match else None
 
 
 async def titles(client: Client, **query: str) -> list[str]:
-    """The titles on the first page of a query."""
+    """Return the titles on the first page of a query."""
     return (await read(client, "/", **query)).titles
 
 
 async def all_titles(client: Client, **query: str) -> list[str]:
-    """The titles on all pages of a query, page after page."""
+    """Return the titles on all pages of a query, in order."""
     page = await read(client, "/", **query)
-    found = list(page.titles)
+    collected = list(page.titles)
     while page.next:
         page = await read(client, page.next)
-        found += page.titles
-    return found
+        collected += page.titles
+    return collected

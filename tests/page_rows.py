@@ -1,4 +1,4 @@
-"""Videos as the database holds them, without files behind them, for tests of pages."""
+"""Database rows of videos without files, for tests of pages."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,7 +22,7 @@ NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 
 
 async def make_upload_row(owner_id: UUID | None = None) -> Upload:
-    """An upload as the database holds it, without a file behind it."""
+    """Create an upload without a file."""
     upload_id = uuid4()
     return await Upload.create(
         id=upload_id,
@@ -34,7 +34,7 @@ async def make_upload_row(owner_id: UUID | None = None) -> Upload:
 
 
 async def make_row(number: int = 1, **values: Any) -> Video:
-    """A video as the database holds it, without a file behind it."""
+    """Create a video without files."""
     upload = await make_upload_row()
     row = {
         "id": uuid4(),
@@ -54,14 +54,14 @@ async def make_row(number: int = 1, **values: Any) -> Video:
 
 
 async def make_attempt(video: Video, number: int = 1, **values: Any) -> Attempt:
-    """An attempt under way, by a worker that lives."""
+    """Create an open attempt of a live worker."""
     lease_end = datetime.now(UTC) + timedelta(minutes=1)
     row = {"stage": "transcoding", "worker": "w", "lease_expires_at": lease_end, "started_at": NOW}
     return await Attempt.create(video=video, number=number, **{**row, **values})
 
 
 async def make_rendition(video: Video, name: str, **values: Any) -> Rendition:
-    """A rendition of a video, complete unless told otherwise."""
+    """Create a rendition of a video, complete by default."""
     row = {
         "kind": Kind.VIDEO,
         "position": int(name.removesuffix("p")),

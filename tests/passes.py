@@ -1,4 +1,4 @@
-"""What the tests of passes share: sources worth several passes, and passes run in this process."""
+"""Sources that need several passes, and passes run in this process."""
 
 import asyncio
 from contextlib import suppress
@@ -21,16 +21,17 @@ from portal.processing.progress import Heartbeat
 from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
 
-# A number that no segment has.
+# Stands for the beginning of the sound; no segment has this number.
 SOUND = -1
-# What a long 720p source gets first, and what later.
-EARLY, LATER = ["360p"], ["240p", "480p", "720p"]
+# Renditions of the first pass over a long 720p source, and of the later ones.
+EARLY = ["360p"]
+LATER = ["240p", "480p", "720p"]
 
 
 def make_source(
     path: Path, *options: str, seconds: int = 61, size: str = "1280x720", rate: int = 15
 ) -> Path:
-    """A long picture of few frames, whose key frames are too far apart for it to be copied."""
+    """Make a long video of few frames, whose key frames are too far apart to be copied."""
     picture = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
     inputs = ["-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={seconds}"]
     encoding = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"]
@@ -38,7 +39,7 @@ def make_source(
 
 
 async def published_file(client: Client, resources: WebContext, file: Path) -> Video:
-    """A video created from a file through the API."""
+    """Create a video from a file through the API."""
     upload = await presign(client)
     await resources.storage.put(upload["key"], file, content_type="video/mp4")
     response = await client.post("/api/videos", json=metadata(upload["key"]))
@@ -47,7 +48,7 @@ async def published_file(client: Client, resources: WebContext, file: Path) -> V
 
 
 def tools_for(resources: WebContext, work_dir: Path) -> Tools:
-    """What a worker has."""
+    """Return the tools of a worker."""
     config = resources.config
     limits = SourceLimits(
         max_pixels=config.max_source_pixels,
@@ -60,7 +61,7 @@ def tools_for(resources: WebContext, work_dir: Path) -> Tools:
 
 
 def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass:
-    """A pass as a worker carries it out."""
+    """Return a pass as a worker runs it."""
     return Pass(attempt, tools_for(resources, work_dir))
 
 
@@ -72,12 +73,12 @@ async def make_playable(
     return await Video.get(id=video.id)
 
 
-# What a job does that may only copy.
+# The first job of a video may only copy.
 looked_into = partial(make_playable, may_encode=False)
 
 
 async def first_attempt(video: Video) -> OpenAttempt:
-    """A first pass, begun."""
+    """Begin the first pass of a video."""
     attempt = await attempts.begin(video.id, worker="test")
     assert attempt is not None
     return attempt
@@ -86,35 +87,37 @@ async def first_attempt(video: Video) -> OpenAttempt:
 async def ended_after(
     attempt: OpenAttempt, resources: WebContext, work_dir: Path, *, segments: int
 ) -> None:
-    """Carry a pass out, and cancel it when so many more segments of it are noted in a row.
+    """Run a pass, and cancel it once this number of further segments is stored.
 
-    And of a first pass the beginning of the sound.
+    A first pass must also have stored the beginning of the sound.
     """
     pictures = MadeSegment.filter(video_id=attempt.video_id).exclude(rendition__startswith="audio")
-    first = len({it.number for it in await pictures})
-    at_pass, note = pass_of(attempt, resources, work_dir), Heartbeat.note_stored
+    first = len({segment.number for segment in await pictures})
+    at_pass = pass_of(attempt, resources, work_dir)
+    note = Heartbeat.note_stored
     work = at_pass.make_missing() if attempt.targets else at_pass.make_playable()
-    running, left = asyncio.create_task(work), {*range(first, first + segments)}
+    running = asyncio.create_task(work)
+    missing = {*range(first, first + segments)}
     if not attempt.targets and not first:
-        left.add(SOUND)
+        missing.add(SOUND)
 
-    def note_and_end(beat: Heartbeat, rendition: str, number: int, made: Any) -> None:
-        note(beat, rendition, number, made)
+    def note_and_end(beat: Heartbeat, rendition: str, number: int, segment: Any) -> None:
+        note(beat, rendition, number, segment)
         if rendition != "audio":
-            left.discard(number)
+            missing.discard(number)
         elif number == 0:
-            left.discard(SOUND)
-        # Once: another would end what is written at the end.
-        if not left and not running.cancelling():
+            missing.discard(SOUND)
+        # A second cancellation would interrupt the cleanup.
+        if not missing and not running.cancelling():
             running.cancel()
 
     with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
         await running
-    assert not left, "the pass ended by itself"
+    assert not missing, "the pass ended by itself"
 
 
 async def ready_video(client: Client, resources: WebContext, file: Path, work_dir: Path) -> Video:
-    """A video created from a file, after its first pass and with its storyboard."""
+    """Create a video from a file, and run its first pass and its storyboard."""
     video = await published_file(client, resources, file)
     video = await make_playable(video, resources, work_dir)
     await make_missing(video, resources, work_dir)
@@ -122,19 +125,19 @@ async def ready_video(client: Client, resources: WebContext, file: Path, work_di
 
 
 async def begun(video_id: UUID) -> OpenAttempt:
-    """A later pass, begun."""
+    """Begin a later pass of a video."""
     attempt = await renditions.begin_next(video_id, worker="test")
     assert attempt is not None
     return attempt
 
 
 async def make_missing(video: Video, resources: WebContext, work_dir: Path) -> bool:
-    """Run one later pass as a worker does; answers whether it was the last."""
+    """Run one later pass as a worker does, and return whether it was the last."""
     await pass_of(await begun(video.id), resources, work_dir).make_missing()
     return (await Video.get(id=video.id)).complete_job_id is None
 
 
 async def states(video: Video) -> dict[str, str]:
-    """The state of each rendition."""
+    """Return the state of each rendition."""
     rows = await Rendition.filter(video_id=video.id)
     return {row.name: str(row.state) for row in rows}

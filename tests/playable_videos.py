@@ -1,4 +1,4 @@
-"""Videos that can be played, with files in storage or without, and people of each kind who ask."""
+"""Playable videos, with or without files in storage, and senders of each kind."""
 
 import re
 from dataclasses import dataclass
@@ -59,27 +59,27 @@ AUDIENCES = {
     "private": (Visibility.PRIVATE, False),
     "for members": (Visibility.PRIVATE, True),
 }
-# Of answers, what no two share.
+# Ids in responses; no two responses share them.
 UNLIKE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}")
 PEOPLE = ("nobody", "viewer", "another editor", "its editor", "admin", "owner", "viewer's token")
 
 
 @dataclass(frozen=True)
 class Cast:
-    """Who asks, by name, and the account of the editor who publishes."""
+    """Senders by name, and the account of the editor who publishes."""
 
     senders: dict[str, tuple[Sender, Principal]]
     editor: Account
 
     def may_see(self, name: str, audience: str) -> bool:
-        """By the words of the documentation, not by the code."""
+        """Return whether the documentation lets this sender see videos of this audience."""
         everyone = audience in ("public", "unlisted")
         always = name in ("its editor", "admin", "owner")
         return everyone or always or (audience == "for members" and name != "nobody")
 
 
 async def make_cast(app: Quart) -> Cast:
-    """People of each kind, and a program."""
+    """Create an account and a sender for each role, and a program."""
     accounts = {
         "owner": await make_account("olga"),
         "viewer": await make_account("vera", Role.VIEWER),
@@ -89,27 +89,29 @@ async def make_cast(app: Quart) -> Cast:
     }
     senders: dict[str, tuple[Sender, Principal]] = {"nobody": (Sender(app), ANYONE)}
     for name, account in accounts.items():
-        who = Principal(account_id=account.id, role=account.role)
-        senders[name] = browser(app, await session_of(account)), who
+        principal = Principal(account_id=account.id, role=account.role)
+        senders[name] = (browser(app, await session_of(account)), principal)
     token = await token_of(accounts["viewer"], [Scope.READ])
-    senders["viewer's token"] = program(app, token), senders["viewer"][1]
+    senders["viewer's token"] = (program(app, token), senders["viewer"][1])
     return Cast(senders, accounts["its editor"])
 
 
 async def ready_video(owner: Account | None = None, **columns: Any) -> Video:
-    """A video that can be played, as far as the database knows."""
+    """Create a video that is ready in the database, without files."""
     return await make_video(owner, **READY, **columns)
 
 
 async def make_ready(
     context: WebContext, owner: Account | None = None, audience: str = "private", **columns: Any
 ) -> Video:
-    """A video that can be played, with its files in storage."""
+    """Create a ready video with its files in storage."""
     visibility, signed_in_only = AUDIENCES[audience]
     seen_by = {"visibility": visibility, "signed_in_only": signed_in_only}
     video = await ready_video(owner, **seen_by, has_storyboard=True, **columns)
-    made = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}
-    await Rendition.create(video=video, state=RenditionState.COMPLETE, width=16, height=9, **made)
+    rendition = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}
+    await Rendition.create(
+        video=video, state=RenditionState.COMPLETE, width=16, height=9, **rendition
+    )
     track = {"language": "en", "label": "English", "source": "upload", "text": "WEBVTT\n"}
     await Caption.create(video=video, **track)
     for name, body in FILES.items():
@@ -120,31 +122,31 @@ async def make_ready(
 
 
 def about_videos(app: Quart) -> list[Route]:
-    """The routes by which a video is seen."""
+    """Return the routes that show a video."""
     names = re.compile(rf"[:<]({'|'.join(VIDEO_IDS)})>")
-    return [it for it in routes(app) if it.policy in SEEN and names.search(it.rule)]
+    return [route for route in routes(app) if route.policy in SEEN and names.search(route.rule)]
 
 
 async def told(response: Response) -> tuple[Any, ...]:
-    """All that an answer tells, without the ids in it."""
+    """Return status, headers and text of a response, without the ids in them."""
     headers = {(name, UNLIKE.sub("", value)) for name, value in response.headers.items()}
     return response.status_code, headers, UNLIKE.sub("", await text_of(response))
 
 
 def links_of(video: Video) -> str:
-    """Where the API has the playback links of a video."""
+    """Return the API's path of a video's playback links."""
     return f"/api/videos/{video.id}/playback-links"
 
 
 def token_in(address: str) -> str:
-    """The token in a playback address."""
-    _, p, token, *_ = urlsplit(address).path.split("/")
-    assert p == "p"
+    """Return the token in a playback address."""
+    _, prefix, token, *_ = urlsplit(address).path.split("/")
+    assert prefix == "p"
     return token
 
 
 async def age_links(config: Config, seconds: float) -> None:
-    """Make every link older, and closer to its end."""
+    """Move the creation and the end of every link into the past."""
     await run_sql(
         config.database_url,
         f"UPDATE playback_links SET created_at = created_at - interval '{seconds} s',"

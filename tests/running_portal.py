@@ -1,4 +1,4 @@
-"""What tests share: running portals, databases of their own, small videos, waiting."""
+"""Running portals, separate databases, small videos, and waiting for conditions."""
 
 import asyncio
 import io
@@ -30,9 +30,9 @@ from portal.processes.supervisor import running_children
 
 LOOPBACK = "127.0.0.1"
 TEMPLATE = "portal_template"
-# How much longer than on a quiet machine anything may take: only a failure waits that long.
+# Factor from the time on an idle machine to the time limit, which only a failure reaches.
 SLOWDOWN = 10
-# Processes that tests run in, at most, without two being given the same port.
+# Maximum number of test processes whose ports differ.
 WORKERS = 4
 
 Condition = Callable[[], object | Awaitable[object]]
@@ -43,7 +43,7 @@ _given_ports: set[int] = set()
 async def embedded_services(
     data_dir: Path, *, database: bool = True, storage: bool = True, durable: bool = True
 ) -> AsyncIterator[dict[str, str]]:
-    """Run PostgreSQL and the S3 server; yields the environment variables that lead to them."""
+    """Run PostgreSQL and the S3 server; yields their environment variables."""
     folder = open_data_folder(data_dir)
     port = addresses.free_port(LOOPBACK) if storage else None
     try:
@@ -62,7 +62,7 @@ async def embedded_services(
 
 @asynccontextmanager
 async def migrated_services(data_dir: Path, *, durable: bool) -> AsyncIterator[dict[str, str]]:
-    """PostgreSQL with an empty, migrated template database, and an S3 server."""
+    """Run PostgreSQL with an empty, migrated template database, and an S3 server."""
     async with embedded_services(data_dir, durable=durable) as environ:
         environ = {**environ, "LOG_FORMAT": "text"}
         await execute(environ, f"CREATE DATABASE {TEMPLATE}")
@@ -72,14 +72,14 @@ async def migrated_services(data_dir: Path, *, durable: bool) -> AsyncIterator[d
 
 @asynccontextmanager
 async def fresh_database(services: dict[str, str]) -> AsyncIterator[dict[str, str]]:
-    """The environment with a migrated database of its own."""
+    """Create a migrated database; yields the environment with it, and drops it."""
     name = f"test_{uuid4().hex}"
-    # By files: the other way writes all of them to the log, too.
+    # The other strategy would also write the whole database to the log.
     await execute(services, f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY")
     yield on_database(services, name)
 
     async def is_dropped() -> bool:
-        # Refused while autovacuum looks at it, which only a superuser may end.
+        # Refused while autovacuum, which only a superuser may end, works on it.
         with suppress(psycopg.errors.InsufficientPrivilege):
             await execute(services, f"DROP DATABASE {name} WITH (FORCE)")
             return True
@@ -90,7 +90,7 @@ async def fresh_database(services: dict[str, str]) -> AsyncIterator[dict[str, st
 
 @dataclass(frozen=True, slots=True)
 class LivePortal:
-    """A portal as users run it: web and worker as processes of their own."""
+    """Portal as users run it, with separate processes for web and worker."""
 
     base_url: str
     environ: dict[str, str]
@@ -101,7 +101,7 @@ class LivePortal:
 async def run_portal(
     environ: dict[str, str], *, worker: bool = True, log_dir: Path | None = None
 ) -> AsyncIterator[LivePortal]:
-    """Start web and worker with all their settings from the environment."""
+    """Start web and worker with settings from the environment alone."""
     port = free_port()
     base_url = f"http://127.0.0.1:{port}"
     environ = {**environ, "PORT": str(port), "PUBLIC_URL": base_url}
@@ -117,7 +117,7 @@ async def run_portal(
 async def fresh_portal(
     services: dict[str, str], *, worker: bool = False, **settings: str
 ) -> AsyncIterator[LivePortal]:
-    """A running portal with a database of its own, in which there is nothing yet."""
+    """Run a portal with a new, empty database."""
     async with (
         fresh_database(services) as environ,
         run_portal({**environ, **settings}, worker=worker) as portal,
@@ -129,7 +129,7 @@ async def fresh_portal(
 async def process(
     command: str, environ: dict[str, str], *, log_dir: Path | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run `portal <command>` with exactly these settings; its output may go to `log_dir`."""
+    """Run `portal <command>` with exactly these settings, logging to `log_dir` if given."""
     settings = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **environ}
     with (log_dir / f"{command}.log").open("ab") if log_dir else nullcontext() as log:
         child = await asyncio.create_subprocess_exec(
@@ -150,29 +150,29 @@ async def process(
 async def until(condition: Condition, *, timeout_s: float, interval_s: float = 0.1) -> None:
     """Wait for a condition, and fail the test when it does not come true in time.
 
-    `timeout_s` is what a quiet machine needs at most. ffmpeg has the lowest priority, so beside
-    other work it may take many times as long.
+    `timeout_s` is the maximum on an idle machine. ffmpeg has the lowest priority, so on a busy
+    machine it may take many times as long.
     """
     deadline = monotonic() + SLOWDOWN * timeout_s
-    while not (await found if isawaitable(found := condition()) else found):
+    while not (await result if isawaitable(result := condition()) else result):
         if monotonic() > deadline:
             pytest.fail(f"the condition did not come true within {SLOWDOWN * timeout_s} s")
         await asyncio.sleep(interval_s)
 
 
 def free_port() -> int:
-    """A port nobody listens on, and that no other test of this run is given."""
+    """Return a free port that no other test of this run receives."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
         port = addresses.free_port(LOOPBACK)
-        # Linux gives ports of one parity only.
+        # Linux assigns ports of one parity only.
         if port // 2 % WORKERS == worker % WORKERS and port not in _given_ports:
             _given_ports.add(port)
             return port
 
 
 def run_ffmpeg(path: Path, *arguments: str) -> Path:
-    """Have ffmpeg make this file."""
+    """Make a file with ffmpeg, and return its path."""
     ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
     subprocess.run(
         [ffmpeg, "-v", "error", "-y", *arguments, str(path)], check=True, stdin=subprocess.DEVNULL
@@ -188,7 +188,7 @@ def make_video(
     rate: int = 30,
     copyable: bool = True,
 ) -> Path:
-    """A small moving picture with a tone, as H.264 and AAC; of a rare level unless copyable."""
+    """Make a small video with a tone, as H.264 and AAC, of a rare level unless copyable."""
     picture = ("-f", "lavfi", "-i", f"testsrc2=size={size}:rate={rate}:duration={seconds}")
     sound = ("-f", "lavfi", "-i", f"sine=duration={seconds}")
     encoder = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
@@ -196,7 +196,7 @@ def make_video(
 
 
 async def answers(url: str) -> bool:
-    """Whether a server answers this address with 200."""
+    """Return whether a server responds with 200."""
     try:
         async with aiohttp.ClientSession() as session, session.get(url) as response:
             return response.status == 200
@@ -211,13 +211,13 @@ async def execute(environ: dict[str, str], statement: str) -> None:
 
 
 def on_database(environ: dict[str, str], name: str) -> dict[str, str]:
-    """These settings with another database of the embedded server."""
+    """Return the settings with another database of the embedded server."""
     url = environ["DATABASE_URL"].replace("@/portal?", f"@/{name}?")
     return {**environ, "DATABASE_URL": url}
 
 
 async def call(method: str, url: str, *, status: int = 200, **options: Any) -> Any:
-    """The JSON that is answered with this status."""
+    """Send a request, check the status, and return the JSON of the response."""
     async with (
         aiohttp.ClientSession() as session,
         session.request(method, url, **options) as response,
@@ -227,10 +227,11 @@ async def call(method: str, url: str, *, status: int = 200, **options: Any) -> A
 
 
 async def upload(portal_url: str, file: Path) -> str:
-    """Presign and PUT a file as a client does; returns its key."""
+    """Presign and PUT a file as a client does, and return its key."""
     body = {"fileName": file.name, "contentType": "video/mp4"}
     answer = await call("POST", f"{portal_url}/api/videos/presign", json=body)
-    data, headers = io.BytesIO(file.read_bytes()), {"Content-Type": "video/mp4"}
+    data = io.BytesIO(file.read_bytes())
+    headers = {"Content-Type": "video/mp4"}
     async with (
         aiohttp.ClientSession() as session,
         session.put(answer["uploadUrl"], data=data, headers=headers) as response,
@@ -242,7 +243,7 @@ async def upload(portal_url: str, file: Path) -> str:
 async def create(
     portal_url: str, file: Path, *, request_id: str = "", **members: Any
 ) -> dict[str, Any]:
-    """Upload a file and create its video; returns the creation record."""
+    """Upload a file, create its video, and return the creation record."""
     body = {
         "title": "A test",
         "description": "",
@@ -258,12 +259,12 @@ async def create(
 
 
 async def read(portal_url: str, video_id: str) -> dict[str, Any]:
-    """The retrieval record of a video."""
+    """Return the retrieval record of a video."""
     return await call("GET", f"{portal_url}/api/videos/{video_id}")
 
 
 async def first_segment(master_url: str) -> bytes:
-    """The beginning of a video, found as a player finds it: by its playlists."""
+    """Follow the playlists as a player does, and return the first segment."""
     url = master_url
     async with aiohttp.ClientSession() as session:
         for _ in range(3):  # master playlist, media playlist, segment
@@ -278,7 +279,7 @@ async def first_segment(master_url: str) -> bytes:
 
 
 async def storyboard(portal_url: str, video_id: str) -> str:
-    """Wait until a ready video has a storyboard; answers its address."""
+    """Wait until a ready video has a storyboard, and return its URL."""
     record: dict[str, Any] = {}
 
     async def is_made() -> bool:
@@ -290,7 +291,7 @@ async def storyboard(portal_url: str, video_id: str) -> str:
 
 
 async def final_status(portal_url: str, video_id: str, *, timeout_s: float = 60) -> str:
-    """Wait until a video is ready or failed."""
+    """Wait until a video is ready or failed, and return its status."""
     status = ""
 
     async def is_final() -> bool:

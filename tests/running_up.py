@@ -1,4 +1,4 @@
-"""A running `portal up`, for tests to watch, use and end."""
+"""Run `portal up` for a test."""
 
 import asyncio
 import os
@@ -16,14 +16,14 @@ from running_portal import free_port, until
 
 import portal
 
-# For what has no limit of its own, on a machine busy with other tests.
+# Limit for waits without another limit, on a machine busy with other tests.
 TIMEOUT_S = 40.0
 REPOSITORY = Path(portal.__file__).parents[1]
 CHILDREN = {"database": "postgres", "storage": "rclone", "web": "web", "worker": "worker"}
 
 
 class Portal:
-    """A running `portal up`; `said` is what it had said when it was looked at or ended."""
+    """A running `portal up`; `said` is its output when it was last read or had ended."""
 
     def __init__(self, process: asyncio.subprocess.Process, port: int, log: Path) -> None:
         self.process = process
@@ -43,7 +43,7 @@ class Portal:
         await until(is_said, timeout_s=TIMEOUT_S)
 
     async def stop(self, number: signal.Signals = signal.SIGINT) -> tuple[int, float]:
-        """Ask it to end; returns the exit code and how long that took."""
+        """Send a signal; return the exit code and the seconds until the end."""
         began = time.monotonic()
         if self.process.returncode is None:
             self.process.send_signal(number)
@@ -53,18 +53,21 @@ class Portal:
         return code, time.monotonic() - began
 
     def children(self) -> dict[str, psutil.Process]:
-        """The running children by name."""
-        found = {}
+        """Return the running children by name."""
+        children = {}
         for child in psutil.Process(self.process.pid).children():
             with suppress(psutil.NoSuchProcess):
                 words = [Path(word).name for word in child.cmdline()[:4]]
-                found |= {name: child for name, word in CHILDREN.items() if word in words}
-        return found
+                children |= {name: child for name, word in CHILDREN.items() if word in words}
+        return children
 
     async def status(self, path: str) -> int | None:
         try:
-            async with aiohttp.ClientSession() as session, session.get(self.address + path) as got:
-                return got.status
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(self.address + path) as answer,
+            ):
+                return answer.status
         except aiohttp.ClientError:
             return None
 
@@ -75,7 +78,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @asynccontextmanager
 async def running(data: Path, port: int = 0, **environ: str) -> AsyncIterator[Portal]:
-    """Start it and wait for the announcement; whatever happens, it is ended."""
+    """Start `portal up` and wait for its announcement; end it in any case."""
     port = port or free_port()
     with NamedTemporaryFile("ab") as log:
         process = await asyncio.create_subprocess_exec(

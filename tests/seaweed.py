@@ -20,12 +20,16 @@ BUCKET = "portal"
 ACCESS_KEY = "SEAWEEDTESTACCESSKEY"
 SECRET_KEY = "seaweedtestsecretkey"
 READY_TIMEOUT_S = 30
-PORTS = [f"{it}.port{way}" for it in ("master", "volume", "filer", "s3") for way in ("", ".grpc")]
+PORTS = [
+    f"{server}.port{kind}"
+    for server in ("master", "volume", "filer", "s3")
+    for kind in ("", ".grpc")
+]
 
 
 @dataclass(slots=True)
 class SeaweedServer:
-    """A running server; `environ` are the portal's settings for it."""
+    """A SeaweedFS server; `environ` has the portal's settings for it."""
 
     folder: Path
     ports: dict[str, int]
@@ -47,7 +51,7 @@ class SeaweedServer:
         }
 
     async def start(self) -> None:
-        """Start, and wait until the bucket can be used."""
+        """Start the server, and wait until its bucket takes files."""
         with (self.folder / "seaweed.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._arguments(),
@@ -55,14 +59,15 @@ class SeaweedServer:
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                # Nothing of ours: it would take credentials from there.
+                # The test's environment would bring its own credentials.
                 env={"HOME": str(self.folder), "TMPDIR": str(self.folder), "GOMEMLIMIT": "256MiB"},
             )
         await until(self._takes_files, timeout_s=READY_TIMEOUT_S)
 
     async def stop(self) -> None:
-        """Kill the server; what it has stored it keeps, and a proper end takes it many seconds."""
-        process, self._process = self._process, None
+        """Kill the server, which keeps its files; a regular end takes many seconds."""
+        process = self._process
+        self._process = None
         if process is not None and process.returncode is None:
             process.kill()
             await process.wait()
@@ -89,7 +94,7 @@ class SeaweedServer:
             "ip": "127.0.0.1",
             "ip.bind": "127.0.0.1",
             "master.telemetry": "false",
-            # The only one: it need not wait for others after a restart.
+            # A single master need not wait for others after a restart.
             "master.peers": "none",
             "master.volumeSizeLimitMB": "1024",
             "volume.max": "16",
@@ -109,7 +114,7 @@ class SeaweedServer:
 
 @asynccontextmanager
 async def seaweed_server(folder: Path) -> AsyncIterator[SeaweedServer]:
-    """A running server with its data in this folder."""
+    """Run a server with its data in this folder."""
     (folder / "data").mkdir(parents=True, exist_ok=True)
     keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
     identity = {"name": "portal", "credentials": [keys], "actions": ["Admin"]}

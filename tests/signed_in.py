@@ -1,7 +1,7 @@
-"""Accounts made directly, and requests that carry their credentials.
+"""Accounts, and requests with their credentials.
 
-Where a test is not about passwords nobody waits for argon2: sessions are begun by the service, and
-passwords have hashes that are cheap to verify.
+Sessions are created by the service and password hashes are cheap to verify, so that only tests of
+passwords wait for argon2.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -36,29 +36,38 @@ from portal.web.cookies import PLAIN_COOKIE
 PASSWORD = "four calm green boats"
 # Reserved for documentation (RFC 5737).
 ADDRESS = "198.51.100.7"
-# Of storage, where its client looks for them.
+# Environment variables in which the client of storage finds its credentials.
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 NO_LIMITS = {"rate_limit_changes": 0, "rate_limit_searches": 0, "rate_limit_sign_ins": 0}
-# Finds what waits for a transaction of someone else to end.
+# Has a row while a query waits for another transaction.
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-# With all that hangs on them.
+# Tables to empty; other rows are deleted with theirs.
 TABLES = (
-    *("videos", "uploads", "one_time_links", "sign_in_failures", "sign_ons", "accounts"),
-    *("events", "deletions", "tombstones", "procrastinate_jobs", "procrastinate_workers"),
+    "videos",
+    "uploads",
+    "one_time_links",
+    "sign_in_failures",
+    "sign_ons",
+    "accounts",
+    "events",
+    "deletions",
+    "tombstones",
+    "procrastinate_jobs",
+    "procrastinate_workers",
     "webhooks",
     "idempotency_keys",
 )
-# What a browser says of a request from the portal's own page.
+# Header that browsers send with requests from the portal's own pages.
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
-# Of videos: no two are alike.
+# Distinct numbers for videos.
 _numbers = count(1)
 
 
 @asynccontextmanager
 async def emptied(database_url: str) -> AsyncIterator[None]:
-    """A database without accounts, videos, uploads and jobs afterwards.
+    """Delete accounts, videos, uploads and jobs afterwards.
 
-    That takes a tenth of the time that a database of its own takes a test.
+    That takes a tenth of the time of a new database.
     """
     yield
     await run_sql(database_url, ";".join(f"DELETE FROM {table}" for table in TABLES))
@@ -71,9 +80,9 @@ async def one_app(
     prepare: Callable[[Quart], None] | None = None,
     **changes: Any,
 ) -> AsyncIterator[Quart]:
-    """An app for many tests, in which passwords are cheap and nobody asks too often.
+    """Run an app for many tests, with cheap passwords and without rate limits.
 
-    There can be one at a time in a process. `prepare` adds to it before it is started.
+    A process can have one at a time. `prepare` changes the app before it starts.
     """
     async with fresh_database(dict(services)) as environ:
         with pytest.MonkeyPatch.context() as patch:
@@ -89,61 +98,61 @@ async def one_app(
 
 @asynccontextmanager
 async def as_new(app: Quart) -> AsyncIterator[Quart]:
-    """That app as one without accounts and videos, for a test, which may `configure` it."""
+    """Empty a shared app after a test, which may also `configure` it."""
     context = app.extensions["portal"]
-    # It would know for good that there are accounts.
-    anew = {"accounts_exist": AccountsExist(), "passwords": Passwords()}
-    app.extensions["portal"] = replace(context, **anew)
+    # The app remembers for ever that accounts exist.
+    renewed = {"accounts_exist": AccountsExist(), "passwords": Passwords()}
+    app.extensions["portal"] = replace(context, **renewed)
     async with emptied(context.config.database_url):
         yield app
     app.extensions["portal"] = context
 
 
 def configure(app: Quart, **changes: Any) -> None:
-    """Change some settings, of those that are read for each request."""
+    """Change settings that the app reads for each request."""
     context = app.extensions["portal"]
     app.extensions["portal"] = replace(context, config=replace(context.config, **changes))
 
 
 def hash_quickly(patch: pytest.MonkeyPatch) -> None:
-    """Have argon2id do the least work it can, in what is started from now on."""
+    """Let apps that start from now on hash with the least work of argon2id."""
     patch.setattr(passwords, "RFC_9106_LOW_MEMORY", CHEAPEST)
 
 
 @cache
 def quick_hash(password: str = PASSWORD) -> str:
-    """A hash of a password that is cheap to verify."""
+    """Return a hash that is cheap to verify."""
     return PasswordHasher.from_parameters(CHEAPEST).hash(password)
 
 
 async def make_account(name: str, role: Role = Role.OWNER, *, has_password: bool = True) -> Account:
-    """An account at example.org, whose password is `PASSWORD`; the first has to be an owner's."""
+    """Create an account at example.org with the password `PASSWORD`; the first must be an owner."""
     password_hash = quick_hash() if has_password else None
     return await people.add(f"{name}@example.org", role, password_hash=password_hash)
 
 
 def person(account: Account) -> Principal:
-    """Who acts with an account in a browser, where nothing depends on the session."""
+    """Return the principal of an account in a browser, independent of a session."""
     return Principal(account_id=account.id, role=account.role, email=account.email)
 
 
 async def renew_failures() -> None:
-    """Have all tries to sign in that failed be of this moment, however long they took."""
+    """Move all failed tries to sign in to this moment."""
     await execute("UPDATE sign_in_failures SET at = clock_timestamp()")
 
 
 async def pass_time(seconds: float) -> None:
-    """Have all tries to sign in that failed be so much older."""
+    """Move all failed tries to sign in this far into the past."""
     await execute("UPDATE sign_in_failures SET at = at - %s * interval '1 second'", seconds)
 
 
 async def session_of(account: Account, *, address: str = ADDRESS) -> str:
-    """What the cookie of a new session holds."""
+    """Begin a session, and return the value of its cookie."""
     return await sessions.begin(account.id, device="a test", address=address)
 
 
 async def token_of(account: Account, scopes: Collection[str] = tuple(Scope)) -> str:
-    """A new API token; of any scopes, as who administered the portal when it was made may have."""
+    """Create an API token with any scopes, as if the account had been an owner at that time."""
     recorded = Account.filter(id=account.id)
     [role] = await recorded.values_list("role", flat=True)
     await recorded.update(role=Role.OWNER)
@@ -153,18 +162,18 @@ async def token_of(account: Account, scopes: Collection[str] = tuple(Scope)) -> 
 
 
 async def person_of(secret: str) -> Principal:
-    """Who sends a cookie that holds this."""
-    found = await sessions.fetch_principals([digest(secret)])
-    return found.get(digest(secret), ANYONE)
+    """Return the principal of a session's cookie."""
+    principals = await sessions.fetch_principals([digest(secret)])
+    return principals.get(digest(secret), ANYONE)
 
 
 async def program_of(token: str) -> Principal:
-    """Whose API token this is; nobody's if it is not valid."""
+    """Return the principal of an API token, or `ANYONE` if it is not valid."""
     return (await tokens.fetch_principals([digest(token)])).get(digest(token), ANYONE)
 
 
 async def make_video(owner: Account | None, **values: Any) -> Video:
-    """A video of an account, and its upload; there are no files of either."""
+    """Create a video of an account and its upload, without files."""
     owner_id = owner and owner.id
     video = await make_row(next(_numbers), owner_id=owner_id, **values)
     await Upload.filter(key=video.storage_key).update(owner_id=owner_id)
@@ -172,21 +181,21 @@ async def make_video(owner: Account | None, **values: Any) -> Video:
 
 
 async def make_upload(owner: Account | None) -> str:
-    """The id of an upload that an account has begun."""
+    """Begin an upload of an account, and return its id."""
     return (await make_upload_row(owner and owner.id)).id.hex
 
 
 @dataclass(frozen=True)
 class Sender:
-    """Asks an app in this process, with the same headers from the same address each time."""
+    """Client of an app in this process with fixed headers and a fixed address."""
 
     app: Quart
     headers: Mapping[str, str] = field(default_factory=dict)
     address: str = ADDRESS
 
     async def ask(self, method: str, path: str, **options: Any) -> Response:
-        """The answer to a request with these options of Quart's test client."""
-        # Streams, which would not end, are none of these.
+        """Send a request with these options of Quart's test client."""
+        # With this header the app never responds with a stream, which would not end.
         headers = {"Accept": "text/html", **self.headers, **options.pop("headers", {})}
         client = self.app.test_client(use_cookies=False)
         scope = {"client": (self.address, 50_000)}
@@ -200,17 +209,17 @@ class Sender:
 
 
 def browser(app: Quart, session: str, *, address: str = ADDRESS) -> Sender:
-    """A browser with the cookie of a session, on the portal's own pages."""
+    """Return a browser with a session's cookie, on the portal's own pages."""
     return Sender(app, {"Cookie": f"{PLAIN_COOKIE}={session}", **OWN_PAGE}, address)
 
 
 def program(app: Quart, token: str) -> Sender:
-    """A program with an API token."""
+    """Return a program with an API token."""
     return Sender(app, {"Authorization": f"Bearer {token}"})
 
 
 async def signed_in(app: Quart, account: Account) -> Sender:
-    """A browser in which someone has signed in."""
+    """Return a browser with a new session."""
     return browser(app, await session_of(account))
 
 
@@ -230,10 +239,10 @@ async def send_fields(sender: Sender, path: str, **fields: str | Collection[str]
 
 
 def session_in(response: Response) -> str:
-    """What the cookie of a session holds that an answer sets; empty for none."""
+    """Return the value of the session cookie that a response sets, or an empty text."""
     for header in response.headers.getlist("Set-Cookie"):
-        if found := SimpleCookie(header).get(PLAIN_COOKIE):
-            return found.value
+        if cookie := SimpleCookie(header).get(PLAIN_COOKIE):
+            return cookie.value
     return ""
 
 

@@ -1,7 +1,7 @@
-"""Single sign-on in tests: a provider that can be made to lie.
+"""A provider of single sign-on that can send false claims.
 
-The provider speaks the real protocol over HTTP: discovery, keys, codes that are redeemed once with
-PKCE by the client that they are for, signed ID tokens, userinfo.
+It implements the real protocol over HTTP: discovery, keys, codes that their client redeems once
+with PKCE, signed ID tokens, userinfo.
 """
 
 import hashlib
@@ -21,12 +21,13 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from serving import serving
 
-CLIENT_ID, CLIENT_SECRET = "portal's own", "a secret: of %100 letters/+"
+CLIENT_ID = "portal's own"
+CLIENT_SECRET = "a secret: of %100 letters/+"
 Claims = dict[str, Any]
 
 
 def new_key(kid: str) -> RSAKey:
-    """A key that ID tokens are signed with."""
+    """Return a new key that signs ID tokens."""
     return RSAKey.generate_key(2048, {"kid": kid, "use": "sig", "alg": "RS256"})
 
 
@@ -36,56 +37,60 @@ def b64(data: bytes) -> str:
 
 @dataclass
 class SmallProvider:
-    """Signs in `person`, whose claims replace its own in ID tokens; counts what it was `asked`."""
+    """Provider that signs in `person`, whose claims replace its own in ID tokens.
+
+    `request_counts` counts the requests by kind.
+    """
 
     issuer: str = ""
     person: Claims = field(default_factory=dict)
     userinfo: Claims = field(default_factory=dict)
-    # The one that it publishes, and the one that it signs with.
+    # The published key, and a different one that signs instead.
     key: RSAKey = field(default_factory=cache(lambda: new_key("first")))
     forger: RSAKey | None = None
-    asked: Counter[str] = field(default_factory=Counter)
-    # Of each code what it was asked for with.
+    request_counts: Counter[str] = field(default_factory=Counter)
+    # Parameters of the authorization request, by code.
     codes: dict[str, Claims] = field(default_factory=dict)
-    # What nobody else is to know.
+    # Values that must not appear in logs.
     secrets: set[str] = field(default_factory=set)
 
     async def discovery(self, request: web.Request) -> web.Response:
         names = {"authorization": "authorize", "token": "token", "userinfo": "userinfo"}
-        found = {f"{name}_endpoint": f"{self.issuer}/{path}" for name, path in names.items()}
+        endpoints = {f"{name}_endpoint": f"{self.issuer}/{path}" for name, path in names.items()}
         return web.json_response(
-            {**found, "issuer": self.issuer, "jwks_uri": f"{self.issuer}/keys"}
+            {**endpoints, "issuer": self.issuer, "jwks_uri": f"{self.issuer}/keys"}
         )
 
     async def keys(self, request: web.Request) -> web.Response:
-        self.asked["keys"] += 1
+        self.request_counts["keys"] += 1
         return web.json_response({"keys": [self.key.as_dict(private=False)]})
 
     async def authorize(self, request: web.Request) -> web.Response:
-        """Signs the person in without a question, and leads back."""
-        asked, code = dict(request.query), secrets.token_urlsafe()
-        self.codes[code] = asked
-        back = urlencode({"code": code, "state": asked["state"], "iss": self.issuer})
-        raise web.HTTPSeeOther(f"{asked['redirect_uri']}?{back}")
+        """Sign the person in without a question, and redirect back."""
+        query = dict(request.query)
+        code = secrets.token_urlsafe()
+        self.codes[code] = query
+        back = urlencode({"code": code, "state": query["state"], "iss": self.issuer})
+        raise web.HTTPSeeOther(f"{query['redirect_uri']}?{back}")
 
     async def token(self, request: web.Request) -> web.Response:
-        self.asked["token"] += 1
+        self.request_counts["token"] += 1
         form = dict(await request.post())
         # RFC 6749, section 2.3.1.
         basic = request.headers["Authorization"].removeprefix("Basic ")
-        client = [unquote_plus(it) for it in b64decode(basic).decode().split(":")]
+        client = [unquote_plus(part) for part in b64decode(basic).decode().split(":")]
         if client != [CLIENT_ID, CLIENT_SECRET]:
             return web.json_response({"error": "invalid_client"}, status=401)
-        # Each code is good for one try, of who asked for it (RFC 7636, section 4.6).
-        asked = self.codes.pop(str(form["code"]), {})
+        # A code is valid for one try, by the client that requested it (RFC 7636, section 4.6).
+        authorized = self.codes.pop(str(form["code"]), {})
         challenge = b64(hashlib.sha256(str(form["code_verifier"]).encode()).digest())
         redeemed = {"code_challenge": challenge, "redirect_uri": form["redirect_uri"]}
-        if not asked.items() >= redeemed.items():
+        if not authorized.items() >= redeemed.items():
             return web.json_response({"error": "invalid_grant"}, status=400)
         access_token = secrets.token_urlsafe()
         now = int(time.time())
         claims = {
-            **{"iss": self.issuer, "aud": asked["client_id"], "nonce": asked["nonce"]},
+            **{"iss": self.issuer, "aud": authorized["client_id"], "nonce": authorized["nonce"]},
             **{"iat": now, "exp": now + 300, **self.person},
         }
         key = self.forger or self.key
@@ -99,7 +104,7 @@ class SmallProvider:
 
 @asynccontextmanager
 async def small_provider() -> AsyncIterator[SmallProvider]:
-    """One that listens on a port of its own."""
+    """Run a provider on a free port."""
     provider = SmallProvider()
     async with serving(
         web.get("/.well-known/openid-configuration", provider.discovery),

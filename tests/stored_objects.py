@@ -1,4 +1,4 @@
-"""What tests of deletion and posters share: looking into storage, and storage that is down."""
+"""The contents of storage, and settings of storage that is down."""
 
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -13,7 +13,7 @@ from portal.storage.bucket import Storage
 
 
 def s3_client(environ: Mapping[str, str]) -> AbstractAsyncContextManager[Any]:
-    """A client of the storage that these settings name, which knows nothing of the portal."""
+    """Return a client of the storage in these settings, independent of the portal."""
     session = aioboto3.Session(
         environ["AWS_ACCESS_KEY_ID"], environ["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
     )
@@ -26,11 +26,11 @@ def s3_client(environ: Mapping[str, str]) -> AbstractAsyncContextManager[Any]:
 
 
 async def stored(storage: Storage, video_id: Any, storage_key: str = "") -> list[str]:
-    """Every key that storage holds of a video."""
-    found = await storage.list_some(f"hls/{video_id}/")
-    return found + (await storage.list_some(storage_key) if storage_key else [])
+    """Return the keys of all objects of a video."""
+    output_keys = await storage.list_some(f"hls/{video_id}/")
+    return output_keys + (await storage.list_some(storage_key) if storage_key else [])
 
 
 def unreachable(config: Config) -> Config:
-    """The same settings, but nobody listens where storage should be."""
+    """Return the same settings with an address of storage on which nothing listens."""
     return replace(config, s3_endpoint_url="http://127.0.0.1:9")

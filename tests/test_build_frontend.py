@@ -1,4 +1,4 @@
-"""The build hook: builds when a source is newer, and says plainly why it could not."""
+"""The build hook builds when a source is newer, and explains a failure."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from portal.web.assets import FrontEndNotBuilt, load_manifest
 
 @pytest.fixture
 def static(tmp_path: Path) -> Path:
-    """The front end's sources, with a finished build that is newer than all of them."""
+    """Return a copy of the front end's sources with a newer, finished build."""
     copy = tmp_path / "static"
     shutil.copytree(STATIC, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
     dist = copy / "dist"
@@ -26,12 +26,12 @@ def static(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("source", ["src/main.js", "package-lock.json", "src"])
-def test_newer_source_calls_for_a_build(static: Path, source: str) -> None:
+def test_newer_source_needs_a_build(static: Path, source: str) -> None:
     os.utime(static / source, (3_000, 3_000))
     assert not is_fresh(static)
 
 
-def test_interrupted_build_calls_for_another(static: Path) -> None:
+def test_interrupted_build_is_repeated(static: Path) -> None:
     (static / "dist" / "manifest.json").unlink()
     assert not is_fresh(static)
     with pytest.raises(FrontEndNotBuilt, match="npm ci"):

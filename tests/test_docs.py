@@ -1,4 +1,4 @@
-"""What README and the pages in docs/ name exists, as far as a machine can cheaply check it."""
+"""Commands, settings, metrics, links and places in README and docs/ exist."""
 
 import json
 import os
@@ -22,10 +22,10 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 DEPLOY = DOCS / "deploy"
 PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
-# Read by others than `Config`: by the AWS client, by OpenTelemetry, and by `portal publish`.
-OTHERS = re.compile(r"AWS_\w+|OTEL_\w+|PORTAL_URL|PORTAL_TOKEN")
+# Variables that `Config` does not read: of the AWS client, OpenTelemetry and `portal publish`.
+FOREIGN_SETTINGS = re.compile(r"AWS_\w+|OTEL_\w+|PORTAL_URL|PORTAL_TOKEN")
 SETTINGS = {field.name.upper() for field in fields(Config)}
-# What the samples of a metric are called besides its name.
+# Suffixes of the samples of a metric.
 SAMPLES = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
 README_MAX_CHARS = 6_500
 GLOSSARY_MAX_BYTES = 3_072
@@ -37,7 +37,7 @@ def text_of(path: str | Path) -> str:
 
 
 def first_cells(page: str) -> Iterator[str]:
-    """What the first column of a page's tables names as code."""
+    """Return the code in the first column of a page's tables."""
     for cell in re.findall(r"^\| (`[^|]+)\|", text_of(page), re.MULTILINE):
         yield from re.findall(r"`([^`]+)`", cell)
 
@@ -61,8 +61,9 @@ def test_readme_runs_commands_that_exist() -> None:
         check_command(*shlex.split(command))
 
 
-def test_links_lead_somewhere_and_to_every_page() -> None:
-    reached, ahead = set[Path](), [ROOT / "README.md"]
+def test_links_exist_and_reach_every_page() -> None:
+    reached: set[Path] = set()
+    ahead = [ROOT / "README.md"]
     while ahead:
         page = ahead.pop()
         if page in reached:
@@ -72,25 +73,27 @@ def test_links_lead_somewhere_and_to_every_page() -> None:
             if target.startswith(("http://", "https://")):
                 continue
             file, _, anchor = target.partition("#")
-            found = (page.parent / file).resolve() if file else page
-            assert found.exists(), f"{page}: {target}"
-            assert not anchor or anchor in anchors(text_of(found)), f"{page}: {target}"
-            if found.suffix == ".md":
-                ahead.append(found)
+            linked = (page.parent / file).resolve() if file else page
+            assert linked.exists(), f"{page}: {target}"
+            assert not anchor or anchor in anchors(text_of(linked)), f"{page}: {target}"
+            if linked.suffix == ".md":
+                ahead.append(linked)
     assert reached == set(PAGES)
 
 
 def anchors(text: str) -> set[str]:
-    """The names that forges give to headings."""
+    """Return the anchors that GitHub gives to headings."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", it.lower()).replace(" ", "-") for it in headings}
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
 
 
 def test_every_setting_and_no_other_is_documented(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         monkeypatch.delenv(name)
     documented = {name for name in first_cells("docs/configuration.md") if name.isupper()}
-    assert {name for name in documented if not OTHERS.fullmatch(name)} | {"AWS_REGION"} == SETTINGS
+    assert {name for name in documented if not FOREIGN_SETTINGS.fullmatch(name)} | {
+        "AWS_REGION"
+    } == SETTINGS
 
 
 def metrics() -> list[Metric]:
@@ -99,9 +102,12 @@ def metrics() -> list[Metric]:
 
 
 def test_every_metric_and_no_other_is_documented() -> None:
-    names = {f"{it.name}_total" if it.type == "counter" else it.name for it in metrics()}
-    documented = {it for it in first_cells("docs/operations.md") if it.startswith("portal_")}
-    assert documented == {it for it in names if it.startswith("portal_")}
+    names = {
+        f"{metric.name}_total" if metric.type == "counter" else metric.name for metric in metrics()
+    }
+    cells = first_cells("docs/operations.md")
+    documented = {cell for cell in cells if cell.startswith("portal_")}
+    assert documented == {name for name in names if name.startswith("portal_")}
 
 
 def check_command(name: str, *arguments: str) -> None:
@@ -110,20 +116,21 @@ def check_command(name: str, *arguments: str) -> None:
     if isinstance(command, Group):
         command = command.get_command(Context(command), arguments[0])
     assert command is not None, name
-    known = {option for param in command.params for option in param.opts}
-    assert {word for word in arguments if word.startswith("-")} <= known, name
+    options = {option for param in command.params for option in param.opts}
+    assert {word for word in arguments if word.startswith("-")} <= options, name
 
 
 def test_deployments_run_commands_and_settings_that_exist() -> None:
     services = yaml.safe_load(text_of(DEPLOY / "compose.yaml"))["services"]
-    ours = [it for it in services.values() if it["image"] == "portal:local"]
+    ours = [service for service in services.values() if service["image"] == "portal:local"]
     for service in ours:
-        assert {it for it in service["environment"] if not OTHERS.fullmatch(it)} <= SETTINGS
-    commands = [it["command"] for it in ours]
+        names = {name for name in service["environment"] if not FOREIGN_SETTINGS.fullmatch(name)}
+        assert names <= SETTINGS
+    commands = [service["command"] for service in ours]
     started = re.compile(r"^ExecStart(?:Pre)?=\S*/portal (.+)$", re.MULTILINE)
     for path in DEPLOY.glob("*.service"):
         commands += [line.split() for line in started.findall(text_of(path))]
-    # Lines of shell: each process migrates first, then becomes the portal's.
+    # Each process is a shell line that migrates first, then runs the portal.
     starting = re.compile(r"^(\w+): .*; portal migrate && exec portal (.+)$", re.MULTILINE)
     for kind, command in starting.findall(text_of(ROOT / "Procfile")):
         assert command.split()[0] == kind
@@ -131,24 +138,26 @@ def test_deployments_run_commands_and_settings_that_exist() -> None:
     assert {"migrate", "web", "worker"} <= {name for name, *_ in commands}
     for command in commands:
         check_command(*command)
-    asked = set(re.findall(r"\$\{(\w+)", text_of(DEPLOY / "compose.yaml")))
-    assert asked == set(re.findall(r"^(\w+)=", text_of(DEPLOY / "compose.env"), re.MULTILINE))
+    variables = set(re.findall(r"\$\{(\w+)", text_of(DEPLOY / "compose.yaml")))
+    assert variables == set(re.findall(r"^(\w+)=", text_of(DEPLOY / "compose.env"), re.MULTILINE))
     used = set(re.findall(r"\{\$(\w+)", text_of(DEPLOY / "Caddyfile")))
     assert used == set(services["proxy"]["environment"])
 
 
 def test_cluster_and_dashboard_name_commands_settings_and_metrics_that_exist() -> None:
     parts = list(yaml.safe_load_all(text_of(DEPLOY / "kubernetes.yaml")))
-    pods = [it["spec"]["template"]["spec"] for it in parts if "template" in it["spec"]]
-    for container in (it for pod in pods for it in pod["containers"]):
+    pods = [part["spec"]["template"]["spec"] for part in parts if "template" in part["spec"]]
+    for container in (container for pod in pods for container in pod["containers"]):
         check_command(*container["args"])
-        assert {it["name"] for it in container.get("env", ())} <= SETTINGS
+        assert {variable["name"] for variable in container.get("env", ())} <= SETTINGS
     panels = json.loads(text_of(DEPLOY / "dashboard.json"))["panels"]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
     queries += [
-        it["metadata"]["query"] for part in parts for it in part["spec"].get("triggers", ())
+        trigger["metadata"]["query"]
+        for part in parts
+        for trigger in part["spec"].get("triggers", ())
     ]
-    samples = {f"{it.name}{end}" for it in metrics() for end in SAMPLES[it.type]}
+    samples = {f"{metric.name}{suffix}" for metric in metrics() for suffix in SAMPLES[metric.type]}
     for query in queries:
         used = set(re.findall(r"portal_\w+", query))
         assert used, query

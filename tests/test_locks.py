@@ -23,34 +23,35 @@ HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
 
 
 def locked(name: str) -> dict[str, set[str]]:
-    """Versions by package; where platforms differ there is more than one."""
-    found: dict[str, set[str]] = {}
+    """Return the versions by package; a package has several if platforms differ."""
+    versions: dict[str, set[str]] = {}
     for line in (CI / name).read_text().splitlines():
         if pinned := PINNED.fullmatch(line):
-            found.setdefault(canonicalize_name(pinned[1]), set()).add(pinned[2])
+            versions.setdefault(canonicalize_name(pinned[1]), set()).add(pinned[2])
         else:
             assert HASH.fullmatch(line) or line.startswith("#"), f"{name}: {line}"
-    return found
+    return versions
 
 
-def wanted(name: str) -> list[Requirement]:
-    """What pyproject.toml asks for directly."""
+def requirements(name: str) -> list[Requirement]:
+    """Return the direct requirements in pyproject.toml."""
     if name == "requirements-build.txt":
         return [Requirement(text) for text in PROJECT["build-system"]["requires"]]
     project = PROJECT["project"]
     texts = [*project["dependencies"]]
     for extra in EXTRAS[name]:
         texts += project["optional-dependencies"][extra]
-    return [found for found in map(Requirement, texts) if found.name != project["name"]]
+    parsed = [Requirement(text) for text in texts]
+    return [requirement for requirement in parsed if requirement.name != project["name"]]
 
 
 @pytest.mark.parametrize("name", [*EXTRAS, "requirements-build.txt"])
-def test_lock_pins_what_the_project_asks_for_by_hash(name: str) -> None:
+def test_lock_pins_every_requirement_by_hash(name: str) -> None:
     versions = locked(name)
-    for requirement in wanted(name):
-        found = versions.get(canonicalize_name(requirement.name))
-        assert found, f"{requirement.name} is missing in {name}: run .ci/lock"
-        assert all(map(requirement.specifier.contains, found)), f"{requirement}: run .ci/lock"
+    for requirement in requirements(name):
+        pinned = versions.get(canonicalize_name(requirement.name))
+        assert pinned, f"{requirement.name} is missing in {name}: run .ci/lock"
+        assert all(map(requirement.specifier.contains, pinned)), f"{requirement}: run .ci/lock"
     text = (CI / name).read_text()
     assert "://" not in text, "it names a registry"
     blocks = re.split(r"^(?=\S)", text, flags=re.MULTILINE)

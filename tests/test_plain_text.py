@@ -1,4 +1,4 @@
-"""Texts of anyone's, as they are shown: readable, and harmless to what stands around them."""
+"""Shown texts of users are readable and cannot change the text around them."""
 
 import pytest
 from hostile_texts import ALL
@@ -20,18 +20,18 @@ DIRECTION_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069
         "two\nlines\tand a tab",
     ],
 )
-def test_what_people_write_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert shown(text) == text
 
 
-def test_controls_go_and_line_ends_are_one_kind() -> None:
+def test_controls_are_removed_and_line_ends_unified() -> None:
     assert shown("a\x1b[2Jb\x00\x7f\x85\r\nc\rd") == "a[2Jb\nc\nd"
 
 
 @given(st.text() | st.sampled_from(ALL) | st.text(alphabet="ab\u200f\u202e\u2066\u2069"))
-def test_shown_text_is_a_part_of_the_text_and_turns_nothing_around_it(text: str) -> None:
+def test_shown_text_is_a_subsequence_without_direction_controls(text: str) -> None:
     result = shown(text)
     assert not DIRECTION_CONTROLS & set(result)
     assert shown(result) == result
-    rest = iter(text.replace("\r", "\n"))
-    assert all(letter in rest for letter in result)
+    letters = iter(text.replace("\r", "\n"))
+    assert all(letter in letters for letter in result)

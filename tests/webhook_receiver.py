@@ -1,4 +1,4 @@
-"""A receiver of webhooks, and a worker in the test's own process that sends to it."""
+"""A receiver of webhooks, and a worker in the test's process that sends to it."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ DUE = "SELECT 1 FROM webhook_deliveries WHERE next_at <= now()"
 
 @dataclass
 class Receiver:
-    """Answers with `status`, once the gate is open; knows what it was sent."""
+    """Receiver that records requests, and returns `status` once the gate is open."""
 
     url: str = ""
     status: int = 200
@@ -54,8 +54,9 @@ class Receiver:
 async def receiving(
     receiver: Receiver | None = None, *, is_open: bool = True, certificate: Path | None = None
 ) -> AsyncIterator[Receiver]:
-    """A receiver on this machine, or one again at its address; by https if it has a certificate."""
-    receiver, app = receiver or Receiver(), web.Application()
+    """Run a receiver, a given one at its former address; with https if it has a certificate."""
+    receiver = receiver or Receiver()
+    app = web.Application()
     if is_open:
         receiver.gate.set()
     app.router.add_route("*", "/hook", receiver.answer)
@@ -66,21 +67,21 @@ async def receiving(
 
 
 async def add_webhook(client: Client, url: str, *events: str, sender: Any = None) -> dict[str, Any]:
-    """A new webhook, for events of new videos unless told otherwise."""
+    """Create a webhook, for `video.created` by default."""
     body = {"url": url, "events": events or ["video.created"]}
     return await answered(await (sender or client).post("/api/webhooks", json=body), 201)
 
 
 async def deliveries(client: Any, webhook: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a webhook was sent, the newest first."""
+    """Return a webhook's deliveries, the newest first."""
     body = await answered(await client.get(f"/api/webhooks/{webhook['id']}/deliveries"))
-    found: list[dict[str, Any]] = body["deliveries"]
-    return found
+    listed: list[dict[str, Any]] = body["deliveries"]
+    return listed
 
 
 @asynccontextmanager
 async def sending_worker(config: Config) -> AsyncIterator[None]:
-    """Works off the queue of webhooks meanwhile."""
+    """Run a worker of the queue of webhooks."""
     queue = queue_app(WorkerConnector(config.database_url))
 
     @queue.task(name="portal:send_webhook")
@@ -100,7 +101,7 @@ async def sending_worker(config: Config) -> AsyncIterator[None]:
 
 
 async def send_due(config: Config) -> None:
-    """Send what is due."""
+    """Send the due deliveries."""
 
     async def is_done() -> bool:
         return not await rows(config.database_url, DUE)

@@ -214,7 +214,7 @@ async def test_state_has_to_be_of_this_browser(
         query = urlencode({"state": wrong, "code": code})
         await refusal(await victim.get(f"{CALLBACK}?{query}"), status=400)
     # None of that has used up what the two have begun, nor asked the provider for anything.
-    assert provider.asked["token"] == 0
+    assert provider.request_counts["token"] == 0
     assert is_signed_in(await victim.get(own))
     assert is_signed_in(await mallory.get(back))
 
@@ -231,7 +231,7 @@ async def test_answer_works_once(site: Quart, provider: SmallProvider, olga: Acc
     code = query_of(await Visitor(site).leave())["code"]
     mixed = urlencode({"state": query_of(back)["state"], "code": code})
     await refusal(await first.get(f"{CALLBACK}?{mixed}"), status=400)
-    assert provider.asked["token"] == 1
+    assert provider.request_counts["token"] == 1
 
 
 async def test_nothing_leads_to_another_site(site: Quart, olga: Account) -> None:
@@ -272,13 +272,13 @@ async def test_keys_that_change_are_asked_for_again_but_not_all_the_time(
     await refusal(await Visitor(site).sign_in())
     now_s += KEYS_AGAIN_S + 1
     assert is_signed_in(await Visitor(site).sign_in())
-    assert provider.asked["keys"] == 2
+    assert provider.request_counts["keys"] == 2
 
     provider.forger = new_key("unknown")
     now_s += KEYS_AGAIN_S + 1
     for _ in range(10):
         await refusal(await Visitor(site).sign_in())
-    assert provider.asked["keys"] == 3
+    assert provider.request_counts["keys"] == 3
 
 
 async def test_provider_that_is_away_leaves_the_password(
