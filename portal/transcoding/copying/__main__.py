@@ -21,7 +21,7 @@ from portal.transcoding.probing.source import (
     film_start_s,
     open_source,
     packets,
-    told_lost,
+    read_complaints,
 )
 
 
@@ -128,7 +128,7 @@ def main() -> None:
         answer = _remux(request)
     # What a source that did not arrive whole looks like.
     is_short = answer.get("error") == "undeliverable" or answer.get("dropped")
-    if is_short and (lost := told_lost(complaints)):
+    if is_short and (lost := read_complaints(complaints)):
         answer = {"error": "unreachable", "detail": lost}
     _print(answer)
 

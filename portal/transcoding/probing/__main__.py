@@ -1,9 +1,9 @@
-"""Examine one source with PyAV and print what it holds as JSON.
+"""Examine one source with PyAV and print its facts as JSON.
 
-It runs in a confined process of its own (`python -I -m portal.transcoding.probing`) because a
-parser of untrusted files is where a hostile upload strikes. The request arrives on stdin: argv is
-visible in process lists, and the address may be signed. Prints either the facts or
-`{"error": …}`. Whatever the file claims, a bounded number of packets is read.
+The program runs in a separate, confined process (`python -I -m portal.transcoding.probing`),
+because hostile uploads attack parsers. The request is read from stdin: argv is visible in process
+lists, and the address may be signed. The output has the facts, or `{"error": …}`. A bounded number
+of packets is read, whatever the file claims.
 """
 
 from __future__ import annotations
@@ -28,32 +28,34 @@ from av.stream import Disposition
 from portal.transcoding.probing import boxes, sample_index, shown_picture, silence, source
 from portal.transcoding.probing.sampled_frames import sample_places
 
-# Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
+# Limit on packets before the first frame. Damaged starts are common, and decoders recover at the
+# next key frame.
 _MAX_PACKETS = 600
 _PADDED = 1.25
 _SIZE_COMPLAINT = "Picture size"
 _MAX_AUDIO_TRACKS = 8
 _MAX_SUBTITLE_TRACKS = 32
-_MAX_CHAPTERS, _MAX_CHAPTER_TITLE = 500, 200
+_MAX_CHAPTERS = 500
+_MAX_CHAPTER_TITLE = 200
 _MAX_TITLE_CHARS = 80
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _UNDETERMINED = "und"
-# What muxers write when nobody named the track.
+# Names that muxers write for unnamed tracks.
 _DEFAULT_NAMES = re.compile(
     r"hand\s?le|core media|iso media|produced by|inc\.|\(c\)|gpac|l-smash|bento4|\baac\b|\bavc\b",
     re.IGNORECASE,
 )
-# Names that tell a channel or a number, and nothing of what is heard.
+# Names with only a channel or a number.
 _PLAIN_NAMES = re.compile(
     r"mono|stereo|left|right|[lr]|(audio|sound|track|channel|ch|a)[\s_.#-]*\d*", re.IGNORECASE
 )
 _FULL_TURN = 360
-# A line of FFmpeg's description of a file: the number of a sound stream, the code of its sample
+# A line of FFmpeg's description of a file: the index of a sound stream, the code of its sample
 # entry in hexadecimal, least byte first, and its channel layout.
 _SOUND_LINE = re.compile(
     r"^  Stream #0:(\d+).*?: Audio: .*? / 0x([0-9A-F]{8})\)(?:, \d+ Hz, ([^,\n]+))?", re.MULTILINE
 )
-# FFmpeg's mixer takes no more.
+# Limit of FFmpeg's mixer.
 _MAX_CHANNELS = 64
 # Layouts of sound that PyAV can decode; see `_described_sound`.
 _PLAIN_LAYOUTS = frozenset({"mono", "stereo", "1 channels", "2 channels"})
@@ -67,8 +69,8 @@ def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
 def _first_frame(
     container: InputContainer, stream: av.VideoStream, request: dict[str, Any]
 ) -> tuple[av.VideoFrame | None, av.Packet[Any] | None]:
-    """The first frame that decodes, and the first packet."""
-    stream.thread_count = 1  # threads multiply memory, and one frame needs no hurry
+    """Return the first frame that decodes, and the first packet."""
+    stream.thread_count = 1  # threads multiply memory, and few frames are decoded
     stream.codec_context.options = _decoder_options(request)
     with contextlib.suppress(av.FFmpegError):
         container.seek(0)
@@ -76,7 +78,7 @@ def _first_frame(
     for packet in itertools.islice(source.packets(container, [stream]), _MAX_PACKETS):
         if packet.size and first is None:
             first = packet
-        # A broken packet is no reason to give up before the limit.
+        # Later packets may decode after a damaged one.
         with contextlib.suppress(av.FFmpegError):
             for frame in stream.decode(packet):
                 return frame, first
@@ -84,8 +86,9 @@ def _first_frame(
 
 
 def _readable_share(container: InputContainer, stream: av.VideoStream) -> float:
-    """Which share of the indexed samples lies inside the file (1.0 when unknown)."""
-    entries, size_bytes = stream.index_entries, container.size
+    """Return the share of the indexed samples that are inside the file; 1.0 if unknown."""
+    entries = stream.index_entries
+    size_bytes = container.size
     if size_bytes <= 0 or len(entries) == 0 or _end(entries[-1]) <= size_bytes:
         return 1.0
     return bisect_right(entries, size_bytes, key=_end) / len(entries)
@@ -100,9 +103,9 @@ def _examine(
 ) -> dict[str, Any]:
     if not container.streams:
         return _fail("truncated" if outline.is_index_cut else "not_a_video")
-    # Cover art is a video stream, too.
+    # Cover art is a video stream too.
     still = Disposition.attached_pic | Disposition.timed_thumbnails
-    videos = [it for it in container.streams.video if not it.disposition & still]
+    videos = [video for video in container.streams.video if not video.disposition & still]
     if not videos:
         return _fail("no_video_track")
     stream: av.VideoStream = _default_first(videos)[0]
@@ -121,7 +124,7 @@ def _examine(
         return _fail("truncated" if readable < 1.0 else kind)
     video = _video(stream, frame, outline)
     keys = [first]
-    # Several sample entries announce the size of each.
+    # If there are several sample entries, frames have the sizes of all of them.
     announced = [entry.size for entry in outline.pictures.get(stream.id, ())]
     sizes = [(frame.width, frame.height), *(announced if len(announced) > 1 else ())]
     for key, frames in sample_places(container, stream):
@@ -149,9 +152,9 @@ def _examine(
 
 
 def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
-    """What the stream claims of its frames is held against the limit, too.
+    """Return the options that limit the size of frames.
 
-    Decoders count what they allocate, which is aligned and padded.
+    Decoders count allocated pixels, which include alignment and padding.
     """
     allowed = round(request["max_pixels"] * _PADDED)
     return {"max_pixels": str(allowed)} if allowed else {}
@@ -181,21 +184,23 @@ def _probe(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer the request on stdin."""
+    """Read the request from stdin and print the answer."""
     request = json.load(sys.stdin)
     av.logging.set_level(av.logging.WARNING)
     with av.logging.Capture() as complaints:
         answer = _probe(request)
-    if lost := source.told_lost(complaints):
-        # FFmpeg judges what it has.
-        answer = {"error": "unreachable", "detail": lost}
-    elif answer.get("error") == "damaged" and any(_SIZE_COMPLAINT in it[2] for it in complaints):
+    if text := source.read_complaints(complaints):
+        # The facts are only about the part of the source that was read.
+        answer = {"error": "unreachable", "detail": text}
+    elif answer.get("error") == "damaged" and any(
+        _SIZE_COMPLAINT in text for _, _, text in complaints
+    ):
         answer["error"] = "too_large"
     json.dump(answer, sys.stdout)
 
 
 def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline) -> dict[str, Any]:
-    """Return the facts of the video, except those of its index."""
+    """Return the facts of the video that don't follow from its index."""
     context = stream.codec_context
     configuration = source.read_configuration(context.extradata)
     entries = outline.pictures.get(stream.id) or [boxes.PictureEntry((0, 0), {})]
@@ -203,7 +208,7 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
     profile, compatibility = shown_picture.dolby_vision(entries[0])
     sar = stream.sample_aspect_ratio or context.sample_aspect_ratio
     if b"pasp" not in entries[0].boxes and (any(margins) or len(entries) > 1):
-        # FFmpeg concludes it from the track's size, which is the aperture's or the first entry's.
+        # FFmpeg derives it from the track's size, which is the aperture's or the first entry's.
         sar = context.sample_aspect_ratio
     return {
         "index": stream.index,
@@ -222,7 +227,7 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
         "average_rate": _ratio(stream.average_rate),
         "base_rate": _ratio(stream.base_rate),
         "start_s": _seconds(frame.pts, frame.time_base) or 0.0,
-        "duration_s": _length_s(stream),
+        "duration_s": _seconds(stream.duration, stream.time_base),
         "interlaced": frame.interlaced_frame,
         "color_space": int(frame.colorspace),
         "color_transfer": shown_picture.named_transfer(
@@ -236,7 +241,7 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
 
 
 def _is_mirrored(frame: av.VideoFrame) -> bool:
-    """Whether the display matrix (three rows of three, from FFmpeg in native order) flips."""
+    """Return whether the display matrix (three rows of three, in native order) mirrors frames."""
     matrix = _side_data(frame, Type.DISPLAYMATRIX)
     if len(matrix) != struct.calcsize("9i"):
         return False
@@ -245,18 +250,18 @@ def _is_mirrored(frame: av.VideoFrame) -> bool:
 
 
 def _side_data(frame: av.VideoFrame, kind: Type) -> bytes:
-    """Return a frame's side data of a kind; empty without any."""
-    # PyAV doesn't know every kind of side data, such as that of stereo video, and then gives none.
+    """Return a frame's side data of a kind; empty if there is none."""
+    # PyAV raises ValueError at kinds that it doesn't know, such as that of stereo video.
     with contextlib.suppress(ValueError):
-        sides: Any = frame.side_data  # a mapping by its type, a sequence by its behaviour
+        sides: Any = frame.side_data  # typed as a mapping, but behaves as a sequence
         return next((bytes(side) for side in sides if side.type == kind), b"")
     return b""
 
 
 def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
-    """Return the tracks that can be heard, the default first, and what the others are.
+    """Return the tracks that can be decoded, the default first, and the `unheard` others.
 
-    An `unheard` track is named by its sample entry, or by nothing when it has no samples.
+    An unheard track is named by its sample entry, or is "" if it has no samples.
     """
     described = _described_sound(container)
     audio: list[dict[str, Any]] = []
@@ -283,7 +288,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
             )
     del audio[_MAX_AUDIO_TRACKS:]
     names = {(track["language"], track["title"]) for track in audio}
-    # Only where nothing else tells them apart.
+    # Languages and titles show which tracks were meant to be heard.
     if len(audio) > 1 and len(names) == 1 and not outline.is_fragmented:
         until = time.monotonic() + silence.LIMIT_S
         for track in audio:
@@ -294,7 +299,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
 
 
 def _has_samples(container: InputContainer, stream: Any) -> bool:
-    """Return whether any sample that the index lists is inside the file, and they last any time."""
+    """Return whether a sample in the index is inside the file, and samples have a duration."""
     entries = stream.index_entries
     if len(entries) > 1 and entries[0].timestamp == entries[-1].timestamp:
         return False
@@ -328,9 +333,9 @@ def _channel_count(layout: str) -> int:
 
 
 def _chapters(container: InputContainer) -> list[dict[str, Any]]:
-    """Return the chapters; the first one begins with the film, wherever the file puts it.
+    """Return the chapters; the first one is moved to the film's start.
 
-    Untitled chapters are numbered, unless there is only one.
+    Untitled chapters are numbered. A single untitled chapter is left out.
     """
     chapters: list[dict[str, Any]] = []
     for chapter in container.chapters()[:_MAX_CHAPTERS]:
@@ -348,7 +353,7 @@ def _chapters(container: InputContainer) -> list[dict[str, Any]]:
 
 
 def _subtitles(container: InputContainer) -> list[dict[str, Any]]:
-    """The tracks made of text."""
+    """Return the subtitle tracks that consist of text."""
     texts = [
         _track(stream)
         for stream in container.streams.subtitles
@@ -358,17 +363,17 @@ def _subtitles(container: InputContainer) -> list[dict[str, Any]]:
 
 
 def _default_first(streams: Iterable[Any]) -> list[Any]:
-    """In the file's order, but those it marks as default before all others."""
+    """Return streams in the file's order, default streams first."""
     return sorted(streams, key=lambda stream: not stream.disposition & Disposition.default)
 
 
 def _track(stream: Any) -> dict[str, Any]:
     language = stream.metadata.get("language", "")
-    is_known = _LANGUAGE.fullmatch(language) and language.lower() != _UNDETERMINED
+    is_valid = _LANGUAGE.fullmatch(language) and language.lower() != _UNDETERMINED
     return {
         "index": stream.index,
         "codec": stream.codec_context.name,
-        "language": language if is_known else None,
+        "language": language if is_valid else None,
         "title": _title(stream),
     }
 
@@ -388,16 +393,13 @@ def _ratio(value: Any) -> str | None:
 def _fragments_end_s(
     container: InputContainer, outline: boxes.Outline, stream: Any
 ) -> float | None:
+    """Return when a track in fragments ends, from the film's start; None if unknown."""
     times = outline.fragments.get(stream.id)
     if times is None or times.first is None:
         return None
     length_s = float((times.end - times.first) * stream.time_base)
     begins_s = _seconds(stream.start_time, stream.time_base) or 0.0
     return max(0.0, length_s + begins_s - source.film_start_s(container))
-
-
-def _length_s(stream: Any) -> float | None:
-    return _seconds(stream.duration, stream.time_base)
 
 
 def _seconds(value: int | None, time_base: Any) -> float | None:

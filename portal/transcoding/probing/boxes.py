@@ -1,14 +1,14 @@
-"""Walk the boxes of an MP4 (ISO/IEC 14496-12) for what FFmpeg does not tell.
+"""Walk the boxes of an MP4 (ISO/IEC 14496-12) for facts that FFmpeg does not report.
 
-Tells a cut-off upload from a file of another kind, and finds encrypted sample entries, which
-FFmpeg reports by their original name. The file is read by FFmpeg's own protocols, through the
-demuxer that takes any bytes. Limits: headers only, and a bounded number of them; a file whose
-index isn't walked to its end within them is refused, because FFmpeg would go on.
+The walk distinguishes a truncated upload from a file of another kind, and finds encrypted sample
+entries, which FFmpeg reports by their original name. The file is read by FFmpeg's protocols,
+through the demuxer that takes any bytes. Limits: only a bounded number of headers is read. A file
+whose index has more is refused, because FFmpeg would read all of it.
 
-Also reads composition offsets: FFmpeg's index has decoding times alone. They do not tell the rate:
-cutting leaves pictures out that others were ordered around, and some writers give reordered
-pictures even decoding times. Of the real files looked at, four with even decoding times are shown
-unevenly, and one the reverse.
+The module also reads composition offsets, because FFmpeg's index has decode times only. The frame
+rate doesn't follow from decode times: cutting removes frames that others were ordered around, and
+some writers give reordered frames even decode times. Of a collection of real files, four with even
+decode times are shown unevenly, and one with uneven ones evenly.
 """
 
 import struct
@@ -20,19 +20,19 @@ from typing import Any
 import av
 from av.container import InputContainer
 
-# Half a second; 300 tracks have 5,000.
+# Limit on boxes, which are read in half a second; 300 tracks have 5,000.
 _MAX_BOXES = 200_000
-# Over http every jump is a request. 40 tracks of half a day take about 300.
+# Limit on jumps, each of which is a request over http. 40 tracks of half a day take about 300.
 _MAX_JUMPS = 1000
 _WINDOW_BYTES = 4096
 _TABLE_WINDOW_BYTES = 256 * 1024
 _HEADER_BYTES = 16
 VIDEO_HANDLER = b"vide"
-# Full box header and a field of QuickTime's.
+# Full box header and a QuickTime field.
 _HANDLER_OFFSET_BYTES = 8
 # Full box header and entry count.
 _COUNT_PREFIX_BYTES = 8
-# What is entered on the way from the index down to the sample entries.
+# Boxes that are entered on the way from the index to the sample entries, by their parents.
 _INSIDE = {
     b"moov": {b"mvex", b"trak"},
     b"mvex": set[bytes](),
@@ -42,18 +42,19 @@ _INSIDE = {
     b"dinf": set[bytes](),
     b"stbl": set[bytes](),
 }
-# Of a data reference: the media lie in this very file.
+# Flags of a data reference to the file itself.
 _SELF_CONTAINED = b"\1"
 _MIN_NAMED_BYTES = 5
-# A record of QuickTime's in place of an address.
+# QuickTime's record in place of an address.
 _ALIAS = b"alis"
-# Sample entries that announce encryption: ISO/IEC 23001-7, and those of the iTunes store.
+# Encrypted sample entries (ISO/IEC 23001-7, and those of the iTunes store).
 _ENCRYPTED = {b"encv", b"enca", b"drmi", b"drms"}
-_HEAD, _ROW = struct.Struct(">4xI"), struct.Struct(">Ii")
+_HEAD = struct.Struct(">4xI")
+_ROW = struct.Struct(">Ii")
 # Offsets of the size and of the boxes in a visual sample entry (ISO/IEC 14496-12, 12.1.3.2).
 _PICTURE_SIZE_AT = 24
 _PICTURE_BOXES_AT = 78
-# Recorders write one entry, editors a few. The remaining ones are not read.
+# Limit on the sample entries that are read. Recorders write one, editing programs a few.
 _MAX_ENTRIES = 64
 
 
@@ -69,7 +70,7 @@ class PictureEntry:
 
 
 _TRACK_DEFAULTS = struct.Struct(">4xIII")
-# Over http each fragment is a request. The ends of longer films are not known.
+# Limit on fragments, each of which is a request over http. Lengths of longer films are unknown.
 _MAX_FRAGMENTS = 400
 _MAX_RUN_BYTES = 256 * 1024
 
@@ -90,7 +91,7 @@ class FragmentTimes:
 
 @dataclass(slots=True)
 class Outline:
-    """What the walk has come across."""
+    """Facts that the walk collects."""
 
     size_bytes: int = 0
     has_index: bool = False
@@ -99,29 +100,33 @@ class Outline:
     is_index_cut: bool = False
     announces_fragments: bool = False
     is_encrypted: bool = False
-    # Unless there is no index, or all of it was seen.
+    # The walk ended before the end of the index, or of a file without one.
     is_unfinished: bool = True
-    # What the tracks whose media lie in other files are of, by their handlers.
+    # Handlers of the tracks whose media are in other files.
     external: set[bytes] = field(default_factory=set)
-    # Where the composition offsets of each track lie, by its number: from and to in the file.
+    # Begin and end of the composition offsets in the file, by the track's number.
     composition: dict[int, tuple[int, int]] = field(default_factory=dict)
+    # Handlers of tracks by the track's number.
     handlers: dict[int, bytes] = field(default_factory=dict)
-    # Sample entries of video tracks, by the track's number.
+    # Sample entries of video tracks by the track's number.
     pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
     # Times in fragments by the track's number; empty if there are too many fragments to read.
     fragments: dict[int, FragmentTimes] = field(default_factory=dict)
 
     @property
     def is_fragmented(self) -> bool:
-        """Whether samples follow that the index doesn't list; some recorders only announce it."""
+        """Return whether there are samples that the index doesn't list.
+
+        Some recorders announce fragments and write none.
+        """
         return self.announces_fragments and self.has_fragments
 
     @property
     def verdict(self) -> str:
-        """Why FFmpeg can't open such a file."""
+        """Return why FFmpeg can't open the file."""
         if self.has_index:
             return "truncated" if self.is_index_cut else "damaged"
-        # Most recorders write the index last. A lone segment of a stream never had one.
+        # Most recorders write the index last. A segment of a stream never had one.
         is_cut = self.has_media and not self.has_fragments
         return "truncated" if is_cut else "not_a_video"
 
@@ -134,17 +139,19 @@ class _Box:
 
 
 class _OutOfBudget(Exception):
-    """The file has more boxes than are looked at."""
+    """The file has more boxes than are read."""
 
 
 class _BoxReader:
-    """Reads a few bytes anywhere, with a window so that neighbours cost nothing."""
+    """Reader of a few bytes anywhere in a file, with a window of bytes that were already read."""
 
     def __init__(self, container: InputContainer) -> None:
         self.container = container
         self.size_bytes = container.size
-        self._window, self._window_at = b"", 0
-        self._jumps_left, self._boxes_left = _MAX_JUMPS, _MAX_BOXES
+        self._window = b""
+        self._window_at = 0
+        self._jumps_left = _MAX_JUMPS
+        self._boxes_left = _MAX_BOXES
 
     def read(self, at: int, size_bytes: int = _HEADER_BYTES) -> bytes:
         """Return the bytes at a place, fewer at the end of the file."""
@@ -154,7 +161,7 @@ class _BoxReader:
         return self._window[offset : offset + size_bytes]
 
     def _move(self, at: int, size_bytes: int) -> None:
-        """Begin the window at `at`, with so many bytes; reading on is no jump."""
+        """Begin the window at `at`, with at least this many bytes; reading on is no jump."""
         offset = at - self._window_at
         if 0 <= offset <= len(self._window):
             self._window = self._window[offset:]
@@ -165,20 +172,23 @@ class _BoxReader:
             self.container.seek(at, unsupported_byte_offset=True)
             self._window = b""
         self._window_at = at
-        # Over http a packet is as long as what has arrived.
+        # Over http, packets are as long as the bytes that have arrived.
         while len(self._window) < size_bytes and (more := bytes(next(self.container.demux(), b""))):
             self._window += more
 
     def boxes(self, at: int, end: int) -> Iterator[_Box]:
-        """The boxes between two places; the last may claim to reach further."""
+        """Yield the boxes between two places; the last one may claim to end later."""
         while at + 8 <= min(end, self.size_bytes):
             if not self._boxes_left:
                 raise _OutOfBudget
             self._boxes_left -= 1
             header = self.read(at)
-            size, kind, body = int.from_bytes(header[:4], "big"), header[4:8], at + 8
+            size = int.from_bytes(header[:4])
+            kind = header[4:8]
+            body = at + 8
             if size == 1 and len(header) == _HEADER_BYTES:
-                size, body = int.from_bytes(header[8:], "big"), at + _HEADER_BYTES
+                size = int.from_bytes(header[8:])
+                body = at + _HEADER_BYTES
             elif size == 0:
                 size = end - at
             if len(kind) < 4 or size < body - at:
@@ -188,9 +198,9 @@ class _BoxReader:
 
 
 def read_outline(request: dict[str, Any]) -> Outline:
-    """Walk the file's own boxes up to its index, and the index down to its sample entries.
+    """Walk the boxes of a file up to its index, and the index down to its sample entries.
 
-    Raises FFmpegError when it can't be read, and EOFError when there is nothing in it.
+    Raises FFmpegError if the file can't be read, and EOFError if it is empty.
     """
     outline = Outline()
     with _open_raw(request, _WINDOW_BYTES) as container:
@@ -220,7 +230,7 @@ def _open_raw(request: dict[str, Any], window_bytes: int) -> InputContainer:
 
 
 def _walk_top(outline: Outline, reader: _BoxReader) -> None:
-    """Walk as far as the index, and through the fragments behind it when it announces any."""
+    """Walk up to the index, and through the fragments after it if it announces any."""
     fragment_count = 0
     for box in reader.boxes(0, reader.size_bytes):
         if box.kind == b"mdat":
@@ -318,8 +328,9 @@ def _read_fragment(outline: Outline, reader: _BoxReader, fragment: _Box) -> None
 
 
 def _is_external(reader: _BoxReader, reference: _Box) -> bool:
-    """Whether it names another place; some writers forget the flag but name none."""
-    flags, name = reader.read(reference.body)[3:4], reader.read(reference.body + 4)[:1]
+    """Return whether a reference names another file; some writers omit the flag but name none."""
+    flags = reader.read(reference.body)[3:4]
+    name = reader.read(reference.body + 4)[:1]
     has_name = reference.end - reference.body > _MIN_NAMED_BYTES and (
         reference.kind == _ALIAS or name != b"\0"
     )
@@ -329,13 +340,13 @@ def _is_external(reader: _BoxReader, reference: _Box) -> bool:
 def composition_offsets(
     request: dict[str, Any], outline: Outline, *, track: int, samples: int
 ) -> Iterable[int] | None:
-    """The offset of each sample in ticks, from the track's `ctts` (ISO/IEC 14496-12, 8.6.1.3).
+    """Return the offset of each sample in ticks, from the track's `ctts`.
 
-    None unless it describes exactly so many. Offsets are signed, as all readers take them.
-    Raises FFmpegError.
+    The result is None unless the table has exactly this number of samples. Offsets are signed, as
+    all readers take them. Source: ISO/IEC 14496-12, 8.6.1.3. Raises FFmpegError.
     """
     at, end = outline.composition.get(track, (0, 0))
-    if not end:  # without the box each is shown when it is decoded
+    if not end:  # without the box, samples are shown when they are decoded
         return repeat(0)
     if end - at > _HEAD.size + _ROW.size * samples:
         return None

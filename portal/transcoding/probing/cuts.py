@@ -1,7 +1,7 @@
-"""Where a stream that is copied is cut into segments, by the times of its IDR pictures. Pure.
+"""Decide where a copied stream is cut into segments, by the times of its IDR pictures. Pure.
 
-Both the probe, which computes from the index what a segment may weigh, and the copy itself ask
-here, so that they agree. Standard library only, for the sake of the child processes.
+The probe computes the bit rates of segments by the same rule as the copy. Only the standard library
+is imported, for the child processes.
 """
 
 from bisect import bisect_left
@@ -9,24 +9,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-# Key frames further apart make segments too long to switch at. These are ten seconds as
-# EXT-X-TARGETDURATION counts them: 250 frames of film, a common limit, are 10.43.
+# Longest distance of key frames; longer segments are bad for switching. EXT-X-TARGETDURATION rounds
+# this to ten seconds. 250 frames of film, a common distance, take 10.43 s.
 MAX_GOP_S = 10.5
-# A segment ends at the first IDR picture this long after its start, or later.
+# Least length of a segment, which ends at the first IDR picture after it.
 SEGMENT_S = 4
-# Players stumble over a last segment of a few frames. The rest of a film after a cut lasts longer.
+# Least length of the last segment; some players fail at one of a few frames.
 SHORTEST_END_S = 0.1
-# When that one comes later than this, and another did before that leaves the segment not too
-# short, it ends there.
+# A segment that would be longer than this ends at an earlier IDR picture, if it is then not shorter
+# than `_SHORTEST_S`.
 _LATE_S = 6
 _SHORTEST_S = 2
 
 
 @dataclass(slots=True)
 class Cutter:
-    """Decides where segments end while IDR pictures come in. Times are in ticks.
+    """Decision about the ends of segments, while IDR pictures are read. Times are in ticks.
 
-    `start` is where the present segment begins.
+    `start` is where the current segment begins.
     """
 
     start: int
@@ -34,7 +34,7 @@ class Cutter:
     _ends: list[int] = field(default_factory=list)
 
     def push(self, key: int) -> list[int]:
-        """The segments' ends that are certain now that an IDR picture, or the end, is at `key`."""
+        """Add an IDR picture, or the end, and return the ends of segments that are now certain."""
         if key - self.start < _SHORTEST_S * self.ticks_per_s:
             return []
         self._ends.append(key)
@@ -45,17 +45,17 @@ class Cutter:
             self.start = self._ends[-2 if is_late and len(self._ends) > 1 else -1]
             certain.append(self.start)
             shortest = self.start + _SHORTEST_S * self.ticks_per_s
-            self._ends = [each for each in self._ends if each >= shortest]
+            self._ends = [end for end in self._ends if end >= shortest]
         return certain
 
 
 def peak_bitrate_bps(
     keys: Sequence[int], bytes_before: Sequence[int], *, ticks_per_s: int
 ) -> int | None:
-    """The highest rate of any segment of a stream; None for one without a duration.
+    """Return the highest bit rate of a segment of a stream; None if the stream has no duration.
 
     `keys` are the times of its IDR pictures and of its end, rising, in ticks, and `bytes_before`
-    what is stored before each. A last segment of a few frames is no burst.
+    the bytes that are stored before each. A last segment of a few frames doesn't count as a burst.
     """
     shortest = min(_SHORTEST_S * ticks_per_s, keys[-1] - keys[0])
     if shortest <= 0:

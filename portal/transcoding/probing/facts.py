@@ -1,4 +1,4 @@
-"""What a probe found out about a source, and how the child's answer is read. Pure."""
+"""Facts about a source, read from the answer of the child process. Pure."""
 
 import math
 from collections.abc import Sequence
@@ -15,29 +15,29 @@ _HDR_TRANSFERS = frozenset({16, 18})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VideoTrack:
-    """The video as it is stored (`coded_*`) and as it is meant to be seen (`width`, `height`).
+    """Video track as it is stored (`coded_*`) and as it is shown (`width`, `height`).
 
-    `width` and `height` are after rotation and with square pixels; `mirrored` frames have to be
-    flipped, too (FFmpeg does both when it decodes). `constant_rate` means that one frame is
-    meant to be shown every 1/`fps`: all are within a third of that of a grid, the first one
-    `grid_lead` of it late; where that is None, the file merely claims so. `level` is H.264's, ten
-    times its name. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
+    `width` and `height` are in square pixels, after rotation; `mirrored` frames must be flipped
+    (FFmpeg does both when it decodes). `constant_rate` means that one frame is shown every 1/`fps`:
+    all frames are within a third of that of a grid, and the first one is late by the share
+    `grid_lead` of it; if `grid_lead` is None, only the file says so. `level` is that of H.264,
+    times ten. Colour fields are code points of ISO/IEC 23091-2 (2 = unspecified).
 
-    `sizes` are the known sizes of frames, the first frame's first. The largest one is the video's,
-    and other frames are fitted into it.
-    The clean aperture cuts `margins` off each frame before it is turned: top, bottom, left, right.
-    `dolby_only` frames are in colours of Dolby Vision that other decoders don't know.
+    `sizes` are the known sizes of frames, beginning with the first frame's. The video has the
+    largest size, and other frames are fitted into it. The clean aperture cuts `margins` off each
+    frame before it is turned: top, bottom, left, right. `dolby_only` frames have colours of Dolby
+    Vision that other decoders don't know.
 
-    `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
-    index is None without one (fragmented files). Counted from the film's start, from which on the
-    first frame is shown: `duration_s` is when the last frame ends, `last_frame_s` when it begins.
-    `longest_frame_s` is how long any other frame is shown. `misplaced_frames` have a time far
-    behind the track's end, which counts for nothing. `frame_count` counts what is presented,
-    `bitrate_bps` is the stored bytes over the duration, those that samples share counted once,
-    `peak_bitrate_bps` that of any segment of a copy (None in doubt), and `max_key_distance_s` the
-    longest stretch between key frames, the end included. `closed_gops` means that H.264 can be cut
-    at every key frame without decoding: those sampled are IDR pictures, nothing is discarded, and
-    no samples share their bytes. It is False in doubt.
+    `start_s` is when the first frame is shown, with edit lists applied. The following fields come
+    from the index, and are None in files without one (fragmented files). Their times count from the
+    film's start, from which the first frame is shown: `last_frame_s` and `duration_s` are when the
+    last frame begins and ends, `longest_frame_s` is the longest duration of any other frame.
+    `misplaced_frames` counts frames with a time far after the end of the track. `frame_count`
+    counts shown frames. `bitrate_bps` is the bytes over the duration; bytes that samples share
+    count once. `peak_bitrate_bps` is that of any segment of a copy (None if uncertain).
+    `max_key_distance_s` is the longest time between key frames, the end included. `closed_gops`
+    means that H.264 can be cut at each key frame without decoding: sampled key frames are IDR
+    pictures, no frame is discarded, and no samples share bytes. It is False if uncertain.
     """
 
     index: int
@@ -81,7 +81,7 @@ class VideoTrack:
 
     @property
     def upright_sar(self) -> Fraction:
-        """Shape of the pixels of upright frames."""
+        """Return the shape of the pixels of upright frames."""
         return 1 / self.sar if _is_on_its_side(self.rotation) else self.sar
 
     @property
@@ -91,16 +91,16 @@ class VideoTrack:
 
     @property
     def is_log(self) -> bool:
-        """Return whether frames look like log footage: over eight bits of BT.2020, no curve."""
+        """Return whether frames look like log footage: BT.2020 in ten bits, without a curve."""
         is_wide = self.color_primaries == _BT2020 and self.pix_fmt.endswith(("le", "be"))
         return is_wide and self.color_transfer in _UNNAMED_TRANSFERS and not self.dolby_only
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Track:
-    """A track of text, or the base of one of sound. Bitmap subtitles are left out.
+    """Track of text or, as a base class, of sound. Bitmap subtitles are left out.
 
-    `language` is as in the file, None when undetermined.
+    `language` is as in the file, None if undetermined.
     """
 
     index: int
@@ -111,12 +111,12 @@ class Track:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AudioTrack(Track):
-    """A track that can be played.
+    """Track of sound that can be decoded.
 
     `profile` and `layout` are FFmpeg's names, such as LC and 5.1. A layout in an unusual order
     lists its channels: "3 channels (FL+FC+FR)".
     `end_s` is when its samples end, from the film's start; None in files of very many fragments.
-    `is_silent` is only found out of tracks that nothing else tells apart.
+    `is_silent` is False for tracks that differ in language or title, which are not examined.
     """
 
     profile: str | None
@@ -129,12 +129,11 @@ class AudioTrack(Track):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe:
-    """What a source holds. `duration_s` is when the last of picture and sound ends.
+    """Content of a source. `duration_s` is when the longest of picture and sound ends.
 
-    It goes by their samples; files of very many fragments are taken at their word.
-
-    `readable_share` is the share of the video's samples that lie inside the file. The audio
-    tracks' default comes first.
+    The duration follows from samples or, in files of very many fragments, from the file's header.
+    `readable_share` is the share of the video's samples that are inside the file. The default track
+    of sound comes first.
     """
 
     duration_s: float
@@ -143,14 +142,14 @@ class Probe:
     video: VideoTrack
     audio: tuple[AudioTrack, ...]
     subtitles: tuple[Track, ...]
-    # Each a `start_s` and a `title`; the first begins at 0.
+    # Chapters with `start_s` and `title`; the first begins at 0.
     chapters: Sequence[dict[str, Any]] = ()
     # Sample entries, such as apac, of sound that can't be decoded; "" for a track without samples.
     unheard: Sequence[str] = ()
 
 
 def interpret(answer: dict[str, Any]) -> Probe:
-    """The child's answer about a source it did not refuse."""
+    """Read the child's answer about a source that it did not refuse."""
     video = _video_track(answer["video"])
     video_end_s = video.duration_s or answer["duration_s"] or 0.0
     audio_ends_s = (track["end_s"] or 0.0 for track in answer["audio"])
@@ -169,10 +168,11 @@ def interpret(answer: dict[str, Any]) -> Probe:
 
 def _video_track(facts: dict[str, Any]) -> VideoTrack:
     sar = _fraction(facts.pop("sar")) or Fraction(1)
-    average, base = _fraction(facts.pop("average_rate")), _fraction(facts.pop("base_rate"))
+    average = _fraction(facts.pop("average_rate"))
+    base = _fraction(facts.pop("base_rate"))
     grid_fps = _fraction(facts.pop("grid_fps", None))
     is_constant = facts.pop("constant_rate", average is not None and average == base)
-    if "frame_count" not in facts:  # there is no index to tell from
+    if "frame_count" not in facts:  # files without an index
         facts["duration_s"] = facts.pop("fragments_end_s", None)
     if len(sizes := facts["sizes"]) > 1:
         # An aperture belongs to frames of one size.
@@ -191,7 +191,7 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
 
 
 def _display_size(facts: dict[str, Any], sar: Fraction) -> tuple[int, int]:
-    """Square pixels by stretching the axis the ratio says is squeezed; then upright."""
+    """Return the size of upright frames in square pixels, of which none are lost."""
     top, bottom, left, right = facts["margins"]
     width = facts["coded_width"] - left - right
     height = facts["coded_height"] - top - bottom
@@ -208,9 +208,10 @@ def _is_on_its_side(rotation: int) -> bool:
 
 
 def _nominal_rate(average: Fraction | None, base: Fraction | None) -> Fraction:
-    """The base rate when the average says it is meant (30000/1001, not 29.968), else the average.
+    """Return the base rate if the average is close to it, else the average.
 
-    `base` is the lowest rate all timestamps fit, so in a variable source it can be absurdly high.
+    An average of 29.968, for example, means the base rate 30000/1001. `base` is the lowest rate
+    that all times fit, which in a variable source can be far too high.
     """
     if average and base and abs(average - base) / base < Fraction(1, 100):
         return base

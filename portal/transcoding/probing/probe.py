@@ -1,7 +1,7 @@
-"""Find out what a source holds, or refuse it within seconds and say why: the parent's side.
+"""Examine a source, or refuse it with a reason within seconds: the parent's side.
 
-The parsing happens in the confined process that this module starts. How FFmpeg is told to read a
-source is here too, for all that do.
+A confined process, which this module starts, parses the file. The module also has the options by
+which all parts of the portal read a source with FFmpeg.
 """
 
 import json
@@ -19,7 +19,7 @@ from portal.transcoding.probing.facts import Probe, interpret
 _READ_TIMEOUT_US = 30_000_000
 _RECONNECT_MAX_S = 15
 _FILE = "file"
-# What FFmpeg is told of a source that is read whole, over a network that may break off.
+# Options for a source that is read completely, over a network with interruptions.
 _PERSISTENT = {
     "rw_timeout": str(_READ_TIMEOUT_US),
     "reconnect": "1",
@@ -27,46 +27,46 @@ _PERSISTENT = {
     "reconnect_on_http_error": "429,5xx",
     "reconnect_delay_max": str(_RECONNECT_MAX_S),
 }
-# It leaves no compiled modules behind (-B): a limit on files would leave it half of one.
+# The child writes no compiled modules (-B), which its limit on files would truncate.
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.probing")
 # Measured: 0.13 GiB resident for an 8192x4320 picture, 1.7 GiB for an index of 50 million samples,
 # twenty times what half a day at 60 frames per second has.
 _MEMORY_BYTES = 4 * 1024**3
-# A file that keeps the processor busy is told from a storage that doesn't answer by this share
-# of the time limit, spent computing.
+# Share of the time limit that may be processor time. Beyond it the file is the cause, not a storage
+# that doesn't answer.
 _CPU_SHARE = 0.6
-# It has nothing to write but its answer, and that goes through a pipe.
+# The child writes only its answer, into a pipe.
 _FILE_BYTES = 1
-# Decoders and scalers break down somewhere above, whatever the number of pixels.
+# Decoders and scalers fail at longer sides, whatever the number of pixels.
 _MAX_SIDE_PX = 16_384
-# Below this share of samples inside the file an upload counts as cut off. What is left of the
-# others is worth publishing, with a word about what is missing.
+# An upload with a smaller share of its samples inside the file counts as truncated. Others are
+# published, with a note.
 _MIN_READABLE_SHARE = 0.9
 _STDERR_TAIL_BYTES = 4000
-# Far more than any answer has. A child that a file has taken over may write without end.
+# Far longer than any answer. A child that a hostile file controls may write endlessly.
 _MAX_ANSWER_BYTES = 1024**2
 
 
 def source_address(source_url: str) -> tuple[str, str]:
-    """The address as FFmpeg takes it, and the protocols it may use to read it."""
+    """Return a source's address in FFmpeg's notation, and the protocols to read it by."""
     if source_url.startswith(("http://", "https://")):
         return source_url, "http,https,tcp,tls"
     if Path(source_url).is_absolute():
         return f"file:{source_url}", _FILE
-    raise ValueError("a source is an http(s) address or an absolute path")
+    raise ValueError("The source must be an http(s) address or an absolute path.")
 
 
 def reading_options(protocols: str) -> dict[str, str]:
-    """FFmpeg's options for reading a whole source by these protocols, in spite of short faults."""
+    """Return FFmpeg's options to read a source by these protocols, with retries."""
     return {"protocol_whitelist": protocols, **(_PERSISTENT if protocols != _FILE else {})}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceLimits:
-    """What a source may measure; 0 means no limit.
+    """Limits on sources; 0 means no limit.
 
-    `max_pixels` is of one frame, `max_transcode_s` what a worker is expected to take for all of its
-    renditions; planning tells that.
+    `max_pixels` limits one frame, `max_transcode_s` the expected time of a worker for all
+    renditions, which is known from the plan.
     """
 
     max_pixels: int = 8192 * 4320
@@ -75,7 +75,7 @@ class SourceLimits:
     max_transcode_s: int = 24 * 3600
 
     def rejection(self, code: RejectCode, detail: str = "") -> SourceRejected:
-        """The refusal of a source; one that exceeds a limit names it."""
+        """Return the refusal of a source, with the limit that it exceeds, if any."""
         side = f"{_MAX_SIDE_PX} pixels a side"
         pixels = f"{self.max_pixels / 1e6:.3g} megapixels or {side}"
         limits = {
@@ -88,10 +88,10 @@ class SourceLimits:
 
 
 async def examine(source_url: str, *, limits: SourceLimits, timeout_s: float = 30) -> str:
-    """Read a source's index and decode its first frame; the answer is JSON for `judge`.
+    """Read a source's index and decode some frames; return JSON for `judge`.
 
-    Raises TranscodeFailed when it takes too long or was ended from outside, SourceRejected when
-    the source crashed what examines it.
+    Raises TranscodeFailed if the child takes too long or is killed, SourceRejected if the source
+    crashes it.
     """
     address, protocols = source_address(source_url)
     request = {
@@ -132,27 +132,28 @@ async def examine(source_url: str, *, limits: SourceLimits, timeout_s: float = 3
 
 
 def judge(answer: str, limits: SourceLimits) -> Probe:
-    """What the answer of `examine` tells.
+    """Return the facts in an answer of `examine`.
 
-    Raises SourceRejected when the source can't be published, TranscodeFailed when it could not be
-    reached.
+    Raises SourceRejected if the source can't be published, TranscodeFailed if it could not be read.
     """
     facts = json.loads(answer)
-    error, detail = facts.get("error"), facts.get("detail", "")
+    error = facts.get("error")
+    detail = facts.get("detail", "")
     if error == "unreachable":
         raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=detail)
     if error is not None:
         raise limits.rejection(RejectCode(error), detail)
     if facts["readable_share"] < _MIN_READABLE_SHARE:
         raise limits.rejection(RejectCode.TRUNCATED)
-    found = interpret(facts)
-    video = found.video
+    probe = interpret(facts)
+    video = probe.video
+    # Stretched to square pixels, frames can be larger than they are stored.
     for width, height in (
         (video.coded_width, video.coded_height),
-        (video.width, video.height),  # stretched pixels can make more of it
+        (video.width, video.height),
     ):
         if max(width, height) > _MAX_SIDE_PX or 0 < limits.max_pixels < width * height:
             raise limits.rejection(RejectCode.TOO_LARGE)
-    if 0 < limits.max_duration_s < found.duration_s:
+    if 0 < limits.max_duration_s < probe.duration_s:
         raise limits.rejection(RejectCode.TOO_LONG)
-    return found
+    return probe

@@ -1,14 +1,12 @@
-"""What a video track's index tells: frames, bytes, key frames, and when frames are shown.
+"""Facts from the index of a track: frames, bytes, key frames, times of frames, and the length.
 
-The length of a track, too: headers are often wrong, and so is what tables say of a last sample.
+Headers often have a wrong length, and so have tables for the last sample. The index is read entry
+by entry; of the file itself, only some key frames are read (`sampled_frames`). Limits: closed GOPs
+are recognised for H.264 with its parameters at the beginning.
 
-The index is looked through entry by entry, the file itself is not: a few key frames were fetched,
-wherever they lie (`sampled_frames`). Limits: closed GOPs are recognised for H.264 with its
-parameters up front.
-
-Recorders and editors round times, and capture jitters; what was meant is one rate all the same.
-Two averages can't tell that from frames that come and go, so every frame's time is looked at to
-find the grid that they stand on.
+Recorders and editing programs round times, and capture adds jitter, though one rate is meant.
+Averages can't distinguish this from a variable rate, so the times of all frames are compared with
+a grid.
 """
 
 from __future__ import annotations
@@ -33,20 +31,20 @@ from portal.transcoding.probing.source import (
     read_configuration,
 )
 
-# Eighteen hours at 60 frames per second, which takes 4 s to look through.
+# Eighteen hours at 60 frames per second, which take 4 s to read.
 _MAX_ENTRIES = 4_000_000
 _MAX_FRAMES_PER_S = 1000
-# A frame this far from its place still belongs there, but sound must not part from its picture: the
-# second is half of what is noticed (ITU-R BT.1359: 45 ms early).
+# Largest distance of a frame from its place on the grid. The second limit keeps sound and picture
+# together: it is half of what is noticed (ITU-R BT.1359: 45 ms early).
 _TOLERANCE_FRAMES = Fraction(1, 3)
 _TOLERANCE_S = Fraction(1, 50)
 _NTSC = Fraction(1000, 1001)
-# Fine enough for a day of frames, and short enough to be written down.
+# Limit on the terms of a rate; it suffices for a day of frames.
 _MAX_DENOMINATOR = 1_000_000
-# A few frames shown this long after the end that the file claims for their track are misplaced.
+# A few frames that are shown this long after the end of their track are misplaced.
 _MISPLACED_AFTER_S = 10
 _MAX_MISPLACED_SHARE = 0.1
-# How far frames may reach beyond such a claim all the same.
+# Other frames may then extend beyond the end by this.
 _MAX_OVERHANG_S = 1
 
 
@@ -64,11 +62,12 @@ class _Summary:
 
 
 def is_too_dense(stream: av.VideoStream) -> bool:
-    """Whether there are more frames than any camera makes: edit lists can multiply them.
+    """Return whether there are more frames than a camera makes, because edit lists multiply them.
 
-    The header may be wrong, so it counts only where an edit list did that.
+    The header may be wrong, so its duration counts only if an edit list did that.
     """
-    entries, ticks = stream.index_entries, stream.duration or 0
+    entries = stream.index_entries
+    ticks = stream.duration or 0
     if 0 < len(entries) <= stream.frames:
         ticks = entries[-1].timestamp - entries[0].timestamp
     return len(entries) > _MAX_FRAMES_PER_S * max(1.0, float(ticks * (stream.time_base or 0)))
@@ -80,11 +79,12 @@ def facts(
     keys: Iterable[av.Packet[Any] | None],
     offsets: Iterable[int] | None,
 ) -> dict[str, Any]:
-    """Return the index's part of the facts, none without one; `keys` are some of the key frames.
+    """Return the facts that follow from the index, none without one; `keys` are some key frames.
 
-    `offsets` are how long after its decoding each sample is shown, in ticks; None when unclear.
+    `offsets` are the times from decoding to showing each sample, in ticks; None if unknown.
     """
-    entries, time_base = stream.index_entries, stream.time_base
+    entries = stream.index_entries
+    time_base = stream.time_base
     if not (stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES and time_base):
         return {}
     summary = _summarise(stream, repeat(0) if offsets is None else offsets, container.size)
@@ -92,17 +92,17 @@ def facts(
         return {}
     start_s = film_start_s(container)
     presentation = _presentation(summary, stream, start_s)
-    # FFmpeg's two rates agree when every decoding time fits.
+    # FFmpeg's two rates agree if all decode times fit the rate.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
     grid = None if offsets is None else frame_grid(presentation.shown, time_base, claimed_fps)
-    first, last = entries[0].timestamp, entries[-1].timestamp
-    end = round(_track_end(stream, first, last, len(entries)))
+    first = entries[0].timestamp
+    end = round(_track_end(stream, first, entries[-1].timestamp, len(entries)))
     duration_s = float((end - first) * time_base)
     # The first frame is shown from the film's start.
     delay = presentation.shown[0] - first
     later_keys_s = (float((at + delay) * time_base) - start_s for at in summary.keys_at[1:])
     keys_s = [0.0, *later_keys_s, presentation.end_s]
-    # Samples that share their bytes are more than there is room for.
+    # The sum of sizes is larger than the file's part if samples share their bytes.
     stored_bytes = min(summary.size_bytes, summary.ends_at)
     is_plain = (
         summary.is_rising
@@ -116,7 +116,7 @@ def facts(
         "misplaced_frames": len(summary.shown) - len(presentation.shown),
         "frame_count": summary.presented,
         "bitrate_bps": round(stored_bytes * 8 / duration_s) if duration_s > 0 else None,
-        # Of any segment, if the stream is cut at its key frames.
+        # The highest rate of a segment, if the stream is cut at its key frames.
         "peak_bitrate_bps": peak_bitrate_bps(
             [*summary.keys_at, end],
             [*summary.bytes_before_keys, summary.size_bytes],
@@ -134,33 +134,33 @@ def facts(
 
 
 def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) -> _Summary:
-    found = _Summary()
+    summary = _Summary()
     for entry, offset in zip(stream.index_entries, offsets, strict=False):
         at = entry.timestamp
-        if found.last_at is not None and at <= found.last_at:
-            found.is_rising = False
-        found.last_at = at
+        if summary.last_at is not None and at <= summary.last_at:
+            summary.is_rising = False
+        summary.last_at = at
         ends_at = entry.pos + entry.size
-        found.ends_at = max(found.ends_at, ends_at)
-        found.latest_decoding = max(found.latest_decoding, -offset)
+        summary.ends_at = max(summary.ends_at, ends_at)
+        summary.latest_decoding = max(summary.latest_decoding, -offset)
         if not entry.is_discard:
-            found.presented += 1
-            # A file that is cut off ends earlier than its index says.
+            summary.presented += 1
+            # A truncated file ends earlier than its index.
             if not 0 < file_bytes < ends_at:
-                found.shown.append(at + offset)
+                summary.shown.append(at + offset)
         if entry.is_keyframe:
-            found.keys_at.append(at)
-            found.bytes_before_keys.append(found.size_bytes)
-        found.size_bytes += entry.size
-    return found
+            summary.keys_at.append(at)
+            summary.bytes_before_keys.append(summary.size_bytes)
+        summary.size_bytes += entry.size
+    return summary
 
 
 @dataclass(frozen=True, slots=True)
 class _Presentation:
-    """When a track's frames are shown: sorted, in ticks, without misplaced ones.
+    """Sorted times in ticks at which a track's frames are `shown`, without misplaced ones.
 
-    In seconds from the film's start: when the last one is shown, when that ends, and how long any
-    other is shown at most.
+    `last_s` and `end_s` are when the last frame begins and ends, in seconds from the film's start.
+    `longest_s` is the longest duration of any other frame.
     """
 
     shown: array[int]
@@ -170,16 +170,20 @@ class _Presentation:
 
 
 def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> _Presentation:
-    """Order the frames, and find out how long the last one lasts."""
+    """Sort the times of frames, and find the end of the last frame."""
     time_base = stream.time_base or Fraction(1)
-    # FFmpeg has frames decoded so much earlier that none is shown before it is decoded.
+    # FFmpeg moves decode times so that no frame is shown before it is decoded.
     ordered = sorted(at + summary.latest_decoding for at in summary.shown)
     if claimed := stream.duration or 0:
-        kept = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
-        misplaced = len(ordered) - kept
+        kept_count = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
+        misplaced = len(ordered) - kept_count
         is_rare = misplaced <= max(1, _MAX_MISPLACED_SHARE * len(ordered))
-        if kept and is_rare and ordered[kept - 1] <= claimed + _MAX_OVERHANG_S / time_base:
-            del ordered[kept:]
+        if (
+            kept_count
+            and is_rare
+            and ordered[kept_count - 1] <= claimed + _MAX_OVERHANG_S / time_base
+        ):
+            del ordered[kept_count:]
     distances = [after - at for at, after in pairwise(ordered)]
     first_lasts_s = float(ordered[1] * time_base) - start_s if len(ordered) > 1 else 0.0
     return _Presentation(
@@ -194,8 +198,8 @@ def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> 
 def _track_end(stream: Any, first: int, last: int, count: int) -> float:
     """Return when the last sample of a track ends, in ticks.
 
-    FFmpeg's duration is the shortest of what header, sample table and edit list claim. If samples
-    come later than that, the last one lasts as long as the others on average.
+    FFmpeg's duration is the shortest of those in the header, the sample table and the edit list. If
+    it ends before the last sample, that lasts as long as the others on average.
     """
     claimed_end = first + (stream.duration or 0)
     return claimed_end if claimed_end > last else last + (last - first) / max(1, count - 1)
@@ -217,7 +221,7 @@ def audio_end_s(container: InputContainer, stream: Any) -> float | None:
 
 
 def _has_closed_gops(stream: av.VideoStream, keys: Iterable[av.Packet[Any] | None]) -> bool:
-    """Whether a stream can be cut at these key frames, all IDR pictures; False in doubt."""
+    """Return whether a stream can be cut at these key frames; False if uncertain."""
     configuration = read_configuration(stream.codec_context.extradata)
     if stream.codec_context.name != "h264" or configuration is None:
         return False
@@ -235,17 +239,17 @@ def _has_closed_gops(stream: av.VideoStream, keys: Iterable[av.Packet[Any] | Non
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grid:
-    """Times 1/`fps` apart. The first frame comes `lead` of that later than its own, or earlier."""
+    """Times at a distance of 1/`fps`. The first frame's is later than its own by a share `lead`."""
 
     fps: Fraction
     lead: float
 
 
 def frame_grid(times: array[int], time_base: Fraction, claimed_fps: Fraction | None) -> Grid | None:
-    """The grid that has one frame at each of its places; None when there is none.
+    """Return the grid that has one frame at each place; None if there is none.
 
-    `times` are when frames are shown, in `time_base`, in the order in which they are decoded.
-    The rate is the claimed one if that fits, else a nominal one, else what the ends tell.
+    `times` are when frames are shown, in `time_base`. The rate is the claimed one if it fits, else
+    a nominal one, else that of the first and last frame.
     """
     if len(times) < 2 or max(times) == min(times):
         return Grid(fps=claimed_fps, lead=0.0) if claimed_fps and len(times) == 1 else None
@@ -271,11 +275,13 @@ def _candidates(measured_fps: Fraction, claimed_fps: Fraction | None) -> Iterato
 
 
 def _middle(shown: Sequence[int], period: float, limit: float) -> float | None:
-    """The middle of all distances from a grid that begins at the first frame, in ticks.
+    """Return the middle of all distances from a grid that begins at the first frame, in ticks.
 
-    None when they are further apart than the limit.
+    The result is None if the distances differ by more than the limit.
     """
-    first, least, most = shown[0], 0.0, 0.0
+    first = shown[0]
+    least = 0.0
+    most = 0.0
     for number, time in enumerate(shown):
         distance = time - first - number * period
         if distance < least:

@@ -1,7 +1,7 @@
-"""Key frames from all over a track, decoded to see what changes on the way.
+"""Decode key frames from several places of a track, to find changes within it.
 
-The first frame alone doesn't tell: pictures change their size, and progressive films go on
-interlaced. Limits: a few places, at which a few frames are decoded while processor time lasts.
+Frames may change their size, and a progressive film may become interlaced. Limits: a few frames at
+a few places, within a limit on processor time.
 """
 
 from __future__ import annotations
@@ -20,34 +20,35 @@ from portal.transcoding.probing.source import packets
 _MAX_PLACES = 12
 # An adaptive encoder may code key frames as pictures and what follows as fields.
 _PACKETS_AT_PLACE = 3
-# Packets are still read after that. Slow codecs take seconds for each large picture.
+# After this time packets are read but not decoded. Slow codecs take seconds for a large picture.
 _MAX_DECODING_CPU_S = 2.0
 
 
 def sample_places(
     container: InputContainer, stream: av.VideoStream
 ) -> Iterator[tuple[av.Packet[Any] | None, list[av.VideoFrame]]]:
-    """Decode key frames all over a track, evenly spread by its index; none without an index.
+    """Decode key frames and the frames after them, evenly spread over a track by its index.
 
-    Yields a key frame's packet, None for one that can't be read, and frames from there on.
+    Yields the packet of a key frame, or None if it can't be read, and the frames. A track without
+    an index yields nothing.
     """
     entries = stream.index_entries
     count = min(_MAX_PLACES, len(entries))
     until_s = time.process_time() + _MAX_DECODING_CPU_S
-    seen_at: set[int | None] = set()
+    known_times: set[int | None] = set()
     for number in range(1, count + 1):
         group: list[av.Packet[Any]] = []
         with contextlib.suppress(av.FFmpegError):
-            # This goes to the key frame before.
+            # The seek ends at the key frame before.
             at = entries[number * len(entries) // count - 1].timestamp
             container.seek(at, stream=stream)
             group += itertools.islice(packets(container, [stream]), _PACKETS_AT_PLACE)
         key = group[0] if group else None
-        if key and key.dts in seen_at:
+        if key and key.dts in known_times:
             continue
-        seen_at.add(key.dts if key else None)
+        known_times.add(key.dts if key else None)
         frames: list[av.VideoFrame] = []
-        # Without a packet the decoder gives what it held back to put frames in order.
+        # At None the decoder outputs the frames that it held back to order them.
         for packet in (*group, None) if time.process_time() < until_s else ():
             with contextlib.suppress(av.FFmpegError):
                 frames += stream.decode(packet)

@@ -1,7 +1,7 @@
-"""Meaning of decoded frames: clean aperture, kind of Dolby Vision, transfer curve. Pure.
+"""Interpret how decoded frames are shown: clean aperture, Dolby Vision, transfer curve. Pure.
 
-FFmpeg decodes frames as they are stored. The sample entry and side data say how to show them.
-Standard library only, for the child process.
+FFmpeg decodes frames as they are stored. The sample entry and side data say how to show them. Only
+the standard library is imported, for the child process.
 """
 
 import struct
@@ -13,7 +13,7 @@ from portal.transcoding.probing.boxes import PictureEntry
 Margins = tuple[int, int, int, int]
 
 NO_MARGINS: Margins = (0, 0, 0, 0)
-# FFmpeg can't cut out less than a few pixels.
+# Smallest aperture that FFmpeg can cut out.
 _LEAST_APERTURE_PX = 16
 # Code points of ISO/IEC 23091-2 that name no transfer curve.
 _UNNAMED_TRANSFERS = (0, 2)

@@ -1,6 +1,6 @@
-"""Find silent sound tracks: cameras write one for each input, whether a microphone is there or not.
+"""Find silent sound tracks, which cameras write for inputs without a microphone.
 
-A track is sampled at places all over the film, so that little is read of a long one. Limits: only
+A track is sampled at several places of the film, so that little of a long one is read. Limits: only
 layouts that PyAV can decode, see `__main__`; no fragmented files, whose index is incomplete.
 """
 
@@ -20,16 +20,16 @@ from portal.transcoding.probing.source import packets
 _PLACES = 20
 # A decoder needs one packet to begin with.
 _PACKETS = 4
-# This is 60 dB below full scale in 16-bit samples.
+# Highest level of silence: 60 dB below full scale in 16-bit samples.
 _SILENT_PEAK = 32
-# All tracks together may take so long: storage may be slow, and the probe has a limit, too.
+# Limit on the time for all tracks, which must be less than that of the probe.
 LIMIT_S = 5.0
 
 
 def is_silent(container: InputContainer, stream: Any, *, until: float) -> bool:
-    """Return whether no sample that was looked at is loud, or could be decoded.
+    """Return whether no decoded sample is loud.
 
-    It is False if that takes longer than `until`, by the monotonic clock.
+    The result is False if the time `until`, by the monotonic clock, is reached.
     """
     entries = stream.index_entries
     for place in range(_PLACES):
