@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hmac import compare_digest
 from itertools import product
 from pathlib import Path
@@ -39,7 +40,6 @@ NEEDED = ("database", "storage")
 _states = dict.fromkeys(NEEDED, "ok")
 FIGURES_MAX_AGE_S = 5.0
 FIGURES_TIMEOUT_S = 3.0
-JOB_STATES = ("waiting", "scheduled", "running")
 
 
 @blueprint.get("/healthz")
@@ -118,8 +118,9 @@ async def metrics() -> Response:
         headers = {"WWW-Authenticate": 'Bearer realm="metrics"'}
         return Response("Send METRICS_TOKEN as a bearer token.\n", 401, headers)
     figures = await _figures()
-    # Off the event loop: with several processes there are files to read.
-    text = await asyncio.to_thread(_exposition, figures)
+    # With several web processes the registry reads files, hence the threads.
+    text = await asyncio.to_thread(generate_latest, process_registry())
+    text += await asyncio.to_thread(generate_latest, FiguresCollector(figures))
     response = Response(text, content_type=CONTENT_TYPE_PLAIN_0_0_4)
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -139,60 +140,68 @@ async def _figures() -> Mapping[str, Rows] | None:
         return None
 
 
-def _exposition(figures: Mapping[str, Rows] | None) -> bytes:
-    return generate_latest(process_registry()) + generate_latest(FiguresCollector(figures))
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """Gauge metric with a value for each row of a query, and 0 for the other label values."""
+
+    name: str
+    words: str
+    rows: str
+    value: str
+    labels: tuple[str, ...]
+    label_values: Sequence[tuple[str, ...]] = ()
+
+    def metric(self, rows: Rows) -> core.Metric:
+        """Return the metric of these rows."""
+        family = core.GaugeMetricFamily(self.name, self.words, labels=self.labels)
+        values = {tuple(row[label] for label in self.labels): row[self.value] for row in rows}
+        for key in values | dict.fromkeys(self.label_values):
+            family.add_metric(key, values.get(key) or 0.0)
+        return family
+
+
+JOBS = tuple(product(QUEUES, ("waiting", "scheduled", "running")))
+STATUSES = tuple((status.value,) for status in VideoStatus)
+# Gauges of the service. All label values are exported, so that alerting rules can rely on them.
+GAUGES = (
+    Gauge("portal_jobs", "Unfinished jobs.", "jobs", "jobs", ("queue", "state"), JOBS),
+    Gauge(
+        "portal_jobs_oldest_seconds",
+        "Time since the oldest job was enqueued.",
+        "jobs",
+        "oldest_s",
+        ("queue", "state"),
+        JOBS,
+    ),
+    Gauge("portal_videos", "Videos.", "videos", "videos", ("status",), STATUSES),
+    Gauge("portal_videos_failed", "Failed videos by reason.", "failures", "videos", ("code",)),
+    Gauge(
+        "portal_worker_leases",
+        "Attempts in progress, by the state of their lease.",
+        "leases",
+        "leases",
+        ("state",),
+        (("live",), ("expired",)),
+    ),
+)
 
 
 class FiguresCollector(Collector):
-    """Collector of figures as metrics, with a value for every state, for alerting rules."""
+    """Collector of the service's figures, or of their absence."""
 
     def __init__(self, figures: Mapping[str, Rows] | None) -> None:
         self._figures = figures
 
     def collect(self) -> Iterator[core.Metric]:
         """Yield the metrics of the figures."""
-        figures = self._figures
-        up = [{"part": "database", "up": float(figures is not None)}]
-        yield _gauge("portal_up", "Whether the part answers.", up, "part", value="up")
-        if figures is None:
+        up = core.GaugeMetricFamily("portal_up", "Whether the part answers.", labels=("part",))
+        up.add_metric(["database"], float(self._figures is not None))
+        yield up
+        if self._figures is None:
             return
-        jobs = ("queue", "state")
-        every = list(product(QUEUES, JOB_STATES))
-        yield _gauge(
-            "portal_jobs", "Unfinished jobs.", figures["jobs"], *jobs, value="jobs", every=every
-        )
-        oldest = "portal_jobs_oldest_seconds"
-        words = "Time since the oldest job was enqueued."
-        yield _gauge(oldest, words, figures["jobs"], *jobs, value="oldest_s", every=every)
-        statuses = [(status.value,) for status in VideoStatus]
-        yield _gauge(
-            "portal_videos", "Videos.", figures["videos"], "status", value="videos", every=statuses
-        )
-        failed = "portal_videos_failed"
-        yield _gauge(
-            failed, "Failed videos by reason.", figures["failures"], "code", value="videos"
-        )
-        leases = "portal_worker_leases"
-        words = "Attempts in progress, by the state of their lease."
-        states = [("live",), ("expired",)]
-        yield _gauge(leases, words, figures["leases"], "state", value="leases", every=states)
-        yield from _attempts(figures["totals"])
-
-
-def _gauge(
-    name: str,
-    words: str,
-    rows: Rows,
-    *labels: str,
-    value: str,
-    every: Sequence[tuple[str, ...]] = (),
-) -> core.Metric:
-    """Return a gauge with the value of each row, and 0 for labels of `every` without a row."""
-    family = core.GaugeMetricFamily(name, words, labels=labels)
-    values = {tuple(row[label] for label in labels): row[value] for row in rows}
-    for key in values | dict.fromkeys(every):
-        family.add_metric(key, values.get(key) or 0.0)
-    return family
+        for gauge in GAUGES:
+            yield gauge.metric(self._figures[gauge.rows])
+        yield from _attempts(self._figures["totals"])
 
 
 def _attempts(rows: Rows) -> Iterator[core.Metric]:

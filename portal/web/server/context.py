@@ -111,6 +111,7 @@ class RequestContext:
         self._is_counted = is_counted
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
         started_at = perf_counter()
         scope = readable(scope)
         status = None

@@ -48,6 +48,8 @@ class SecurityHeaders:
         )
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        """Handle a request."""
+
         async def sent(message: SendEvent) -> None:
             if message["type"] == "http.response.start":
                 state = state_of(scope)
