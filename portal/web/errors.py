@@ -66,24 +66,24 @@ def install_error_handlers(app: Quart) -> None:
         if error.__cause__ is not None and error.status >= 500:
             logger.warning("%s", error.code, exc_info=error, extra={"action": error.code})
         setattr(g, REFUSED_FINALLY, error.is_final)
-        return await _response(error)
+        return await _error_response(error)
 
     @app.errorhandler(HTTPException)
     async def http_error(error: HTTPException) -> Response:
-        return await _response(_HttpError(error))
+        return await _error_response(_HttpError(error))
 
     @app.errorhandler(Exception)
     async def unexpected(error: Exception) -> Response:
         if _is_owner_gone(error):
-            return await _response(errors.NotSignedIn("Your account was removed."))
+            return await _error_response(errors.NotSignedIn("Your account was removed."))
         if is_outage(error):
             logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
-            return await _response(errors.DatabaseUnavailable())
+            return await _error_response(errors.DatabaseUnavailable())
         if isinstance(error, psycopg.errors.QueryCanceled):
             logger.warning("Statement took too long", extra={"action": "statement_timeout"})
-            return await _response(errors.Overloaded())
+            return await _error_response(errors.Overloaded())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
-        return await _response(errors.PortalError())
+        return await _error_response(errors.PortalError())
 
 
 def _is_owner_gone(error: Exception) -> bool:
@@ -142,7 +142,7 @@ def page_above(path: str) -> str:
     return "/"
 
 
-async def _response(error: errors.PortalError) -> Response:
+async def _error_response(error: errors.PortalError) -> Response:
     is_api = f"{request.path}/".startswith(FOR_PROGRAMS)
     # A program with a refused token can't use a sign-in form.
     is_signed_out = isinstance(error, errors.NotSignedIn) and not isinstance(

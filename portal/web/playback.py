@@ -92,7 +92,7 @@ async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | 
     # Files outside of a rendition's folder are served from the published attempt only.
     audience = await read_served(video_id, attempt, rendition=name.rpartition("/")[0])
     key = output_prefix(video_id, attempt) + name
-    return await _output(key, is_private=audience.is_private)
+    return await _output_response(key, is_private=audience.is_private)
 
 
 @blueprint.get("/hls/<uuid:video_id>/captions/<path:name>")
@@ -102,7 +102,9 @@ async def stored_captions(video_id: UUID, name: str) -> WerkzeugResponse | Respo
     video = await read_video(str(video_id))
     if not OUTPUT_NAME.fullmatch(name):
         raise NotFound
-    return await _output(captions_root(video_id) + name, is_private=audience_of(video).is_private)
+    return await _output_response(
+        captions_root(video_id) + name, is_private=audience_of(video).is_private
+    )
 
 
 @blueprint.get("/hls/<uuid:video_id>/preview/<path:name>")
@@ -112,7 +114,7 @@ async def growing(video_id: UUID, name: str) -> WerkzeugResponse | Response:
     video = await read_video(str(video_id))
     if video.status is VideoStatus.PROCESSING:
         text = await preview.read_playlist(video_id, name, web_context().storage)
-        return await _open_to_all(text, PLAYLIST_TYPE, 0)
+        return await _open_response(text, PLAYLIST_TYPE, 0)
     if video.status is not VideoStatus.READY or not OUTPUT_NAME.fullmatch(name):
         raise NotFound
     # Relative, because the address may be below a playback token.
@@ -134,7 +136,7 @@ async def poster(video_id: UUID) -> WerkzeugResponse:
     is_named = request.args.get("v") == str(video.poster_version)
     max_age_s = await web_context().playlists.max_age_s(POSTER_MAX_AGE_S) if is_named else 0
     is_private = audience_of(video).is_private
-    response = await _redirect(key, is_private=is_private, max_age_s=max_age_s)
+    response = await _redirect_to_storage(key, is_private=is_private, max_age_s=max_age_s)
     # Other sites show the poster with their links (oEmbed, Open Graph).
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
@@ -152,7 +154,7 @@ async def storyboard(video_id: UUID) -> Response:
     is_private = audience_of(video).is_private
     root = request.root_path if is_private else None
     max_age_s = 0 if is_private else await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
-    return await _open_to_all(await playlists.storyboard(key, root=root), VTT_TYPE, max_age_s)
+    return await _open_response(await playlists.storyboard(key, root=root), VTT_TYPE, max_age_s)
 
 
 @blueprint.get("/videos/<uuid:video_id>/captions/tracks")
@@ -183,27 +185,29 @@ async def chapters_file(video_id: UUID) -> Response:
     return await conditional_response(text, content_type=VTT_TYPE)
 
 
-async def _output(key: str, *, is_private: bool) -> WerkzeugResponse | Response:
+async def _output_response(key: str, *, is_private: bool) -> WerkzeugResponse | Response:
     """Return a playlist, or redirect to any other object."""
     if not key.endswith(PLAYLIST_SUFFIX):
-        response = await _redirect(key, is_private=is_private)
+        response = await _redirect_to_storage(key, is_private=is_private)
         response.headers.update(OPEN_TO_ALL)
         return response
     playlists = web_context().playlists
     if is_private or key.endswith(f"/{MASTER_NAME}"):
         max_age_s = 0 if is_private else MASTER_MAX_AGE_S
-        return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, max_age_s)
+        return await _open_response(await playlists.text(key), PLAYLIST_TYPE, max_age_s)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
-    return await _open_to_all(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
+    return await _open_response(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
 
 
-async def _redirect(key: str, *, is_private: bool, max_age_s: int = 0) -> WerkzeugResponse:
+async def _redirect_to_storage(
+    key: str, *, is_private: bool, max_age_s: int = 0
+) -> WerkzeugResponse:
     response = redirect(await web_context().playlists.address(key, is_private=is_private))
     response.headers["Cache-Control"] = _cache_control(0 if is_private else max_age_s)
     return response
 
 
-async def _open_to_all(text: str, content_type: str, max_age_s: int) -> Response:
+async def _open_response(text: str, content_type: str, max_age_s: int) -> Response:
     cache_control = _cache_control(max_age_s)
     response = await conditional_response(
         text, content_type=content_type, cache_control=cache_control

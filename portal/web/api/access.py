@@ -124,7 +124,7 @@ async def get_access(id: str) -> Response:
 
     Send the ETag back in If-Match when you change the audience.
     """
-    response = _access(await read_video(id))
+    response = _access_response(await read_video(id))
     return await response.make_conditional(request)
 
 
@@ -143,7 +143,9 @@ async def put_access(id: str) -> Response:
     video = await read_video(id)
     versions = json_bodies.named_versions(is_required=True)
     record = validated(AccessRecord, await json_bodies.read_json())
-    return _access(await visibility.save_access(video.id, record.value(), versions=versions))
+    return _access_response(
+        await visibility.save_access(video.id, record.value(), versions=versions)
+    )
 
 
 @blueprint.post("/videos/<id>/playback-links")
@@ -192,7 +194,7 @@ async def revoke_playback_link(id: str, link_id: str) -> Response:
     return Response(status=204)
 
 
-def _access(video: Video) -> Response:
+def _access_response(video: Video) -> Response:
     access = visibility.recorded_access(video)
     record = recorded_shape(AccessRecord, access)
     return json_bodies.json_response(record, cache_control="private, no-cache", etag=access.version)

@@ -53,7 +53,7 @@ async def patch_video(id: str) -> Response:
     patch = validated(VideoPatch, body, context=categories)
     async with json_bodies.showing_present(partial(_present_metadata, id)):
         video = await metadata.patch_video(video.id, versions=versions, **patch.named())
-    return _recorded(EditedVideo, video)
+    return _metadata_response(EditedVideo, video)
 
 
 @blueprint.delete(VIDEO)
@@ -91,7 +91,7 @@ async def get_metadata(id: str) -> Response:
 
     Send the ETag back in If-Match when you change or delete the video.
     """
-    response = _recorded(MetadataRecord, await read_video(id))
+    response = _metadata_response(MetadataRecord, await read_video(id))
     return await response.make_conditional(request)
 
 
@@ -101,7 +101,7 @@ async def _present_metadata(id: str) -> tuple[EditedVideo, str]:
     return recorded_shape(EditedVideo, video), str(video.metadata_version)
 
 
-def _recorded(shape: type[MetadataRecord], video: Video) -> Response:
+def _metadata_response(shape: type[MetadataRecord], video: Video) -> Response:
     record = recorded_shape(shape, video)
     version = str(video.metadata_version)
     return json_bodies.json_response(record, cache_control="no-cache", etag=version)

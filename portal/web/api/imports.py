@@ -112,17 +112,17 @@ async def list_imports() -> Response:
     list of videos instead.
     """
     query = validated_query(ImportsQuery, request.args)
-    after = _place(query.cursor) if query.cursor else None
+    after = _parse_cursor(query.cursor) if query.cursor else None
     rows = await imports.list_imports(await principal(), limit=query.limit + 1, after=after)
     page = rows[: query.limit]
     next_cursor = None
     if len(rows) > query.limit:
         next_cursor = f"{rfc3339(page[-1].upload.created_at)}_{page[-1].id}"
-    listed = ImportList(imports=[_listed(row) for row in page], next_cursor=next_cursor)
+    listed = ImportList(imports=[_listed_import(row) for row in page], next_cursor=next_cursor)
     return json_bodies.json_response(listed)
 
 
-def _listed(row: Import) -> ListedImport:
+def _listed_import(row: Import) -> ListedImport:
     failure = None
     if row.error_code is not None:
         failure = TranscodeFailure(code=row.error_code, message=row.error_message or "")
@@ -137,7 +137,7 @@ def _listed(row: Import) -> ListedImport:
     )
 
 
-def _place(cursor: str) -> tuple[datetime, UUID]:
+def _parse_cursor(cursor: str) -> tuple[datetime, UUID]:
     """Return the time and the id after which a page begins. Raises `InvalidRequest`."""
     time, _, import_id = cursor.partition("_")
     try:

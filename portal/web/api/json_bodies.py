@@ -31,15 +31,15 @@ async def read_json(*, mimetypes: Collection[str] = (JSON,)) -> Any:
         # Decoded here, because json.loads also accepts other encodings.
         return json.loads(
             body.decode("utf-8"),
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_constant=_refuse,
+            object_pairs_hook=_parse_object,
+            parse_int=_parse_integer,
+            parse_constant=_refuse_constant,
         )
     except (ValueError, RecursionError) as exc:
         raise MalformedBody from exc
 
 
-def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+def _parse_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(members)
     # With two values for `visibility`, the wrong one could take effect.
     if len(value) < len(members):
@@ -47,12 +47,12 @@ def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     # Python refuses very long integers. Cut off, they are still out of range for every member.
     return int(digits[:MAX_INTEGER_DIGITS])
 
 
-def _refuse(constant: str) -> NoReturn:
+def _refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 

@@ -74,7 +74,7 @@ CONFLICTS = {412: ("ETag",)}
 SUCCESSES = frozenset({200, 201, 202})
 
 
-def _webhook(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _describe_webhook(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
     operation = {
         "summary": summary,
         "description": "Signed with the headers `webhook-id`, `webhook-timestamp` and "
@@ -91,10 +91,10 @@ def _webhook(summary: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 WEBHOOKS = {
     # The same shape as listed events.
-    "event": _webhook(
+    "event": _describe_webhook(
         "A video changed, or an import failed.", {"$ref": "#/components/schemas/VideoEvent"}
     ),
-    "webhook.test": _webhook("Someone sent a test event.", TestEvent.model_json_schema()),
+    "webhook.test": _describe_webhook("Someone sent a test event.", TestEvent.model_json_schema()),
 }
 # Errors of the framework itself, with their names in HTTP.
 BY_FRAMEWORK = {405: "method_not_allowed", 408: "request_timeout", 413: "request_entity_too_large"}
@@ -124,11 +124,11 @@ class Provider(OpenAPIProvider):
         if declaration is not None:
             for operations in paths.values():
                 for method, operation in operations.items():
-                    shapes |= self._complete(operation, method, declaration)
+                    shapes |= self._complete_operation(operation, method, declaration)
                     _name_shapes(operation, shapes)
         return paths, shapes
 
-    def _complete(
+    def _complete_operation(
         self, operation: dict[str, Any], method: str, declaration: Declaration
     ) -> dict[str, Any]:
         """Add what follows from a route's declaration; return the shapes that this needs."""
@@ -136,11 +136,13 @@ class Provider(OpenAPIProvider):
         documented = set(answers)
         shapes: dict[str, Any] = {}
         operation["description"] = operation["description"].strip()
-        operation["security"] = _security(declaration.policy)
+        operation["security"] = _describe_security(declaration.policy)
         _complete_request(operation, method, declaration.body)
         for status in documented & SUCCESSES:
             content = answers[status]["content"]
-            answers[status]["content"] = _content(declaration.content_types, content, WebVtt)
+            answers[status]["content"] = _describe_content(
+                declaration.content_types, content, WebVtt
+            )
         for status in _usual_problems(operation):
             shape = ValidationProblem if status == 422 else Problem
             answer, parts = self.build_response_object(shape, None)
@@ -163,7 +165,7 @@ class Provider(OpenAPIProvider):
         return shapes
 
 
-def _security(required: Policy) -> list[dict[str, list[str]]]:
+def _describe_security(required: Policy) -> list[dict[str, list[str]]]:
     """Return the credentials of which an operation takes one: none, a token, or a session.
 
     None comes first: a portal without accounts takes everything without credentials.
@@ -177,7 +179,7 @@ def _header_schema(name: str) -> dict[str, str]:
     return {"type": "integer" if name == "Retry-After" else "string"}
 
 
-def _content(
+def _describe_content(
     content_types: Collection[str], documented: dict[str, Any], other: type[BaseModel]
 ) -> dict[str, Any]:
     """Return the content of a body in all its types.
@@ -201,7 +203,9 @@ def _complete_request(operation: dict[str, Any], method: str, body: Body) -> Non
         operation["parameters"] = [*operation["parameters"], idempotency.PARAMETER]
     if "requestBody" in operation:
         content = operation["requestBody"]["content"]
-        operation["requestBody"]["content"] = _content(body.content_types, content, CaptionFile)
+        operation["requestBody"]["content"] = _describe_content(
+            body.content_types, content, CaptionFile
+        )
 
 
 def _usual_problems(operation: dict[str, Any]) -> set[int]:
@@ -253,14 +257,14 @@ def install_openapi(app: Quart, config: Config) -> None:
 @policy(Policy.ANYONE)
 async def openapi() -> Response:
     """Return the OpenAPI 3.1 document."""
-    return await conditional_response(await jsonify(_document()).get_data())
+    return await conditional_response(await jsonify(_read_document()).get_data())
 
 
 @blueprint.get("/docs")
 @policy(Policy.ANYONE)
 async def docs() -> str:
     """Return the document as a page. The `type` of problem documents links to its errors."""
-    document = _document()
+    document = _read_document()
     resources: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -269,17 +273,17 @@ async def docs() -> str:
         "api/docs.html",
         spec=document,
         resources=resources,
-        errors=_errors(),
+        errors=_list_errors(),
         base_url=web_context().config.public_url,
     )
 
 
-def _document() -> dict[str, Any]:
+def _read_document() -> dict[str, Any]:
     document: dict[str, Any] = current_app.extensions["QUART_SCHEMA"].openapi_provider.document
     return document
 
 
-def _errors() -> dict[str, tuple[int, str]]:
+def _list_errors() -> dict[str, tuple[int, str]]:
     """Return the status and message of every error by its code, in the order of statuses."""
     entries = {code: (status, HTTP_MESSAGES[status]) for status, code in BY_FRAMEWORK.items()}
     kinds = [PortalError]

@@ -35,12 +35,12 @@ tag_blueprint(blueprint, ["Videos"])
 TRANSCRIPTION = "/videos/<id>/captions/transcription"
 
 
-def _rounded(digits: int | None) -> BeforeValidator:
+def _round_to(digits: int | None) -> BeforeValidator:
     return BeforeValidator(lambda value: None if value is None else round(value, digits))
 
 
-Percent = Annotated[float, Field(ge=0, le=100), _rounded(1)]
-Seconds = Annotated[int | None, _rounded(None)]
+Percent = Annotated[float, Field(ge=0, le=100), _round_to(1)]
+Seconds = Annotated[int | None, _round_to(None)]
 
 
 class TranscodeNote(Shape):
@@ -58,7 +58,7 @@ class RenditionRecord(Shape, from_attributes=True):
     state: RenditionStage
     width: int | None
     height: int | None
-    frame_rate: Annotated[float | None, _rounded(3)] = Field(validation_alias="fps")
+    frame_rate: Annotated[float | None, _round_to(3)] = Field(validation_alias="fps")
     codecs: str | None = Field(description="CODECS attribute in the master playlist.")
     bandwidth: int | None = Field(
         validation_alias="bandwidth_bps", description="Peak rate in bits per second."

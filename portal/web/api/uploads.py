@@ -21,7 +21,7 @@ blueprint = Blueprint("api_uploads", __name__, url_prefix="/api/uploads")
 tag_blueprint(blueprint, ["Uploads in parts"])
 
 
-def _is_size(value: int, info: ValidationInfo) -> int:
+def _check_size(value: int, info: ValidationInfo) -> int:
     # The validation context holds the limit.
     largest = info.context if isinstance(info.context, int) else MAX_FILE_BYTES
     if value < 1:
@@ -43,7 +43,7 @@ class StartUploadRequest(ClosedShape):
     key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
     size_bytes: Annotated[
         StrictInt,
-        AfterValidator(_is_size),
+        AfterValidator(_check_size),
         Field(
             description="Size of the whole file. The portal may have a lower limit.",
             json_schema_extra={"format": "int64", "minimum": 1, "maximum": MAX_FILE_BYTES},

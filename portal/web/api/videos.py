@@ -298,7 +298,9 @@ async def list_videos() -> Response:
     page = await find_videos(query, limit=parameters.limit, after=after)
     cursor = str(page.next) if page.next else None
     videos = VideoList(
-        videos=await _listed(page, parameters), next_cursor=cursor, searched_for=page.text or None
+        videos=await _list_records(page, parameters),
+        next_cursor=cursor,
+        searched_for=page.text or None,
     )
     response = await conditional_response(videos.model_dump_json(exclude_unset=True))
     if cursor:
@@ -308,7 +310,7 @@ async def list_videos() -> Response:
     return response
 
 
-async def _listed(page: LibraryPage, query: VideosQuery) -> list[ListedVideo]:
+async def _list_records(page: LibraryPage, query: VideosQuery) -> list[ListedVideo]:
     rows = [VideoRow.model_validate(video) for video in page.videos]
     records = [await _with_included(row, query.include) for row in rows]
     if "matches" not in query.include:

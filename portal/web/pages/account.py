@@ -61,7 +61,7 @@ SCOPE_WORDS = {
 @policy(Policy.OWN_ACCOUNT)
 async def account() -> str:
     """Show the page."""
-    return await _page(await require_person())
+    return await _render_account(await require_person())
 
 
 @blueprint.post("/account/name")
@@ -74,8 +74,8 @@ async def change_name() -> ResponseReturnValue:
         await people.rename((await _own_account(person)).id, typed)
     except InvalidRequest as exc:
         faults = {"own_name": exc.by_field["name"]}
-        return await _page(person, faults=faults, own_name=typed), exc.status
-    return redirect(_address("name"), 303)
+        return await _render_account(person, faults=faults, own_name=typed), exc.status
+    return redirect(_done_url("name"), 303)
 
 
 @blueprint.post("/account/password")
@@ -91,15 +91,17 @@ async def change_password() -> ResponseReturnValue:
             person.email, fields.get("current", ""), passwords=hasher, address=client
         )
     except SignInRefused:
-        return await _page(person, faults={"current": "This is not your current password."}), 422
+        return await _render_account(
+            person, faults={"current": "This is not your current password."}
+        ), 422
     except TooManyTries as exc:
-        return await _page(person, faults={"current": exc.detail}), exc.status
+        return await _render_account(person, faults={"current": exc.detail}), exc.status
     try:
         password_hash = await hasher.choose(fields.get("password", ""), email=person.email)
     except InvalidRequest as exc:
-        return await _page(person, faults=exc.by_field), 422
+        return await _render_account(person, faults=exc.by_field), 422
     await people.set_password(account, password_hash)
-    return await begin_session(account, _address("password"))
+    return await begin_session(account, _done_url("password"))
 
 
 @blueprint.post("/account/sessions/<uuid:session_id>/end")
@@ -109,7 +111,7 @@ async def end_session(session_id: UUID) -> ResponseReturnValue:
     person = await require_person()
     await sessions.end_one(person, session_id)
     if session_id != person.session_id:
-        return redirect(_address("session"), 303)
+        return redirect(_done_url("session"), 303)
     response = redirect(url_for("library.index"), 303)
     SESSION.clear(response, web_context().config)
     return response
@@ -120,7 +122,7 @@ async def end_session(session_id: UUID) -> ResponseReturnValue:
 async def end_others() -> ResponseReturnValue:
     """Sign out on all other devices."""
     await sessions.end_others(await require_person())
-    return redirect(_address("others"), 303)
+    return redirect(_done_url("others"), 303)
 
 
 @blueprint.post("/account/tokens")
@@ -139,8 +141,8 @@ async def create_token() -> ResponseReturnValue:
         secret = await tokens.create(own.id, name=name, scopes=scopes, days=life_days)
     except InvalidRequest as exc:
         typed = {"name": name, "scopes": scopes, "days": days}
-        return await _page(person, faults=exc.by_field, typed=typed), 422
-    return await _page(person, new_token=secret, first_call=_first_call(secret, scopes))
+        return await _render_account(person, faults=exc.by_field, typed=typed), 422
+    return await _render_account(person, new_token=secret, first_call=_first_call(secret, scopes))
 
 
 @blueprint.post("/account/tokens/<uuid:token_id>/revoke")
@@ -150,7 +152,7 @@ async def revoke_token(token_id: UUID) -> ResponseReturnValue:
     person = await require_person()
     if person.account_id:
         await tokens.revoke(token_id, account_id=person.account_id)
-    return redirect(_address("token"), 303)
+    return redirect(_done_url("token"), 303)
 
 
 @blueprint.app_template_filter()
@@ -168,11 +170,11 @@ async def _own_account(person: Principal) -> Account:
     return account
 
 
-def _address(done: str) -> str:
+def _done_url(done: str) -> str:
     return url_for("account.account", done=done)
 
 
-async def _page(person: Principal, **more: object) -> str:
+async def _render_account(person: Principal, **more: object) -> str:
     """Render the page, with `faults` by field, `typed` values, or a `new_token`.
 
     A new token comes with a `first_call`, a command to try it.

@@ -86,21 +86,21 @@ async def apply() -> ResponseReturnValue:
     ids = list(dict.fromkeys(filter(None, sent_ids)))[:MAX_SELECTED]
     action = fields.get("action", "")
     if not ids:
-        return _redirect("nothing", {})
+        return _redirect_with_toast("nothing", {})
     if action == "ask":
-        return await _confirmation(ids)
-    change = await _change(action, fields)
+        return await _ask_for_confirmation(ids)
+    change = await _change_of_action(action, fields)
     if change is None:
-        return _redirect("incomplete", {})
+        return _redirect_with_toast("incomplete", {})
     person = await principal()
     videos = await (deletion.fetch_with_deleted if action == "undo" else fetch_videos)(ids)
     permission = Action.DELETE if action in ("delete", "undo") else Action.EDIT
     results = {
-        video_id: await _result(videos.get(video_id), permission, change, by=person)
+        video_id: await _apply_to_video(videos.get(video_id), permission, change, by=person)
         for video_id in ids
     }
     done = [str(video_id) for video_id, result in results.items() if result is ActionResult.DONE]
-    return _redirect(action, Counter(results.values()), undo_ids=done)
+    return _redirect_with_toast(action, Counter(results.values()), undo_ids=done)
 
 
 @blueprint.get("/videos/selected")
@@ -153,7 +153,7 @@ def toast_of(args: MultiDict[str, str]) -> dict[str, Any] | None:
     }
     ids = args.getlist("undo")[:MAX_SELECTED] if action == "delete" else []
     undo_ids = [text for text in ids if parse_video_id(text)]
-    message = " ".join(_sentences(action, counts)) if action in MESSAGES else ""
+    message = " ".join(_result_sentences(action, counts)) if action in MESSAGES else ""
     if not message:
         return None
     timeout_s = deletion.UNDO_S if undo_ids else TIMEOUT_S
@@ -165,7 +165,7 @@ def one_line(text: str) -> str:
     return " ".join(text.replace("\0", " ").split())
 
 
-async def _change(action: str, fields: MultiDict[str, str]) -> Change | None:
+async def _change_of_action(action: str, fields: MultiDict[str, str]) -> Change | None:
     """Return the change of an action; None if the form lacks its value."""
     tags = one_line(fields.get("tags", "")).strip(", ")
     names = await web_context().categories.names()
@@ -177,17 +177,19 @@ async def _change(action: str, fields: MultiDict[str, str]) -> Change | None:
         case "undo":
             return lambda video: deletion.undo_deletion(video.id)
         case "add-tags" if tags:
-            return _edited(lambda recorded: metadata.with_tags(recorded, tags))
+            return _metadata_change(lambda recorded: metadata.with_tags(recorded, tags))
         case "remove-tags" if tags:
-            return _edited(lambda recorded: metadata.without_tags(recorded, tags))
+            return _metadata_change(lambda recorded: metadata.without_tags(recorded, tags))
         case "category" if category_id is not None:
-            return _edited(lambda recorded: replace(recorded, category_ids=(category_id,)))
+            return _metadata_change(lambda recorded: replace(recorded, category_ids=(category_id,)))
         case "visibility" if visibility:
             return lambda video: _set_visibility(video, visibility)
     return None
 
 
-def _edited(alter: Callable[[metadata.EditableMetadata], metadata.EditableMetadata]) -> Change:
+def _metadata_change(
+    alter: Callable[[metadata.EditableMetadata], metadata.EditableMetadata],
+) -> Change:
     return lambda video: metadata.patch_video(
         video.id,
         versions=[str(video.metadata_version)],
@@ -202,7 +204,7 @@ async def _set_visibility(video: Video, visibility: Visibility) -> None:
     await save_access(video.id, access, versions=[present.version])
 
 
-async def _result(
+async def _apply_to_video(
     video: Video | None, permission: Action, change: Change, *, by: Principal
 ) -> ActionResult:
     if video is None or not by.may_see(audience_of(video)):
@@ -218,13 +220,13 @@ async def _result(
     return ActionResult.DONE
 
 
-async def _confirmation(ids: list[UUID]) -> ResponseReturnValue:
+async def _ask_for_confirmation(ids: list[UUID]) -> ResponseReturnValue:
     """Ask to confirm the deletion of videos; with scripts the page does so itself."""
     person = await principal()
     fetched = await fetch_videos(ids)
     videos = [video for video in fetched.values() if person.may_see(audience_of(video))]
     if not videos:
-        return _redirect("delete", {ActionResult.NOT_FOUND: len(ids)})
+        return _redirect_with_toast("delete", {ActionResult.NOT_FOUND: len(ids)})
     return await render_template(
         "videos/delete.html",
         ids=[str(video.id) for video in videos],
@@ -235,7 +237,7 @@ async def _confirmation(ids: list[UUID]) -> ResponseReturnValue:
     )
 
 
-def _redirect(
+def _redirect_with_toast(
     action: str, results: Mapping[ActionResult, int], *, undo_ids: Sequence[str] = ()
 ) -> ResponseReturnValue:
     return redirect(_listing_url(**_toast_arguments(action, results, undo_ids=undo_ids)), 303)
@@ -256,20 +258,20 @@ def _toast_arguments(
     return {"did": action, **counts, "undo": undo_ids if action == "delete" else ()}
 
 
-def _sentences(action: str, counts: Mapping[ActionResult, int]) -> Iterator[str]:
+def _result_sentences(action: str, counts: Mapping[ActionResult, int]) -> Iterator[str]:
     if action in ("nothing", "incomplete"):
         yield MESSAGES[action]
         return
     if done := counts[ActionResult.DONE]:
-        yield MESSAGES[action].format(_videos(done))
+        yield MESSAGES[action].format(_videos_in_words(done))
     for result, (singular, plural, words) in FAILURE_MESSAGES.items():
         count = counts[result]
         if count and action == "undo" and result is ActionResult.NOT_FOUND:
             verb = "was" if count == 1 else "were"
-            yield f"Too late to undo: {_videos(count)} {verb} permanently deleted."
+            yield f"Too late to undo: {_videos_in_words(count)} {verb} permanently deleted."
         elif count:
             yield f"{count} {singular if count == 1 else plural} {words}"
 
 
-def _videos(count: int) -> str:
+def _videos_in_words(count: int) -> str:
     return "1 video" if count == 1 else f"{count} videos"

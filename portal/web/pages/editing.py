@@ -90,7 +90,7 @@ async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
 
 def recorded_form(video: Video, *, kept: Collection[str] = (), is_saved: bool = False) -> EditForm:
     """Return the form with the recorded values."""
-    body = _body(recorded(video))
+    body = _metadata_body(recorded(video))
     return EditForm(video=video, base=body, typed=body, kept=kept, is_saved=is_saved)
 
 
@@ -99,7 +99,7 @@ async def save(video_id: str) -> EditForm:
     video = await read_video(video_id)
     fields = await request.form
     categories = await web_context().categories.names()
-    base = _read(fields, prefix="base.")
+    base = _read_metadata(fields, prefix="base.")
     typed = typed_metadata(fields)
     try:
         changed = validated(VideoMetadata, typed, context=categories).value()
@@ -112,9 +112,9 @@ async def save(video_id: str) -> EditForm:
     own = EditableMetadata(**merged.values)
     return recorded_form(video).after(
         merged,
-        typed=_body(own),
-        own=_texts(own, categories),
-        other=_texts(recorded(video), categories),
+        typed=_metadata_body(own),
+        own=_metadata_texts(own, categories),
+        other=_metadata_texts(recorded(video), categories),
     )
 
 
@@ -123,8 +123,8 @@ def typed_metadata(form: MultiDict[str, str]) -> Body:
 
     A field for which the other editor's value was chosen has the value of the base.
     """
-    typed = _read(form)
-    base = _read(form, prefix="base.")
+    typed = _read_metadata(form)
+    base = _read_metadata(form, prefix="base.")
     if typed["tags"] != base["tags"]:
         typed["tags"] = " ".join(typed["tags"].split())
     return {
@@ -133,7 +133,7 @@ def typed_metadata(form: MultiDict[str, str]) -> Body:
     }
 
 
-def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
+def _read_metadata(form: MultiDict[str, str], *, prefix: str = "") -> Body:
     """Read the fields with this prefix. Browsers send line ends as CR LF."""
     category_ids = form.getlist(f"{prefix}categoryIds")
     return {
@@ -146,11 +146,11 @@ def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
     }
 
 
-def _body(metadata: EditableMetadata) -> Body:
+def _metadata_body(metadata: EditableMetadata) -> Body:
     return recorded_shape(VideoMetadata, metadata).model_dump()
 
 
-def _texts(metadata: EditableMetadata, categories: Mapping[int, str]) -> Body:
+def _metadata_texts(metadata: EditableMetadata, categories: Mapping[int, str]) -> Body:
     """Return each field as a text for people."""
     names = [name for number, name in categories.items() if number in metadata.category_ids]
     return {

@@ -53,7 +53,7 @@ def public_url(path: str) -> str:
 @policy(Policy.PLAY)
 async def embed(video_id: str) -> str:
     """Show the player alone, or the state of a video that is not ready."""
-    return await render_template("embed/page.html", **await _context(video_id))
+    return await render_template("embed/page.html", **await _player_values(video_id))
 
 
 @blueprint.get("/embed/<video_id>/stage")
@@ -61,7 +61,7 @@ async def embed(video_id: str) -> str:
 @fragment(gone="embed/_gone.html")
 async def stage(video_id: str) -> str:
     """Render the fragment with the player, which polls itself during processing."""
-    return await render_template("embed/_stage.html", **await _context(video_id))
+    return await render_template("embed/_stage.html", **await _player_values(video_id))
 
 
 @blueprint.get("/oembed")
@@ -75,7 +75,7 @@ async def oembed() -> Response:
         status = 501
     else:
         try:
-            body = await _oembed()
+            body = await _oembed_answer()
         except VideoNotFound as exc:
             body = {"detail": exc.detail}
             status = exc.status
@@ -83,7 +83,7 @@ async def oembed() -> Response:
     return Response(json.dumps(body), status, headers)
 
 
-async def _context(video_id: str) -> dict[str, object]:
+async def _player_values(video_id: str) -> dict[str, object]:
     config = web_context().config
     allow_framing(request.scope, _framed_by(config.embed_origins))
     expect_player(request.scope)
@@ -111,10 +111,10 @@ def _framed_by(origins: Sequence[str]) -> str:
     return " ".join(("'self'", *(site for site in origins if site != NO_SITE)))
 
 
-async def _oembed() -> dict[str, Any]:
+async def _oembed_answer() -> dict[str, Any]:
     names = ("maxwidth", "maxheight")
     limits = [whole_number(request.args.get(name, ""), max_digits=6) or None for name in names]
-    video = await _video_at(request.args.get("url", ""))
+    video = await _read_video_at(request.args.get("url", ""))
     width, height = frame_size(video.width, video.height, *limits)
     answer: dict[str, Any] = {
         "version": "1.0",
@@ -125,7 +125,7 @@ async def _oembed() -> dict[str, Any]:
         "cache_age": CACHE_AGE_S,
         "width": width,
         "height": height,
-        "html": _iframe(video, width=width, height=height),
+        "html": _iframe_html(video, width=width, height=height),
     }
     if path := poster_url(video):
         # The image has one size for all uses, so this is its size on the page.
@@ -155,15 +155,15 @@ def frame_size(
 def embed_code(video: Video) -> str:
     """Return the HTML that embeds a video's player, as text to copy."""
     width, height = frame_size(video.width, video.height)
-    return _iframe(video, width=width, height=height)
+    return _iframe_html(video, width=width, height=height)
 
 
-def _iframe(video: Video, *, width: int, height: int) -> str:
+def _iframe_html(video: Video, *, width: int, height: int) -> str:
     src = public_url(url_for("embedding.embed", video_id=video.id))
     return str(IFRAME.format(src=src, width=width, height=height, title=shown(video.title)))
 
 
-async def _video_at(address: str) -> Video:
+async def _read_video_at(address: str) -> Video:
     try:
         parts = urlsplit(address)
     except ValueError as exc:

@@ -80,7 +80,7 @@ def linkify(text: str, duration_s: float = 0.0) -> Markup:
 
     Links of times start the player at that time.
     """
-    return Markup("").join(_pieces(text, duration_s))
+    return Markup("").join(_link_pieces(text, duration_s))
 
 
 FILTERS = (
@@ -97,19 +97,19 @@ FILTERS = (
 )
 
 
-def _pieces(text: str, duration_s: float) -> Iterator[Markup]:
+def _link_pieces(text: str, duration_s: float) -> Iterator[Markup]:
     done = 0
     for match in _ADDRESS.finditer(text):
-        address = _trimmed(match[0])
-        if not _is_safe(address):
+        address = _trim_address(match[0])
+        if not _is_safe_address(address):
             continue
-        yield from _timed(text[done : match.start()], duration_s)
+        yield from _link_times(text[done : match.start()], duration_s)
         yield Markup('<a href="{0}" rel="{1}">{0}</a>').format(address, REL)
         done = match.start() + len(address)
-    yield from _timed(text[done:], duration_s)
+    yield from _link_times(text[done:], duration_s)
 
 
-def _timed(text: str, duration_s: float) -> Iterator[Markup]:
+def _link_times(text: str, duration_s: float) -> Iterator[Markup]:
     done = 0
     for match in _TIME.finditer(text):
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
@@ -122,7 +122,7 @@ def _timed(text: str, duration_s: float) -> Iterator[Markup]:
     yield Markup.escape(text[done:])
 
 
-def _trimmed(address: str) -> str:
+def _trim_address(address: str) -> str:
     """Return an address without the punctuation of its sentence; its own brackets stay."""
     end = len(address)
     surplus = {mark: address.count(mark) - address.count(_CLOSING[mark]) for mark in _CLOSING}
@@ -136,7 +136,7 @@ def _trimmed(address: str) -> str:
     return address[:end]
 
 
-def _is_safe(address: str) -> bool:
+def _is_safe_address(address: str) -> bool:
     """Return whether an address has a host and no user name, which could look like a host."""
     parts = http_address(address) if len(address) <= MAX_ADDRESS_LENGTH else None
     return parts is not None and "@" not in parts.netloc

@@ -131,15 +131,15 @@ class Listing:
 @policy(Policy.WATCH, rate=Rate.LISTING)
 async def index() -> str:
     """Show the library. Scripts fetch the same page and use its results."""
-    query = await _asked_query(SORT_WORDS)
-    listing = await _asked_listing(query, endpoint=LIBRARY, sorts=SORT_WORDS, limit=PAGE_SIZE)
+    query = await _read_query(SORT_WORDS)
+    listing = await _read_listing(query, endpoint=LIBRARY, sorts=SORT_WORDS, limit=PAGE_SIZE)
     return await render_template(
         "library/index.html",
         listing=listing,
         categories=await web_context().categories.names(),
         toast=toast_of(request.args),
         said=await find_said(listing.query.words, [video.id for video in listing.page.videos]),
-        **await _cards(listing.page.videos),
+        **await _card_values(listing.page.videos),
     )
 
 
@@ -147,8 +147,10 @@ async def index() -> str:
 @policy(Policy.WATCH)
 async def progress() -> str:
     """Render the cards of videos in progress, and the element that polls them."""
-    videos = await _polled_videos(limit=PAGE_SIZE)
-    return await render_template("library/_progress.html", is_news=True, **await _cards(videos))
+    videos = await _fetch_polled_videos(limit=PAGE_SIZE)
+    return await render_template(
+        "library/_progress.html", is_news=True, **await _card_values(videos)
+    )
 
 
 @blueprint.get("/videos")
@@ -163,9 +165,9 @@ async def table() -> str:
     sees_others = person.sees_all and person.account_id is not None
     whose = ALL_OWNERS if sees_others and request.args.get("whose") == ALL_OWNERS else ""
     query = replace(
-        await _asked_query(TABLE_SORT_WORDS), owner_id=None if whose else person.account_id
+        await _read_query(TABLE_SORT_WORDS), owner_id=None if whose else person.account_id
     )
-    listing = await _asked_listing(
+    listing = await _read_listing(
         query, endpoint=TABLE, sorts=TABLE_SORT_WORDS, limit=MAX_SELECTED, whose=whose
     )
     return await render_template(
@@ -173,7 +175,7 @@ async def table() -> str:
         name="My videos" if person.account_id else "Manage videos",
         listing=listing,
         owners=[("", "My videos"), (ALL_OWNERS, "All videos")] if sees_others else [],
-        columns=_columns(listing),
+        columns=_column_heads(listing),
         categories=await web_context().categories.names(),
         visibilities=[(value, value.capitalize()) for value in Visibility]
         if person.account_id
@@ -188,11 +190,11 @@ async def table() -> str:
 @policy(Policy.PUBLISH)
 async def table_progress() -> str:
     """Render the rows of videos in progress, and the element that polls them."""
-    rows = await _video_values(await _polled_videos(limit=MAX_SELECTED))
+    rows = await _video_values(await _fetch_polled_videos(limit=MAX_SELECTED))
     return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
 
 
-async def _asked_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
+async def _read_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
     """Return the query of the address, in one of these orders."""
     parameters = request.args
     categories = await web_context().categories.names()
@@ -212,7 +214,7 @@ async def _asked_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
     )
 
 
-async def _asked_listing(
+async def _read_listing(
     query: LibraryQuery, *, endpoint: str, sorts: Mapping[Sort, str], limit: int, whose: str = ""
 ) -> Listing:
     """Return the page of a query's videos that the address names."""
@@ -231,7 +233,7 @@ async def _asked_listing(
     )
 
 
-async def _polled_videos(*, limit: int) -> list[Video]:
+async def _fetch_polled_videos(*, limit: int) -> list[Video]:
     """Return the polled videos that the viewer may see."""
     viewer = await principal()
     ids = [parse_video_id(text) for text in request.args.getlist("id")[:limit]]
@@ -252,13 +254,13 @@ async def _video_values(videos: Sequence[Video]) -> dict[str, Any]:
     }
 
 
-async def _cards(videos: Sequence[Video]) -> dict[str, Any]:
+async def _card_values(videos: Sequence[Video]) -> dict[str, Any]:
     """Return template values of videos as cards, with the names of their owners."""
     names = await names_of(video.owner_id for video in videos)
     return {**await _video_values(videos), "names": names}
 
 
-def _columns(listing: Listing) -> list[dict[str, str]]:
+def _column_heads(listing: Listing) -> list[dict[str, str]]:
     """Return the heads of the columns: `url` sorts by the column, `sorted` is its `aria-sort`."""
     present = listing.query.sort
     columns = []

@@ -48,7 +48,7 @@ EXPORT_TIMEOUT_S = 600
 @policy(Policy.ADMINISTER)
 async def index() -> str:
     """Show all accounts and invitations."""
-    return await _page(await require_person())
+    return await _render_people(await require_person())
 
 
 @blueprint.post("/people/invitations")
@@ -57,19 +57,19 @@ async def invite() -> ResponseReturnValue:
     """Create an invitation, and show its link once."""
     person = await require_person()
     try:
-        role = await _role()
+        role = await _read_role()
         label = (await request.form).get("label", "")
         secret = await invitations.invite(role, by=person, label=label)
     except (InvalidRequest, NotAllowed) as exc:
-        return await _page(person, fault=_words(exc)), exc.status
-    return await _page(person, new_link=_address(secret), new_link_for=role.value)
+        return await _render_people(person, fault=_refusal_text(exc)), exc.status
+    return await _render_people(person, new_link=_one_time_url(secret), new_link_for=role.value)
 
 
 @blueprint.post("/people/invitations/<uuid:link_id>/revoke")
 @policy(Policy.ADMINISTER)
 async def revoke_invitation(link_id: UUID) -> ResponseReturnValue:
     """Revoke an invitation."""
-    return await _after(invitations.revoke_invitation(link_id), "revoked")
+    return await _apply_change(invitations.revoke_invitation(link_id), "revoked")
 
 
 @blueprint.post("/people/<uuid:account_id>/role")
@@ -78,23 +78,23 @@ async def change_role(account_id: UUID) -> ResponseReturnValue:
     """Change the role of an account."""
 
     async def change() -> None:
-        await people.change_role(account_id, await _role(), by=await require_person())
+        await people.change_role(account_id, await _read_role(), by=await require_person())
 
-    return await _after(change(), "role")
+    return await _apply_change(change(), "role")
 
 
 @blueprint.post("/people/<uuid:account_id>/disable")
 @policy(Policy.ADMINISTER)
 async def disable(account_id: UUID) -> ResponseReturnValue:
     """Disable an account."""
-    return await _after(people.disable(account_id, by=await require_person()), "disabled")
+    return await _apply_change(people.disable(account_id, by=await require_person()), "disabled")
 
 
 @blueprint.post("/people/<uuid:account_id>/enable")
 @policy(Policy.ADMINISTER)
 async def enable(account_id: UUID) -> ResponseReturnValue:
     """Enable a disabled account."""
-    return await _after(people.enable(account_id, by=await require_person()), "enabled")
+    return await _apply_change(people.enable(account_id, by=await require_person()), "enabled")
 
 
 @blueprint.post("/people/<uuid:account_id>/reset")
@@ -105,17 +105,17 @@ async def reset(account_id: UUID) -> ResponseReturnValue:
     try:
         secret = await invitations.offer_password(account_id, by=person)
     except (NotAllowed, AccountNotFound) as exc:
-        return await _page(person, fault=exc.detail), exc.status
+        return await _render_people(person, fault=exc.detail), exc.status
     accounts = await people.list_accounts()
     email = next(account.email for account in accounts if account.id == account_id)
-    return await _page(person, new_link=_address(secret), new_link_for=email)
+    return await _render_people(person, new_link=_one_time_url(secret), new_link_for=email)
 
 
 @blueprint.post("/people/<uuid:account_id>/remove")
 @policy(Policy.ADMINISTER)
 async def remove(account_id: UUID) -> ResponseReturnValue:
     """Remove an account; its videos then belong to the person who removed it."""
-    return await _after(people.remove(account_id, by=await require_person()), "removed")
+    return await _apply_change(people.remove(account_id, by=await require_person()), "removed")
 
 
 @blueprint.get("/audit")
@@ -165,16 +165,16 @@ async def export_audit() -> Response:
     return response
 
 
-async def _after(change: Awaitable[object], done: str) -> ResponseReturnValue:
+async def _apply_change(change: Awaitable[object], done: str) -> ResponseReturnValue:
     """Apply a change, and show the page with a notice or the reason of a refusal."""
     try:
         await change
     except (LastOwner, NotAllowed, AccountNotFound, InvalidRequest) as exc:
-        return await _page(await require_person(), fault=_words(exc)), exc.status
+        return await _render_people(await require_person(), fault=_refusal_text(exc)), exc.status
     return redirect(url_for("people.index", done=done), 303)
 
 
-async def _role() -> Role:
+async def _read_role() -> Role:
     typed = (await request.form).get("role", "")
     role = next((value for value in Role if value == typed), None)
     if role is None:
@@ -182,17 +182,17 @@ async def _role() -> Role:
     return role
 
 
-def _words(exc: LastOwner | NotAllowed | AccountNotFound | InvalidRequest) -> str:
+def _refusal_text(exc: LastOwner | NotAllowed | AccountNotFound | InvalidRequest) -> str:
     if isinstance(exc, InvalidRequest):
         return " ".join(error.message for error in exc.errors)
     return exc.detail
 
 
-def _address(secret: str) -> str:
+def _one_time_url(secret: str) -> str:
     return public_url(url_for("signing_in.welcome", secret=secret))
 
 
-async def _page(person: Principal, **more: object) -> str:
+async def _render_people(person: Principal, **more: object) -> str:
     """Render the page, with a `fault`, or a `new_link` and its role or e-mail address."""
     values = {"fault": "", "new_link": "", "new_link_for": "", **more}
     accounts = await people.list_accounts()
@@ -214,10 +214,10 @@ def _audit_query() -> audit.AuditQuery:
     action = request.args.get("action", "")
     return audit.AuditQuery(
         action=action if action in set(AuditAction) else "",
-        person=_typed("person"),
-        thing=_typed("object"),
+        person=_filter_text("person"),
+        thing=_filter_text("object"),
     )
 
 
-def _typed(name: str) -> str:
+def _filter_text(name: str) -> str:
     return request.args.get(name, "").replace("\0", "").strip()[:MAX_EMAIL_LENGTH]

@@ -69,7 +69,7 @@ class PosterView:
 @fragment()
 async def poster(video_id: str) -> ResponseReturnValue:
     """Render the fragment with the poster, which polls itself while a new one is in progress."""
-    return await _fragment(video_id, watched=watched_poster())
+    return await _render_poster(video_id, watched=watched_poster())
 
 
 @blueprint.post("/videos/<video_id>/poster/frame")
@@ -77,7 +77,7 @@ async def poster(video_id: str) -> ResponseReturnValue:
 @fragment()
 async def replace_poster_fragment(video_id: str) -> ResponseReturnValue:
     """Request a frame as the poster, and render the fragment with its state."""
-    return await _fragment(video_id, watched=(await request_frame(video_id)).number)
+    return await _render_poster(video_id, watched=(await request_frame(video_id)).number)
 
 
 @blueprint.post("/videos/<video_id>/poster/picture/panel")
@@ -87,7 +87,7 @@ async def send_picture_fragment(video_id: str) -> ResponseReturnValue:
     """Request an uploaded picture as the poster, and render the fragment with its state."""
     requested = await request_picture(video_id)
     if isinstance(requested, PosterRequest):
-        return await _fragment(video_id, watched=requested.number)
+        return await _render_poster(video_id, watched=requested.number)
     view = await poster_view(await read_video(video_id), fault=requested)
     return await render_template("videos/_poster.html", poster=view, video_id=video_id), 422
 
@@ -131,19 +131,19 @@ async def request_picture(video_id: str) -> PosterRequest | str:
 async def poster_view(video: Video, *, watched: int = 0, fault: str = "") -> PosterView | None:
     """Return the poster of a video; None unless the video is ready."""
     latest = await PosterRequest.get_or_none(video_id=video.id)
-    return await _view(video, latest, watched=watched, fault=fault)
+    return await _build_view(video, latest, watched=watched, fault=fault)
 
 
-async def _fragment(video_id: str, *, watched: int) -> ResponseReturnValue:
+async def _render_poster(video_id: str, *, watched: int) -> ResponseReturnValue:
     parsed_id = parse_video_id(video_id)
     latest = await PosterRequest.get_or_none(video_id=parsed_id) if parsed_id else None
     # The video is read after the request, so that it has the picture of a completed one.
-    view = await _view(await read_video(video_id), latest, watched=watched)
+    view = await _build_view(await read_video(video_id), latest, watched=watched)
     text = await render_template("videos/_poster.html", poster=view, video_id=video_id)
     return (text, CHANGED) if view and view.state is PosterState.DONE else text
 
 
-async def _view(
+async def _build_view(
     video: Video, latest: PosterRequest | None, *, watched: int, fault: str = ""
 ) -> PosterView | None:
     """Return the view. Pending requests are shown on all pages, ends on the page that `watched`."""

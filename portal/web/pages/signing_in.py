@@ -127,7 +127,7 @@ async def sign_out() -> WerkzeugResponse:
 @policy(Policy.ANYONE)
 async def welcome(secret: str) -> str:
     """Show the form of a one-time link, without using the link up."""
-    return await _welcome(secret, await invitations.look_up(secret))
+    return await _render_welcome(secret, await invitations.look_up(secret))
 
 
 @blueprint.post("/welcome/<secret>")
@@ -145,7 +145,9 @@ async def accept(secret: str) -> ResponseReturnValue:
         )
     except (errors.InvalidRequest, errors.AccountExists) as exc:
         faults = exc.by_field if isinstance(exc, errors.InvalidRequest) else {"email": exc.detail}
-        return await _welcome(secret, offer, email=fields.get("email", ""), faults=faults), 422
+        return await _render_welcome(
+            secret, offer, email=fields.get("email", ""), faults=faults
+        ), 422
     return await begin_session(account, url_for("library.index"))
 
 
@@ -153,7 +155,7 @@ async def accept(secret: str) -> ResponseReturnValue:
 @policy(Policy.ANYONE, rate=Rate.SIGN_IN)
 async def begin_single_sign_on() -> ResponseReturnValue:
     """Redirect to the provider. This is a link, because forms may only lead to the portal."""
-    provider = _provider()
+    provider = _require_provider()
     config = web_context().config
     if not await web_context().accounts_exist():
         return redirect(url_for("signing_in.form"), 303)
@@ -166,14 +168,14 @@ async def begin_single_sign_on() -> ResponseReturnValue:
     except errors.ProviderUnavailable as exc:
         return await _sign_on_refused(exc, next_url)
     SIGN_ON.set(response, secrets.secret, config)
-    return _uncached(response)
+    return _forbid_caching(response)
 
 
 @blueprint.get(identities.CALLBACK)
 @policy(Policy.ANYONE)
 async def come_back() -> ResponseReturnValue:
     """Sign in the person that the provider names, or show the form with the reason."""
-    provider = _provider()
+    provider = _require_provider()
     config = web_context().config
     secrets = identities.SignOnSecrets(SIGN_ON.read(request, config))
     try:
@@ -181,28 +183,28 @@ async def come_back() -> ResponseReturnValue:
     except errors.SignOnUnknown as exc:
         return await _sign_on_refused(exc, url_for("library.index"))
     try:
-        claims = await provider.claims_of(_code(config), secrets)
-        response = await _signed_in(identities.read_claims(claims, config), next_url)
+        claims = await provider.claims_of(_read_code(config), secrets)
+        response = await _sign_in_person(identities.read_claims(claims, config), next_url)
     except (errors.SingleSignOnRefused, errors.ProviderUnavailable) as exc:
         response = await _sign_on_refused(exc, next_url)
     SIGN_ON.clear(response, config)
-    return _uncached(response)
+    return _forbid_caching(response)
 
 
 @blueprint.get("/set-up")
 @policy(Policy.ANYONE)
 async def set_up() -> ResponseReturnValue:
     """Explain how to create the first account: on this page or by a command."""
-    await _require_open()
-    return await _set_up()
+    await _require_no_accounts()
+    return await _render_set_up()
 
 
 @blueprint.post("/set-up")
 @policy(Policy.ANYONE)
 async def make_first() -> ResponseReturnValue:
     """Create the first account, with the role of an owner, and sign in."""
-    await _require_open()
-    if not _is_here():
+    await _require_no_accounts()
+    if not _is_local_request():
         raise errors.NotFound
     fields = await request.form
     hasher = web_context().passwords
@@ -211,18 +213,18 @@ async def make_first() -> ResponseReturnValue:
         password_hash = await hasher.choose(fields.get("password", ""), email=email)
         account = await people.add_first(email, password_hash=password_hash)
     except errors.InvalidRequest as exc:
-        return await _set_up(email=email, faults=exc.by_field), 422
+        return await _render_set_up(email=email, faults=exc.by_field), 422
     return await begin_session(account, url_for("library.index"))
 
 
-async def _require_open() -> None:
+async def _require_no_accounts() -> None:
     if await web_context().accounts_exist():
         raise errors.NotFound(
             "This portal has accounts already. Sign in, or ask for an invitation."
         )
 
 
-def _is_here() -> bool:
+def _is_local_request() -> bool:
     """Return whether the request comes from this machine, and not through a proxy on it.
 
     A proxy that adds no headers shows in the public address of the portal.
@@ -279,7 +281,7 @@ async def sign_in_page(*, next_url: str, email: str = "", fault: str = "", notic
     )
 
 
-async def _welcome(
+async def _render_welcome(
     secret: str,
     offer: tuple[str, Role],
     *,
@@ -297,20 +299,20 @@ async def _welcome(
     )
 
 
-async def _set_up(*, email: str = "", faults: Mapping[str, str] | None = None) -> str:
+async def _render_set_up(*, email: str = "", faults: Mapping[str, str] | None = None) -> str:
     return await render_template(
-        "accounts/set_up.html", is_here=_is_here(), email=email, faults=faults or {}
+        "accounts/set_up.html", is_here=_is_local_request(), email=email, faults=faults or {}
     )
 
 
-async def _signed_in(person: identities.Person, next_url: str) -> WerkzeugResponse:
+async def _sign_in_person(person: identities.Person, next_url: str) -> WerkzeugResponse:
     viewer = await principal()
     own_id = viewer.account_id if viewer.is_signed_in else None
     secret = await identities.sign_in(person, **_client_details(), signed_in_id=own_id)
     return await set_session(secret, next_url)
 
 
-def _provider() -> Provider:
+def _require_provider() -> Provider:
     provider = web_context().provider
     if provider is None:
         raise errors.NotFound(
@@ -319,7 +321,7 @@ def _provider() -> Provider:
     return provider
 
 
-def _code(config: Config) -> str:
+def _read_code(config: Config) -> str:
     """Return the authorization code in the address. Raises `SingleSignOnRefused`."""
     parameters = request.args
     if error := parameters.get("error"):
@@ -338,10 +340,12 @@ async def _sign_on_refused(error: errors.PortalError, next_url: str) -> Werkzeug
     # Causes contain members, addresses and statuses, but no codes, states or tokens.
     logger.warning("Single sign-on: %r", error.__cause__ or error.detail, extra=fields)
     page = await sign_in_page(next_url=next_url, notice=error.detail)
-    return _uncached(WerkzeugResponse(page, error.status, error.headers, mimetype="text/html"))
+    return _forbid_caching(
+        WerkzeugResponse(page, error.status, error.headers, mimetype="text/html")
+    )
 
 
-def _uncached(response: WerkzeugResponse) -> WerkzeugResponse:
+def _forbid_caching(response: WerkzeugResponse) -> WerkzeugResponse:
     """Forbid caching: each answer is for one browser and one sign-in."""
     response.headers["Cache-Control"] = "no-store"
     return response

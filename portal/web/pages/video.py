@@ -92,7 +92,7 @@ async def page(video_id: str) -> str:
     video = await read_video(video_id)
     return await render_template(
         "videos/detail.html",
-        **await _state(video),
+        **await _state_values(video),
         categories=await web_context().categories.names(),
         by=(await names_of([video.owner_id])).get(video.owner_id, ""),
     )
@@ -103,7 +103,9 @@ async def page(video_id: str) -> str:
 @fragment()
 async def status(video_id: str) -> str:
     """Render the fragment with a video's state, which polls itself during processing."""
-    return await render_template("videos/_status.html", **await _state(await read_video(video_id)))
+    return await render_template(
+        "videos/_status.html", **await _state_values(await read_video(video_id))
+    )
 
 
 @blueprint.get("/videos/<video_id>/remaining")
@@ -113,9 +115,9 @@ async def remaining(video_id: str) -> str | Response:
     """Render the fragment with the missing renditions, which polls itself until there are none."""
     video = await read_video(video_id)
     if video.status is not VideoStatus.FAILED:
-        return await render_template("videos/_remaining.html", **await _state(video))
+        return await render_template("videos/_remaining.html", **await _state_values(video))
     # The video can't be played any more.
-    failed = await render_template("videos/_status.html", **await _state(video))
+    failed = await render_template("videos/_status.html", **await _state_values(video))
     return Response(failed, headers={"HX-Retarget": "#status", "HX-Reswap": "outerHTML"})
 
 
@@ -125,7 +127,7 @@ async def remaining(video_id: str) -> str | Response:
 async def share(video_id: str) -> str:
     """Render the fragment with a video's addresses, which the page fetches once it plays."""
     video = await read_video(video_id)
-    return await render_template("videos/_share.html", **await _state(video), is_news=True)
+    return await render_template("videos/_share.html", **await _state_values(video), is_news=True)
 
 
 @blueprint.get("/videos/<video_id>/related")
@@ -143,7 +145,7 @@ async def related(video_id: str) -> str:
 @policy(Policy.EDIT)
 async def retry(video_id: str) -> WerkzeugResponse:
     """Retry the failed work on a video, and show its page."""
-    video = await _retry(video_id)
+    video = await _retry_and_read(video_id)
     return redirect(url_for("video.page", video_id=video.id), 303)
 
 
@@ -152,7 +154,9 @@ async def retry(video_id: str) -> WerkzeugResponse:
 @fragment()
 async def retry_status(video_id: str) -> str:
     """Retry a failed video, and render the fragment with its state."""
-    return await render_template("videos/_status.html", **await _state(await _retry(video_id)))
+    return await render_template(
+        "videos/_status.html", **await _state_values(await _retry_and_read(video_id))
+    )
 
 
 @blueprint.post("/videos/<video_id>/remaining")
@@ -160,8 +164,8 @@ async def retry_status(video_id: str) -> str:
 @fragment()
 async def retry_remaining(video_id: str) -> str:
     """Retry the missing renditions of a ready video, and render their fragment."""
-    video = await _retry(video_id)
-    return await render_template("videos/_remaining.html", **await _state(video))
+    video = await _retry_and_read(video_id)
+    return await render_template("videos/_remaining.html", **await _state_values(video))
 
 
 @blueprint.get("/videos/<video_id>/original")
@@ -187,13 +191,13 @@ async def original(video_id: str) -> WerkzeugResponse:
     return response
 
 
-async def _state(video: Video) -> dict[str, Any]:
+async def _state_values(video: Video) -> dict[str, Any]:
     """Return template values of a video and its progress."""
     transcoding = await read_progress(video.id)
     return {"video": video, "transcoding": transcoding, "may_edit": await may_edit(video)}
 
 
-async def _retry(video_id: str) -> Video:
+async def _retry_and_read(video_id: str) -> Video:
     """Retry the failed work on a video, and read the video again."""
     video = await read_video(video_id)
     # The button was pressed twice: the page shows that the retry is in progress.

@@ -91,8 +91,8 @@ async def save(video_id: str) -> EditForm:
     """Save the audience of the request's form; return the form with the result."""
     video = await read_video(video_id)
     fields = await request.form
-    base = _read(fields, prefix="base.")
-    typed = _typed(fields)
+    base = _read_access(fields, prefix="base.")
+    typed = _read_typed_access(fields)
     try:
         changed = validated(AccessRecord, typed).value()
     except InvalidRequest as exc:
@@ -108,8 +108,8 @@ async def save(video_id: str) -> EditForm:
     return form.after(
         merged,
         typed=recorded_shape(AccessRecord, own).model_dump(),
-        own=_texts(own, person, video.owner_id),
-        other=_texts(recorded_access(video), person, video.owner_id),
+        own=_access_texts(own, person, video.owner_id),
+        other=_access_texts(recorded_access(video), person, video.owner_id),
     )
 
 
@@ -122,10 +122,10 @@ def visibility_choices(person: Principal, owner_id: UUID | None) -> list[tuple[s
     ]
 
 
-def _typed(form: MultiDict[str, str]) -> Body:
+def _read_typed_access(form: MultiDict[str, str]) -> Body:
     """Read the typed values; the base where the other editor's value was chosen."""
-    typed = _read(form)
-    base = _read(form, prefix="base.")
+    typed = _read_access(form)
+    base = _read_access(form, prefix="base.")
     if form.get("choice.visibility") == "theirs":
         typed |= {name: base[name] for name in ("visibility", "signedInOnly")}
     if form.get("choice.embedOrigins") == "theirs":
@@ -133,7 +133,7 @@ def _typed(form: MultiDict[str, str]) -> Body:
     return typed
 
 
-def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
+def _read_access(form: MultiDict[str, str], *, prefix: str = "") -> Body:
     """Read the fields with this prefix. The box only counts for private videos."""
     visibility = form.get(f"{prefix}visibility", "")
     is_ticked = f"{prefix}signedInOnly" in form
@@ -164,7 +164,7 @@ def _audience_words(access: VideoAccess, person: Principal, owner_id: UUID | Non
     return words[0].lower() + words[1:]
 
 
-def _texts(access: VideoAccess, person: Principal, owner_id: UUID | None) -> Body:
+def _access_texts(access: VideoAccess, person: Principal, owner_id: UUID | None) -> Body:
     """Return each field as a text for people."""
     words = f"{access.visibility.capitalize()}: {_audience_words(access, person, owner_id)}"
     sites = "\n".join(map(shown, access.embed_origins))

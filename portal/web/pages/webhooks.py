@@ -56,7 +56,7 @@ DONE = {
 @policy(Policy.WEBHOOKS)
 async def index() -> str:
     """Show all webhooks."""
-    return await _index()
+    return await _render_webhooks()
 
 
 @blueprint.post("")
@@ -71,19 +71,21 @@ async def save(webhook_id: UUID | None = None) -> ResponseReturnValue:
         requested = validated(WebhookRequest, typed)
     except InvalidRequest as exc:
         values = {"typed": typed, "faults": exc.by_field}
-        return await (_page(webhook, **values) if webhook else _index(**values)), 422
+        return await (
+            _render_webhook(webhook, **values) if webhook else _render_webhooks(**values)
+        ), 422
     if webhook:
         await endpoints.change(webhook.id, "edited", url=requested.url, events=requested.events)
         return redirect(url_for("webhooks.page", webhook_id=webhook.id, done="edit"), 303)
     webhook = await endpoints.make(requested.url, requested.events, account_id=await account_id())
-    return await _page(webhook, secret=webhook.secret)
+    return await _render_webhook(webhook, secret=webhook.secret)
 
 
 @blueprint.get("/<uuid:webhook_id>")
 @policy(Policy.WEBHOOKS)
 async def page(webhook_id: UUID) -> str:
     """Show a webhook with its deliveries."""
-    return await _page(await endpoints.get(webhook_id))
+    return await _render_webhook(await endpoints.get(webhook_id))
 
 
 @blueprint.post("/<uuid:webhook_id>/rotate-secret")
@@ -91,7 +93,7 @@ async def page(webhook_id: UUID) -> str:
 async def rotate_secret(webhook_id: UUID) -> str:
     """Replace the secret, and show the new one once."""
     webhook = await endpoints.rotate_secret(webhook_id)
-    return await _page(webhook, secret=webhook.secret)
+    return await _render_webhook(webhook, secret=webhook.secret)
 
 
 @blueprint.post("/<uuid:webhook_id>/<action>")
@@ -114,12 +116,12 @@ async def redeliver(webhook_id: UUID, delivery_id: int) -> ResponseReturnValue:
     return redirect(url_for("webhooks.page", webhook_id=webhook_id, done="test"), 303)
 
 
-async def _index(**more: object) -> str:
+async def _render_webhooks(**more: object) -> str:
     values = {"typed": {"url": "", "events": list(EventType)}, "faults": {}, **more}
-    return await _render("index", webhooks=await endpoints.list_webhooks(), **values)
+    return await _render_with_form("index", webhooks=await endpoints.list_webhooks(), **values)
 
 
-async def _page(webhook: Webhook, **more: object) -> str:
+async def _render_webhook(webhook: Webhook, **more: object) -> str:
     """Render a webhook with a page of deliveries, and its `secret` if that is new."""
     before = request.args.get("before", type=int)
     rows, older = await endpoints.read_deliveries(webhook.id, limit=PAGE_SIZE, before=before)
@@ -130,21 +132,21 @@ async def _page(webhook: Webhook, **more: object) -> str:
         payload = await read_payload(row, seen_by=viewer, config=config)
         deliveries.append((row, payload and json.dumps(payload, ensure_ascii=False, indent=2)))
     values = {"typed": webhook, "faults": {}, "older": older, **more}
-    return await _render("page", webhook=webhook, deliveries=deliveries, **values)
+    return await _render_with_form("page", webhook=webhook, deliveries=deliveries, **values)
 
 
-async def _render(name: str, **values: object) -> str:
+async def _render_with_form(name: str, **values: object) -> str:
     done = DONE.get(request.args.get("done", ""), "")
     types = {
         event: Markup('<code>{}</code> <span class="field__hint">{}</span>').format(event, words)
         for event, words in EVENT_WORDS.items()
     }
     return await render_template(
-        f"webhooks/{name}.html", done=done, types=types, example=_example(), **values
+        f"webhooks/{name}.html", done=done, types=types, example=_example_request(), **values
     )
 
 
-def _example() -> str:
+def _example_request() -> str:
     """Return the JSON of a request that reports a new video as ready."""
     config = web_context().config
     video_id = "0198f3c2-6b1a-7c55-9d0e-3f6a1b2c4d5e"

@@ -40,7 +40,7 @@ MAX_SHOWN_LINKS = 20
 @policy(Policy.EDIT)
 async def workshop(video_id: str) -> str:
     """Show the page."""
-    return await _page(await read_video(video_id))
+    return await _render_workshop(await read_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/facts")
@@ -59,8 +59,8 @@ async def save_details(video_id: str) -> ResponseReturnValue:
     """Save the details, and show the result."""
     form = await editing.save(video_id)
     if not form.is_saved:
-        return await _page(form.video, details=form), form.status
-    return _redirect(form.video.id, "save-button", saved="details", kept=form.kept)
+        return await _render_workshop(form.video, details=form), form.status
+    return _redirect_to_part(form.video.id, "save-button", saved="details", kept=form.kept)
 
 
 @blueprint.post("/videos/<video_id>/access")
@@ -69,8 +69,8 @@ async def save_access(video_id: str) -> ResponseReturnValue:
     """Save the audience, and show the result."""
     form = await visibility.save(video_id)
     if not form.is_saved:
-        return await _page(form.video, access=form), form.status
-    return _redirect(form.video.id, "access", saved="access", kept=form.kept)
+        return await _render_workshop(form.video, access=form), form.status
+    return _redirect_to_part(form.video.id, "access", saved="access", kept=form.kept)
 
 
 @blueprint.post("/videos/<video_id>/poster")
@@ -78,7 +78,7 @@ async def save_access(video_id: str) -> ResponseReturnValue:
 async def replace_poster(video_id: str) -> ResponseReturnValue:
     """Request a frame as the poster, and show its state."""
     requested = await posters.request_frame(video_id)
-    return _redirect(requested.video_id, "poster", watched=requested.number)
+    return _redirect_to_part(requested.video_id, "poster", watched=requested.number)
 
 
 @blueprint.post("/videos/<video_id>/poster/picture")
@@ -87,9 +87,11 @@ async def send_picture(video_id: str) -> ResponseReturnValue:
     """Request an uploaded picture as the poster, and show its state."""
     requested = await posters.request_picture(video_id)
     if isinstance(requested, PosterRequest):
-        return _redirect(requested.video_id, "poster", watched=requested.number)
+        return _redirect_to_part(requested.video_id, "poster", watched=requested.number)
     video = await read_video(video_id)
-    return await _page(video, poster=await posters.poster_view(video, fault=requested)), 422
+    return await _render_workshop(
+        video, poster=await posters.poster_view(video, fault=requested)
+    ), 422
 
 
 @blueprint.post("/videos/<video_id>/captions")
@@ -100,11 +102,11 @@ async def add_captions(video_id: str) -> ResponseReturnValue:
     added = await captions.add(video)
     if isinstance(added, captions.CaptionsForm):
         status = 422 if added.faults else 200
-        return await _page(video, **await captions.panel(video, added)), status
+        return await _render_workshop(video, **await captions.panel(video, added)), status
     if not added.cue_count:
         editor = url_for("captions.editor", video_id=video.id, language=added.language)
         return redirect(editor, 303)
-    return _redirect(video.id, "captions-panel")
+    return _redirect_to_part(video.id, "captions-panel")
 
 
 @blueprint.post("/videos/<video_id>/captions/transcription")
@@ -113,8 +115,8 @@ async def transcribe(video_id: str) -> ResponseReturnValue:
     """Request automatic captions, or show the form with its faults."""
     video = await read_video(video_id)
     if form := await captions.transcribe(video):
-        return await _page(video, **await captions.panel(video, form)), 422
-    return _redirect(video.id, "captions-panel")
+        return await _render_workshop(video, **await captions.panel(video, form)), 422
+    return _redirect_to_part(video.id, "captions-panel")
 
 
 @blueprint.post("/videos/<video_id>/links")
@@ -125,14 +127,16 @@ async def make_link(video_id: str) -> ResponseReturnValue:
     fields = await request.form
     life_s = whole_number(fields.get("life", ""), max_digits=9)
     if life_s not in LIVES:
-        return await _page(video, link_fault=f"Choose one of {', '.join(LIVES.values())}."), 422
+        return await _render_workshop(
+            video, link_fault=f"Choose one of {', '.join(LIVES.values())}."
+        ), 422
     try:
         link = await playback_links.make(
             video.id, life_s=life_s, by=await principal(), label=fields.get("label", "")
         )
     except TooManyPlaybackLinks as exc:
-        return await _page(video, link_fault=exc.detail), exc.status
-    return _redirect(video.id, "links", link=link.id)
+        return await _render_workshop(video, link_fault=exc.detail), exc.status
+    return _redirect_to_part(video.id, "links", link=link.id)
 
 
 @blueprint.post("/videos/<video_id>/links/<uuid:link_id>/revoke")
@@ -141,13 +145,13 @@ async def revoke_link(video_id: str, link_id: UUID) -> ResponseReturnValue:
     """Revoke a playback link, unless it is revoked already."""
     video = await read_video(video_id)
     await playback_links.revoke(link_id, video_id=video.id)
-    return _redirect(video.id, "links")
+    return _redirect_to_part(video.id, "links")
 
 
-async def _page(video: Video, **changed: object) -> str:
+async def _render_workshop(video: Video, **changed: object) -> str:
     """Render the page with changed forms; the other forms have the recorded values."""
     expect_player(request.scope)
-    links = await _links(video)
+    links = await _list_shareable_links(video)
     saved = request.args.get("saved")
     kept = request.args.getlist("kept")
     values = {
@@ -175,7 +179,7 @@ async def _page(video: Video, **changed: object) -> str:
     )
 
 
-async def _links(video: Video) -> list[playback_links.PlaybackLink] | None:
+async def _list_shareable_links(video: Video) -> list[playback_links.PlaybackLink] | None:
     """Return the playback links of a ready video; None for people who can't edit it.
 
     None also on a portal without accounts, where everyone may watch everything.
@@ -186,6 +190,6 @@ async def _links(video: Video) -> list[playback_links.PlaybackLink] | None:
     return await playback_links.list_links(video.id)
 
 
-def _redirect(video_id: UUID, part: str, **values: Any) -> ResponseReturnValue:
+def _redirect_to_part(video_id: UUID, part: str, **values: Any) -> ResponseReturnValue:
     address = url_for("workshop.workshop", video_id=video_id, **values, _anchor=part)
     return redirect(address, 303)

@@ -18,42 +18,42 @@ RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:
 
 def reject_if(fault: Callable[[Value], str | None]) -> AfterValidator:
     """Return a validator that rejects values for which `fault` returns a message."""
-    return AfterValidator(lambda value: _checked(value, fault(value)))
+    return AfterValidator(lambda value: _check(value, fault(value)))
 
 
-def _checked(value: Value, message: str | None) -> Value:
+def _check(value: Value, message: str | None) -> Value:
     if message:
         raise PydanticCustomError("rule", "{fault}", {"fault": message})
     return value
 
 
-def _storable(value: Any) -> Any:
-    return _checked(value, text_fault(value)) if isinstance(value, str) else value
+def _check_storable(value: Any) -> Any:
+    return _check(value, text_fault(value)) if isinstance(value, str) else value
 
 
-def _whole(value: Any) -> Any:
+def _to_whole_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _is_rfc3339(value: Any) -> Any:
+def _check_rfc3339(value: Any) -> Any:
     # pydantic reads a number as seconds since 1970.
     is_valid = not isinstance(value, str) or RFC3339.fullmatch(value)
-    return _checked(value, None if is_valid else "Give a time like 2026-01-31T12:00:00Z.")
+    return _check(value, None if is_valid else "Give a time like 2026-01-31T12:00:00Z.")
 
 
-def _in_utc(value: datetime) -> datetime:
+def _to_utc(value: datetime) -> datetime:
     try:
         # PostgreSQL only takes offsets of up to 16 hours.
         return value.astimezone(UTC)
     except OverflowError:
-        return _checked(value, "Give a time between the years 1 and 9999.")
+        return _check(value, "Give a time between the years 1 and 9999.")
 
 
 # JSON has one kind of number: 60.0 equals 60.
-WholeNumber = Annotated[StrictInt, BeforeValidator(_whole)]
+WholeNumber = Annotated[StrictInt, BeforeValidator(_to_whole_number)]
 # Checked before pydantic, whose message about surrogates is less clear.
-Text = Annotated[StrictStr, BeforeValidator(_storable)]
-Timestamp = Annotated[Time, BeforeValidator(_is_rfc3339), AfterValidator(_in_utc)]
+Text = Annotated[StrictStr, BeforeValidator(_check_storable)]
+Timestamp = Annotated[Time, BeforeValidator(_check_rfc3339), AfterValidator(_to_utc)]
 
 
 class ClosedShape(Shape, extra="forbid"):

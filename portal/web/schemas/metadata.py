@@ -11,7 +11,7 @@ from portal.videos.metadata import EditableMetadata
 from portal.web.schemas.base import ClosedShape, Text, reject_if
 
 
-def _is_category(value: int, info: ValidationInfo) -> int:
+def _check_category(value: int, info: ValidationInfo) -> int:
     # The context holds the existing ids, or is None to skip this check.
     if info.context is not None and value not in info.context:
         raise PydanticCustomError(
@@ -20,7 +20,7 @@ def _is_category(value: int, info: ValidationInfo) -> int:
     return value
 
 
-CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_category)]
+CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_check_category)]
 
 
 Title = Annotated[

@@ -35,7 +35,7 @@ MESSAGES = {
 
 def validated(shape: type[Sent], body: Any, *, context: object = None) -> Sent:
     """Return a body as a shape. Raises `InvalidRequest` with all its faults."""
-    return _validated(shape, body, kind="member", context=context)
+    return _validate(shape, body, kind="member", context=context)
 
 
 def validated_query(shape: type[Sent], parameters: MultiDict[str, str]) -> Sent:
@@ -47,10 +47,10 @@ def validated_query(shape: type[Sent], parameters: MultiDict[str, str]) -> Sent:
         name: values[0] if len(values) == 1 else values
         for name, values in parameters.to_dict(flat=False).items()
     }
-    return _validated(shape, query, kind="parameter")
+    return _validate(shape, query, kind="parameter")
 
 
-def _validated(shape: type[Sent], value: Any, *, kind: str, context: object = None) -> Sent:
+def _validate(shape: type[Sent], value: Any, *, kind: str, context: object = None) -> Sent:
     try:
         return shape.model_validate(value, context=context, by_alias=True, by_name=False)
     except ValidationError as exc:
@@ -78,8 +78,8 @@ def field_errors(
         if fault["type"] == "extra_forbidden":
             message = _unknown_name_message(str(fault["loc"][-1]), shape, kind)
         else:
-            message = _message(fault)
-        errors.append(FieldError(_pointer(fault["loc"]), message))
+            message = _fault_message(fault)
+        errors.append(FieldError(_json_pointer(fault["loc"]), message))
     return errors
 
 
@@ -100,12 +100,12 @@ def _known_names(shape: type[ClosedShape]) -> frozenset[str]:
     return frozenset(name for part in parts for name in part.get("properties", {}))
 
 
-def _pointer(location: tuple[int | str, ...]) -> str:
+def _json_pointer(location: tuple[int | str, ...]) -> str:
     escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in location)
     return "".join(f"/{part}" for part in escaped)
 
 
-def _message(fault: ErrorDetails) -> str:
+def _fault_message(fault: ErrorDetails) -> str:
     # pydantic has one type of error for texts and arrays.
     is_text = fault["type"] == "too_long" and isinstance(fault["input"], str)
     words = MESSAGES.get("string_too_long" if is_text else fault["type"])
