@@ -122,22 +122,6 @@ class OneTimeLink(Model):
         table = "one_time_links"
 
 
-class SignInFailure(Model):
-    """Attempt to sign in that is in progress or has failed.
-
-    Those of the last hour slow further attempts down.
-    """
-
-    id = fields.BigIntField(primary_key=True)
-    email = fields.CharField(max_length=MAX_EMAIL_LENGTH)
-    address = fields.CharField(max_length=64)
-    at: datetime = fields.DatetimeField(auto_now_add=True)
-
-    class Meta:
-        table = "sign_in_failures"
-        indexes = (("email", "at"), ("address", "at"))
-
-
 class Identity(Model):
     """Identity of an account at a provider of single sign-on. It belongs to one account."""
 
@@ -153,7 +137,6 @@ class Identity(Model):
 
     class Meta:
         table = "identities"
-        unique_together = (("issuer", "subject"), ("account", "issuer"))
 
 
 class SignOn(Model):

@@ -1,7 +1,7 @@
 """Tables of uploads and videos, and of everything that belongs to one video.
 
 Models hold data only; use cases and their transactions are in `videos`, `uploads` and `processing`.
-`migrations` creates the tables; they are never generated from here. `owner_id` is the account that
+`migrations` creates the tables with their indexes and constraints. `owner_id` is the account that
 began an upload or published a video; None on a portal without accounts.
 """
 
@@ -14,7 +14,6 @@ from uuid import UUID
 from tortoise import fields
 from tortoise.backends.base.client import BaseDBAsyncClient
 from tortoise.contrib.postgres.fields import ArrayField, TSVectorField
-from tortoise.contrib.postgres.indexes import GinIndex
 from tortoise.models import Model
 from tortoise.queryset import QuerySet
 
@@ -189,15 +188,6 @@ class Video(Model):
 
     class Meta:
         table = "videos"
-        # Each order of the library has an index. The index of the order by duration is on an
-        # expression, which only the migration can name.
-        indexes = (
-            ("created_at", "id"),
-            ("sort_title", "id"),
-            ("status",),
-            GinIndex(fields=["search"]),
-            GinIndex(fields=["category_ids"]),
-        )
 
     @classmethod
     def present(cls) -> QuerySet[Self]:
@@ -254,7 +244,6 @@ class Attempt(Model):
 
     class Meta:
         table = "attempts"
-        unique_together = (("video", "number"),)
 
 
 class Rendition(Model):
@@ -297,7 +286,6 @@ class Rendition(Model):
 
     class Meta:
         table = "renditions"
-        unique_together = (("video", "name"),)
         ordering = ("position",)
 
 

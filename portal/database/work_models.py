@@ -39,7 +39,6 @@ class MadeSegment(Model):
 
     class Meta:
         table = "made_segments"
-        unique_together = (("video", "rendition", "number"),)
 
 
 class PassRun(Model):

@@ -16,11 +16,11 @@ from time import monotonic
 from uuid import UUID
 
 from portal import errors
-from portal.database.connection import execute, fetch_rows, transaction
+from portal.database.connection import NOW, execute, transaction
+from portal.database.models import Upload, Video
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import (
-    UPLOAD_KEY,
     ObjectInfo,
     StoredPart,
     missing_parts,
@@ -42,18 +42,6 @@ MAX_NAMED = 10
 PART_NUMBER = re.compile(r"[1-9][0-9]{0,4}")
 UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 
-UPLOAD = """
-SELECT id, key, owner_id, content_type, multipart_id, size_bytes, is_discarded,
-       EXISTS (SELECT FROM videos WHERE storage_key = key) AS has_video
-FROM uploads WHERE id = %s
-"""
-ID_OF_KEY = "SELECT id FROM uploads WHERE key = %s"
-# Makes creations of a video and changes of its upload wait for each other.
-LOCK = "SELECT 1 FROM uploads WHERE id = %s FOR NO KEY UPDATE"
-RECORD_START = """
-UPDATE uploads SET multipart_id = %s, size_bytes = %s, active_at = now() WHERE id = %s
-"""
-RECORD_SIZE = "UPDATE uploads SET size_bytes = %s WHERE id = %s"
 # Clients have many parts signed at once. A time that is a minute old is exact enough: uploads are
 # abandoned after a day.
 RECORD_ACTIVITY = """
@@ -61,8 +49,6 @@ UPDATE uploads SET active_at = now()
 WHERE id = %s AND NOT is_discarded
   AND greatest(created_at, active_at) < now() - interval '1 minute'
 """
-RECORD_END = "UPDATE uploads SET multipart_id = NULL WHERE id = %s AND multipart_id = %s"
-DISCARD = "UPDATE uploads SET is_discarded = true WHERE id = %s"
 DISCARD_IDLE = """
 UPDATE uploads SET is_discarded = true
 WHERE id = %s AND (is_discarded OR greatest(created_at, active_at) < %s)
@@ -70,20 +56,6 @@ WHERE id = %s AND (is_discarded OR greatest(created_at, active_at) < %s)
 DELETE_DISCARDED = """
 DELETE FROM uploads WHERE id = %s AND is_discarded AND greatest(created_at, active_at) < %s
 """
-
-
-@dataclass(frozen=True, slots=True)
-class UploadRow:
-    """Row of an upload; see `models.Upload`."""
-
-    id: UUID
-    key: str
-    owner_id: UUID | None
-    content_type: str
-    multipart_id: str | None
-    size_bytes: int | None
-    is_discarded: bool
-    has_video: bool
 
 
 class UploadState(StrEnum):
@@ -98,8 +70,7 @@ class UploadState(StrEnum):
 class UploadView:
     """State of an upload. A pending one has no size; `parts` are those stored in full."""
 
-    id: UUID
-    key: str
+    upload: Upload
     state: UploadState
     size_bytes: int | None = None
     parts: tuple[StoredPart, ...] = ()
@@ -112,26 +83,17 @@ def parse_id(text: str) -> UUID:
     return UUID(text)
 
 
-async def find(upload_id: UUID) -> UploadRow | None:
-    """Return an upload, discarded or not, by its id."""
-    rows = await fetch_rows(UPLOAD, upload_id)
-    return UploadRow(**rows[0]) if rows else None
+async def lock(upload_id: UUID) -> Upload | None:
+    """Lock an upload until the transaction ends, and return it.
+
+    The lock makes creations of a video and changes of its upload wait for each other.
+    """
+    return await Upload.filter(id=upload_id).select_for_update(no_key=True).get_or_none()
 
 
-async def find_id(key: str) -> UUID | None:
-    """Return the id of the upload with this storage key."""
-    # PostgreSQL raises errors for some texts: NUL, lone surrogates.
-    if not UPLOAD_KEY.fullmatch(key):
-        return None
-    rows = await fetch_rows(ID_OF_KEY, key)
-    return rows[0]["id"] if rows else None
-
-
-async def lock(upload_id: UUID) -> UploadRow | None:
-    """Return an upload, locked until the end of the transaction."""
-    await execute(LOCK, upload_id)
-    # A second statement sees changes that were committed during the wait for the lock.
-    return await find(upload_id)
+async def has_video(upload: Upload) -> bool:
+    """Return whether the upload is the source of a video."""
+    return await Video.exists(storage_key=upload.key)
 
 
 async def start(
@@ -148,17 +110,17 @@ async def start(
         StorageQuotaExceeded: the account has no room for the upload.
     """
     for _ in range(START_TRIES):
-        row = await _read_active(upload_id)
-        _require_unused(row)
-        view = await _view(row, storage)
+        upload = await _read_active(upload_id)
+        await _require_unused(upload)
+        view = await _view(upload, storage)
         if view.state is not UploadState.PENDING:
             if view.size_bytes != size_bytes:
                 raise errors.UploadAlreadyStarted
             return view, False
-        if await _create_multipart(row, size_bytes, storage, quota):
+        if await _create_multipart(upload, size_bytes, storage, quota):
             metrics.UPLOAD_STARTED.inc()
-            logger.info("Upload started", extra={"action": "start_upload", "key": row.key})
-            return UploadView(row.id, row.key, UploadState.UPLOADING, size_bytes), True
+            logger.info("Upload started", extra={"action": "start_upload", "key": upload.key})
+            return UploadView(upload, UploadState.UPLOADING, size_bytes), True
     raise errors.UploadAlreadyStarted(
         "Others keep starting and ending this upload. Ask for a new key."
     )
@@ -170,12 +132,12 @@ async def grow(
     """Raise the announced size of an upload. Raise `StorageQuotaExceeded` if there is no room."""
     async with transaction():
         await require_start(owner_id, quota, upload_id=upload_id, size_bytes=size_bytes)
-        await execute(RECORD_SIZE, size_bytes, upload_id)
+        await Upload.filter(id=upload_id).update(size_bytes=size_bytes)
 
 
 async def get(upload_id: UUID, *, storage: Storage) -> UploadView:
     """Return the upload as storage has it. Raise `UploadNotIssued` for an unknown id."""
-    return await _view(_require_issued(await find(upload_id)), storage)
+    return await _view(await _read(upload_id), storage)
 
 
 async def sign_part(upload_id: UUID, number: str, *, storage: Storage, url_ttl_s: int) -> str:
@@ -185,16 +147,16 @@ async def sign_part(upload_id: UUID, number: str, *, storage: Storage, url_ttl_s
         UploadNotStarted: no upload in parts is in progress.
         PartNotFound: the number is not one from 1 to the number of parts.
     """
-    row = await _read_active(upload_id)
-    if row.multipart_id is None or row.size_bytes is None:
+    upload = await _read_active(upload_id)
+    if upload.multipart_id is None or upload.size_bytes is None:
         raise errors.UploadNotStarted
-    if not PART_NUMBER.fullmatch(number) or int(number) > part_count(row.size_bytes):
+    if not PART_NUMBER.fullmatch(number) or int(number) > part_count(upload.size_bytes):
         raise errors.PartNotFound
     return await storage.public.presign_part(
-        row.key,
-        row.multipart_id,
+        upload.key,
+        upload.multipart_id,
         int(number),
-        size_bytes=size_of_part(int(number), row.size_bytes),
+        size_bytes=size_of_part(int(number), upload.size_bytes),
         ttl_s=url_ttl_s,
     )
 
@@ -208,28 +170,28 @@ async def complete(upload_id: UUID, *, storage: Storage) -> UploadView:
         UploadGone: storage has neither the parts nor the file any more.
         UploadSizeDiffers: the file in storage has another size than the announced one.
     """
-    row = await _read_active(upload_id)
-    if row.multipart_id is None:
-        stored = await _head(row.key, storage)
+    upload = await _read_active(upload_id)
+    if upload.multipart_id is None:
+        stored = await _head(upload.key, storage)
     else:
-        stored = await _assemble(row, row.multipart_id, storage)
+        stored = await _assemble(upload, upload.multipart_id, storage)
         if stored is not None:
-            await execute(RECORD_END, row.id, row.multipart_id)
+            await _record_end(upload)
             metrics.UPLOAD_COMPLETED.inc()
     if stored is None:
-        raise errors.UploadNotStarted if row.size_bytes is None else errors.UploadGone
-    if row.size_bytes not in (None, stored.size_bytes):
+        raise errors.UploadNotStarted if upload.size_bytes is None else errors.UploadGone
+    if upload.size_bytes not in (None, stored.size_bytes):
         raise errors.UploadSizeDiffers
-    logger.info("Upload completed", extra={"action": "complete_upload", "key": row.key})
-    return UploadView(row.id, row.key, UploadState.STORED, stored.size_bytes)
+    logger.info("Upload completed", extra={"action": "complete_upload", "key": upload.key})
+    return UploadView(upload, UploadState.STORED, stored.size_bytes)
 
 
 async def remove_parts(upload_id: UUID, *, storage: Storage) -> None:
     """Remove the parts that have arrived. The upload can be started again, with any size."""
-    row = _require_issued(await find(upload_id))
-    if row.multipart_id is not None:
-        await storage.multiparts.abort(row.key, row.multipart_id)
-        await execute(RECORD_END, row.id, row.multipart_id)
+    upload = await _read(upload_id)
+    if upload.multipart_id is not None:
+        await storage.multiparts.abort(upload.key, upload.multipart_id)
+        await _record_end(upload)
 
 
 async def discard(upload_id: UUID, *, storage: Storage) -> None:
@@ -239,12 +201,12 @@ async def discard(upload_id: UUID, *, storage: Storage) -> None:
     removal can't hit anything else.
     """
     async with transaction():
-        row = await lock(upload_id)
-        if row is None:
+        upload = await lock(upload_id)
+        if upload is None:
             raise errors.UploadNotIssued
-        _require_unused(row)
-        await execute(DISCARD, row.id)
-    await _remove(row, storage)
+        await _require_unused(upload)
+        await Upload.filter(id=upload_id).update(is_discarded=True)
+    await _remove(upload, storage)
 
 
 async def discard_abandoned(upload_id: UUID, *, idle_since: datetime, storage: Storage) -> bool:
@@ -255,103 +217,122 @@ async def discard_abandoned(upload_id: UUID, *, idle_since: datetime, storage: S
     signed addresses have expired.
     """
     async with transaction():
-        row = await lock(upload_id)
-        if row is None or row.has_video:
+        upload = await lock(upload_id)
+        if upload is None or await has_video(upload):
             return False
-        if not await execute(DISCARD_IDLE, row.id, idle_since):
+        if not await execute(DISCARD_IDLE, upload_id, idle_since):
             return False
-    await _remove(row, storage)
-    await execute(DELETE_DISCARDED, row.id, idle_since)
+    await _remove(upload, storage)
+    await execute(DELETE_DISCARDED, upload_id, idle_since)
     return True
 
 
-async def _read_active(upload_id: UUID) -> UploadRow:
-    """Record activity of an issued upload, and return its row. Raise `UploadNotIssued`."""
-    # The order matters: either the janitor sees the activity, or this reads the janitor's change.
-    await execute(RECORD_ACTIVITY, upload_id)
-    return _require_issued(await find(upload_id))
-
-
-def _require_issued(row: UploadRow | None) -> UploadRow:
-    """Return the upload. Raise `UploadNotIssued` if it is unknown or discarded."""
-    if row is None:
+async def _read(upload_id: UUID) -> Upload:
+    """Return an upload. Raise `UploadNotIssued` if it is unknown or discarded."""
+    upload = await Upload.get_or_none(id=upload_id)
+    if upload is None:
         raise errors.UploadNotIssued
-    if row.is_discarded:
+    if upload.is_discarded:
         raise errors.UploadNotIssued(
             "This upload was discarded. Get a key from POST /api/videos/presign."
         )
-    return row
+    return upload
 
 
-def _require_unused(row: UploadRow) -> None:
-    if row.has_video:
+async def _read_active(upload_id: UUID) -> Upload:
+    """Record activity of an upload, and return it as `_read` does."""
+    # The order matters: either the janitor sees the activity, or this reads the janitor's change.
+    await execute(RECORD_ACTIVITY, upload_id)
+    return await _read(upload_id)
+
+
+async def _require_unused(upload: Upload) -> None:
+    if await has_video(upload):
         raise errors.KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
 
 
-async def _remove(row: UploadRow, storage: Storage) -> None:
+async def _remove(upload: Upload, storage: Storage) -> None:
     """Remove an upload's parts and its object from storage."""
     # The parts go first: after that, no call can complete them into an object. They are recorded
     # until the object is gone, so that the janitor repeats an interrupted removal soon.
-    if row.multipart_id is not None:
-        await storage.multiparts.abort(row.key, row.multipart_id)
-    await storage.delete(row.key)
-    await execute(RECORD_END, row.id, row.multipart_id)
+    if upload.multipart_id is not None:
+        await storage.multiparts.abort(upload.key, upload.multipart_id)
+    await storage.delete(upload.key)
+    await _record_end(upload)
     metrics.UPLOAD_DISCARDED.inc()
-    logger.info("Upload discarded", extra={"action": "discard_upload", "key": row.key})
+    logger.info("Upload discarded", extra={"action": "discard_upload", "key": upload.key})
 
 
-async def _view(row: UploadRow, storage: Storage) -> UploadView:
-    if row.multipart_id is not None and row.size_bytes is not None:
-        parts = await _list_parts(row.key, row.multipart_id, storage)
+async def _record_end(upload: Upload) -> None:
+    """Record that the multipart upload was completed or aborted."""
+    row = Upload.filter(id=upload.id, multipart_id=upload.multipart_id)
+    await row.update(multipart_id=None)
+
+
+async def _view(upload: Upload, storage: Storage) -> UploadView:
+    if upload.multipart_id is not None and upload.size_bytes is not None:
+        parts = await _list_parts(upload.key, upload.multipart_id, storage)
         if parts is not None:
-            whole = tuple(whole_parts(parts, row.size_bytes))
-            return UploadView(row.id, row.key, UploadState.UPLOADING, row.size_bytes, whole)
-    stored = await _head(row.key, storage)
+            whole = tuple(whole_parts(parts, upload.size_bytes))
+            return UploadView(upload, UploadState.UPLOADING, upload.size_bytes, whole)
+    stored = await _head(upload.key, storage)
     if stored is None:
-        return UploadView(row.id, row.key, UploadState.PENDING)
-    return UploadView(row.id, row.key, UploadState.STORED, stored.size_bytes)
+        return UploadView(upload, UploadState.PENDING)
+    return UploadView(upload, UploadState.STORED, stored.size_bytes)
 
 
 async def _create_multipart(
-    row: UploadRow, size_bytes: int, storage: Storage, quota: Quota
+    upload: Upload, size_bytes: int, storage: Storage, quota: Quota
 ) -> bool:
     """Create a multipart upload in storage and record it.
 
-    Return whether it is recorded. It is aborted if the row has changed since it was read, or if
-    the account has no room for the upload (`StorageQuotaExceeded`).
+    Return whether it is recorded. It is aborted if the upload has changed since it was read, or if
+    the account has no room for it (`StorageQuotaExceeded`).
     """
-    multipart_id = await storage.multiparts.create(row.key, content_type=row.content_type)
+    multipart_id = await storage.multiparts.create(upload.key, content_type=upload.content_type)
     is_recorded = False
     try:
         async with transaction():
-            is_unchanged = await lock(row.id) == row
+            is_unchanged = await _lock_unchanged(upload)
             if is_unchanged:
-                await require_start(row.owner_id, quota, upload_id=row.id, size_bytes=size_bytes)
-                await execute(RECORD_START, multipart_id, size_bytes, row.id)
+                await require_start(
+                    upload.owner_id, quota, upload_id=upload.id, size_bytes=size_bytes
+                )
+                await Upload.filter(id=upload.id).update(
+                    multipart_id=multipart_id, size_bytes=size_bytes, active_at=NOW
+                )
         is_recorded = is_unchanged
     finally:
         if not is_recorded:
-            await storage.multiparts.abort(row.key, multipart_id)
+            await storage.multiparts.abort(upload.key, multipart_id)
     return is_recorded
 
 
-async def _assemble(row: UploadRow, multipart_id: str, storage: Storage) -> ObjectInfo | None:
+async def _lock_unchanged(upload: Upload) -> bool:
+    """Lock an upload, and return whether it can be started, as when it was read."""
+    present = await lock(upload.id)
+    if present is None or present.is_discarded or present.multipart_id != upload.multipart_id:
+        return False
+    return not await has_video(upload)
+
+
+async def _assemble(upload: Upload, multipart_id: str, storage: Storage) -> ObjectInfo | None:
     """Return the object that this call or another one assembled, or None if there is none."""
-    parts = await _list_parts(row.key, multipart_id, storage)
+    parts = await _list_parts(upload.key, multipart_id, storage)
     if parts is not None:
-        whole = _require_all(parts, row.size_bytes or 0)
+        whole = _require_all(parts, upload.size_bytes or 0)
         try:
-            await storage.multiparts.complete(row.key, multipart_id, whole)
+            await storage.multiparts.complete(upload.key, multipart_id, whole)
         except PartsRefused as exc:
             raise errors.PartsMissing from exc
         except (MultipartMissing, ObjectMissing):
             logger.info("Completed by another call", extra={"action": "complete_upload"})
-    stored = await _head(row.key, storage)
+    stored = await _head(upload.key, storage)
     # The time limit begins with the first response, which may have taken longer than that.
     deadline = monotonic() + SETTLE_TIMEOUT_S
     while stored is None and monotonic() < deadline:
         await asyncio.sleep(SETTLE_INTERVAL_S)
-        stored = await _head(row.key, storage)
+        stored = await _head(upload.key, storage)
     return stored
 
 

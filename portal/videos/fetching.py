@@ -19,6 +19,7 @@ import aiohttp
 from portal import __version__, errors
 from portal.config import Config
 from portal.database.connection import server_time
+from portal.database.models import Upload
 from portal.database.work_models import Import
 from portal.events.outgoing import RequestFailed, address_fault, failure_words, open_session
 from portal.retry import Backoff
@@ -192,7 +193,7 @@ class Fetch:
         is_answered = response.headers.get("Content-Range") == content_range
         if response.status != HTTPStatus.OK and not is_answered:
             raise ImportUnreachable("The server sent another part of the file than was requested.")
-        upload = await uploads.find(self._row.upload_id)
+        upload = await Upload.get_or_none(id=self._row.upload_id)
         if upload is None or upload.multipart_id is None:
             raise MultipartMissing(self._row.upload.key)
         while self._row.received_bytes < whole_bytes:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from portal import errors
 from portal.accounts.permissions import Audience
 from portal.database.connection import fetch_rows, lock_present, transaction
-from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Category, Rendition, RenditionState, Upload, Video, VideoStatus
 from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, sources
@@ -132,15 +132,15 @@ async def publish(
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
     source = await _find_source(submission.key, storage)
-    upload_id = await uploads.find_id(submission.key)
-    if upload_id is None:
+    issued = await Upload.get_or_none(key=submission.key)
+    if issued is None:
         raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     try:
         async with transaction():
-            upload = await uploads.lock(upload_id)
+            upload = await uploads.lock(issued.id)
             if upload is None or audience.owner_id not in (None, upload.owner_id):
                 raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
-            if upload.has_video:
+            if await uploads.has_video(upload):
                 return await _repeated(submission), False
             checked = _checked_source(upload, source, max_source_bytes)
             refusal = await quotas.video_refusal(
@@ -153,7 +153,7 @@ async def publish(
             if refusal is None:
                 video = await _insert_video(submission, checked, queue, audience)
     except (SourceTooLarge, errors.StorageQuotaExceeded):
-        await uploads.discard(upload_id, storage=storage)
+        await uploads.discard(issued.id, storage=storage)
         raise
     # The refusal follows the commit, which records that the file is kept.
     if refusal is not None:
@@ -196,9 +196,7 @@ async def _repeated(submission: Submission) -> Video:
     return video
 
 
-def _checked_source(
-    upload: uploads.UploadRow, source: ObjectInfo | None, max_source_bytes: int
-) -> ObjectInfo:
+def _checked_source(upload: Upload, source: ObjectInfo | None, max_source_bytes: int) -> ObjectInfo:
     """Return the file of an upload. Raises the errors of `publish` for one that is unusable."""
     if upload.is_discarded:
         raise errors.UploadNotFound("This upload was discarded. Ask for a new upload address.")

@@ -25,7 +25,7 @@ from portal.accounts.permissions import (
     Principal,
 )
 from portal.accounts.tokens import digest
-from portal.database.models import Video
+from portal.database.models import Upload, Video
 from portal.uploads import service as uploads
 from portal.videos.deletion import was_deleted
 from portal.videos.imports import find
@@ -189,14 +189,12 @@ async def account_id() -> UUID | None:
     return (await principal()).account_id
 
 
-async def require_own_upload(upload_id: UUID) -> None:
-    """Raise `UploadNotIssued` unless the upload belongs to the caller's account."""
+async def require_own_upload(upload: Upload | None) -> Upload:
+    """Return the upload. Raise `UploadNotIssued` if it is missing, or another account's."""
     own_id = await account_id()
-    if own_id is None:
-        return
-    upload = await uploads.find(upload_id)
-    if upload is None or upload.owner_id != own_id:
+    if upload is None or own_id not in (None, upload.owner_id):
         raise errors.UploadNotIssued
+    return upload
 
 
 async def may_edit(video: Video) -> bool:
@@ -246,7 +244,8 @@ async def _require_action(required: Policy) -> None:
     if required not in TO_A_VIDEO:
         caller.require(action)
         if required is Policy.OWN_UPLOAD:
-            await require_own_upload(uploads.parse_id(str(values["id"])))
+            upload_id = uploads.parse_id(str(values["id"]))
+            await require_own_upload(await Upload.get_or_none(id=upload_id))
         return
     video_id = parse_video_id(str(values.get("video_id") or values.get("id")))
     audience = await fetch_audience(video_id) if video_id else None

@@ -24,7 +24,7 @@ from portal.accounts import invitations, people
 from portal.accounts.permissions import ANYONE, EVERYONES, Principal
 from portal.config import Config
 from portal.database.account_models import Account, OneTimeLink, Role
-from portal.database.connection import execute, transaction
+from portal.database.connection import transaction
 from portal.database.models import Upload, Video
 from portal.errors import (
     AccountExists,
@@ -33,7 +33,7 @@ from portal.errors import (
     LinkNotValid,
     NotAllowed,
 )
-from portal.uploads.service import LOCK
+from portal.uploads.service import lock
 from portal.webhooks import endpoints
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -190,7 +190,7 @@ async def test_video_published_while_its_account_is_removed_has_an_owner(
     outside = copy_context()
     async with transaction():
         # As publishing does.
-        await execute(LOCK, upload.id)
+        await lock(upload.id)
         if is_early:
             found = await make_row(**video)
         removal = asyncio.create_task(people.remove(bob.id, by=person(ann)), context=outside)

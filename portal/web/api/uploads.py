@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
-from portal.errors import UploadNotIssued
+from portal.database.models import Upload
 from portal.events.records import Shape, Size, Uri
 from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads import service as uploads
@@ -113,14 +113,11 @@ async def start_upload() -> Response:
     # Without a setting, the limit is that of storage.
     largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
     requested = validated(StartUploadRequest, await json_bodies.read_json(), context=largest)
-    upload_id = await uploads.find_id(requested.key)
-    if upload_id is None:
-        raise UploadNotIssued
-    await require_own_upload(upload_id)
-    upload, is_new = await uploads.start(
-        upload_id, requested.size_bytes, storage=web.storage, quota=web.quota
+    upload = await require_own_upload(await Upload.get_or_none(key=requested.key))
+    view, is_new = await uploads.start(
+        upload.id, requested.size_bytes, storage=web.storage, quota=web.quota
     )
-    response = _upload_response(upload, 201 if is_new else 200)
+    response = _upload_response(view, 201 if is_new else 200)
     response.headers["Location"] = url_for("api_uploads.get_upload", id=upload.id.hex)
     return response
 
@@ -180,12 +177,12 @@ async def discard_upload(id: str) -> Response:
     return Response(status=204)
 
 
-def _upload_response(upload: uploads.UploadView, status: int = 200) -> Response:
-    size_bytes = upload.size_bytes
+def _upload_response(view: uploads.UploadView, status: int = 200) -> Response:
+    size_bytes = view.size_bytes
     record = UploadRecord(
-        upload_id=upload.id.hex,
-        key=upload.key,
-        state=upload.state,
+        upload_id=view.upload.id.hex,
+        key=view.upload.key,
+        state=view.state,
         size_bytes=size_bytes,
         part_size_bytes=None if size_bytes is None else part_size_bytes(size_bytes),
         part_count=None if size_bytes is None else part_count(size_bytes),
@@ -193,7 +190,7 @@ def _upload_response(upload: uploads.UploadView, status: int = 200) -> Response:
             StoredPartRecord(
                 part_number=part.number, size_bytes=part.size_bytes, etag=part.etag.strip('"')
             )
-            for part in upload.parts
+            for part in view.parts
         ],
     )
     return json_bodies.json_response(record, status, cache_control="no-cache")
