@@ -371,7 +371,3 @@ class StorageUnavailable(Unavailable, code="storage_unavailable", title=Unavaila
 
 class StorageDenied(StorageUnavailable):
     """Storage denied access to the portal. No changes were made. Tell the portal's operator."""
-
-    def __init__(self, s3_code: str) -> None:
-        super().__init__()
-        self.s3_code = s3_code

@@ -120,7 +120,7 @@ def translated_errors(key: str) -> Iterator[None]:
     try:
         yield
     except ClientError as exc:
-        code = code_of(exc)
+        code = exc.response.get("Error", {}).get("Code", "")
         if condition := CONDITIONS.get(code):
             raise condition(key) from exc
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
@@ -128,25 +128,20 @@ def translated_errors(key: str) -> Iterator[None]:
         if status in DENIED_STATUSES and not is_slow:
             # The operator has to fix the credentials, or a clock that is off by more than
             # signatures allow.
-            raise _denied(exc, code) from exc
+            _log_denial(exc)
+            raise StorageDenied from exc
         if is_slow or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise StorageUnavailable from exc
         raise StorageRefused(key) from exc
     except OUTAGES as exc:
         raise StorageUnavailable from exc
     except WITHOUT_CREDENTIALS as exc:
-        raise _denied(exc, type(exc).__name__) from exc
+        _log_denial(exc)
+        raise StorageDenied from exc
     except BotoCoreError as exc:
         # The request itself is invalid, for example its key.
         raise StorageRefused(key) from exc
 
 
-def _denied(exc: Exception, code: str) -> StorageDenied:
-    """Log the error for the operator, and return the error for clients."""
+def _log_denial(exc: Exception) -> None:
     logger.error("Storage denies access: %s", exc, extra={"action": "storage_denied"})
-    return StorageDenied(code)
-
-
-def code_of(exc: BaseException | None) -> str:
-    """Return S3's code of an error; empty if the error is no response of storage."""
-    return str(exc.response.get("Error", {}).get("Code")) if isinstance(exc, ClientError) else ""

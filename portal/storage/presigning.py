@@ -131,7 +131,7 @@ class Presigner:
                 frozen = await credentials.get_frozen_credentials()
             except RuntimeError as exc:
                 # botocore refreshed the credentials, and they are expired nevertheless.
-                raise StorageDenied("ExpiredToken") from exc
+                raise StorageDenied from exc
         if not isinstance(credentials, RefreshableCredentials):
             return frozen, ttl_s
         return frozen, max(1, _seconds_left(credentials, ttl_s))

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.sampling import Sampler
     from opentelemetry.trace import Span
-    from yarl import URL
 
 REQUEST_ID = "request_id"
 # Longest wait for the collector when the process ends.
@@ -57,7 +56,9 @@ def start(service: str) -> None:
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     PsycopgInstrumentor().instrument(tracer_provider=provider)
     # Calls to storage go through aiohttp, which OpenTelemetry's botocore library doesn't trace.
-    AioHttpClientInstrumentor().instrument(tracer_provider=provider, url_filter=_without_query)
+    AioHttpClientInstrumentor().instrument(
+        tracer_provider=provider, url_filter=lambda url: str(url.with_query(None).with_user(None))
+    )
     _providers.append(provider)
 
 
@@ -148,10 +149,6 @@ def _drop_query(request: Span, scope: object) -> None:
         request.set_attribute("http.url", str(attributes["http.url"]).partition("?")[0])
     if "url.query" in attributes:
         request.set_attribute("url.query", "")
-
-
-def _without_query(url: URL) -> str:
-    return str(url.with_query(None).with_user(None))
 
 
 def _rooted(sampler: Sampler) -> Sampler:
