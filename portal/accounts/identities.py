@@ -252,7 +252,7 @@ async def _adjust_role(account: Account, person: Person) -> None:
     if account.role in (person.role, Role.OWNER):
         return
     await Account.filter(id=account.id).update(role=person.role)
-    # As in `people.change_role`: the creators of the links may not manage the new role.
+    # The creators of the links may not manage the new role; `people.change_role` does the same.
     await OneTimeLink.filter(account_id=account.id).delete()
     roles = {"was": account.role.value, "role": person.role.value}
     await _note_by_provider(AuditAction.ROLE_CHANGED, account, person, **roles)

@@ -1,4 +1,4 @@
-"""What the tests of accounts share: a database without an app, emptied after each test."""
+"""Fixtures of the tests of accounts: a database without an app, emptied after each test."""
 
 from collections.abc import AsyncIterator
 
@@ -33,12 +33,12 @@ async def database(config: Config) -> AsyncIterator[None]:
 
 @pytest.fixture
 async def ann(database: None) -> Account:
-    """The first owner."""
+    """Create the first owner."""
     return await make_account("ann")
 
 
 @pytest.fixture
 def passwords(monkeypatch: pytest.MonkeyPatch) -> Passwords:
-    """Hashes without the work that makes it hard to guess."""
+    """Return hashing with cheap parameters."""
     hash_quickly(monkeypatch)
     return Passwords()

@@ -1,4 +1,4 @@
-"""The audit log keeps who did what, bounded under a flood and for as long as was asked for."""
+"""The audit log: actors, limits on refused sign-ins, pages and filters."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -21,12 +21,13 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 async def ids(query: AuditQuery | None = None) -> list[int]:
-    return [it.id async for it in read_all(query or AuditQuery())]
+    return [event.id async for event in read_all(query or AuditQuery())]
 
 
-async def test_who_acts_is_known_in_a_task_and_not_beyond_it() -> None:
-    """Requests that are answered at the same time don't get mixed up."""
-    ann, bob = await make_account("ann"), await make_account("bob", Role.ADMIN)
+async def test_actor_is_set_for_the_current_task_only() -> None:
+    """Concurrent requests keep their own actors."""
+    ann = await make_account("ann")
+    bob = await make_account("bob", Role.ADMIN)
     both = asyncio.Barrier(2)
 
     async def request(address: str, name: str) -> None:
@@ -38,15 +39,15 @@ async def test_who_acts_is_known_in_a_task_and_not_beyond_it() -> None:
 
     await asyncio.gather(request("192.0.2.1", "ann"), request("192.0.2.2", "bob"))
     await note(AuditAction.TOKEN_MADE, "neither")
-    found = {it["objectId"]: (it["actorEmail"], it["address"]) for it in (await lines())[2:]}
-    assert found == {
+    entries = (await lines())[2:]
+    assert {entry["objectId"]: (entry["actorEmail"], entry["address"]) for entry in entries} == {
         "ann": (ann.email, "192.0.2.1"),
         "bob": (bob.email, "192.0.2.2"),
         "neither": (None, None),
     }
 
 
-async def test_failed_tries_of_an_hour_leave_so_many_lines(
+async def test_number_of_recorded_sign_in_failures_per_hour_is_limited(
     passwords: Passwords, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "REFUSALS_AN_HOUR", 3)
@@ -55,7 +56,8 @@ async def test_failed_tries_of_an_hour_leave_so_many_lines(
             await sessions.require_password(
                 f"{number}@example.org", "wrong", passwords=passwords, address=f"192.0.2.{number}"
             )
-    assert [it["objectName"] for it in await lines()] == [f"{it}@example.org" for it in range(3)]
+    emails = [entry["objectName"] for entry in await lines()]
+    assert emails == ["0@example.org", "1@example.org", "2@example.org"]
     await execute("UPDATE events SET at = at - interval '61 minutes'")
     with pytest.raises(SignInRefused):
         await sessions.require_password("", "wrong", passwords=passwords, address=ADDRESS)
@@ -65,18 +67,19 @@ async def test_failed_tries_of_an_hour_leave_so_many_lines(
 async def test_pages_stay_the_same_while_lines_are_added(config: Config) -> None:
     await add_lines(config.database_url, 25)
     expected = (await ids())[::-1]
-    seen, before = list[int](), None
+    listed: list[int] = []
+    before = None
     while True:
         events, before = await read_page(AuditQuery(), limit=10, before=before)
-        seen += [it.id for it in events]
+        listed += [event.id for event in events]
         await note(AuditAction.SIGNED_IN)
         if before is None:
             break
-    assert seen == expected
-    assert len(seen) == 25
+    assert listed == expected
+    assert len(listed) == 25
 
 
-async def test_lines_are_found_by_action_person_object_and_time(config: Config) -> None:
+async def test_entries_are_filtered_by_action_person_object_and_time(config: Config) -> None:
     await add_lines(config.database_url, 14)
     video_id = (await lines())[7]["objectId"]
     ann = await make_account("ann")

@@ -1,4 +1,4 @@
-"""What is believed of an ID token: every rule of OpenID Connect Core 1.0, section 3.1.3.7."""
+"""Verification of ID tokens by the rules of OpenID Connect Core 1.0, section 3.1.3.7."""
 
 import hashlib
 import hmac
@@ -13,20 +13,23 @@ from single_sign_on import b64, new_key
 
 from portal.accounts.oidc import FAULTS, LEEWAY_S, verify
 
-ISSUER, CLIENT, NONCE = "https://id.example", "portal", "a-nonce"
-KEY, OTHER_KEY = new_key("one"), new_key("one")
+ISSUER = "https://id.example"
+CLIENT = "portal"
+NONCE = "a-nonce"
+KEY = new_key("one")
+OTHER_KEY = new_key("one")
 KEYS = KeySet.import_key_set({"keys": [KEY.as_dict(private=False)]})
 
 
 def token(key: RSAKey = KEY, **changes: Any) -> str:
-    """A signed token with these claims changed; `...` leaves one out; times count from now."""
+    """Sign a token with changed claims; `...` removes a claim, and times are relative to now."""
     claims = {"iss": ISSUER, "sub": "ann", "aud": CLIENT, "nonce": NONCE, "exp": 3600, "iat": 0}
     claims |= changes
     for name in {"exp", "iat", "nbf"} & claims.keys():
         claims[name] = (
             claims[name] + int(time.time()) if type(claims[name]) is int else claims[name]
         )
-    claims = {name: it for name, it in claims.items() if it is not ...}
+    claims = {name: value for name, value in claims.items() if value is not ...}
     return jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
 
 
@@ -44,7 +47,7 @@ def claims_of(text: str) -> dict[str, Any]:
         {"iat": LEEWAY_S - 30},
     ],
 )
-def test_good_tokens_are_believed(changes: dict[str, Any]) -> None:
+def test_valid_tokens_are_accepted(changes: dict[str, Any]) -> None:
     assert claims_of(token(**changes))["sub"] == "ann"
 
 
@@ -69,13 +72,13 @@ def test_good_tokens_are_believed(changes: dict[str, Any]) -> None:
         {"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"},
     ],
 )
-def test_others_are_not(changes: dict[str, Any]) -> None:
+def test_tokens_with_wrong_claims_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(FAULTS):
         claims_of(token(**changes))
 
 
-def test_signature_is_of_a_key_of_the_issuer() -> None:
-    """Another key with the same name, a changed claim, and no signature."""
+def test_tokens_without_a_signature_of_the_issuer_are_refused() -> None:
+    """The signature is missing, of a changed token, or by another key with the same id."""
     head, body, signature = token().split(".")
     other_body = token(sub="olga").split(".")[1]
     for parts in ((head, other_body, signature), (head, body, ""), (head, body), (head,)):
@@ -87,7 +90,7 @@ def test_signature_is_of_a_key_of_the_issuer() -> None:
 
 @pytest.mark.parametrize("algorithm", ["none", "nOnE", "", "HS256"])
 def test_algorithms_that_need_no_private_key_are_refused(algorithm: str) -> None:
-    """No signature, and one by the public key as the secret of an HMAC."""
+    """The token has no signature, or an HMAC whose secret is the public key."""
     head = b64(json.dumps({"alg": algorithm, "kid": KEY.kid}).encode())
     signed = f"{head}.{token().split('.')[1]}"
     by_public_key = hmac.digest(KEY.as_pem(private=False), signed.encode(), hashlib.sha256)

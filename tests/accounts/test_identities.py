@@ -1,4 +1,4 @@
-"""Whose account a person of the provider's gets: by which claims, and with which role."""
+"""Links between people of a provider and accounts: claims, addresses and roles."""
 
 import asyncio
 from typing import Any
@@ -30,14 +30,14 @@ def email_of(**claims: Any) -> str:
 async def sign_in(
     subject: str, claims: dict[str, Any], signed_in_id: Any = None, **environ: str
 ) -> Principal:
-    """Who is signed in when the provider claims this of a person."""
-    found = read_claims({**CLAIMS, "sub": subject, **claims}, settings(**environ))
+    """Sign in with claims of the provider; return the principal of the session."""
+    claimed = read_claims({**CLAIMS, "sub": subject, **claims}, settings(**environ))
     options = {"device": "a test", "address": ADDRESS, "signed_in_id": signed_in_id}
-    return await person_of(await identities.sign_in(found, **options))
+    return await person_of(await identities.sign_in(claimed, **options))
 
 
 async def refused(subject: str, claims: dict[str, Any], *args: Any, **environ: str) -> str:
-    """Why this person is not let in; nobody is signed in."""
+    """Check that a sign-in is refused; return the reason."""
     before = await Session.all().count()
     with pytest.raises(SingleSignOnRefused) as refusal:
         await sign_in(subject, claims, *args, **environ)
@@ -45,7 +45,7 @@ async def refused(subject: str, claims: dict[str, Any], *args: Any, **environ: s
     return refusal.value.detail
 
 
-def test_address_is_taken_that_the_provider_has_verified() -> None:
+def test_only_verified_addresses_are_used() -> None:
     assert email_of(email="Ännchen@Example.ORG") == "ännchen@example.org"
     for verified in (False, None, "true", 1):
         assert email_of(email="ann@example.org", email_verified=verified) == ""
@@ -54,30 +54,38 @@ def test_address_is_taken_that_the_provider_has_verified() -> None:
 @pytest.mark.parametrize(
     "email",
     [
-        *("", "ann@", "a b@example.org", "a" * 300 + "@example.org", None, ["ann@example.org"]),
-        # Other addresses that would become Ann's by what is left out or replaced.
-        *("ann\0@example.org", "ann@example.org ", "ann@example.org\nx@y"),
-        *("mi\u212ae@example.org", "ann@example.org@evil.example"),
+        "",
+        "ann@",
+        "a b@example.org",
+        "a" * 300 + "@example.org",
+        None,
+        ["ann@example.org"],
+        # Omitting or replacing characters would turn these into other people's addresses.
+        "ann\0@example.org",
+        "ann@example.org ",
+        "ann@example.org\nx@y",
+        "mi\u212ae@example.org",
+        "ann@example.org@evil.example",
     ],
     ids=repr,
 )
-def test_what_is_not_the_very_address_is_none(email: object) -> None:
+def test_addresses_that_normalization_would_change_are_ignored(email: object) -> None:
     assert email_of(email=email) == ""
 
 
 @pytest.mark.parametrize("subject", ["", "a\0", "a" * 256])
-def test_subject_that_cannot_be_kept_is_refused(subject: str) -> None:
+def test_subject_that_cannot_be_stored_is_refused(subject: str) -> None:
     with pytest.raises(SingleSignOnRefused):
         read_claims({**CLAIMS, "sub": subject}, settings())
 
 
 def test_claims_are_found_by_name_or_path() -> None:
     claims = {"a": {"b": {"c": 1}}, "a.b": 2, "d": "text"}
-    found = [value_of(claims, name) for name in ("a.b", "a", "a.b.c", "d.e", "x", "x.y")]
-    assert found == [2, {"b": {"c": 1}}, 1, None, None, None]
+    values = [value_of(claims, name) for name in ("a.b", "a", "a.b.c", "d.e", "x", "x.y")]
+    assert values == [2, {"b": {"c": 1}}, 1, None, None, None]
 
 
-def test_roles_are_those_of_the_map() -> None:
+def test_groups_are_mapped_to_roles() -> None:
     config = settings(OIDC_ROLES="urn:x:bosses:owner, staff:editor", OIDC_DEFAULT_ROLE="viewer")
     for groups, role in (
         (["urn:x:bosses", "staff"], Role.OWNER),
@@ -87,7 +95,7 @@ def test_roles_are_those_of_the_map() -> None:
         assert read_claims({**CLAIMS, "groups": groups}, config).role is role
 
 
-def test_only_listed_domains_get_in() -> None:
+def test_only_listed_domains_are_accepted() -> None:
     config = settings(OIDC_DOMAINS="films.example")
     assert read_claims({**CLAIMS, "email": "a@Films.example"}, config).email
     domains = ("evil.example", "evil.films.example", "films.example.evil.example")
@@ -100,25 +108,26 @@ def test_only_listed_domains_get_in() -> None:
 
 
 @pytest.mark.usefixtures("database")
-async def test_first_account_is_none_that_the_provider_makes() -> None:
-    """Even mapped to owner."""
+async def test_single_sign_on_never_adds_the_first_account() -> None:
+    """A group that is mapped to the role owner makes no difference."""
     await refused("1", {"email": "ed@example.org", "groups": ["all"]}, OIDC_ROLES="all:owner")
     assert not await Account.exists()
 
 
-async def test_name_is_taken_over_once_where_there_is_none(ann: Account) -> None:
-    edith, ed = await make_account("edith", Role.EDITOR), await make_account("ed", Role.EDITOR)
+async def test_name_of_the_provider_is_used_if_the_account_has_none(ann: Account) -> None:
+    edith = await make_account("edith", Role.EDITOR)
+    ed = await make_account("ed", Role.EDITOR)
     await people.rename(ed.id, "Ed")
     await sign_in("1", {"email": edith.email, "name": "Edith\0 Hill"})
     await sign_in("1", {"email": edith.email, "name": "Someone"})
     await sign_in("2", {"email": ed.email, "name": ["Eduard"]})
     await sign_in("3", {"email": "nina@example.org", "name": "N" * 200}, **NEWCOMERS)
-    found = await Account.all().order_by("email").values_list("name", flat=True)
-    assert list(found) == ["", "Ed", "Edith Hill", "N" * MAX_NAME_LENGTH]
+    names = await Account.all().order_by("email").values_list("name", flat=True)
+    assert list(names) == ["", "Ed", "Edith Hill", "N" * MAX_NAME_LENGTH]
 
 
-async def test_who_comes_again_is_known_by_the_subject(ann: Account) -> None:
-    """With another address at the provider, verified or not, and with none."""
+async def test_linked_person_is_recognized_by_the_subject(ann: Account) -> None:
+    """The address at the provider may change, be unverified, or be missing."""
     edith = await make_account("edith", Role.EDITOR)
     for claims in (
         {"email": edith.email},
@@ -131,20 +140,20 @@ async def test_who_comes_again_is_known_by_the_subject(ann: Account) -> None:
     assert await Account.all().count() == 2
 
 
-async def test_without_account_nobody_gets_in_unless_newcomers_may(ann: Account) -> None:
+async def test_person_without_account_is_refused_without_a_default_role(ann: Account) -> None:
     claims = {"email": "new@example.org"}
     assert "new@example.org has no account" in await refused("1", claims)
     unverified = {"email": ann.email, "email_verified": False}
-    told = await refused("1", unverified, **NEWCOMERS)
-    assert "has not verified your email address" in told
+    reason = await refused("1", unverified, **NEWCOMERS)
+    assert "has not verified your email address" in reason
     assert (await Account.all().count(), await Identity.all().count()) == (1, 0)
-    found = await sign_in("1", claims, **NEWCOMERS)
-    assert (found.email, found.role) == ("new@example.org", Role.VIEWER)
+    newcomer = await sign_in("1", claims, **NEWCOMERS)
+    assert (newcomer.email, newcomer.role) == ("new@example.org", Role.VIEWER)
     assert (await Account.get(email="new@example.org")).password_hash is None
 
 
-async def test_disabled_account_stays_out(ann: Account) -> None:
-    """Before and after it was bound."""
+async def test_disabled_account_is_refused(ann: Account) -> None:
+    """Both before and after it was linked."""
     edith = await make_account("edith", Role.EDITOR)
     claims = {"email": edith.email}
     await people.disable(edith.id, by=person(ann))
@@ -156,25 +165,26 @@ async def test_disabled_account_stays_out(ann: Account) -> None:
     assert "Your account is disabled" in await refused("1", claims)
 
 
-async def test_account_with_an_address_that_nobody_checked_is_bound_by_its_own_session(
+async def test_account_with_an_unverified_address_is_linked_only_in_its_own_session(
     ann: Account, passwords: Passwords
 ) -> None:
-    """Else who is invited could wait at someone's address until that one comes, with a role."""
+    """An invited person could otherwise use someone's address to share that person's role."""
     link = await invitations.invite(Role.VIEWER, by=person(ann))
     mallory = await invitations.accept(
         link, email="boss@example.org", password=PASSWORD, passwords=passwords
     )
     claims = {"email": mallory.email, "groups": ["admins"]}
     for signed_in_id in (None, ann.id):
-        told = await refused("1", claims, signed_in_id, **MAP)
-        assert "its address was never verified" in told
+        reason = await refused("1", claims, signed_in_id, **MAP)
+        assert "its address was never verified" in reason
     for signed_in_id in (mallory.id, None):
-        found = await sign_in("1", claims, signed_in_id, **MAP)
-        assert (found.account_id, found.role) == (mallory.id, Role.ADMIN)
+        linked = await sign_in("1", claims, signed_in_id, **MAP)
+        assert (linked.account_id, linked.role) == (mallory.id, Role.ADMIN)
 
 
-async def test_address_that_changes_hands_brings_no_account_along(ann: Account) -> None:
-    """Until someone unbinds it."""
+async def test_another_person_with_the_same_address_gets_the_account_only_after_unlinking(
+    ann: Account,
+) -> None:
     claims = {"email": ann.email}
     await sign_in("first", claims)
     assert "is linked to another person" in await refused("second", claims)
@@ -183,8 +193,8 @@ async def test_address_that_changes_hands_brings_no_account_along(ann: Account) 
     assert "is linked to another person" in await refused("first", claims)
 
 
-async def test_map_counts_with_each_sign_in(ann: Account) -> None:
-    """Up, down, and not at all where nothing is mapped and newcomers get nothing."""
+async def test_mapped_role_is_applied_at_every_sign_in(ann: Account) -> None:
+    """Without a mapped role and a default role the account keeps its role."""
     edith = await make_account("edith", Role.EDITOR)
     for groups, environ, role in (
         (["admins"], {}, Role.EDITOR),
@@ -195,22 +205,22 @@ async def test_map_counts_with_each_sign_in(ann: Account) -> None:
         ([], MAP, Role.EDITOR),
         ([], {**MAP, **NEWCOMERS}, Role.VIEWER),
     ):
-        found = await sign_in("1", {"email": edith.email, "groups": groups}, **environ)
-        assert found.role is role, (groups, environ)
+        principal = await sign_in("1", {"email": edith.email, "groups": groups}, **environ)
+        assert principal.role is role, (groups, environ)
 
 
-async def test_owners_stay_owners_and_are_made_only_where_that_is_said(ann: Account) -> None:
+async def test_owners_keep_their_role_and_new_owners_need_a_mapping(ann: Account) -> None:
     for groups in (["all"], ["admins"], []):
-        found = await sign_in("1", {"email": ann.email, "groups": groups}, **MAP, **NEWCOMERS)
-        assert found.role is Role.OWNER, groups
-    new = {"email": "ed@example.org", "groups": ["staff", "bosses"]}
-    found = await sign_in("2", new, OIDC_ROLES="bosses:owner, staff:editor")
-    assert found.role is Role.OWNER
+        owner = await sign_in("1", {"email": ann.email, "groups": groups}, **MAP, **NEWCOMERS)
+        assert owner.role is Role.OWNER, groups
+    claims = {"email": "ed@example.org", "groups": ["staff", "bosses"]}
+    newcomer = await sign_in("2", claims, OIDC_ROLES="bosses:owner, staff:editor")
+    assert newcomer.role is Role.OWNER
 
 
-async def test_two_newcomers_of_one_address_at_once_make_one_account(ann: Account) -> None:
+async def test_concurrent_sign_ins_of_a_newcomer_add_one_account(ann: Account) -> None:
     claims = {"email": "twice@example.org"}
-    found = await asyncio.gather(*(sign_in("1", claims, **NEWCOMERS) for _ in range(6)))
-    assert len({it.account_id for it in found}) == 1
+    principals = await asyncio.gather(*(sign_in("1", claims, **NEWCOMERS) for _ in range(6)))
+    assert len({principal.account_id for principal in principals}) == 1
     assert await Account.all().count() == 2
     assert await Identity.all().count() == 1

@@ -1,4 +1,4 @@
-"""One-time links: each works once, for seven days, until a newer one takes its place."""
+"""Password links and invitations: single use, expiry after seven days, replacement."""
 
 import asyncio
 from typing import Any
@@ -19,8 +19,8 @@ AGE = "UPDATE one_time_links SET expires_at = expires_at - %s::interval"
 
 
 async def accept(secret: str, passwords: Passwords, **changes: str) -> Account:
-    given = {"email": "bob@example.org", "password": NEW_PASSWORD, **changes}
-    return await invitations.accept(secret, passwords=passwords, **given)
+    form = {"email": "bob@example.org", "password": NEW_PASSWORD, **changes}
+    return await invitations.accept(secret, passwords=passwords, **form)
 
 
 async def refused(work: Any) -> bool:
@@ -32,14 +32,14 @@ async def refused(work: Any) -> bool:
 
 
 async def link_of(ann: Account, *, is_invitation: bool) -> str:
-    """A link that Ann has made, for herself or for a new editor."""
+    """Create a link as Ann, for herself or for a new editor."""
     if is_invitation:
         return await invitations.invite(Role.EDITOR, by=person(ann))
     return await invitations.offer_password(ann.id, by=person(ann))
 
 
 @pytest.mark.parametrize("role", [Role.OWNER, Role.VIEWER])
-async def test_invitation_makes_one_account_of_its_role(
+async def test_invitation_adds_one_account_with_its_role(
     ann: Account, passwords: Passwords, role: Role
 ) -> None:
     secret = await invitations.invite(role, by=person(ann))
@@ -51,7 +51,7 @@ async def test_invitation_makes_one_account_of_its_role(
     assert await Account.all().count() == 2
 
 
-async def test_link_chooses_the_password_of_its_account_whatever_else_is_sent(
+async def test_link_sets_the_password_of_its_account_only(
     ann: Account, passwords: Passwords
 ) -> None:
     session = await session_of(ann)
@@ -59,18 +59,18 @@ async def test_link_chooses_the_password_of_its_account_whatever_else_is_sent(
     secret = await invitations.offer_password(ann.id, by=EVERYONES)
     assert await refused(invitations.look_up(replaced))
     assert await invitations.look_up(secret) == (ann.email, Role.OWNER)
-    # Until then nothing changes.
+    # The session stays valid until the link is used.
     assert (await person_of(session)).account_id == ann.id
     assert (await accept(secret, passwords, email="other@example.org")).id == ann.id
-    found = await people.get(ann.email)
-    assert await passwords.is_right(NEW_PASSWORD, found.password_hash)
-    assert not await passwords.is_right(PASSWORD, found.password_hash)
+    account = await people.get(ann.email)
+    assert await passwords.is_right(NEW_PASSWORD, account.password_hash)
+    assert not await passwords.is_right(PASSWORD, account.password_hash)
     assert await person_of(session) == ANYONE
     assert await refused(accept(secret, passwords))
 
 
 @pytest.mark.parametrize("is_invitation", [True, False])
-async def test_of_many_who_use_a_link_at_once_one_does(
+async def test_one_of_many_concurrent_uses_of_a_link_succeeds(
     ann: Account, passwords: Passwords, is_invitation: bool
 ) -> None:
     secret = await link_of(ann, is_invitation=is_invitation)
@@ -78,16 +78,17 @@ async def test_of_many_who_use_a_link_at_once_one_does(
         accept(secret, passwords, email=f"{n}@example.org", password=f"{n} brown little geese")
         for n in range(5)
     )
-    used = await asyncio.gather(*work, return_exceptions=True)
-    [account] = [it for it in used if isinstance(it, Account)]
-    assert sum(isinstance(it, LinkNotValid) for it in used) == 4
+    results = await asyncio.gather(*work, return_exceptions=True)
+    [account] = [result for result in results if isinstance(result, Account)]
+    assert sum(isinstance(result, LinkNotValid) for result in results) == 4
     assert await Account.all().count() == 1 + is_invitation
-    kept = (await Account.get(id=account.id)).password_hash
-    assert await passwords.is_right(f"{used.index(account)} brown little geese", kept)
+    password_hash = (await Account.get(id=account.id)).password_hash
+    password = f"{results.index(account)} brown little geese"
+    assert await passwords.is_right(password, password_hash)
 
 
 @pytest.mark.parametrize("is_invitation", [True, False])
-async def test_link_ends_after_seven_days(
+async def test_link_expires_after_seven_days(
     ann: Account, passwords: Passwords, is_invitation: bool
 ) -> None:
     secret = await link_of(ann, is_invitation=is_invitation)
@@ -99,7 +100,7 @@ async def test_link_ends_after_seven_days(
     assert await invitations.list_invitations() == []
 
 
-async def test_fault_leaves_the_link_usable(ann: Account, passwords: Passwords) -> None:
+async def test_link_stays_valid_after_an_invalid_form(ann: Account, passwords: Passwords) -> None:
     secret = await invitations.invite(Role.EDITOR, by=person(ann))
     with pytest.raises(InvalidRequest):
         await accept(secret, passwords, password="password1234")
@@ -110,7 +111,7 @@ async def test_fault_leaves_the_link_usable(ann: Account, passwords: Passwords) 
     assert (await accept(secret, passwords)).role is Role.EDITOR
 
 
-async def test_revoked_invitation_is_void_and_only_invitations_are_revoked(
+async def test_revoked_invitation_is_invalid_and_password_links_are_not_revoked(
     ann: Account, passwords: Passwords
 ) -> None:
     invitation = await invitations.invite(Role.EDITOR, by=person(ann))

@@ -1,4 +1,4 @@
-"""What makes a good password, and how hashes are made and compared."""
+"""Rules for passwords, and hashing and comparing them."""
 
 import asyncio
 from typing import Any
@@ -23,40 +23,40 @@ PARAMETERS = "$argon2id$v=19$m=65536,t=3,p=4$"
         ("Correct Horse Battery Staple", "easily guessed"),
         ("abababababab", "easily guessed"),
         (EMAIL.upper(), "easily guessed"),
-        # Any other may be chosen.
+        # All other passwords are accepted.
         ("            a b c d e f", ""),
         ("пароль из нескольких слов", ""),
         ("abcde" * (MAX_LENGTH // 5), ""),
     ],
 )
-def test_bad_password_is_told_what_is_wrong_with_it(password: str, words: str) -> None:
-    found = fault(password, email=EMAIL) or ""
-    assert words in found
-    assert bool(found) is bool(words)
+def test_unacceptable_password_has_a_message(password: str, words: str) -> None:
+    message = fault(password, email=EMAIL) or ""
+    assert words in message
+    assert bool(message) is bool(words)
 
 
-async def test_hash_verifies_its_own_password_and_without_one_the_same_work_is_done(
+async def test_comparing_without_a_hash_does_the_same_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compared: list[str] = []
     verify = PasswordHasher.verify
 
-    def spy(self: PasswordHasher, kept: str, password: str) -> Any:
-        compared.append(kept)
-        return verify(self, kept, password)
+    def spy(self: PasswordHasher, password_hash: str, password: str) -> Any:
+        compared.append(password_hash)
+        return verify(self, password_hash, password)
 
     monkeypatch.setattr(PasswordHasher, "verify", spy)
     passwords = Passwords()
-    kept = await passwords.hash(PASSWORD)
-    assert await passwords.is_right(PASSWORD, kept)
-    assert not await passwords.is_right(PASSWORD + " ", kept)
+    password_hash = await passwords.hash(PASSWORD)
+    assert await passwords.is_right(PASSWORD, password_hash)
+    assert not await passwords.is_right(PASSWORD + " ", password_hash)
     for password in (PASSWORD, ""):
         assert not await passwords.is_right(password, None)
     assert len(compared) == 4
-    assert all(it.startswith(PARAMETERS) for it in compared)
+    assert all(password_hash.startswith(PARAMETERS) for password_hash in compared)
 
 
-async def test_no_more_are_hashed_at_once_than_there_is_memory_for(
+async def test_number_of_concurrent_hashes_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     at_once = most = 0

@@ -1,4 +1,4 @@
-"""Accounts are added, changed and removed, and the portal never is without an owner."""
+"""Adding, changing and removing accounts; the portal always keeps an owner."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -38,13 +38,13 @@ from portal.webhooks import endpoints
 
 pytestmark = pytest.mark.usefixtures("database")
 
-# What takes an account's power away.
+# Changes after which an owner's account is no longer an active owner.
 ENDINGS: dict[str, Callable[[Account, Principal], Awaitable[object]]] = {
     "removed": lambda account, by: people.remove(account.id, by=by),
     "disabled": lambda account, by: people.disable(account.id, by=by),
     "demoted": lambda account, by: people.change_role(account.id, Role.ADMIN, by=by),
 }
-# Everything that may be done to an account.
+# All changes of an account.
 CHANGES: dict[str, Callable[[Account, Principal], Awaitable[Any]]] = {
     **ENDINGS,
     "enabled": lambda account, by: people.enable(account.id, by=by),
@@ -53,16 +53,16 @@ CHANGES: dict[str, Callable[[Account, Principal], Awaitable[Any]]] = {
 
 
 async def owners_of(video: Video) -> tuple[object, object]:
-    """Whose a video is, and whose its upload."""
-    found = await Video.get(id=video.id)
-    return found.owner_id, (await Upload.get(key=found.storage_key)).owner_id
+    """Return the owners of a video and of its upload."""
+    current = await Video.get(id=video.id)
+    return current.owner_id, (await Upload.get(key=current.storage_key)).owner_id
 
 
 async def count_active_owners() -> int:
     return await Account.filter(role=Role.OWNER, is_disabled=False).count()
 
 
-async def test_first_account_is_an_owners_and_adopts_what_nobody_owns() -> None:
+async def test_first_account_is_an_owner_and_gets_all_objects_without_owner() -> None:
     video = await make_row()
     webhook = await endpoints.make("https://example.org/", ["video.ready"], account_id=None)
     with pytest.raises(InvalidRequest) as refused:
@@ -77,16 +77,16 @@ async def test_first_account_is_an_owners_and_adopts_what_nobody_owns() -> None:
     assert await owners_of(later) == (None, None)
 
 
-async def test_of_two_first_accounts_at_once_one_is_made() -> None:
-    made = await asyncio.gather(
+async def test_concurrent_requests_add_one_first_account() -> None:
+    results = await asyncio.gather(
         *(people.add_first(f"{name}@example.org", password_hash="h") for name in "abcde"),
         return_exceptions=True,
     )
-    assert sum(isinstance(it, Account) for it in made) == 1
-    assert sum(isinstance(it, AccountExists) for it in made) == 4
+    assert sum(isinstance(result, Account) for result in results) == 1
+    assert sum(isinstance(result, AccountExists) for result in results) == 4
 
 
-async def test_addresses_are_the_same_in_whatever_letters() -> None:
+async def test_email_addresses_ignore_case_and_surrounding_spaces() -> None:
     ann = await people.add("  Ann.Lindgren@Example.ORG ", Role.OWNER)
     assert ann.email == "ann.lindgren@example.org"
     assert (await people.get("ANN.lindgren@example.org")).id == ann.id
@@ -97,19 +97,25 @@ async def test_addresses_are_the_same_in_whatever_letters() -> None:
 @pytest.mark.parametrize(
     "email",
     [
-        *("", "ann@", "@example.org", "a@b@c", "a b@example.org", "a@b\r\nBcc: c@d", "\x1b[2J@b"),
-        # Of an account the whole address counts, not its beginning.
+        "",
+        "ann@",
+        "@example.org",
+        "a@b@c",
+        "a b@example.org",
+        "a@b\r\nBcc: c@d",
+        "\x1b[2J@b",
+        # An address that is too long is not shortened.
         "a" * 250 + "@example.org",
     ],
 )
-async def test_what_is_no_address_gets_no_account(email: str) -> None:
+async def test_invalid_email_address_is_refused(email: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         await people.add(email, Role.OWNER)
     assert [fault.pointer for fault in refused.value.errors] == ["/email"]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-async def test_last_owner_stays(ending: str) -> None:
+async def test_last_owner_is_kept(ending: str) -> None:
     ann = await make_account("ann")
     await make_account("bob", Role.ADMIN)
     disabled = await make_account("carl")
@@ -124,40 +130,42 @@ async def test_last_owner_stays(ending: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-async def test_of_two_owners_who_end_each_other_at_once_one_stays(ending: str) -> None:
-    """The worst moment, five times: both are looked at before either is changed."""
+async def test_one_of_two_owners_who_remove_each_other_concurrently_stays(ending: str) -> None:
+    """Repeated five times, because without the lock the outcome would depend on timing."""
     for number in range(5):
         ann, bob = [await make_account(f"{name}{number}") for name in ("ann", "bob")]
-        rest = Account.filter(role=Role.OWNER).exclude(id__in=[ann.id, bob.id])
-        await rest.update(role=Role.ADMIN)
-        ended = await asyncio.gather(
+        older_owners = Account.filter(role=Role.OWNER).exclude(id__in=[ann.id, bob.id])
+        await older_owners.update(role=Role.ADMIN)
+        results = await asyncio.gather(
             ENDINGS[ending](ann, person(bob)),
             ENDINGS[ending](bob, person(ann)),
             return_exceptions=True,
         )
-        assert [isinstance(it, LastOwner) for it in ended].count(True) == 1
-        assert [isinstance(it, Exception) for it in ended].count(True) == 1
+        assert [isinstance(result, LastOwner) for result in results].count(True) == 1
+        assert [isinstance(result, Exception) for result in results].count(True) == 1
         assert await count_active_owners() == 1
 
 
-async def test_owners_are_changed_by_owners_and_everyone_else_by_admins() -> None:
+async def test_owners_change_owners_and_admins_change_the_other_accounts() -> None:
     await make_account("ann")
     senders = {role: person(await make_account(role, role)) for role in Role}
     for number, (role, change, by) in enumerate(product(Role, CHANGES, [*Role, None])):
-        victim, sender = await make_account(f"{number}", role), senders.get(by, ANYONE)
+        account = await make_account(f"{number}", role)
+        sender = senders.get(by, ANYONE)
         if by is Role.OWNER or (by is Role.ADMIN and role is not Role.OWNER):
-            await CHANGES[change](victim, sender)
+            await CHANGES[change](account, sender)
             continue
         with pytest.raises(NotAllowed):
-            await CHANGES[change](victim, sender)
-        found = await Account.get(id=victim.id)
-        assert (found.role, found.is_disabled) == (role, False), (change, by)
-        assert not await OneTimeLink.exists(account_id=victim.id)
+            await CHANGES[change](account, sender)
+        unchanged = await Account.get(id=account.id)
+        assert (unchanged.role, unchanged.is_disabled) == (role, False), (change, by)
+        assert not await OneTimeLink.exists(account_id=account.id)
 
 
-async def test_admin_makes_no_owners() -> None:
+async def test_admins_cannot_create_owners() -> None:
     await make_account("ann")
-    bob, carl = await make_account("bob", Role.ADMIN), await make_account("carl", Role.EDITOR)
+    bob = await make_account("bob", Role.ADMIN)
+    carl = await make_account("carl", Role.EDITOR)
     for account in (bob, carl):
         with pytest.raises(NotAllowed, match="can make someone an owner"):
             await people.change_role(account.id, Role.OWNER, by=person(bob))
@@ -166,7 +174,7 @@ async def test_admin_makes_no_owners() -> None:
     assert await count_active_owners() == 1
 
 
-async def test_videos_go_to_who_removes_their_account_or_else_to_the_first_owner() -> None:
+async def test_videos_of_a_removed_account_go_to_its_remover_or_the_first_owner() -> None:
     bob, ann, carl = [await make_account(name) for name in ("bob", "ann", "carl")]
     await people.disable(bob.id, by=person(carl))
     ada = await make_account("ada", Role.ADMIN)
@@ -183,32 +191,34 @@ async def test_videos_go_to_who_removes_their_account_or_else_to_the_first_owner
 async def test_video_published_while_its_account_is_removed_has_an_owner(
     config: Config, is_early: bool
 ) -> None:
-    ann, bob = await make_account("ann"), await make_account("bob", Role.EDITOR)
+    ann = await make_account("ann")
+    bob = await make_account("bob", Role.EDITOR)
     upload = await make_upload_row(bob.id)
-    video = {"owner_id": bob.id, "storage_key": upload.key}
-    # A task that is made inside the transaction would be part of it.
+    # A task that is created inside the transaction would be part of it.
     outside = copy_context()
     async with transaction():
-        # As publishing does.
+        # Publishing locks the upload first, too.
         await lock(upload.id)
         if is_early:
-            found = await make_row(**video)
+            video = await make_row(owner_id=bob.id, storage_key=upload.key)
         removal = asyncio.create_task(people.remove(bob.id, by=person(ann)), context=outside)
         await until_found(config.database_url, WAITING)
         if not is_early:
-            found = await make_row(**video)
+            video = await make_row(owner_id=bob.id, storage_key=upload.key)
     await removal
-    assert await owners_of(found) == (ann.id, ann.id)
+    assert await owners_of(video) == (ann.id, ann.id)
 
 
 @pytest.mark.parametrize("ending", ["removed", "disabled"])
-async def test_account_that_ends_leaves_nothing_that_works(ending: str) -> None:
-    ann, bob = await make_account("ann"), await make_account("bob", Role.EDITOR)
-    session, token = await session_of(bob), await token_of(bob)
+async def test_credentials_of_a_removed_or_disabled_account_are_invalid(ending: str) -> None:
+    ann = await make_account("ann")
+    bob = await make_account("bob", Role.EDITOR)
+    session = await session_of(bob)
+    token = await token_of(bob)
     link = await invitations.offer_password(bob.id, by=person(ann))
     await ENDINGS[ending](bob, person(ann))
     if ending == "disabled":
-        # One that was begun at the last moment is no use either.
+        # A session that begins at the same time is invalid as well.
         assert await person_of(await session_of(bob)) == ANYONE
     assert await program_of(token) == ANYONE
     with pytest.raises(LinkNotValid):
@@ -219,9 +229,10 @@ async def test_account_that_ends_leaves_nothing_that_works(ending: str) -> None:
     assert await person_of(session) == ANYONE
 
 
-async def test_another_password_ends_sessions_and_links() -> None:
+async def test_new_password_ends_sessions_and_links() -> None:
     ann = await make_account("ann")
-    session, link = await session_of(ann), await invitations.offer_password(ann.id, by=person(ann))
+    session = await session_of(ann)
+    link = await invitations.offer_password(ann.id, by=person(ann))
     await people.set_password(ann, quick_hash("five brown little geese"))
     assert await person_of(session) == ANYONE
     with pytest.raises(LinkNotValid):

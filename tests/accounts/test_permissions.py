@@ -1,4 +1,4 @@
-"""Who may do what: each role, each scope, and whose video it is."""
+"""Permissions by role, scope and owner of the video."""
 
 from itertools import product
 from uuid import uuid4
@@ -9,7 +9,8 @@ from portal.accounts.permissions import ANYONE, EVERYONES, Action, Principal
 from portal.database.account_models import Role, Scope
 from portal.errors import MissingScope, NotAllowed, NotSignedIn
 
-OWN_ID, OTHERS_ID = uuid4(), uuid4()
+OWN_ID = uuid4()
+OTHERS_ID = uuid4()
 OWNERS = {"own": OWN_ID, "others": OTHERS_ID, "nobodys": None}
 # Every action, then whether it is allowed to the owner, admin, editor, viewer and to anyone.
 TABLE = {
@@ -37,9 +38,7 @@ def principal(role: Role | None, scopes: frozenset[Scope] | None = None) -> Prin
 
 
 @pytest.mark.parametrize(("action", "whose"), TABLE)
-def test_role_may_do_what_the_table_says_and_its_token_with_the_scope(
-    action: Action, whose: str
-) -> None:
+def test_roles_and_scopes_permit_the_actions_of_the_table(action: Action, whose: str) -> None:
     about = {"owner_id": OWNERS[whose]}
     for role, allowed in zip((*Role, None), TABLE[action, whose], strict=True):
         assert principal(role).may(action, **about) is allowed
@@ -51,10 +50,10 @@ def test_role_may_do_what_the_table_says_and_its_token_with_the_scope(
     assert EVERYONES.may(action, **about)
 
 
-def test_refusal_says_what_is_missing() -> None:
+def test_refusal_names_the_missing_permission() -> None:
     with pytest.raises(NotSignedIn):
         ANYONE.require(Action.PUBLISH)
-    # No scope stands in for a role, nor is one asked for that would not help.
+    # A missing role is reported as such, whatever the scopes: another scope would not help.
     for scopes in (None, frozenset[Scope]()):
         with pytest.raises(NotAllowed, match="role") as not_allowed:
             principal(Role.VIEWER, scopes).require(Action.PUBLISH)
@@ -68,7 +67,7 @@ def test_refusal_says_what_is_missing() -> None:
         assert refused.value.extensions == {"missingScope": scope}
 
 
-def test_owners_are_managed_by_owners_alone() -> None:
+def test_only_owners_manage_owners() -> None:
     for role, managed in product(Role, Role):
         expected = role is Role.OWNER or (role is Role.ADMIN and managed is not Role.OWNER)
         assert principal(role).may_manage(managed) is expected

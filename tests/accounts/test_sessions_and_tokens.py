@@ -1,4 +1,4 @@
-"""Sessions and API tokens: what they allow, how long, and what ends them."""
+"""Sessions and API tokens: validity, use, expiry and revocation."""
 
 import asyncio
 from typing import Any
@@ -17,41 +17,49 @@ from portal.errors import InvalidRequest
 AGE = "UPDATE sessions SET seen_at = now() - %s::interval"
 
 
-async def test_session_is_known_by_its_secret_alone(ann: Account) -> None:
+async def test_session_is_valid_with_its_exact_secret_only(ann: Account) -> None:
     secret = await session_of(ann)
-    found = await person_of(secret)
-    assert (found.account_id, found.role, found.email) == (ann.id, Role.OWNER, ann.email)
-    assert (found.scopes, found.is_signed_in) == (None, True)
+    owner = await person_of(secret)
+    assert (owner.account_id, owner.role, owner.email) == (ann.id, Role.OWNER, ann.email)
+    assert (owner.scopes, owner.is_signed_in) == (None, True)
     for other in ("", secret[:-1], secret + "x", secret.swapcase(), digest(secret)):
         assert await person_of(other) == ANYONE, other
 
 
-async def test_token_is_known_by_its_text_alone(ann: Account) -> None:
+async def test_token_is_valid_with_its_exact_text_only(ann: Account) -> None:
     scopes = (Scope.DELETE, Scope.READ)
     secret = await token_of(ann, scopes)
     assert secret.startswith(TOKEN_PREFIX)
-    found = await program_of(secret)
-    assert (found.account_id, found.role, found.email) == (ann.id, Role.OWNER, ann.email)
-    assert (found.scopes, found.is_signed_in) == (frozenset(scopes), False)
+    program = await program_of(secret)
+    assert (program.account_id, program.role, program.email) == (ann.id, Role.OWNER, ann.email)
+    assert (program.scopes, program.is_signed_in) == (frozenset(scopes), False)
     for other in (
-        *("", TOKEN_PREFIX, secret.removeprefix(TOKEN_PREFIX), secret[:-1], secret + "x"),
-        *(secret.swapcase(), digest(secret), "\0", "\ud800", TOKEN_PREFIX + await session_of(ann)),
+        "",
+        TOKEN_PREFIX,
+        secret.removeprefix(TOKEN_PREFIX),
+        secret[:-1],
+        secret + "x",
+        secret.swapcase(),
+        digest(secret),
+        "\0",
+        "\ud800",
+        TOKEN_PREFIX + await session_of(ann),
     ):
         assert await program_of(other) == ANYONE, other
 
 
-async def test_session_unused_for_thirty_days_is_void(ann: Account) -> None:
+async def test_session_expires_after_thirty_days_without_use(ann: Account) -> None:
     secret = await session_of(ann)
     await execute(AGE, "29 days 23 hours")
     assert (await person_of(secret)).is_signed_in
-    # That was a use of it.
+    # The previous line used the session.
     await execute("UPDATE sessions SET seen_at = seen_at - interval '29 days'")
     assert (await person_of(secret)).is_signed_in
     await execute(AGE, "30 days 1 second")
     assert await person_of(secret) == ANYONE
 
 
-async def test_token_lasts_its_days_and_for_ever_without_any(ann: Account) -> None:
+async def test_token_expires_after_its_days_or_never(ann: Account) -> None:
     short = await tokens.create(ann.id, name="short", scopes=[Scope.READ], days=1)
     lasting = await tokens.create(ann.id, name="lasting", scopes=[Scope.READ])
     age = "UPDATE api_tokens SET expires_at = expires_at - %s::interval"
@@ -60,17 +68,19 @@ async def test_token_lasts_its_days_and_for_ever_without_any(ann: Account) -> No
     await execute(age, "1 minute")
     assert await program_of(short) == ANYONE
     assert await program_of(lasting) != ANYONE
-    assert {it.name for it in await tokens.list_tokens(ann.id)} == {"short", "lasting"}
+    assert {token.name for token in await tokens.list_tokens(ann.id)} == {"short", "lasting"}
 
 
 async def test_use_is_recorded_once_a_minute(ann: Account) -> None:
-    session, token = await session_of(ann), await token_of(ann)
+    session = await session_of(ann)
+    token = await token_of(ann)
 
     async def used() -> tuple[Any, ...]:
         await person_of(session)
         await program_of(token)
-        kept = await Session.get(digest=digest(session)), await ApiToken.get(digest=digest(token))
-        return kept[0].seen_at, kept[1].used_at
+        session_row = await Session.get(digest=digest(session))
+        token_row = await ApiToken.get(digest=digest(token))
+        return session_row.seen_at, token_row.used_at
 
     await used()
     await execute(AGE, "20 seconds")
@@ -80,29 +90,33 @@ async def test_use_is_recorded_once_a_minute(ann: Account) -> None:
     await execute("UPDATE api_tokens SET used_at = now() - interval '61 seconds'")
     await execute("UPDATE accounts SET seen_at = NULL")
     after = await used()
-    assert all(it > earlier for it, earlier in zip(after, before, strict=True))
+    assert all(later > earlier for later, earlier in zip(after, before, strict=True))
     assert (await Account.get(id=ann.id)).seen_at is not None
 
 
-async def test_others_end_and_this_one_stays(ann: Account) -> None:
-    """One of them, and then all."""
-    bobs = await session_of(await make_account("bob"))
-    this, *others = [await session_of(ann) for _ in range(3)]
-    owner = await person_of(this)
-    for secret in (others[0], bobs):
-        ended = (await person_of(secret)).session_id
-        assert ended is not None
-        await sessions.end_one(owner, ended)
-    assert [await person_of(it) == ANYONE for it in others] == [True, False]
+async def test_one_or_all_other_sessions_of_the_account_end(ann: Account) -> None:
+    of_bob = await session_of(await make_account("bob"))
+    current = await session_of(ann)
+    first = await session_of(ann)
+    second = await session_of(ann)
+    owner = await person_of(current)
+    for secret in (first, of_bob):
+        session_id = (await person_of(secret)).session_id
+        assert session_id is not None
+        await sessions.end_one(owner, session_id)
+    assert await person_of(first) == ANYONE
+    assert await person_of(second) != ANYONE
     await sessions.end_others(owner)
-    assert (await person_of(this)).is_signed_in
-    assert [await person_of(it) for it in others] == [ANYONE, ANYONE]
-    assert (await person_of(bobs)).is_signed_in
+    assert (await person_of(current)).is_signed_in
+    assert await person_of(first) == ANYONE
+    assert await person_of(second) == ANYONE
+    assert (await person_of(of_bob)).is_signed_in
 
 
-async def test_revoked_token_is_refused_and_only_ones_own_are_revoked(ann: Account) -> None:
+async def test_revoked_token_is_invalid_and_other_accounts_cannot_revoke_it(ann: Account) -> None:
     bob = await make_account("bob")
-    secret, other = await token_of(ann), await token_of(ann)
+    secret = await token_of(ann)
+    other = await token_of(ann)
     token = await ApiToken.get(digest=digest(secret))
     assert not await tokens.revoke(token.id, account_id=bob.id)
     assert not await tokens.revoke(uuid4(), account_id=ann.id)
@@ -125,12 +139,12 @@ async def test_revoked_token_is_refused_and_only_ones_own_are_revoked(ann: Accou
         ({"days": MAX_DAYS + 1}, "/days"),
     ],
 )
-async def test_token_that_can_not_be_is_told_why(
+async def test_invalid_token_is_refused_with_a_pointer(
     ann: Account, changes: dict[str, Any], pointer: str
 ) -> None:
-    given = {"name": "a test", "scopes": ["videos:read"], **changes}
+    form = {"name": "a test", "scopes": ["videos:read"], **changes}
     with pytest.raises(InvalidRequest) as refused:
-        await tokens.create(ann.id, **given)
+        await tokens.create(ann.id, **form)
     assert [fault.pointer for fault in refused.value.errors] == [pointer]
     assert await tokens.list_tokens(ann.id) == []
 
@@ -156,8 +170,9 @@ async def test_scopes_that_the_role_can_not_use_are_refused(
         assert f"Choose from {', '.join(usable)}" in message
 
 
-async def test_what_has_run_out_is_deleted_and_nothing_else(ann: Account) -> None:
-    kept, idle = await session_of(ann), await session_of(ann)
+async def test_only_expired_rows_are_deleted(ann: Account) -> None:
+    active = await session_of(ann)
+    idle = await session_of(ann)
     await execute(AGE + " WHERE digest = %s", "31 days", digest(idle))
     await execute(
         "INSERT INTO sign_in_failures (email, address, at) VALUES "
@@ -170,6 +185,6 @@ async def test_what_has_run_out_is_deleted_and_nothing_else(ann: Account) -> Non
     )
     # Two janitors at once do no harm.
     await asyncio.gather(sessions.delete_expired(), sessions.delete_expired())
-    assert [it.digest for it in await Session.all()] == [digest(kept)]
+    assert [session.digest for session in await Session.all()] == [digest(active)]
     assert [row["email"] for row in await fetch_rows("SELECT * FROM sign_in_failures")] == ["new"]
     assert [row["digest"] for row in await fetch_rows("SELECT * FROM one_time_links")] == ["new"]

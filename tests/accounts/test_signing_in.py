@@ -1,4 +1,4 @@
-"""Signing in: slower and slower for who fails, and for nobody else."""
+"""Sign-in with a password: equal refusals, and growing waits after failures."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -33,7 +33,7 @@ from portal.errors import SignInRefused, TooManyTries
 ANN = "ann@example.org"
 WRONG = "five brown little geese"
 ELSEWHERE = "203.0.113.66"
-# What a disk does that is waited for: others don't see a row yet that was written.
+# Delays commits like a slow disk: other transactions don't see the written rows yet.
 SLOW_COMMITS = """
 CREATE FUNCTION wait_for_disk() RETURNS trigger LANGUAGE plpgsql
   AS 'BEGIN PERFORM pg_sleep(0.05 * random()); RETURN NULL; END';
@@ -44,16 +44,16 @@ QUICK_COMMITS = "DROP FUNCTION IF EXISTS wait_for_disk CASCADE"
 
 
 class Door:
-    """Where one tries to sign in; counts how often a password was looked at."""
+    """Sign-in form that counts how many passwords were compared."""
 
     def __init__(self, passwords: Passwords) -> None:
         self.passwords = passwords
         self.comparisons = 0
         is_right = passwords.is_right
 
-        async def counted(password: str, kept: str | None) -> bool:
+        async def counted(password: str, password_hash: str | None) -> bool:
             self.comparisons += 1
-            return await is_right(password, kept)
+            return await is_right(password, password_hash)
 
         passwords.is_right = counted  # type: ignore[method-assign]
 
@@ -65,14 +65,14 @@ class Door:
         )
 
     async def fail(self, times: int, **options: Any) -> None:
-        """Fail so often, however long that takes."""
+        """Fail this many times, after the waits."""
         for _ in range(times):
             await pass_time(MAX_WAIT_S)
             assert await outcome(self.enter(WRONG, **options)) == "refused"
 
 
 async def outcome(work: Awaitable[str]) -> str | int:
-    """`in`, `refused`, or for how many seconds to wait."""
+    """Return `in`, `refused`, or the seconds to wait."""
     try:
         await work
     except SignInRefused:
@@ -87,15 +87,19 @@ def door(ann: Account, passwords: Passwords) -> Door:
     return Door(passwords)
 
 
-async def test_whatever_is_wrong_the_refusal_and_the_work_are_the_same(
-    ann: Account, door: Door
-) -> None:
+async def test_all_refusals_do_the_same_work(ann: Account, door: Door) -> None:
     disabled = await make_account("bob", Role.EDITOR)
     await people.disable(disabled.id, by=person(ann))
     await make_account("carl", Role.EDITOR, has_password=False)
     tries = [
-        *((ANN, WRONG), (ANN, ""), ("nobody@example.org", PASSWORD), ("", ""), ("\0", PASSWORD)),
-        *((disabled.email, PASSWORD), ("carl@example.org", ""), ("x" * 10_000, PASSWORD)),
+        (ANN, WRONG),
+        (ANN, ""),
+        ("nobody@example.org", PASSWORD),
+        ("", ""),
+        ("\0", PASSWORD),
+        (disabled.email, PASSWORD),
+        ("carl@example.org", ""),
+        ("x" * 10_000, PASSWORD),
     ]
     assert {await outcome(door.enter(password, email=email)) for email, password in tries} == {
         "refused"
@@ -122,13 +126,14 @@ async def count_failures() -> int:
 
 
 async def test_try_that_comes_too_early_does_not_count(door: Door) -> None:
-    failures, wait_s = FREE_TRIES_OF_ACCOUNT + 5, 32
+    failures = FREE_TRIES_OF_ACCOUNT + 5
+    wait_s = 32
     await door.fail(failures)
-    looked_at = door.comparisons
-    # However long these tries take, they are within the wait.
+    comparisons = door.comparisons
+    # The attempts take less time than the wait.
     outcomes = {await outcome(door.enter()) for _ in range(50)}
     assert outcomes <= set(range(1, wait_s + 1))
-    assert door.comparisons == looked_at
+    assert door.comparisons == comparisons
     assert await count_failures() == failures
     await pass_time(wait_s)
     assert await outcome(door.enter()) == "in"
@@ -139,14 +144,13 @@ async def test_failures_are_forgotten_after_an_hour_and_with_success(door: Door)
     await pass_time(3600)
     assert await outcome(door.enter(WRONG)) == "refused"
     assert await outcome(door.enter()) == "in"
-    recent = "SELECT FROM sign_in_failures WHERE email = %s AND at > '2000-01-01'"
-    assert not await fetch_rows(recent, ANN)
-    # Typing it wrongly is free again.
+    assert not await SignInFailure.filter(email=ANN).exclude(at__lt="2000-01-01").exists()
+    # The first failures have no wait again.
     for _ in range(FREE_TRIES_OF_ACCOUNT):
         assert await outcome(door.enter(WRONG, address=ELSEWHERE)) == "refused"
 
 
-async def test_where_the_person_is_signed_in_others_failures_slow_nobody_down(
+async def test_failures_elsewhere_do_not_slow_down_an_address_with_a_session(
     ann: Account, door: Door
 ) -> None:
     await session_of(ann, address=ADDRESS)
@@ -155,13 +159,13 @@ async def test_where_the_person_is_signed_in_others_failures_slow_nobody_down(
     assert await outcome(door.enter(address=ELSEWHERE)) == 60
     assert await outcome(door.enter(WRONG, address=ADDRESS)) == "refused"
     assert await outcome(door.enter(address=ADDRESS)) == "in"
-    # Nor does having signed in there open the way from elsewhere.
+    # The sign-in does not end the wait of the other address.
     await renew_failures()
     assert await outcome(door.enter(address=ELSEWHERE)) == 60
 
 
-async def test_address_is_slowed_whoever_it_tries(ann: Account, door: Door) -> None:
-    """One password for many accounts, also where someone is signed in."""
+async def test_failures_for_many_accounts_slow_down_an_address(ann: Account, door: Door) -> None:
+    """Even if the address has a session of an account."""
     await session_of(ann, address=ELSEWHERE)
     for number in range(FREE_TRIES_OF_ADDRESS):
         email = f"{number}@example.org"
@@ -175,31 +179,34 @@ async def test_address_is_slowed_whoever_it_tries(ann: Account, door: Door) -> N
     assert await outcome(door.enter(address=ELSEWHERE)) == 60
 
 
-async def test_tries_at_once_get_no_more_than_tries_one_by_one(door: Door, config: Config) -> None:
-    """From as many addresses, so that the account's limit alone holds them up."""
+async def test_concurrent_attempts_get_no_more_tries_than_sequential_ones(
+    door: Door, config: Config
+) -> None:
+    """Each attempt has another address, so that only the limit of the account applies."""
     await run_sql(config.database_url, SLOW_COMMITS)
-    # The pool opens all its connections, so that nobody waits for one another by chance.
+    # The pool opens all its connections first, so that attempts really are concurrent.
     await asyncio.gather(*(fetch_rows("SELECT pg_sleep(0.1)") for _ in range(8)))
     began_at = monotonic()
-    found = await asyncio.gather(
+    outcomes = await asyncio.gather(
         *(outcome(door.enter(WRONG, address=f"192.0.2.{number}")) for number in range(100))
     )
     await run_sql(config.database_url, QUICK_COMMITS)
-    assert found.count("refused") == door.comparisons
-    # Waits of one second, of two and so on may have passed meanwhile on a busy machine.
+    assert outcomes.count("refused") == door.comparisons
+    # On a busy machine the waits of one second, two seconds and so on may have passed.
     waited = int(log2(monotonic() - began_at + 1))
     assert FREE_TRIES_OF_ACCOUNT <= door.comparisons <= FREE_TRIES_OF_ACCOUNT + waited
     assert await count_failures() == door.comparisons
 
 
-async def test_password_changed_meanwhile_lets_nobody_in(ann: Account, door: Door) -> None:
-    """The old password is being looked at while a new one is chosen."""
+async def test_sign_in_fails_if_the_password_changes_during_the_comparison(
+    ann: Account, door: Door
+) -> None:
     is_right = door.passwords.is_right
 
-    async def change_meanwhile(password: str, kept: str | None) -> bool:
-        found = await is_right(password, kept)
+    async def change_meanwhile(password: str, password_hash: str | None) -> bool:
+        is_same = await is_right(password, password_hash)
         await people.set_password(ann, "another hash")
-        return found
+        return is_same
 
     door.passwords.is_right = change_meanwhile  # type: ignore[method-assign]
     assert await outcome(door.enter()) == "refused"

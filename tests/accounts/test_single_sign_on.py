@@ -1,4 +1,4 @@
-"""Single sign-on over HTTP, with a provider that is honest, mistaken, forged or away."""
+"""Single sign-on over HTTP, with a provider that is honest, wrong, forged or unreachable."""
 
 import asyncio
 import logging
@@ -34,13 +34,14 @@ from portal.accounts.oidc import KEYS_AGAIN_S, Provider
 from portal.database.account_models import Account, Identity, Role, Session, SignOn
 from portal.web.cookies import SIGN_ON
 
-LEAVE, CALLBACK = "/sign-in/oidc", "/sign-in/oidc/callback"
+LEAVE = "/sign-in/oidc"
+CALLBACK = "/sign-in/oidc/callback"
 pytestmark = pytest.mark.shared_app
 
 
 @pytest.fixture
 async def provider() -> AsyncIterator[SmallProvider]:
-    """One at which the owner signs in."""
+    """Run a provider at which the owner signs in."""
     async with small_provider() as provider:
         provider.person = claims_of("olga")
         yield provider
@@ -48,14 +49,14 @@ async def provider() -> AsyncIterator[SmallProvider]:
 
 @pytest.fixture
 async def site(app: Quart, provider: SmallProvider) -> AsyncIterator[Quart]:
-    """The app with that provider."""
+    """Return the app with the provider."""
     async with with_provider(app, provider.issuer) as app:
         yield app
 
 
 @asynccontextmanager
 async def with_provider(app: Quart, issuer: str) -> AsyncIterator[Quart]:
-    """That app with single sign-on by this provider."""
+    """Configure an app with single sign-on by a provider."""
     context = app.extensions["portal"]
     client = {"oidc_client_id": CLIENT_ID, "oidc_client_secret": CLIENT_SECRET}
     config = replace(context.config, oidc_issuer=issuer, **client)
@@ -67,16 +68,15 @@ async def with_provider(app: Quart, issuer: str) -> AsyncIterator[Quart]:
 
 
 class Visitor:
-    """A browser that follows no link by itself, but keeps the cookie of a sign-in under way."""
+    """Browser that keeps cookies and follows no redirects."""
 
     def __init__(self, app: Quart, session: str = "") -> None:
         self.app = app
         self.cookies = {"portal_session": session} if session else {}
 
     async def get(self, path: str) -> Response:
-        """The answer; its cookies are kept."""
+        """Follow a link from another site; return the response and keep its cookies."""
         cookie = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
-        # By a link from the provider's page.
         headers = {**OWN_PAGE, "Sec-Fetch-Site": "cross-site", "Cookie": cookie}
         answer = await Sender(self.app, headers).get(path)
         for header in answer.headers.getlist("Set-Cookie"):
@@ -85,7 +85,7 @@ class Visitor:
         return answer
 
     async def leave(self, next_path: str = "/") -> str:
-        """The address that the provider leads back to, once the person has signed in there."""
+        """Sign in at the provider; return the address to which it redirects back."""
         answer = await self.get(f"{LEAVE}?{urlencode({'next': next_path})}")
         assert answer.status_code == 303, await text_of(answer)
         async with httpx.AsyncClient(timeout=60) as http:
@@ -95,17 +95,17 @@ class Visitor:
         return f"{address.path}?{address.query}"
 
     async def sign_in(self, next_path: str = "/") -> Response:
-        """Go there, sign in, and come back."""
+        """Sign in at the provider and open the callback."""
         return await self.get(await self.leave(next_path))
 
     @property
     def sign_on(self) -> str:
-        """What the cookie of the sign-in under way holds."""
+        """Return the cookie of the pending sign-on."""
         return self.cookies.get(SIGN_ON.plain_name, "")
 
 
 def query_of(address: str) -> dict[str, str]:
-    """What an address says after its question mark."""
+    """Return the parameters of a URL."""
     return {name: value for name, [value] in parse_qs(urlsplit(address).query).items()}
 
 
@@ -118,19 +118,20 @@ def is_signed_in(answer: Response) -> bool:
 
 
 async def refusal(answer: Response, *, status: int = 403) -> str:
-    """Why nobody was signed in, by a page that leads on and has no trace of a program."""
+    """Check the page of a refused sign-in; return its text."""
     text = await text_of(answer)
     assert (answer.status_code, session_in(answer)) == (status, "")
     assert "Traceback" not in text
-    assert 'action="/sign-in"' in text, "a way back to the password"
-    assert f'href="{LEAVE}' in text, "and to another try"
+    assert 'action="/sign-in"' in text, "the password form is missing"
+    assert f'href="{LEAVE}' in text, "the link to sign in again is missing"
     return text
 
 
-async def test_it_is_offered_where_it_is_set_up_and_there_are_accounts(
+async def test_single_sign_on_needs_a_provider_and_an_account(
     app: Quart, provider: SmallProvider
 ) -> None:
-    form, sender = "/sign-in?next=/upload", Sender(app)
+    form = "/sign-in?next=/upload"
+    sender = Sender(app)
     async with with_provider(app, provider.issuer) as site:
         answer = await Sender(site).get(LEAVE)
         assert (answer.status_code, answer.headers["Location"]) == (303, "/sign-in")
@@ -145,10 +146,10 @@ async def test_it_is_offered_where_it_is_set_up_and_there_are_accounts(
         assert (await sender.get(path)).status_code == 404
 
 
-async def test_who_has_an_account_signs_in_and_goes_on(
+async def test_sign_in_begins_a_session_and_opens_the_next_page(
     site: Quart, provider: SmallProvider, edith: Account
 ) -> None:
-    """The session that the browser had ends, as by password."""
+    """The browser's earlier session ends, as with a password."""
     earlier = await session_of(edith)
     visitor = Visitor(site, earlier)
     provider.person = claims_of("edith") | {"email": "Edith@Example.org"}
@@ -157,8 +158,8 @@ async def test_who_has_an_account_signs_in_and_goes_on(
 
     assert answer.headers["Location"] == "/upload?a=1"
     assert not visitor.sign_on
-    found = await person_of(session_in(answer))
-    assert (found.account_id, found.role) == (edith.id, Role.EDITOR)
+    principal = await person_of(session_in(answer))
+    assert (principal.account_id, principal.role) == (edith.id, Role.EDITOR)
     [identity] = await Identity.all()
     assert (identity.issuer, identity.subject) == (provider.issuer, "edith")
     [session] = await Session.all()
@@ -166,14 +167,14 @@ async def test_who_has_an_account_signs_in_and_goes_on(
     assert session_in(answer) != earlier
 
 
-async def test_who_is_not_let_in_is_told_why_and_led_on(
+async def test_refusal_gives_the_reason(
     site: Quart, provider: SmallProvider, olga: Account
 ) -> None:
-    """Without an account, where one refuses there, and after more than ten minutes."""
+    """The person has no account, refuses at the provider, or takes more than ten minutes."""
     provider.person = claims_of("new")
     visitor = Visitor(site)
-    told = await refusal(await visitor.sign_in())
-    assert "new@example.org has no account" in told
+    reason = await refusal(await visitor.sign_in())
+    assert "new@example.org has no account" in reason
     assert visitor.sign_on == ""
     state = query_of(await visitor.leave())["state"]
     denied = await visitor.get(f"{CALLBACK}?error=access_denied&state={state}")
@@ -184,7 +185,7 @@ async def test_who_is_not_let_in_is_told_why_and_led_on(
     assert "or has expired. Start again" in await refusal(await visitor.get(back), status=400)
 
 
-async def test_account_with_an_address_that_nobody_checked_is_bound_from_its_own_page(
+async def test_account_with_an_unverified_address_is_linked_from_its_own_page(
     site: Quart, provider: SmallProvider, olga: Account
 ) -> None:
     link = await invitations.invite(Role.VIEWER, by=person(olga))
@@ -199,43 +200,45 @@ async def test_account_with_an_address_that_nobody_checked_is_bound_from_its_own
     assert "Your account is connected" in page
 
 
-async def test_state_has_to_be_of_this_browser(
+async def test_state_must_belong_to_the_browser(
     site: Quart, provider: SmallProvider, olga: Account
 ) -> None:
-    """Login CSRF: the attacker's own answer, opened in a victim's browser that has begun nothing,
-    or something else; and states that are none.
-    """
-    mallory, victim, idle = Visitor(site), Visitor(site), Visitor(site)
-    back, own = await mallory.leave(), await victim.leave()
+    """Login CSRF: a browser with another or no pending sign-on opens an attacker's callback."""
+    mallory = Visitor(site)
+    victim = Visitor(site)
+    idle = Visitor(site)
+    back = await mallory.leave()
+    own = await victim.leave()
     await refusal(await idle.get(back), status=400)
     await refusal(await victim.get(back), status=400)
-    state, code = query_of(own)["state"], query_of(own)["code"]
+    state = query_of(own)["state"]
+    code = query_of(own)["code"]
     for wrong in ("", state[:-1], state.swapcase(), "\0", "é"):
         query = urlencode({"state": wrong, "code": code})
         await refusal(await victim.get(f"{CALLBACK}?{query}"), status=400)
-    # None of that has used up what the two have begun, nor asked the provider for anything.
+    # Both sign-ons are still pending, and the provider received no request for tokens.
     assert provider.request_counts["token"] == 0
     assert is_signed_in(await victim.get(own))
     assert is_signed_in(await mallory.get(back))
 
 
-async def test_answer_works_once(site: Quart, provider: SmallProvider, olga: Account) -> None:
-    """Of eight at once, and sent again with another code."""
+async def test_callback_works_once(site: Quart, provider: SmallProvider, olga: Account) -> None:
+    """Eight browsers open it at the same time; then it is sent again with another code."""
     first = Visitor(site)
     back = await first.leave()
     crowd = [Visitor(site) for _ in range(8)]
-    for each in crowd:
-        each.cookies = dict(first.cookies)
-    answers = await asyncio.gather(*(it.get(back) for it in crowd))
-    assert sorted(it.status_code for it in answers) == [303] + [400] * 7
+    for visitor in crowd:
+        visitor.cookies = dict(first.cookies)
+    answers = await asyncio.gather(*(visitor.get(back) for visitor in crowd))
+    assert sorted(answer.status_code for answer in answers) == [303] + [400] * 7
     code = query_of(await Visitor(site).leave())["code"]
     mixed = urlencode({"state": query_of(back)["state"], "code": code})
     await refusal(await first.get(f"{CALLBACK}?{mixed}"), status=400)
     assert provider.request_counts["token"] == 1
 
 
-async def test_nothing_leads_to_another_site(site: Quart, olga: Account) -> None:
-    """Neither who comes back nor the code, whatever the request says."""
+async def test_requests_cannot_redirect_to_another_site(site: Quart, olga: Account) -> None:
+    """Neither the browser after the sign-on, nor the provider with the code."""
     answer = await Visitor(site).sign_in("/\\evil.example")
     assert answer.headers.getlist("Location") == ["/"]
     evil = "https://evil.example/sign-in/oidc/callback"
@@ -243,14 +246,14 @@ async def test_nothing_leads_to_another_site(site: Quart, olga: Account) -> None
     query = urlencode(dict.fromkeys(("redirect_uri", "state", "client_id", "nonce"), evil))
     answer = await Sender(site, headers).get(f"{LEAVE}?{query}")
     assert "evil" not in answer.headers["Location"]
-    sent = parse_qs(urlsplit(answer.headers["Location"]).query)
-    assert sent["redirect_uri"] == [site.extensions["portal"].config.public_url + CALLBACK]
+    parameters = query_of(answer.headers["Location"])
+    assert parameters["redirect_uri"] == site.extensions["portal"].config.public_url + CALLBACK
 
 
 async def test_forged_token_and_userinfo_of_someone_else_are_refused(
     site: Quart, provider: SmallProvider, olga: Account
 ) -> None:
-    """Where the ID token is short the rest comes from there: of the same person alone."""
+    """Userinfo completes the claims of a short ID token, for the same subject only."""
     whole = provider.person
     provider.person = whole | {"nonce": "another"}
     await refusal(await Visitor(site).sign_in())
@@ -261,10 +264,10 @@ async def test_forged_token_and_userinfo_of_someone_else_are_refused(
     assert is_signed_in(await Visitor(site).sign_in())
 
 
-async def test_keys_that_change_are_asked_for_again_but_not_all_the_time(
+async def test_keys_are_fetched_again_for_an_unknown_key_with_a_pause(
     site: Quart, provider: SmallProvider, olga: Account
 ) -> None:
-    """A rotation lets in; ten tokens of unknown keys ask once at most."""
+    """After a rotation people sign in; ten tokens with unknown keys cause one request at most."""
     now_s = monotonic()
     site.extensions["portal"].provider._keys._clock = lambda: now_s
     assert is_signed_in(await Visitor(site).sign_in())
@@ -281,30 +284,30 @@ async def test_keys_that_change_are_asked_for_again_but_not_all_the_time(
     assert provider.request_counts["keys"] == 3
 
 
-async def test_provider_that_is_away_leaves_the_password(
+async def test_password_works_while_the_provider_is_unreachable(
     app: Quart, olga: Account, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with with_provider(app, f"http://127.0.0.1:{free_port()}") as site:
         answer = await Visitor(site).get(f"{LEAVE}?next=/upload")
         text = await refusal(answer, status=503)
         assert "Single sign-on is not reachable at the moment" in text
-        assert 'value="/upload"' in text, "and goes on from there"
+        assert 'value="/upload"' in text, "the next page is lost"
         assert answer.headers["Retry-After"] == "5"
         assert session_in(await try_to_sign_in(Sender(site), olga.email))
-    assert "provider_unavailable" in {getattr(it, "action", "") for it in caplog.records}
+    assert "provider_unavailable" in {getattr(line, "action", "") for line in caplog.records}
 
 
-async def test_secrets_are_told_nowhere(
+async def test_logs_and_pages_contain_no_secrets(
     site: Quart, provider: SmallProvider, olga: Account, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At the most talkative level of logging; and no cache may keep an answer."""
+    """The log level is DEBUG; caches must not store the responses."""
     caplog.set_level(logging.DEBUG)
     visitor = Visitor(site)
-    left = await visitor.get(LEAVE)
+    redirect = await visitor.get(LEAVE)
     back = await visitor.leave()
     hidden = {
         visitor.sign_on,
-        query_of(left.headers["Location"])["nonce"],
+        query_of(redirect.headers["Location"])["nonce"],
         *query_of(back).values(),
     }
     answers = [await visitor.get(back), await visitor.get(back)]
@@ -313,11 +316,12 @@ async def test_secrets_are_told_nowhere(
     provider.forger = new_key("unknown")
     answers.append(await Visitor(site).sign_in())
     hidden |= {CLIENT_SECRET, *provider.secrets}
-    assert [it.status_code for it in answers] == [303, 400, 400, 403]
-    own = ("portal", "aiohttp.client", "quart")
-    own_log = [it for it in caplog.records if it.name.startswith(own)]
-    told = "".join(f"{it.getMessage()}{it.__dict__}" for it in own_log)
-    assert CALLBACK in told
-    told += "".join([await text_of(it) for it in answers])
-    assert [it for it in hidden if it in told] == []
-    assert all("no-store" in it.headers["Cache-Control"] for it in (left, *answers))
+    assert [answer.status_code for answer in answers] == [303, 400, 400, 403]
+    loggers = ("portal", "aiohttp.client", "quart")
+    records = [record for record in caplog.records if record.name.startswith(loggers)]
+    text = "".join(f"{record.getMessage()}{record.__dict__}" for record in records)
+    assert CALLBACK in text
+    text += "".join([await text_of(answer) for answer in answers])
+    assert [secret for secret in hidden if secret in text] == []
+    for answer in (redirect, *answers):
+        assert "no-store" in answer.headers["Cache-Control"]
