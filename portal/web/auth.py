@@ -1,7 +1,7 @@
-"""Authentication, and what routes declare: policy, request body, rate limit, answers.
+"""Authentication, and the declarations of routes: policy, request body, rate limit, answers.
 
-A route without a declaration is refused. On a portal without accounts every policy but those for
-people with an account lets anyone through, and credentials are not looked at. The rules themselves
+A route without a declaration is refused. On a portal without accounts every policy lets anyone
+through, except those for people with an account, and credentials are ignored. The rules of roles
 are in `accounts.permissions`.
 """
 
@@ -41,20 +41,20 @@ View = Callable[Values, Awaitable[Answer]]
 
 
 class Policy(Enum):
-    """Permission that a route requires, in the words of `docs/access.md`."""
+    """Permission that a route requires; see `docs/access.md`."""
 
-    ANYONE = "anyone; credentials are not looked at"
-    SELF = "anyone, about themselves"
-    WATCH = "who may see the video"
-    PLAY = "who may see the video, or has a playback link to it"
-    PUBLISH = "who may publish"
-    OWN_UPLOAD = "who began the upload"
-    EDIT = "who may edit the video"
-    DELETE = "who may delete the video"
+    ANYONE = "anyone; credentials are ignored"
+    SELF = "anyone, about their own account"
+    WATCH = "anyone who may see the video"
+    PLAY = "anyone who may see the video or has a playback link"
+    PUBLISH = "accounts that may publish"
+    OWN_UPLOAD = "the account that began the upload"
+    EDIT = "accounts that may edit the video"
+    DELETE = "accounts that may delete the video"
     ADMINISTER = "admins and owners, in a browser"
     AUDIT = "admins and owners, in a browser or with an API token"
-    WEBHOOKS = "admins and owners, in a browser or with an API token; anyone without accounts"
-    OWN_ACCOUNT = "who is signed in, in a browser"
+    WEBHOOKS = "admins and owners, in a browser or with an API token; anyone on an open portal"
+    OWN_ACCOUNT = "people who are signed in, in a browser"
 
 
 ACTIONS = {
@@ -103,7 +103,7 @@ def policy(
     content_types: tuple[str, ...] = ("application/json",),
     headers: tuple[str, ...] = (),
 ) -> Callable[[View[Values, Answer]], View[Values, Answer]]:
-    """Declare a route's policy and its other facts; stands right below the route."""
+    """Declare a route's policy and its other facts. Place it right below the route."""
     declaration = Declaration(
         policy=required, body=body, rate=rate, content_types=content_types, headers=headers
     )

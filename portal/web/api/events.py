@@ -29,7 +29,6 @@ from portal.videos import events
 from portal.videos.events import VideoEvent
 from portal.videos.reading import audience_in
 from portal.web.api import json_bodies
-from portal.web.api.openapi import LAST_EVENT_ID
 from portal.web.api.videos import CommaSeparated, playback_url, playback_url_for
 from portal.web.auth import (
     Credentials,
@@ -49,6 +48,7 @@ from portal.web.videos import read_record
 blueprint = Blueprint("api_events", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Events"])
 
+LAST_EVENT_ID = "Last-Event-ID"
 LATEST = "latest"
 MAX_LIMIT = 200
 # Numbers of events have at most this many digits.
@@ -95,6 +95,7 @@ class StreamHeaders(ClosedShape):
     """Place after which a stream resumes."""
 
     last_event_id: str = Field(
+        "",
         alias=LAST_EVENT_ID,
         pattern=rf"^{EVENT_ID_PREFIX}[0-9]{{1,{MAX_DIGITS}}}$",
         description="The `id` of the last event that arrived. Browsers send it by themselves.",
@@ -138,6 +139,8 @@ async def list_events() -> Response:
 @document_headers(StreamHeaders)
 @document_querystring(StreamQuery)
 @document_response(EventStream)
+@document_response(Problem, 406)
+@document_response(Problem, 410)
 async def stream_events() -> Response:
     """Follow the events of videos, as Server-Sent Events.
 
@@ -156,6 +159,8 @@ async def stream_events() -> Response:
 @document_headers(StreamHeaders)
 @document_querystring(StreamQuery)
 @document_response(EventStream)
+@document_response(Problem, 406)
+@document_response(Problem, 410)
 async def stream_video_events(id: str) -> Response:
     """Follow the events of a video, as Server-Sent Events.
 

@@ -19,6 +19,7 @@ from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
 from portal.web.api import idempotency
 from portal.web.api.captions import CaptionFile, WebVtt
+from portal.web.api.events import LAST_EVENT_ID
 from portal.web.api.json_bodies import JSON
 from portal.web.api.webhooks import TestEvent
 from portal.web.auth import ACTIONS, Declaration, Policy, declaration_of, policy
@@ -58,13 +59,12 @@ DESCRIPTIONS = {
     503: "The database or storage is unreachable, or the portal is overloaded. Try again after the "
     "seconds given.",
 }
-LAST_EVENT_ID = "Last-Event-ID"
 # Statuses that a parameter may cause, by its name or its location.
 PROBLEMS = {
     "path": {404},
     "query": {422},
     "If-Match": {412},
-    LAST_EVENT_ID: {406, 410, 422},
+    LAST_EVENT_ID: {422},
     idempotency.HEADER: {409, 422},
 }
 # Headers of answers by status.
@@ -197,8 +197,7 @@ def _describe_content(
 def _complete_request(operation: dict[str, Any], method: str, body: Body) -> None:
     """Mark required parameters, and add the headers and content types of the request."""
     for parameter in operation["parameters"]:
-        is_optional = "default" in parameter["schema"] or parameter["name"] == LAST_EVENT_ID
-        parameter["required"] = not is_optional
+        parameter["required"] = "default" not in parameter["schema"]
     if method.upper() in idempotency.METHODS:
         operation["parameters"] = [*operation["parameters"], idempotency.PARAMETER]
     if "requestBody" in operation:
