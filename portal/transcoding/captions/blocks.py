@@ -13,6 +13,7 @@ from portal.transcoding.captions.faults import (
     CaptionWarning,
     WarningCode,
 )
+from portal.transcoding.packaging.webvtt import Cue
 
 _HEADER = "WEBVTT"
 _NOT_A_CUE = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
@@ -64,20 +65,17 @@ class CueTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class RawCue:
-    """A cue as a file has it, at a line counted from 1; times are not checked yet."""
+class FileCue:
+    """A cue and the line of the file where it begins, counted from 1."""
 
     line: int
-    start_s: float
-    end_s: float
-    lines: Sequence[str]
-    settings: str = ""
+    cue: Cue
 
 
-def read_blocks(text: str) -> tuple[list[RawCue], list[CaptionWarning]]:
+def read_blocks(text: str) -> tuple[list[FileCue], list[CaptionWarning]]:
     """Return the cues of a file in their order, and warnings for guesses and omissions.
 
-    Raises `CaptionsUnreadable` if there are too many.
+    Text and times are as in the file. Raises `CaptionsUnreadable` if there are too many cues.
     """
     # Text modes of Windows have written a second carriage return.
     lines = with_line_feeds(text.replace("\r\r\n", "\n")).split("\n")
@@ -85,7 +83,7 @@ def read_blocks(text: str) -> tuple[list[RawCue], list[CaptionWarning]]:
     heads = list(islice(_heads(lines, is_webvtt=is_webvtt), MAX_CUES + 1))
     if len(heads) > MAX_CUES:
         raise CaptionsUnreadable(TOO_LARGE)
-    cues: list[RawCue] = []
+    cues: list[FileCue] = []
     warnings: list[CaptionWarning] = []
     in_frames = next((index for index, times in heads if times and times.has_frames), None)
     if in_frames is not None:
@@ -100,7 +98,8 @@ def read_blocks(text: str) -> tuple[list[RawCue], list[CaptionWarning]]:
         settings = " ".join(word for word in words if _SETTING.fullmatch(word))
         if not all(map(_FOREIGN_SETTING.fullmatch, words)):
             body = [times.suffix, *body]
-        cues.append(RawCue(index + 1, times.start_s, times.end_s, body, settings))
+        cue = Cue(start_s=times.start_s, end_s=times.end_s, text="\n".join(body), settings=settings)
+        cues.append(FileCue(index + 1, cue))
     return cues, warnings
 
 

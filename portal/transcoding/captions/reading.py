@@ -6,12 +6,12 @@ identifiers are left out, as players do.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape
 
 from portal.text import unescaped, with_line_feeds
 from portal.transcoding.captions import repairs
-from portal.transcoding.captions.blocks import RawCue, read_blocks
+from portal.transcoding.captions.blocks import FileCue, read_blocks
 from portal.transcoding.captions.decoding import Decoded, decode, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,
@@ -21,7 +21,6 @@ from portal.transcoding.captions.faults import (
     CaptionWarning,
     WarningCode,
 )
-from portal.transcoding.captions.repairs import FileCue
 from portal.transcoding.captions.ttml import declared_encoding, is_xml, read_ttml
 from portal.transcoding.packaging.webvtt import MARKUP, SPAN, Cue, clock
 
@@ -32,7 +31,8 @@ _OVERRIDE = re.compile(r"\{\\[^{}]*\}")
 _PLACE = re.compile(r"\{[^{}]*\\an([1-9])")
 _LINES = {1: "", 2: "line:50%", 3: "line:0"}
 _ALIGNMENTS = {1: "align:start", 2: "", 0: "align:end"}
-_SBV_BREAK = re.compile(r"\[br\]", re.IGNORECASE)
+# SBV writes "[br]".
+_LINE_BREAK = re.compile(r"\n|\[br\]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +77,11 @@ def read_captions(data: bytes, options: ReadOptions | None = None) -> CaptionCon
     text = decoded.text.replace("\0", "\ufffd")
     warnings = _decoding_warnings(decoded)
     if is_xml(text):
-        raw_cues = read_ttml(text)
+        cues = read_ttml(text)
     else:
-        raw_cues, skipped = read_blocks(text)
+        cues, skipped = read_blocks(text)
         warnings += skipped
-    cues = _cues_with_text(raw_cues, text, skipped=warnings)
+    cues = _cues_with_text(cues, text, skipped=warnings)
     if options.shift_s:
         cues = repairs.shifted(cues, options.shift_s)
         message = f"All cues were shifted by {options.shift_s:+g} s."
@@ -128,10 +128,10 @@ def _decoding_warnings(decoded: Decoded) -> list[CaptionWarning]:
 
 
 def _cues_with_text(
-    raw_cues: Sequence[RawCue], text: str, *, skipped: Sequence[CaptionWarning]
+    cues: Sequence[FileCue], text: str, *, skipped: Sequence[CaptionWarning]
 ) -> list[FileCue]:
-    """Return the cues that have text. Raises `CaptionsUnreadable` if none does."""
-    if not raw_cues:
+    """Return the cues that have text, cleaned. Raises `CaptionsUnreadable` if none does."""
+    if not cues:
         for warning in skipped:
             if warning.code is WarningCode.CUE_SKIPPED:
                 raise CaptionsUnreadable(
@@ -142,34 +142,30 @@ def _cues_with_text(
         if text.startswith("WEBVTT") or is_xml(text):
             kind = "has no cues"
         raise CaptionsUnreadable(f"Line 1: this file {kind}. Send one with times and text.")
-    cues = [FileCue(raw.line, _cue_of(raw)) for raw in raw_cues]
-    with_text = [file_cue for file_cue in cues if file_cue.cue.text]
+    cleaned = [FileCue(file_cue.line, _cleaned(file_cue.cue)) for file_cue in cues]
+    with_text = [file_cue for file_cue in cleaned if file_cue.cue.text]
     if not with_text:
-        raise CaptionsUnreadable(f"Line {raw_cues[0].line}: no cue has any text. Write some.")
+        raise CaptionsUnreadable(f"Line {cues[0].line}: no cue has any text. Write some.")
     return with_text
 
 
-def _cue_of(raw: RawCue) -> Cue:
-    lines = [_clean(line) for text in raw.lines for line in _SBV_BREAK.split(text)]
-    return Cue(
-        start_s=raw.start_s,
-        end_s=raw.end_s,
-        text="\n".join(line for line in lines if line),
-        settings=raw.settings or _place(raw.lines),
-    )
+def _cleaned(cue: Cue) -> Cue:
+    """Return a cue with no markup but the spans of WebVTT, and no empty lines."""
+    lines = [_clean_line(line) for line in _LINE_BREAK.split(cue.text)]
+    text = "\n".join(line for line in lines if line)
+    return replace(cue, text=text, settings=cue.settings or _place(cue.text))
 
 
-def _place(lines: Sequence[str]) -> str:
+def _place(text: str) -> str:
     """Return the settings for the first place that text names as SubStation Alpha does."""
-    match = _PLACE.search("\n".join(lines))
+    match = _PLACE.search(text)
     if match is None:
         return ""
     key = int(match[1])
     return f"{_LINES[(key + 2) // 3]} {_ALIGNMENTS[key % 3]}".strip()
 
 
-def _clean(line: str) -> str:
-    """Return a line of a cue with no markup but the spans of WebVTT."""
+def _clean_line(line: str) -> str:
     line = _OVERRIDE.sub("", line)
     texts = [unescaped(MARKUP.sub("", text)).replace("\n", " ") for text in SPAN.split(line)]
     spans = [*SPAN.findall(line), ""]

@@ -3,9 +3,10 @@
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import floor
 
+from portal.transcoding.captions.blocks import FileCue
 from portal.transcoding.captions.faults import CaptionsUnreadable, CaptionWarning, WarningCode
 from portal.transcoding.packaging.webvtt import SEGMENT_S, Cue, clock
 
@@ -23,14 +24,6 @@ _WORD_TIMES = re.compile(r"<\d[\d:.]*>|</?c(?:\.[^<>]*)?>")
 _MAX_WRITTEN_BYTES = 32 * 1024**2
 _TIMES_BYTES = 40
 _HOUR_S = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class FileCue:
-    """A cue and the line of the file where it begins."""
-
-    line: int
-    cue: Cue
 
 
 def repair_times(cues: Sequence[FileCue]) -> tuple[list[FileCue], list[CaptionWarning]]:

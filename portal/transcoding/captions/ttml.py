@@ -11,8 +11,9 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from portal.text import whole_number
-from portal.transcoding.captions.blocks import RawCue
+from portal.transcoding.captions.blocks import FileCue
 from portal.transcoding.captions.faults import MAX_CUES, TOO_LARGE, CaptionsUnreadable
+from portal.transcoding.packaging.webvtt import Cue
 
 _IS_XML = re.compile(r"\s*<(?:\?xml\b|!--|!DOCTYPE\b|(?:\w+:)?tt\b)")
 _DECLARATION = re.compile(r"\s*<\?xml[^>]*\?>\s*")
@@ -65,7 +66,7 @@ def declared_encoding(data: bytes) -> str | None:
     return match[1].decode() if match else None
 
 
-def read_ttml(text: str) -> list[RawCue]:
+def read_ttml(text: str) -> list[FileCue]:
     """Return the cues of a file in its order. Raises `CaptionsUnreadable`."""
     reader = _Reader()
     try:
@@ -83,7 +84,7 @@ class _Reader:
     """Handlers of the XML parser, which collect cues. Times of elements count from their parent."""
 
     def __init__(self) -> None:
-        self.cues: list[RawCue] = []
+        self.cues: list[FileCue] = []
         self._open: list[_Element] = []
         self._rates = _Rates()
         self._texts: list[str] = []
@@ -148,7 +149,8 @@ class _Reader:
             end_s = element.start_s if element.end_s is None else element.end_s
             if len(self.cues) >= MAX_CUES:
                 raise CaptionsUnreadable(TOO_LARGE)
-            self.cues.append(RawCue(element.line, element.start_s, end_s, escape(text).split("\n")))
+            cue = Cue(start_s=element.start_s, end_s=end_s, text=escape(text))
+            self.cues.append(FileCue(element.line, cue))
 
 
 def _read_rates(attributes: Mapping[str, str]) -> _Rates:
