@@ -9,7 +9,8 @@ A track may have 4 MiB of text, and a video 100 tracks: queries leave out text t
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
@@ -129,9 +130,7 @@ async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Qu
     Raises `InvalidRequest` for a label that is taken, `CaptionsExist` unless the same captions are
     recorded, `TooManyCaptions`, or `VideoNotFound`.
     """
-    async with transaction():
-        video = await locked_video(video_id)
-        track = await _lock_track(video_id, language)
+    async with _locked_track(video_id, language) as (video, track):
         if track is None:
             return await _insert(video, language, change, queue)
         if await _is_change(track, change):
@@ -147,9 +146,7 @@ async def put(
     Returns the captions, and whether they were added. Raises `InvalidRequest` for a label that is
     taken, `TooManyCaptions`, or `VideoNotFound`.
     """
-    async with transaction():
-        video = await locked_video(video_id)
-        track = await _lock_track(video_id, language)
+    async with _locked_track(video_id, language) as (video, track):
         if track is None:
             return await _insert(video, language, change, queue), True
         if await _is_change(track, change):
@@ -170,9 +167,7 @@ async def change(
     Raises `InvalidRequest` for a label that is taken, `CaptionsNotFound`, `VideoNotFound`, or
     `CaptionsChanged` if another version is recorded that differs from the change.
     """
-    async with transaction():
-        video = await locked_video(video_id)
-        track = await _lock_track(video_id, language)
+    async with _locked_track(video_id, language) as (video, track):
         if track is None:
             raise CaptionsNotFound
         if await _is_change(track, change):
@@ -188,9 +183,7 @@ async def remove(
 
     Raises `CaptionsNotFound`, `CaptionsChanged`, or `VideoNotFound`.
     """
-    async with transaction():
-        video = await locked_video(video_id)
-        track = await _lock_track(video_id, language)
+    async with _locked_track(video_id, language) as (video, track):
         if track is None:
             raise CaptionsNotFound
         check_version(folder_name(track), versions, CaptionsChanged)
@@ -198,10 +191,15 @@ async def remove(
         await _announce(video, track.language, queue)
 
 
-async def _lock_track(video_id: UUID, language: str) -> Caption | None:
-    """Return the track in a language without its text, locked with its video."""
-    tracks = Caption.filter(video_id=video_id, language=language)
-    return await tracks.select_for_update().only(*LISTED).first()
+@asynccontextmanager
+async def _locked_track(
+    video_id: UUID, language: str
+) -> AsyncIterator[tuple[Video, Caption | None]]:
+    """Yield a video and its track in a language without the text, locked in a transaction."""
+    async with transaction():
+        video = await locked_video(video_id)
+        tracks = Caption.filter(video_id=video_id, language=language)
+        yield video, await tracks.select_for_update().only(*LISTED).first()
 
 
 async def _is_change(track: Caption, change: CaptionChange) -> bool:
