@@ -1,4 +1,4 @@
-"""A film that several passes are made of, and what makes passes of a short one as of a long one."""
+"""A film for several passes, and a setting under which a short film needs several."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from portal.transcoding.planning import ladder
 
 @pytest.fixture(scope="session")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two thirds of a minute in few frames, encoded in moments."""
+    """Return 40 s of video with few frames, which is encoded quickly."""
     return make_source(tmp_path_factory.mktemp("media") / "film.mp4", seconds=40, rate=5)
 
 
 @pytest.fixture
 def early_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every ladder is made in two passes, however soon it is encoded."""
+    """Make every ladder in two passes, even if it is encoded quickly."""
     monkeypatch.setattr(ladder, "_EARLY_FROM_ENCODE_S", 0)

@@ -1,4 +1,4 @@
-"""A pass that ends early is gone on with, by any worker; and it ends for a video due before it."""
+"""Passes that end early: any worker resumes them, and they end for a video that is due before."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 LONG_S = 120
 EARLY = "360p"
-# What a passing of the lease looks like, without waiting for it.
+# Makes leases expire without waiting.
 LEASE_PASSES = """
 UPDATE attempts SET lease_expires_at = now() - interval '1 s' WHERE outcome IS NULL;
 UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'
@@ -29,18 +29,19 @@ UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'
 
 @pytest.fixture(scope="module")
 def long_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a worker takes long enough for to be seen at it."""
+    """Return a film that takes long enough for its pass to be observed."""
     return make_source(tmp_path_factory.mktemp("media") / "long.mp4", seconds=LONG_S)
 
 
 async def stored_segments(resources: WebContext, video: Video, folder: str) -> list[str]:
     prefix = output_prefix(video.id, 1) + folder + "/"
-    found = [it.key.removeprefix(prefix) async for it in objects_below(prefix, resources.storage)]
-    return sorted(name for name in found if name.endswith(".m4s"))
+    objects = objects_below(prefix, resources.storage)
+    names = [entry.key.removeprefix(prefix) async for entry in objects]
+    return sorted(name for name in names if name.endswith(".m4s"))
 
 
 @pytest.mark.usefixtures("early_first")
-async def test_first_pass_goes_on_in_the_folder_it_was_begun_in(
+async def test_first_pass_resumes_in_the_folder_of_its_first_attempt(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, film)
@@ -63,7 +64,7 @@ async def test_first_pass_goes_on_in_the_folder_it_was_begun_in(
     assert playlist.duration_s == pytest.approx(40)
     by = {uri.partition("-")[0] if "-" in uri else "1" for uri in _uris(playlist)}
     assert by == {"1", "2", "3"}
-    # What was being made when a pass ended is all that was made twice.
+    # Only segments that were being made when a pass ended are made twice.
     stored = await stored_segments(resources, video, EARLY)
     assert set(_uris(playlist)) <= set(stored)
     master = await client.get(f"/hls/{video.id}/3/master.m3u8")
@@ -76,19 +77,19 @@ def _uris(playlist: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures("early_first")
-async def test_attempt_lost_after_it_got_on_costs_none_and_a_failed_one_leaves_nothing(
+async def test_lost_attempt_with_segments_does_not_count_and_a_failed_one_leaves_none(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, film)
     await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
-    # As if it had not been released.
+    # The attempt looks as if it had not been released.
     await Attempt.filter(video_id=video.id).update(outcome=None, finished_at=None)
     await run_sql(resources.config.database_url, LEASE_PASSES)
     second = await first_attempt(video)
     assert not second.is_cautious
     [lost, _] = await Attempt.filter(video_id=video.id).order_by("number")
     assert (lost.outcome, lost.error_code) == (Outcome.HANDED_BACK, "worker_lost")
-    # Of what failed nothing is used.
+    # Segments of a failed attempt are deleted.
     await attempts.release(second, Outcome.FAILED, attempts.Failure("internal_error"))
     assert not await MadeSegment.exists(video_id=video.id)
 
@@ -106,12 +107,12 @@ async def test_completion_gives_way_to_a_video_that_waits(
     """
     async with process("worker", {**web.environ, "WORKER_CONCURRENCY": "1"}):
         await until_found(database_url, under_way, timeout_s=120)
-        made = await rows(database_url, "SELECT max(number) FROM made_segments")
+        newest = await rows(database_url, "SELECT max(number) FROM made_segments")
         short = await create(web.base_url, clip)
         assert await final_status(web.base_url, short["id"], timeout_s=30) == "ready"
-        assert await rows(database_url, "SELECT max(number) FROM made_segments") >= made
-    goes_on = """
+        assert await rows(database_url, "SELECT max(number) FROM made_segments") >= newest
+    is_queued = """
         SELECT complete_job_id IS NULL OR job.status IN ('todo', 'doing') FROM videos
         LEFT JOIN procrastinate_jobs job ON job.id = complete_job_id WHERE videos.id = %s
     """
-    assert await rows(database_url, goes_on, video["id"]) == [(True,)]
+    assert await rows(database_url, is_queued, video["id"]) == [(True,)]

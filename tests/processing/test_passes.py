@@ -1,4 +1,4 @@
-"""Playable early, completed later, and whatever happens then takes nothing away."""
+"""Videos are playable early and completed later; a failure takes no rendition away."""
 
 import asyncio
 import re
@@ -36,9 +36,9 @@ async def playable(
 
 
 def variants(master: str) -> list[str]:
-    """The media playlists of the variants, lowest picture first."""
-    found = re.findall(r"#EXT-X-STREAM-INF:.*RESOLUTION=(\d+)x\d+.*\n(.+)", master)
-    return [uri for _, uri in sorted(found, key=lambda variant: int(variant[0]))]
+    """Return the media playlists of the variants, the lowest first."""
+    matches = re.findall(r"#EXT-X-STREAM-INF:.*RESOLUTION=(\d+)x\d+.*\n(.+)", master)
+    return [uri for _, uri in sorted(matches, key=lambda match: int(match[0]))]
 
 
 async def master(client: Client, video: Video) -> str:
@@ -77,7 +77,7 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
 
 
 async def killed(pass_: Coroutine[Any, Any, object]) -> None:
-    """Carry a pass out whose ffmpeg is killed."""
+    """Run a pass, and kill its ffmpeg."""
     task = asyncio.create_task(pass_)
     await eventually(lambda: task.done() or children_naming("-filter_complex"))
     assert not task.done(), "the pass ended before its ffmpeg could be killed"
@@ -104,7 +104,7 @@ async def test_pass_after_a_failed_one_is_cautious(
 
 
 @pytest.mark.slow
-async def test_rendition_that_fails_alone_holds_up_no_other(
+async def test_failing_rendition_holds_up_no_other(
     client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     async def killed_pass() -> tuple[str, ...]:
@@ -129,7 +129,7 @@ async def test_rendition_that_fails_alone_holds_up_no_other(
 
 
 @pytest.mark.slow
-async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
+async def test_pass_that_lost_its_lease_writes_only_complete_renditions(
     client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     before = await master(client, playable)

@@ -1,4 +1,4 @@
-"""A look into a file: refused, made playable by copying, or left to a job that encodes."""
+"""First job of a file: it is refused, made playable by copying, or left to an encode."""
 
 import gzip
 import time
@@ -29,7 +29,7 @@ async def queued(resources: WebContext) -> list[tuple[int, str, str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("early_first")
-async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
+async def test_file_that_needs_an_encoder_is_left_to_another_job(
     client: Client,
     resources: WebContext,
     film: Path,
@@ -49,7 +49,8 @@ async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
     assert look == (created.transcode_job_id, "portal:transcode", "prepare", "todo")
     assert encode == (video.encode_job_id, "portal:encode", "transcode", "todo")
 
-    monkeypatch.delattr(sources, "examine")  # what the look found is kept
+    # The probe of the first job is stored.
+    monkeypatch.delattr(sources, "examine")
     ready = await make_playable(video, resources, tmp_path)
 
     assert (ready.status, ready.published_attempt) == (VideoStatus.READY, 1)
@@ -81,11 +82,12 @@ async def test_file_that_is_refused_leaves_its_attempt_as_before(
     assert len(await queued(resources)) == 1
 
 
-async def test_file_that_says_it_is_compressed_is_not_inflated(
+async def test_file_with_a_content_encoding_is_not_inflated(
     client: Client, resources: WebContext, film: Path
 ) -> None:
-    """A few kilobytes that storage calls gzip may stand for hundreds of megabytes."""
-    upload, body = await presign(client), gzip.compress(film.read_bytes())
+    """A few kilobytes of gzip may inflate to hundreds of megabytes."""
+    upload = await presign(client)
+    body = gzip.compress(film.read_bytes())
     assert await put(upload["uploadUrl"], body, **{"Content-Encoding": "gzip"}) == 200
     address = await resources.storage.internal.presign_source(upload["key"], ttl_s=60)
     with pytest.raises(SourceRejected) as caught:
@@ -93,10 +95,10 @@ async def test_file_that_says_it_is_compressed_is_not_inflated(
     assert caught.value.code is RejectCode.NOT_A_VIDEO
 
 
-async def test_pictures_that_are_stored_once_are_refused_by_the_time_they_would_take(
+async def test_pictures_that_share_their_bytes_are_refused_by_the_expected_time(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
-    """Within all other limits: 8192x4320, just under twelve hours, and 4.4 MB."""
+    """The file is within all other limits: 8192x4320, under twelve hours, and 4.4 MB."""
     file = tmp_path / "same.mp4"
     file.write_bytes(same_picture(1_000_000))
     assert file.stat().st_size < 5_000_000
@@ -108,32 +110,32 @@ async def test_pictures_that_are_stored_once_are_refused_by_the_time_they_would_
     assert "24 h" in (video.failure_message or "")
 
 
-async def test_too_much_work_is_told_by_the_time_that_ffmpeg_works(
+async def test_too_much_work_is_refused_by_the_time_that_ffmpeg_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seconds = count(1)
     monkeypatch.setattr(encoding, "monotonic", lambda: next(seconds))
 
     async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
-        told.append(percent)
+        reported.append(percent)
 
-    told: list[float] = []
+    reported: list[float] = []
     meter = WorkMeter(report, SourceLimits(max_transcode_s=3600), seen_at=0.0)
     for _ in range(60):
         await meter.follow(Stage.TRANSCODING, 1.0, None)
-    # A thousandth in a minute is 17 hours, and in an hour in which ffmpeg was paused it is not.
+    # A thousandth per minute makes 17 hours; an hour in which ffmpeg was paused doesn't count.
     seconds = count(3600)
     await meter.follow(Stage.TRANSCODING, 2.5, None)
     assert meter.worked_s == 60 + encoding.MAX_STEP_S
     with pytest.raises(SourceRejected) as caught:
         await meter.follow(Stage.TRANSCODING, 1.1, None)
     assert caught.value.code == RejectCode.TOO_MUCH_WORK
-    assert told == [1.0] * 60 + [2.5]
+    assert reported == [1.0] * 60 + [2.5]
     unlimited = WorkMeter(report, SourceLimits(max_transcode_s=0), worked_s=1e6)
     await unlimited.follow(Stage.TRANSCODING, 1.1, None)
 
 
-def test_pace_follows_what_passes_took_and_leaves_short_ones_out() -> None:
+def test_pace_follows_long_passes_and_ignores_short_ones() -> None:
     worker = Pace()
     for _ in range(20):
         worker.note(expected_s=10.0, taken_s=30.0)

@@ -1,4 +1,4 @@
-"""What is made of a video can be watched before it is ready."""
+"""Finished segments of a video can be watched before it is ready."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ async def preview_path(client: Client, video: Video) -> str:
 
 
 async def text_at(client: Client, path: str) -> tuple[str, str]:
-    """Where the text is that an address leads to, and the text."""
+    """Follow redirects from an address, and return the last address and its text."""
     response = await client.get(path)
     while response.status_code == 302:
         path = urljoin(path, response.headers["Location"])
@@ -36,30 +36,30 @@ async def text_at(client: Client, path: str) -> tuple[str, str]:
 
 
 async def playlists(client: Client, path: str) -> dict[str, MediaPlaylist]:
-    """Those that a master playlist names for the early picture and the sound."""
+    """Return the playlists of the early picture and the sound that a master playlist names."""
     path, master = await text_at(client, path)
-    found = {}
+    by_name = {}
     for uri in playlist_uris(master):
         name = uri.split("/")[-2]
         if name in ("360p", "audio") and "iframes" not in uri:
-            found[name] = parse_media_playlist((await text_at(client, urljoin(path, uri)))[1])
-    return found
+            by_name[name] = parse_media_playlist((await text_at(client, urljoin(path, uri)))[1])
+    return by_name
 
 
 async def sizes(client: Client, path: str, playlist: MediaPlaylist) -> list[int]:
-    """How large what a playlist names is, the first of it being the init segment."""
-    found = []
+    """Return the sizes of the init segment and the segments that a playlist names."""
+    sizes_bytes = []
     async with aiohttp.ClientSession() as http:
-        for uri in [playlist.map_uri or "", *(it.uri for it in playlist.segments)]:
+        for uri in [playlist.map_uri or "", *(segment.uri for segment in playlist.segments)]:
             response = await client.get(urljoin(path, uri))
             address = URL(response.headers["Location"], encoded=True)
             async with http.get(address) as stored:
                 assert stored.status == 200, uri
-                found.append(len(await stored.read()))
-    return found
+                sizes_bytes.append(len(await stored.read()))
+    return sizes_bytes
 
 
-async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
+async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, film)
@@ -78,9 +78,9 @@ async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
     page = await text_at(client, f"/videos/{video.id}")
     made_s = (await playlists(client, path))["360p"].duration_s
     assert f"Still processing. You can watch the first {clock(made_s)}." in words_of(page[1])
-    told = re.search(r'data-duration="([\d.]+)"', page[1])
-    assert told is not None
-    assert float(told[1]) == pytest.approx(40, abs=0.2)
+    duration = re.search(r'data-duration="([\d.]+)"', page[1])
+    assert duration is not None
+    assert float(duration[1]) == pytest.approx(40, abs=0.2)
     assert f'data-src="{path}"' in page[1]
     assert 'viewBox="0 0 1280 720"' in page[1]
     begun = await playlists(client, path)
@@ -92,13 +92,13 @@ async def test_recorded_segments_are_watched_and_lead_to_the_ready_video(
         assert "#EXT-X-START:TIME-OFFSET=0" in text
         assert not playlist.complete
         assert all(await sizes(client, at, playlist))
-    # A segment more may have been stored when the pass was told to end.
+    # The pass may have stored another segment while it was ending.
     count = len(begun["360p"].segments)
     assert count >= 3
     assert begun["360p"].duration_s == pytest.approx(4 * count, abs=0.1)
     assert len(begun["audio"].segments) >= 3
 
-    # A second attempt goes on after the picture that there is, and makes all sound again.
+    # A second attempt resumes after the stored video segments, and makes all sound again.
     await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
     grown = await playlists(client, path)
     assert grown["360p"].segments[:count] == begun["360p"].segments
@@ -118,7 +118,7 @@ async def expect_nothing(client: Client, video: Video) -> None:
         assert response.status_code == 404, name
 
 
-async def test_preview_is_nothing_for_who_may_not_watch_and_of_what_is_no_playlist(
+async def test_preview_has_no_other_files_and_ends_when_the_video_fails(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, film)

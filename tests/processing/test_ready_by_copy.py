@@ -1,4 +1,4 @@
-"""A stream that players take as it is plays once it is copied; what it lacks follows."""
+"""Videos that are ready by copying the source's stream; other renditions follow."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,19 +29,19 @@ from portal.web.composition import WebContext
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its key frames stand 5 s apart."""
+    """Return a film with a key frame each 5 s."""
     path = tmp_path_factory.mktemp("media") / "film.mp4"
     return make_source(path, "-g", "75", "-b:v", "1M", seconds=21)
 
 
 async def made_later(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[str, ...]]:
-    """Complete a video; what each pass made, empty for the storyboard."""
-    made = []
+    """Complete a video; return the targets of each pass, empty for the storyboard."""
+    targets = []
     while (await Video.get(id=video.id)).complete_job_id is not None:
         attempt = await begun(video.id)
         await pass_of(attempt, resources, work_dir).make_missing()
-        made.append(attempt.targets)
-    return made
+        targets.append(attempt.targets)
+    return targets
 
 
 @pytest.mark.slow
@@ -57,14 +57,18 @@ async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
 
     assert video.status is VideoStatus.READY
     assert (video.has_poster, video.has_storyboard) == (True, False)
-    found = await states(video)
-    assert {name for name, state in found.items() if state == "complete"} == {"720p", "audio"}
+    present = await states(video)
+    assert {name for name, state in present.items() if state == "complete"} == {"720p", "audio"}
 
     assert await made_later(video, resources, tmp_path) == [(), ("360p",), ("240p", "480p")]
 
     events = await Event.filter(video_id=video.id).order_by("number").values_list("type", flat=True)
-    assert [str(it).removeprefix("video.") for it in events] == [
-        *("created", "ready", "rendition_added", "rendition_added", "completed")
+    assert list(map(str, events)) == [
+        "video.created",
+        "video.ready",
+        "video.rendition_added",
+        "video.rendition_added",
+        "video.completed",
     ]
     assert set((await states(video)).values()) == {"complete"}
     assert (await Video.get(id=video.id)).has_storyboard
@@ -86,7 +90,7 @@ async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
 
 
 @pytest.mark.slow
-async def test_what_turns_out_undeliverable_is_encoded_and_told(
+async def test_undeliverable_copy_is_encoded_with_a_note(
     client: Client,
     resources: WebContext,
     film: Path,
@@ -121,15 +125,15 @@ async def test_a_copy_whose_worker_was_killed_is_copied_again_once(
         attempt = await first_attempt(video)
         await Attempt.filter(id=attempt.id).update(lease_expires_at=datetime.now(UTC))
     video = await looked_into(video, resources, tmp_path)
-    # What may be the file's doing is left to a job that encodes.
+    # After two killed workers the file may be the cause, so the video is encoded.
     assert video.status == status
 
 
 @pytest.mark.slow
-async def test_a_copy_of_what_does_not_decode_is_replaced_by_an_encode(
+async def test_copy_that_does_not_decode_is_replaced_by_an_encode(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
-    """Players stop at what ffmpeg decodes around; it shows when a lower quality is made."""
+    """Players stop at faults that ffmpeg decodes around; a lower rendition reveals them."""
     damaged = tmp_path / "damaged.mp4"
     content = bytearray(film.read_bytes())
     middle = len(content) // 2
@@ -138,16 +142,14 @@ async def test_a_copy_of_what_does_not_decode_is_replaced_by_an_encode(
     video = await looked_into(await published_file(client, resources, damaged), resources, tmp_path)
     assert video.status is VideoStatus.READY
 
-    made = await made_later(video, resources, tmp_path)
-
-    assert made == [(), ("240p", "360p", "480p"), ("720p",)]
+    assert await made_later(video, resources, tmp_path) == [(), ("240p", "360p", "480p"), ("720p",)]
     rows = await Rendition.filter(video_id=video.id, kind="video")
     assert not any(row.copied for row in rows)
     assert {str(row.state) for row in rows} == {"complete"}
     assert "copy_undeliverable" in (await Video.get(id=video.id)).notes
 
 
-async def test_a_storyboard_that_cannot_be_made_holds_up_nothing(
+async def test_failing_storyboard_holds_up_no_rendition(
     client: Client,
     resources: WebContext,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""A pass that has to be repeated says why, in the log and to the operator."""
+"""Reasons of released passes, in the log and for the operator."""
 
 import asyncio
 import errno
@@ -16,45 +16,45 @@ from portal.transcoding.encoding.segment_upload import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.web.composition import WebContext
 
-# What runs out of time says nothing itself.
+# The message of a timeout is empty, so the type is shown.
 SILENT = StorageUnavailable()
 SILENT.__cause__ = TimeoutError()
 
 
 @pytest.mark.parametrize(
-    ("trouble", "why", "code"),
+    ("error", "reason", "code"),
     [
         (SILENT, "TimeoutError", "storage_unavailable"),
         (psycopg.OperationalError("gone"), "gone", "database_unavailable"),
         (DiskFull(Path("/work")), "no space left on the disk of /work", "disk_full"),
-        (asyncio.CancelledError(), "told to end", None),
+        (asyncio.CancelledError(), "the worker ends", None),
     ],
 )
-async def test_pass_that_is_released_says_why(
+async def test_released_pass_records_the_reason(
     client: Client,
     resources: WebContext,
     short_video: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    trouble: BaseException,
-    why: str,
+    error: BaseException,
+    reason: str,
     code: str | None,
 ) -> None:
     video = await published_file(client, resources, short_video)
     attempt = await first_attempt(video)
 
     async def fail(*_: object, **__: object) -> None:
-        raise trouble
+        raise error
 
     monkeypatch.setattr("portal.processing.sources.check_source", fail)
-    with pytest.raises(type(trouble)):
+    with pytest.raises(type(error)):
         await pass_of(attempt, resources, tmp_path).make_playable()
-    lines = [it.getMessage() for it in caplog.records]
-    assert f"Pass released: {why}" in lines
-    found = await Attempt.get(video_id=video.id)
-    assert (found.outcome, found.error_code) == ("handed_back", code)
-    assert found.error_detail == (why if code else None)
+    messages = [record.getMessage() for record in caplog.records]
+    assert f"Pass released: {reason}" in messages
+    row = await Attempt.get(video_id=video.id)
+    assert (row.outcome, row.error_code) == ("handed_back", code)
+    assert row.error_detail == (reason if code else None)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ async def test_pass_that_is_released_says_why(
     [
         (OSError(errno.ENOSPC, "No space left on device"), 10**9, DiskFull),
         (OSError(errno.EIO, "Input/output error"), 0, OSError),
-        # ffmpeg does not always say that it had no room.
+        # ffmpeg doesn't always report a full disk.
         (TranscodeFailed(FailCode.FFMPEG_FAILED), 1000, DiskFull),
         (TranscodeFailed(FailCode.FFMPEG_FAILED), 10**9, TranscodeFailed),
     ],
 )
-def test_disk_without_room_is_told_from_other_failures(
+def test_full_disk_is_distinguished_from_other_failures(
     error: Exception,
     free_bytes: int,
     expected: type[Exception],

@@ -1,4 +1,4 @@
-"""Workers with nothing to do make parts of a film that another encodes."""
+"""Idle workers make parts of a film that another worker encodes."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +26,7 @@ SEGMENTS = 10
 
 @pytest.fixture
 def worth_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shortest pass may be shared."""
+    """Let the shortest pass be shared."""
     monkeypatch.setattr(runs, "SHARED_FROM_S", 0)
 
 
@@ -34,10 +34,10 @@ def worth_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
 async def begun(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> tuple[Video, PassRun]:
-    """A film whose first segments are made, and the run of its later half."""
+    """Return a film whose first segments are made, and the run of its later half."""
     video = await published_file(client, resources, film)
     await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
-    # More may have been stored when the pass was told to end.
+    # The pass may have stored more segments while it was ending.
     await MadeSegment.filter(video_id=video.id, number__gte=2).delete()
     await PassRun.filter(video_id=video.id).update(made=2, eta_s=100)
     other = await runs.split(video_id=video.id)
@@ -46,36 +46,37 @@ async def begun(
 
 
 async def finished(video: Video, resources: WebContext, work_dir: Path) -> list[str]:
-    """Carry the pass out to its end; the addresses of the segments, which have no seam."""
+    """Finish the pass; return the addresses of the segments, after a check that they join."""
     await pass_of(await first_attempt(video), resources, work_dir).make_playable()
     video = await Video.get(id=video.id)
     assert video.status is VideoStatus.READY
     assert not await PassRun.exists()
     assert not await MadeSegment.exists()
-    prefix, storage = f"{output_prefix(video.id, 1)}{EARLY_NAME}/", resources.storage
+    prefix = f"{output_prefix(video.id, 1)}{EARLY_NAME}/"
+    storage = resources.storage
     playlist = parse_media_playlist((await storage.get(f"{prefix}playlist.m3u8")).decode())
     uris = [segment.uri for segment in playlist.segments]
     facts = [inspect_segment(await storage.get(prefix + uri)) for uri in uris]
-    assert [it.sample_count for it in facts] == [20] * SEGMENTS
+    assert [segment.sample_count for segment in facts] == [20] * SEGMENTS
     assert all(a.until_ticks == b.from_ticks for a, b in pairwise(facts))
     return uris
 
 
-async def test_half_of_what_is_left_is_made_by_a_helper(
+async def test_helper_makes_half_of_the_unmade_segments(
     begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
 ) -> None:
     video, other = begun
-    made = await MadeSegment.filter(video_id=video.id, rendition=EARLY_NAME).count()
-    assert other.start == made + (SEGMENTS - made + 1) // 2
+    count = await MadeSegment.filter(video_id=video.id, rendition=EARLY_NAME).count()
+    assert other.start == count + (SEGMENTS - count + 1) // 2
     await helping.make_run_of(other.id, tools_for(resources, tmp_path), job_id=0)
     assert (await PassRun.get(id=other.id)).is_done
     uris = await finished(video, resources, tmp_path)
     owners = [uri.rpartition("-")[0] for uri in uris]
-    assert owners.count("") == made
+    assert owners.count("") == count
     assert owners[other.start :] == [f"{other.id}.1"] * (SEGMENTS - other.start)
 
 
-async def test_pass_that_helpers_made_whole_is_finished(
+async def test_pass_whose_runs_helpers_made_is_finished(
     begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
 ) -> None:
     for run in await PassRun.all():
@@ -83,7 +84,7 @@ async def test_pass_that_helpers_made_whole_is_finished(
     await finished(begun[0], resources, tmp_path)
 
 
-async def test_run_that_was_made_and_not_said_to_be_is_not_made_again(
+async def test_made_run_that_was_not_recorded_as_done_is_not_made_again(
     begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
 ) -> None:
     video, other = begun
@@ -94,13 +95,13 @@ async def test_run_that_was_made_and_not_said_to_be_is_not_made_again(
     assert {uri.rpartition("-")[0] for uri in uris[: other.start]} == {"", f"{first.id}.2"}
 
 
-async def test_what_nobody_makes_is_made_by_the_worker_of_the_pass(
+async def test_worker_of_the_pass_makes_runs_without_a_helper(
     begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
 ) -> None:
     await finished(begun[0], resources, tmp_path)
 
 
-async def test_run_that_helpers_fail_at_is_left_to_the_worker_of_the_pass(
+async def test_run_at_which_helpers_fail_is_left_to_the_worker_of_the_pass(
     begun: tuple[Video, PassRun],
     resources: WebContext,
     tmp_path: Path,
@@ -120,7 +121,7 @@ async def test_run_that_helpers_fail_at_is_left_to_the_worker_of_the_pass(
     await finished(video, resources, tmp_path)
 
 
-async def test_what_does_not_fit_is_made_again(
+async def test_segments_that_do_not_join_are_made_again(
     begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
 ) -> None:
     video, other = begun
@@ -130,7 +131,7 @@ async def test_what_does_not_fit_is_made_again(
     assert f"{other.id}.1" not in {uri.rpartition("-")[0] for uri in uris}
 
 
-async def test_what_does_not_count_is_forgotten(
+async def test_unusable_segments_are_deleted(
     begun: tuple[Video, PassRun], resources: WebContext
 ) -> None:
     video, other = begun
@@ -142,14 +143,14 @@ async def test_what_does_not_count_is_forgotten(
     recorded = MadeSegment.filter(rendition=EARLY_NAME)
     await recorded.filter(number=0).delete()
     heartbeat.held = await runs.claim_first(video.id, worker="test", storage=resources.storage)
-    assert not await recorded.exists(), "its beginning is lost"
+    assert not await recorded.exists(), "the first segment is lost"
     heartbeat.note_stored(EARLY_NAME, other.start, segment)
     await heartbeat.restart()
     await heartbeat.beat()
-    assert not await MadeSegment.exists(), "it was noted before"
+    assert not await MadeSegment.exists(), "the segment was reported before the restart"
 
 
-async def test_helper_ends_once_its_run_is_no_longer_wanted(
+async def test_helper_ends_once_its_run_is_no_longer_needed(
     begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
 ) -> None:
     video, other = begun
@@ -166,9 +167,10 @@ async def test_helper_ends_once_its_run_is_no_longer_wanted(
 async def test_runs_are_shared_only_while_nothing_waits(
     begun: tuple[Video, PassRun], client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
-    queue, database_url = resources.queue, resources.config.database_url
+    queue = resources.queue
+    database_url = resources.config.database_url
     [first, _] = await PassRun.all().order_by("start")
-    assert await runs.split(queue=queue) is None, "too little is left of each"
+    assert await runs.split(queue=queue) is None, "the runs are too short"
     await PassRun.filter(id=first.id).update(eta_s=60)
     waiting = await published_file(client, resources, film)
     work = pass_of(await first_attempt(waiting), resources, tmp_path)

@@ -1,4 +1,4 @@
-"""The worker's promises: nothing stuck, and pauses between tries."""
+"""Jobs of the worker: no job is stuck, and there are pauses between tries."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from portal.worker.run import (
     open_threads,
 )
 
-# Attempts of the only video that workers left behind, of which they said no more.
+# Adds abandoned attempts at the only video.
 LEFT_ATTEMPTS = """
 INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at, started_at)
 SELECT videos.id, number, 'gone', 'transcoding', 50, now(), now()
@@ -30,29 +30,31 @@ FROM videos, generate_series(1, 3) AS number
 """
 # Finds an attempt whose ffmpeg runs.
 ENCODING = "SELECT 1 FROM attempts WHERE outcome IS NULL AND stage = 'transcoding'"
-# On a machine that does nothing else.
-REFUSED_WITHIN_S, COPIED_WITHIN_S = 5, 6
+# Limits on an otherwise idle machine.
+REFUSED_WITHIN_S = 5
+COPIED_WITHIN_S = 6
 
 
 @pytest.mark.slow
 async def test_video_that_kills_every_worker_fails_after_three_attempts(
     web: LivePortal, short_video: Path
 ) -> None:
-    video, url = await create(web.base_url, short_video), web.environ["DATABASE_URL"]
+    video = await create(web.base_url, short_video)
+    url = web.environ["DATABASE_URL"]
     await run_sql(url, LEFT_ATTEMPTS)
     async with process("worker", web.environ):
         assert await final_status(web.base_url, video["id"]) == "failed"
     assert await rows(url, "SELECT failure_code FROM videos") == [("transcode_failed",)]
-    # Each of them is closed, and no fourth was begun.
+    # Each attempt is closed, and no fourth one was begun.
     outcomes = "SELECT outcome, error_code FROM attempts ORDER BY number"
     assert await rows(url, outcomes) == [("failed", "worker_lost")] * 3
 
 
 @pytest.mark.slow
-async def test_what_needs_no_encoder_does_not_wait_for_a_film(
+async def test_files_that_need_no_encoder_do_not_wait_for_a_film(
     web: LivePortal, short_video: Path, tmp_path: Path
 ) -> None:
-    """The only slot for encodes is taken by twenty minutes of 1080p60."""
+    """Twenty minutes of 1080p60 take the only slot for encodes."""
     picture = ("-f", "lavfi", "-i", "smptehdbars=size=1920x1080:rate=60:duration=1")
     second = run_ffmpeg(tmp_path / "second.mp4", *picture, "-c:v", "mpeg4")
     looped = ("-stream_loop", "1199", "-i", str(second), "-c", "copy")
@@ -71,7 +73,7 @@ async def test_what_needs_no_encoder_does_not_wait_for_a_film(
 
 
 def pause_s(exception: BaseException, *, tried: int = 0) -> float:
-    """How long a job waits that was tried so often before."""
+    """Return the pause of a job after this many earlier tries."""
     name = {"queue": "transcode", "task_name": "portal:transcode"}
     job = Job(id=1, lock=None, queueing_lock=None, attempts=tried, **name)
     decision = Retries().get_retry_decision(exception=exception, job=job)
@@ -87,7 +89,7 @@ def test_pauses_of_an_outage_grow_to_two_minutes(exception: Exception) -> None:
         assert 55 <= pause_s(exception, tried=tried) <= 120
 
 
-async def test_name_servers_that_do_not_answer_hold_up_nothing_else(
+async def test_unreachable_name_servers_hold_up_no_other_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answered = threading.Event()
@@ -106,11 +108,11 @@ async def test_name_servers_that_do_not_answer_hold_up_nothing_else(
         await waiting
 
 
-def test_worker_keeps_to_the_cores_it_is_given(tmp_path: Path) -> None:
+def test_worker_keeps_to_its_cores(tmp_path: Path) -> None:
     present = os.sched_getaffinity(0)
     limit = tmp_path / "cpu.max"
     try:
-        for wanted, text, count in (
+        for setting, text, count in (
             (1, "max 100000", 1),
             (0, "50000 100000", 1),
             (0, "150000 100000", min(2, len(present))),
@@ -119,7 +121,7 @@ def test_worker_keeps_to_the_cores_it_is_given(tmp_path: Path) -> None:
         ):
             os.sched_setaffinity(0, present)
             limit.write_text(text)
-            bound_cores(wanted, limit)
-            assert len(os.sched_getaffinity(0)) == count, (wanted, text)
+            bound_cores(setting, limit)
+            assert len(os.sched_getaffinity(0)) == count, (setting, text)
     finally:
         os.sched_setaffinity(0, present)
