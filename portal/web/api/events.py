@@ -94,8 +94,8 @@ class EventList(Shape):
 class StreamHeaders(ClosedShape):
     """Place after which a stream resumes."""
 
-    last_event_id: str = Field(
-        "",
+    last_event_id: str | None = Field(
+        None,
         alias=LAST_EVENT_ID,
         pattern=rf"^{EVENT_ID_PREFIX}[0-9]{{1,{MAX_DIGITS}}}$",
         description="The `id` of the last event that arrived. Browsers send it by themselves.",
@@ -184,8 +184,8 @@ async def _response(snapshot: str, *, newest: int, video_id: str = "") -> Respon
     types = validated_query(StreamQuery, request.args).type
     first = _message("snapshot", snapshot, newest)
     after = newest
-    if LAST_EVENT_ID in request.headers:
-        headers = validated(StreamHeaders, {LAST_EVENT_ID: request.headers[LAST_EVENT_ID]})
+    headers = validated(StreamHeaders, {LAST_EVENT_ID: request.headers.get(LAST_EVENT_ID)})
+    if headers.last_event_id is not None:
         first = HEARTBEAT
         after = _number(headers.last_event_id)
         await events.require_kept(after)
