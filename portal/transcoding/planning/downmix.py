@@ -1,7 +1,7 @@
-"""Mix the channels of a sound track down to two, by where their speakers stand. Pure.
+"""Mix the channels of a sound track down to two, by the positions of their speakers. Pure.
 
-A speaker keeps its side. Centre and surround speakers are 3 dB softer, those behind or above in the
-middle 6 dB, and low-frequency effects are left out (ITU-R BS.775, annex 4, and what FFmpeg does).
+A speaker keeps its side. Centre and surround speakers are 3 dB softer, speakers in the middle
+behind or above 6 dB, and low-frequency effects are left out (ITU-R BS.775, annex 4, and FFmpeg).
 """
 
 import re
@@ -29,25 +29,23 @@ _SPEAKERS: Mapping[str, Gains] = {
     "FC": _CENTRE,
     **dict.fromkeys(("BC", "TC", "TFC", "TBC", "BFC"), _DISTANT),
 }
-# Channels that are not meant to be heard in stereo, or hold nothing.
+# Channels that are not part of a stereo mix, or empty.
 _UNHEARD = frozenset({"LFE", "LFE2", "UNSD"})
-# Layouts that FFmpeg brings to one or two channels without being told how.
+# Layouts of one or two channels, which FFmpeg mixes correctly without gains.
 _PLAIN = frozenset({"", "mono", "stereo", "downmix", "1 channels", "2 channels"})
-# FFmpeg assumes a usual layout for so many channels without labels.
+# Up to this number of channels without labels, FFmpeg assumes a usual layout.
 _MAX_ASSUMED = 8
 _LISTED = re.compile(r"\d+ channels \((.+)\)")
 _UNLABELLED = re.compile(r"\d+ channels")
 _AMBISONIC = "ambisonic"
-# Channels of a stereo mix, which some masters add to the channels that it was made from.
-_STEREO_MIX = frozenset({"DL", "DR"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Downmix:
     """Gains to the left and to the right by FFmpeg's name of a channel, such as FC or c0.
 
-    Without gains FFmpeg mixes by itself. `is_spatial` means that directions are lost,
-    `leaves_out` that channels are.
+    Without gains, FFmpeg mixes by default. `is_spatial` means that directions are lost,
+    `leaves_out` that channels are left out.
     """
 
     gains: Mapping[str, Gains] = field(default_factory=dict)
@@ -58,14 +56,14 @@ class Downmix:
 def downmix(track: AudioTrack) -> Downmix:
     """Return the gains that mix a track's channels to stereo; none if it is mono or stereo already.
 
-    In FFmpeg's standard layouts the gains name channels (FL, FR), so that they still fit when the
-    layout changes in the middle of the track. In other layouts they number them (c0, c1).
+    In FFmpeg's standard layouts, gains have names of channels (FL, FR), so that they still apply if
+    the layout changes within the track. In other layouts they have numbers of channels (c0, c1).
     """
     layout = track.layout
     if layout in _PLAIN:
         return Downmix()
     if listed := _LISTED.fullmatch(layout):
-        return _by_list(listed[1].split("+"))
+        return _mix_listed(listed[1].split("+"))
     if layout.startswith(_AMBISONIC):
         # The first channel is the sound from all directions.
         return Downmix(gains={"c0": _BOTH}, is_spatial=True)
@@ -75,22 +73,23 @@ def downmix(track: AudioTrack) -> Downmix:
 
 
 def join(layouts: Sequence[str]) -> Downmix:
-    """Return how mono tracks of these layouts become stereo: by labels, else left and right."""
+    """Return the mix of mono tracks with these layouts: by their labels, else left and right."""
     listed = [_LISTED.fullmatch(layout) for layout in layouts]
     if not any(listed):
         return _first_two(leaves_out=False)
-    return _by_list([match[1] if match else "FC" for match in listed])
+    return _mix_listed([match[1] if match else "FC" for match in listed])
 
 
-def _by_list(names: Sequence[str]) -> Downmix:
-    """Mix channels by a list of their names; the first two where that says nothing.
+def _mix_listed(names: Sequence[str]) -> Downmix:
+    """Mix channels by their names, or the first two if no name is known.
 
-    What would be heard on one side only, such as a lone left channel, is heard on both.
+    Sound that would be on one side only, such as a single left channel, is on both.
     """
     if len(names) == 1:
         return Downmix(gains={"c0": _BOTH})
-    heard = _STEREO_MIX if _STEREO_MIX.issubset(names) else _SPEAKERS.keys()
-    gains = {f"c{number}": _SPEAKERS[name] for number, name in enumerate(names) if name in heard}
+    gains = {
+        f"c{number}": _SPEAKERS[name] for number, name in enumerate(names) if name in _SPEAKERS
+    }
     if not gains:
         return _first_two(leaves_out=len(names) > 2)
     if not all(map(any, zip(*gains.values(), strict=True))):

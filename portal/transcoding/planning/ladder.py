@@ -1,12 +1,12 @@
-"""Decide what is made of a source. Pure: no I/O, the same probe gives the same plan.
+"""Plan the video renditions of a source. Pure: the same probe gives the same plan.
 
-The top rung is always the source's own size, so nothing an editor uploaded is thrown away,
-and nothing is ever enlarged. Below it come the standard sizes, each at least a quarter smaller
-in each direction than the one above: closer neighbours cost an encode and look the same.
-A size is a box, not a height: a 1920x800 film is "1080p", and 1080x1920 is too.
+The top rung has the source's size, and no rendition is larger. The lower rungs have standard sizes,
+each at least a quarter smaller in each direction than the one above, because closer sizes cost an
+encode and look the same. A size is a box, not a height: a 1920x800 film is "1080p", and so is
+1080x1920.
 
-The top rung may be the source's own stream, by what a probe finds out. What only reading the whole
-of it tells, `transcoding.copying` finds.
+The top rung may be a copy of the source's stream if the probe allows it. `transcoding.copying`
+checks the conditions that need the whole stream.
 """
 
 import math
@@ -18,25 +18,26 @@ from portal.transcoding.planning.tracks import AudioRung, TrackRung, plan_audio,
 from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
-# What a copied stream may be: what every player decodes, cut where players can switch.
+# Conditions on a copied stream: all players decode it, and can switch at its key frames.
 _PROFILES = frozenset({"Constrained Baseline", "Baseline", "Main", "High"})
 _PIX_FMTS = frozenset({"yuv420p", "yuvj420p"})
-_MAX_LEVEL, _MAX_LEVEL_ABOVE_HD = 42, 52
+_MAX_LEVEL = 42
+_MAX_LEVEL_ABOVE_HD = 52
 _HD_PIXELS = 1920 * 1088
 _MAX_BITRATE_RATIO = 3
-# Players stall where one of picture and sound ends long before the other: all of the film must be
-# there. A copied picture can't be made longer, but may end a segment earlier.
+# Players stall if the picture ends long before the sound. A copied picture can't be made longer,
+# but may end a segment earlier.
 _MAX_EARLY_END_S = SEGMENT_S
-# Where frames last longer, segments would begin late: they are repeated.
+# Frames that last longer are repeated, because segments would begin late.
 _LONGEST_FRAME_S = SEGMENT_S / 2
 _LATEST_START_S = 1.0
-# At this rate, and this in any segment, a copy is enough to start with. Above it people on slow
-# lines need a lower rendition beside it.
+# Highest bit rates, on average and in a segment, of a copy that is published alone at first. Above
+# them, viewers on slow lines need a lower rendition.
 _ALONE_BITRATE_BPS = 8_000_000
 _ALONE_PEAK_BPS = 16_000_000
 
 
-# How the standard sizes are encoded: at a constant quality, with a cap in bit/s by the short side.
+# The standard sizes are encoded at a constant quality, with a cap in bit/s by the short side.
 # Chosen by measurement (VMAF 0.6.1 of each rung at its own size,
 # three real 1080p clips: a forest, a street, a room; kbit/s beside it):
 #
@@ -46,18 +47,19 @@ _ALONE_PEAK_BPS = 16_000_000
 #   room     92  110   92  196   92  306    92  623    94 1479
 #
 # With a crf of 20 the 1080p rung gains about one point for 40 % more bits; with 26 it loses three
-# or four. Where low rungs score low their cap holds, and is meant to: they are for poor links.
+# or four. Low rungs score low where they reach their cap, as intended: they are for poor links.
 # Presets at equal VMAF, 360p and 720p: faster takes 13 to 16 % fewer bits than veryfast for 1.4 to
 # 1.8 times the processor time; at 360p fast and medium take 22 % fewer for 2.0 and 2.6 times.
 # Scaling 1080p to 360p, VMAF at equal bits: lanczos 55, bicubic 53, area 49, bilinear 42; bicubic
-# costs 9 % less than lanczos. 1440p and 2160p follow from the others, for want of footage.
+# costs 9 % less than lanczos. 1440p and 2160p are extrapolated from the other sizes.
 #
-# The caps are for 16:9 at 30 fps; other shapes and rates follow from them. Apple's HLS authoring
-# specification has 145 kbit/s at 416x234, 365 at 640x360, 1100 at 768x432, 3000 and 4500 at 720p,
-# 6000 and 7800 at 1080p: these are near its rates.
-PRESET, CRF = "veryfast", 23
+# The caps are for 16:9 at 30 fps; those of other shapes and rates are computed from them. Apple's
+# HLS authoring specification has similar rates: 145 kbit/s at 416x234, 365 at 640x360, 1100 at
+# 768x432, 3000 and 4500 at 720p, 6000 and 7800 at 1080p.
+PRESET = "veryfast"
+CRF = 23
 _LADDER = {
-    240: 300_000,  # keeps playing on the poorest link and costs about 3 % of encoding 1080p
+    240: 300_000,  # plays on the poorest link, and costs about 3 % of encoding 1080p
     360: 700_000,
     480: 1_400_000,
     720: 3_300_000,
@@ -66,16 +68,18 @@ _LADDER = {
     2160: 17_000_000,
 }
 
-# Sources whose ladder takes this long to encode become playable before it is complete.
+# Encoding time of the ladder from which a source becomes playable before the ladder is complete.
 _EARLY_FROM_ENCODE_S = 8
-# What follows a copy is made with one decode up to here. The rendition for slow lines would come
-# sooner alone, in about half the time, and the whole ladder later, for a second decode.
+# Longest encoding time of renditions that are made together after a copy, with one decode. Alone,
+# the rendition for slow lines would take about half the time, but the whole ladder would take
+# longer, because the source is decoded twice.
 _APART_FROM_ENCODE_S = 30
-# What two processors encode, without decoding: 60 s of 1080p30 in five rungs take 38 s
-# (tests/benchmarks/transcode.py).
+# Pixels that two processors encode per second, without decoding: 60 s of 1080p30 in five rungs take
+# 38 s (tests/benchmarks/transcode.py).
 _ENCODED_PIXELS_PER_S = 175_000_000
-# What they decode, by the codec: 3 s of a grainy 1080p30 clip at 5 to 10 Mbit/s, `ffmpeg -f null`,
-# processor time halved (590, 520, 710, 730, 1300, 850, 200; png 110).
+# Pixels that two processors decode per second, by the codec. Measured with 3 s of a grainy 1080p30
+# clip at 5 to 10 Mbit/s and `ffmpeg -f null`, with half the processor time (590, 520, 710, 730,
+# 1300, 850 and 200 million; png 110).
 _DECODED_PIXELS_PER_S = {
     "h264": 600_000_000,
     "hevc": 500_000_000,
@@ -86,41 +90,41 @@ _DECODED_PIXELS_PER_S = {
     "prores": 200_000_000,
 }
 _DECODED_OTHERWISE_PIXELS_PER_S = 110_000_000
-# The best rung that is quickly made: good enough to start watching.
+# Short side of the largest rung that is made quickly, and is good enough to start watching.
 _EARLY_SHORT_SIDE = 360
 
 _WIDEST = Fraction(16, 9)
 _MIN_STEP = Fraction(5, 4)
 MAX_FPS = 60
 _REFERENCE_FPS = 30
-# Smaller frames hold more detail per pixel, so the rate falls more slowly than the area;
-# likewise a doubled frame rate needs about 1.4 times the bits.
+# Smaller frames have more detail per pixel, so the bit rate falls more slowly than the area. A
+# doubled frame rate needs about 1.4 times the bits.
 _AREA_EXPONENT = 0.75
 _FPS_EXPONENT = 0.5
 _MIN_BITRATE_BPS = 150_000
 _BUFFER_S = 1.5
 
-# What a source's bits are worth in H.264 as it is encoded here: no rendition gets more than the
-# source's own rate at its size times this. Measured at equal VMAF on three real clips of 480p (a
-# park, a road, a crystal), at two qualities each: bytes of this encoder for one of the codec's.
+# Bytes of this H.264 encoder for one byte of a source's codec. No rendition gets more than the
+# source's bit rate at its size times this factor. Measured at equal VMAF on three real clips of
+# 480p (a park, a road, a crystal), at two qualities each:
 #
 #   H.264 (x264 medium)     1.2 to 1.5    HEVC (x265 fast)       1.2 to 1.8
 #   VP9 (libvpx, speed 5)   1.4 to 2.5    AV1 (SVT, preset 9)    1.7 to 2.2
 #
-# H.264 gets no more than it takes all the same: what it would gain is not seen. Of other codecs
-# (ProRes, MJPEG) nothing is known; they take so much that the caps above hold first.
+# H.264 sources get a factor of 1, because the gain is not visible. For other codecs (ProRes, MJPEG)
+# nothing was measured; their bit rates are so high that the caps above apply first.
 _WORTH_IN_H264 = {"h264": 1.0, "hevc": 2.0, "vp9": 2.5, "av1": 2.25}
-# Of a rung's cap, whatever the source takes: still pictures take next to nothing without the key
-# frames that stand at each segment's start here.
+# Least bit rate, as a share of a rung's cap: still pictures take nearly no bits in the source, but
+# have a key frame at the start of each segment here.
 _MIN_CAP_SHARE = 0.05
-# What the encoder spends beyond its rate at the start, which counts in short clips: 0.4 s of it in
-# those looked at, of the 1.35 s that the decoder's buffer would allow.
+# Seconds of its bit rate by which the encoder exceeds it at the start, which matters in short
+# clips: 0.4 s as measured, of the 1.35 s that the decoder's buffer would allow.
 _SPENT_EARLY_S = 0.45
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """One video rendition. `copied` means that the source's own stream is remuxed as it is."""
+    """Video rendition. `copied` means that the source's stream is copied, not encoded."""
 
     name: str
     width: int
@@ -131,19 +135,19 @@ class Rung:
 
     @property
     def buffer_bits(self) -> int:
-        """The decoder buffer that goes with the cap."""
+        """Return the size of the decoder's buffer for the cap."""
         return round(self.max_bitrate_bps * _BUFFER_S)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """All renditions of a source; `video` is lowest first and never empty.
+    """Planned renditions of a source; `video` is in rising order and never empty.
 
-    `plays_by_copy` means that the copied rendition is enough to start with, `keeps_times` that the
-    frames of all have the source's own times, as a copy's do. An encoded picture ends at
-    `picture_s`, None where that is unknown; `is_held` means that a frame is repeated where a
-    segment begins without one. Expected times are those of a worker with two processors. `decode_s`
-    is that of decoding the source once, and frames come at their rate for `moving_s` in all.
+    `plays_by_copy` means that the copied rendition is published alone at first. `keeps_times` means
+    that frames of all renditions have the source's times, as those of a copy. An encoded picture
+    ends at `picture_s`, None if that is unknown. `is_held` means that a frame is repeated where a
+    segment begins without one. Expected times are for a worker with two processors. `decode_s` is
+    the time to decode the source once. Frames take `moving_s` at their rate, without pauses.
     """
 
     duration_s: float
@@ -158,11 +162,11 @@ class Plan:
     is_held: bool = False
 
     def first_pass(self, *, cautious: bool = False) -> tuple[str, ...]:
-        """The video renditions to make before the video is ready.
+        """Return the video renditions to make before the video is ready.
 
-        The copied one alone where that is enough, else all of a source that is soon done. Of
-        others, or when it is to be done with `cautious` steps, one that is good enough to start
-        with and the one that is only copied.
+        These are the copied rendition alone if that suffices, or all renditions of a source that
+        takes a short time. Otherwise, or if `cautious`, they are one that is good enough to start
+        with and the copied one.
         """
         copied = [rung.name for rung in self.video if rung.copied]
         if self.plays_by_copy and not cautious:
@@ -170,16 +174,16 @@ class Plan:
         if self.ladder_s < _EARLY_FROM_ENCODE_S and not cautious:
             return tuple(rung.name for rung in self.video)
         sizes = {rung.name: (rung.width, rung.height) for rung in self.video}
-        wanted = {early_rendition(sizes), *copied}
-        return tuple(name for name in sizes if name in wanted)
+        first = {early_rendition(sizes), *copied}
+        return tuple(name for name in sizes if name in first)
 
     @property
     def ladder_s(self) -> float:
-        """How long all renditions are expected to take, made in one pass."""
+        """Return the expected time to make all renditions in one pass."""
         return self.encode_s([rung.name for rung in self.video])
 
     def encode_s(self, names: Collection[str]) -> float:
-        """How long a pass that makes these video renditions is expected to encode; 0 for copies."""
+        """Return the expected encoding time of a pass with these renditions; 0 for copies."""
         encoded = [rung for rung in self.video if rung.name in names and not rung.copied]
         if not encoded:
             return 0.0
@@ -188,27 +192,29 @@ class Plan:
 
 
 def early_rendition(sizes: Mapping[str, tuple[int, int]]) -> str | None:
-    """Which of the renditions of these sizes, lowest first, is good to start with and soon made.
+    """Return the rendition that is made quickly and is good enough to start with.
 
-    None when there is none.
+    `sizes` are those of the renditions, in rising order. The result is None if there are none.
     """
     low = [name for name, size in sizes.items() if size_class(*size) <= _EARLY_SHORT_SIDE]
     return low[-1] if low else next(iter(sizes), None)
 
 
 def is_made_together(pixels_per_s: float, duration_s: float) -> bool:
-    """Whether encoding so many pixels of each second takes no longer than viewers on slow lines
-    wait beside a copy.
+    """Return whether renditions with this number of pixels per second are encoded in one pass.
+
+    Otherwise viewers on slow lines would wait too long beside a copy.
     """
     return pixels_per_s * duration_s / _ENCODED_PIXELS_PER_S < _APART_FROM_ENCODE_S
 
 
 def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
-    """Everything that is to be made of a source; without `may_copy` all of it by encoding."""
-    video, rungs = probe.video, plan_ladder(probe)
+    """Plan all renditions of a source; without `may_copy`, all are encoded."""
+    video = probe.video
+    rungs = plan_ladder(probe)
     is_copyable = rungs[-1].copied
     is_copied = is_copyable and may_copy
-    # By the frames that are shown, however few bytes they take: samples may share theirs.
+    # The number of frames counts, and not their bytes, because samples may share bytes.
     frames = video.frame_count or float(video.fps) * probe.duration_s
     pixels_per_s = _DECODED_PIXELS_PER_S.get(video.codec, _DECODED_OTHERWISE_PIXELS_PER_S)
     picture_s = probe.duration_s if video.duration_s and not is_copyable else video.duration_s
@@ -231,16 +237,16 @@ def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
 
 
 def _is_held(video: VideoTrack, picture_s: float | None) -> bool:
-    """Whether a frame lasts too long in a picture that ends at this time."""
+    """Return whether a frame lasts too long in a picture that ends at this time."""
     if picture_s is None or video.last_frame_s is None:
         return False
     return max(video.longest_frame_s or 0.0, picture_s - video.last_frame_s) >= _LONGEST_FRAME_S
 
 
 def even_starts_s(plan: Plan, video: VideoTrack) -> list[float] | None:
-    """Where a film begins its segments that nothing else decides about: each full `SEGMENT_S`.
+    """Return the times of segments of a film without a copy: each multiple of `SEGMENT_S`.
 
-    None where it is not known that a frame begins each of them.
+    The result is None if it is not certain that a frame begins at each of them.
     """
     unknown_s = math.inf if video.grid_lead is None else 0.0
     longest_s = unknown_s if video.longest_frame_s is None else video.longest_frame_s
@@ -252,7 +258,7 @@ def even_starts_s(plan: Plan, video: VideoTrack) -> list[float] | None:
 
 
 def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
-    """The video renditions for a source, lowest first; never empty."""
+    """Return the video renditions of a source in rising order; never empty."""
     video = probe.video
     source = size_class(video.width, video.height)
     top = min(source, Fraction(max(_LADDER)))
@@ -263,22 +269,23 @@ def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
 
 
 def size_class(width: int, height: int) -> Fraction:
-    """The short side of the smallest 16:9 box, upright or not, that the video fits in."""
+    """Return the short side of the smallest 16:9 box, upright or not, that contains the video."""
     return max(Fraction(min(width, height)), max(width, height) / _WIDEST)
 
 
 def capped_fps(fps: Fraction) -> Fraction:
-    """At most 60, by leaving out whole frames: 120 becomes 60, 100 becomes 50."""
+    """Return a rate of at most 60 after leaving out frames: 120 becomes 60, 100 becomes 50."""
     return fps / frame_step(fps)
 
 
 def frame_step(fps: Fraction) -> int:
-    """Keep one frame of this many."""
+    """Return the number of frames of which one is kept."""
     return max(1, math.ceil(fps / MAX_FPS))
 
 
 def _rung(video: VideoTrack, *, short_side: Fraction, scale: Fraction) -> Rung:
-    width, height = _even(video.width * scale), _even(video.height * scale)
+    width = _even(video.width * scale)
+    height = _even(video.height * scale)
     fps = capped_fps(video.fps)
     standard = next(side for side in _LADDER if short_side <= side)
     area = math.pow(width * height / (standard**2 * _WIDEST), _AREA_EXPONENT)
@@ -294,14 +301,15 @@ def _rung(video: VideoTrack, *, short_side: Fraction, scale: Fraction) -> Rung:
 
 
 def _even(length: Fraction) -> int:
-    """Round down to an even number: 4:2:0 chroma needs it, and up would enlarge."""
+    """Round down to an even number, which 4:2:0 needs; rounding up would enlarge the picture."""
     return max(2, math.floor(length) // 2 * 2)
 
 
 def _below_source_rate(rung: Rung, probe: Probe) -> Rung:
-    """Cap a rung by what the source takes at its size, and so that all of it takes no more."""
+    """Cap a rung by the bit rate of the source at the rung's size."""
     video = probe.video
-    worth, rate_bps = _WORTH_IN_H264.get(video.codec), video.bitrate_bps
+    worth = _WORTH_IN_H264.get(video.codec)
+    rate_bps = video.bitrate_bps
     if not worth or not rate_bps:
         return rung
     area = rung.width * rung.height / (video.coded_width * video.coded_height)
@@ -314,9 +322,9 @@ def _below_source_rate(rung: Rung, probe: Probe) -> Rung:
 
 
 def _can_copy(probe: Probe, *, as_rung: Rung) -> bool:
-    """Whether players everywhere take the stream as it is, and can switch to it.
+    """Return whether all players decode the source's stream, and can switch to it.
 
-    Whatever its frame timing. `as_rung` is how a rendition of the source's size would be encoded.
+    The timing of frames doesn't matter. `as_rung` is the encoded rendition of the source's size.
     """
     video = probe.video
     max_bps = max(as_rung.max_bitrate_bps * _MAX_BITRATE_RATIO, _ALONE_BITRATE_BPS)

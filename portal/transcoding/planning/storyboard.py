@@ -1,7 +1,7 @@
-"""The storyboard: thumbnails for the seek bar, tiled into sprites, with their WebVTT. Pure.
+"""Plan a storyboard: thumbnails for the seek bar, tiled into sprites, with their WebVTT. Pure.
 
-Thumbnails are frames of a rendition, so they have the times that players show them at. Those of a
-storyboard are at most its interval apart, and each stands for what is nearest to it.
+Thumbnails are frames of a rendition, at the times at which players show them. Their distance is at
+most the storyboard's interval. Each one is shown for the times that are closest to it.
 """
 
 import re
@@ -15,26 +15,29 @@ from portal.transcoding.probing.cuts import SEGMENT_S
 
 STORYBOARD_NAME = "storyboard.vtt"
 SPRITE_PATTERN = "storyboard-%03d.jpg"
-# A line of a storyboard that names a part of a sprite.
+# Line of a storyboard that names a part of a sprite.
 SPRITE_LINE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
 _TILE = re.compile(
     r"^([\d.]+)\n.+ --> .+\n([a-z0-9-]+\.jpg)#xywh=(\d+),(\d+),(\d+),(\d+)$", re.MULTILINE
 )
-_BOX_LONG_SIDE, _BOX_SHORT_SIDE = 192, 108
-_COLUMNS, _ROWS = 5, 5
+_BOX_LONG_SIDE = 192
+_BOX_SHORT_SIDE = 108
+_COLUMNS = 5
+_ROWS = 5
 TILES = _COLUMNS * _ROWS
-# The filter that makes a sprite of frames.
+# Filter that tiles frames into a sprite.
 TILING = f"tile={_COLUMNS}x{_ROWS}"
-# About a hundred thumbnails, but not denser than once a second or sparser than every ten.
+# There are about a hundred thumbnails, at a distance of one to ten seconds.
 _THUMBNAILS = 100
-_MIN_INTERVAL_S, _MAX_INTERVAL_S = 1.0, 10.0
-# IDR pictures this far apart are enough of any video: half of it is the largest error.
+_MIN_INTERVAL_S = 1.0
+_MAX_INTERVAL_S = 10.0
+# Distance of IDR pictures at which no other frames are needed; the error is at most half of it.
 _CLOSE_S = 3.0
 # Times of playlists are rounded.
 _ROUNDING_S = 0.001
-# Pixels that are decoded as soon as a minute of 1080p30.
+# Pixels of a minute of 1080p30, which are decoded quickly.
 _FEW_PIXELS = 4_000_000_000
-# An offered time lies inside its frame, however times are rounded on the way.
+# Added to the time of a frame, so that the time is inside the frame even if it is rounded.
 _INSIDE_FRAME_S = 0.002
 
 
@@ -47,26 +50,26 @@ class Storyboard:
     height: int
 
     def chosen(self, times_s: Sequence[float], *, last_s: float, next_s: float) -> list[float]:
-        """Of frames' times those that leave no gap above the interval, where there are enough.
+        """Return the times of frames that become thumbnails, at most an interval apart if possible.
 
-        `last_s` is that of the thumbnail before, half an interval below zero for the first;
-        `next_s` is that of the next frame that can be one.
+        `last_s` is the time of the thumbnail before, half an interval below zero for the first;
+        `next_s` is the time of the next frame that may become one.
         """
-        found = []
+        thumbnails_s = []
         for at_s, following_s in pairwise([*times_s, next_s]):
             if following_s - last_s > self.interval_s + _ROUNDING_S:
-                found.append(at_s)
+                thumbnails_s.append(at_s)
                 last_s = at_s
-        return found
+        return thumbnails_s
 
     def shows_enough(self, key_distance_s: float) -> bool:
-        """Whether frames this far apart, at most, can be all there is to choose from."""
+        """Return whether key frames at this distance suffice as thumbnails."""
         return key_distance_s <= max(_CLOSE_S, self.interval_s)
 
     def vtt(self, times_s: Sequence[float], *, duration_s: float) -> str:
-        """The WebVTT that says where in which sprite the thumbnail for a time is.
+        """Return the WebVTT that has the sprite and the place of the thumbnail for each time.
 
-        Its cues are identified by the thumbnails' own times.
+        Identifiers of cues are the times of their thumbnails.
         """
         middles_s = ((before + after) / 2 for before, after in pairwise(times_s))
         bounds_s = pairwise([0.0, *middles_s, duration_s])
@@ -82,7 +85,7 @@ class Storyboard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tile:
-    """A thumbnail: a time when its frame is shown, and where in which sprite it is, in pixels."""
+    """Thumbnail: a time within its frame, its sprite, and its place there in pixels."""
 
     at_s: float
     sprite: str
@@ -93,15 +96,14 @@ class Tile:
 
     @property
     def sprite_size(self) -> tuple[int, int]:
-        """Width and height of the whole sprite."""
+        """Return width and height of the whole sprite."""
         return self.width * _COLUMNS, self.height * _ROWS
 
 
 def spread_tiles(text: str, count: int) -> list[Tile]:
-    """So many thumbnails of a storyboard's WebVTT, from one end of the video to the other.
+    """Return up to `count` thumbnails of a storyboard's WebVTT, spread evenly over the video.
 
-    Each is from the middle of one of `count` equal parts; all, if there are no more. None of
-    storyboards whose cues have no identifiers: those don't tell which frame a thumbnail shows.
+    Each is from the middle of one of `count` equal parts.
     """
     tiles = []
     for at_s, sprite, *place in _TILE.findall(text):
@@ -114,7 +116,7 @@ def spread_tiles(text: str, count: int) -> list[Tile]:
 
 
 def plan_storyboard(width: int, height: int, *, duration_s: float) -> Storyboard:
-    """The storyboard for a video of this size and duration."""
+    """Return the storyboard for a video of this size and duration."""
     is_upright = height > width
     box = (_BOX_SHORT_SIDE, _BOX_LONG_SIDE) if is_upright else (_BOX_LONG_SIDE, _BOX_SHORT_SIDE)
     shrink = min(box[0] / width, box[1] / height)
@@ -129,10 +131,10 @@ def plan_storyboard(width: int, height: int, *, duration_s: float) -> Storyboard
 def is_quickly_made(
     lowest: FinishedRendition, *, duration_s: float, key_distance_s: float | None
 ) -> bool:
-    """Whether no encoder's turn need be waited for to make a storyboard of a video.
+    """Return whether a storyboard can be made without waiting for a free encoder.
 
-    `lowest` is its smallest rendition, `key_distance_s` the longest between this one's IDR
-    pictures, None for one that was encoded.
+    `lowest` is the smallest rendition, `key_distance_s` the longest distance of its IDR pictures,
+    None for an encoded rendition.
     """
     storyboard = plan_storyboard(lowest.width or 1, lowest.height or 1, duration_s=duration_s)
     if storyboard.shows_enough(key_distance_s or SEGMENT_S):

@@ -1,6 +1,6 @@
-"""Plan what becomes of a source's sound and subtitles. Pure; names and languages of renditions.
+"""Plan the renditions of a source's sound and subtitles, with names and languages. Pure.
 
-Every audio track becomes a rendition, the default one first; text subtitles become WebVTT.
+Each sound track becomes a rendition, the default one first. Text subtitles become WebVTT.
 """
 
 import re
@@ -15,20 +15,20 @@ from portal.transcoding.planning.downmix import Gains, downmix, join
 from portal.transcoding.probing.facts import AudioTrack, Probe, Track
 
 _MAX_LABEL_LENGTH = 100
-# Control characters, what turns the direction of text around, and halves of surrogate pairs.
+# Control characters, characters that change the direction of text, and single surrogates.
 _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _STEREO_BITRATE_BPS = 128_000
 _MONO_BITRATE_BPS = 80_000
 _COPIED_SAMPLE_RATES_HZ = (44_100, 48_000)
-# Editing programs export uncompressed sound, with a language that nobody chose.
+# Codec names of uncompressed sound, to which editing programs add a default language.
 _UNCOMPRESSED = "pcm_"
-# Channels that were recorded together end within a packet of each other.
+# Channels of the same recording have lengths that differ by less than a packet.
 _MAX_LENGTH_DIFFERENCE_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrackRung:
-    """One rendition of the source's stream `index`; of subtitles, in WebVTT, all there is."""
+    """Rendition of the source's stream `index`; used as it is for subtitles in WebVTT."""
 
     name: str
     index: int
@@ -39,11 +39,10 @@ class TrackRung:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AudioRung(TrackRung):
-    """One audio rendition in AAC-LC; more channels become two.
+    """Sound rendition in AAC-LC, with one or two channels.
 
-    `gains` are as in `Downmix`. Streams that are `joined` follow the stream `index` as further
-    channels. `copied` means that it is the source's own track: whether that has gaps shows when it
-    is read.
+    `gains` are as in `Downmix`. The `joined` streams are further channels after the stream `index`.
+    `copied` means that the source's track is copied, unless it turns out to have gaps.
     """
 
     channels: int
@@ -54,8 +53,8 @@ class AudioRung(TrackRung):
 
 
 def plan_audio(probe: Probe, *, may_copy: bool) -> tuple[AudioRung, ...]:
-    """Plan the audio renditions, the default first; none for a source without sound."""
-    groups = _grouped([track for track in probe.audio if not track.is_silent] or probe.audio)
+    """Plan the sound renditions, the default first; none for a source without sound."""
+    groups = _group([track for track in probe.audio if not track.is_silent] or probe.audio)
     firsts = [group[0] for group in groups]
     labelled = zip(groups, _labelled(firsts, kind="Audio"), strict=True)
     return tuple(
@@ -64,11 +63,12 @@ def plan_audio(probe: Probe, *, may_copy: bool) -> tuple[AudioRung, ...]:
     )
 
 
-def _grouped(tracks: Sequence[AudioTrack]) -> list[tuple[AudioTrack, ...]]:
-    """Put tracks together that are channels of the same sound, such as those of a camera.
+def _group(tracks: Sequence[AudioTrack]) -> list[tuple[AudioTrack, ...]]:
+    """Group tracks that are channels of the same sound, such as those of a camera.
 
-    All are mono, equally long and of the same kind. None has a title, and only uncompressed ones
-    have a language. With labels they are one sound; without, each two are left and right.
+    Such tracks are mono, equally long and of the same kind. They have no title, and a language only
+    if they are uncompressed. Tracks with labels form one group; others form pairs of left and
+    right.
     """
     if len(tracks) < 2 or not all(_is_channel(track, tracks[0]) for track in tracks):
         return [(track,) for track in tracks]
@@ -98,8 +98,8 @@ def _audio_rung(
     track = group[0]
     is_joined = len(group) > 1
     channels = 2 if is_joined else min(2, track.channels)
-    mix = join([each.layout for each in group]) if is_joined else downmix(track)
-    # Players everywhere take these as they are.
+    mix = join([channel.layout for channel in group]) if is_joined else downmix(track)
+    # All players decode such tracks.
     is_copyable = (
         not mix.gains
         and (track.codec, track.profile) == ("aac", "LC")
@@ -112,14 +112,14 @@ def _audio_rung(
         channels=channels,
         bitrate_bps=_MONO_BITRATE_BPS if channels == 1 else _STEREO_BITRATE_BPS,
         gains=mix.gains,
-        joined=tuple(each.index for each in group[1:]),
+        joined=tuple(channel.index for channel in group[1:]),
         copied=may_copy and is_copyable,
         **labels,
     )
 
 
 def plan_subtitles(probe: Probe) -> tuple[TrackRung, ...]:
-    """The subtitle renditions, in the source's order."""
+    """Plan the subtitle renditions, in the source's order."""
     labelled = _labelled(probe.subtitles, kind="Subtitles")
     return tuple(
         TrackRung(name=f"subtitles-{number}", **labels) for number, labels in enumerate(labelled, 1)
@@ -127,7 +127,7 @@ def plan_subtitles(probe: Probe) -> tuple[TrackRung, ...]:
 
 
 def language_tag(language: str | None) -> str | None:
-    """A file's language code as HLS wants it (RFC 5646): `eng` becomes `en`."""
+    """Return a file's language code as a tag of RFC 5646, as HLS requires: `eng` becomes `en`."""
     try:
         tag = Language.get(language).to_tag() if language else "und"
     except LanguageTagError:
@@ -136,15 +136,15 @@ def language_tag(language: str | None) -> str | None:
 
 
 def language_name(tag: str) -> str:
-    """What a language is called in English; empty if there is none by this tag."""
+    """Return the English name of a language; empty if the tag is unknown."""
     language = Language.get(tag)
     return language.display_name() if language.is_valid() else ""
 
 
 def _labelled(tracks: Sequence[Track], *, kind: str) -> Iterator[dict[str, Any]]:
-    """Which track, its language, and its label, what a player's menu calls it.
+    """Yield index, language and label of each track; players show the label in a menu.
 
-    No two labels are the same, as RFC 8216 (4.3.4.1.1) demands.
+    Labels are unique, as RFC 8216 (4.3.4.1.1) requires.
     """
     used: set[str] = set()
     for number, track in enumerate(tracks):
@@ -158,9 +158,6 @@ def _labelled(tracks: Sequence[Track], *, kind: str) -> Iterator[dict[str, Any]]
 
 
 def attribute_text(text: str) -> str:
-    """The text for an attribute of a playlist: a quote would end that, a line break the tag.
-
-    Nor may it turn around or hide the menu it is shown in.
-    """
+    """Return a text for an attribute of a playlist, without quotes, line breaks and controls."""
     words = " ".join(text.replace('"', "'").split())
     return _UNSHOWN.sub("", words)[:_MAX_LABEL_LENGTH].strip()

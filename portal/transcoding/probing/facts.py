@@ -191,7 +191,7 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
 
 
 def _display_size(facts: dict[str, Any], sar: Fraction) -> tuple[int, int]:
-    """Return the size of upright frames in square pixels, of which none are lost."""
+    """Return the size of upright frames whose pixels are stretched to squares."""
     top, bottom, left, right = facts["margins"]
     width = facts["coded_width"] - left - right
     height = facts["coded_height"] - top - bottom

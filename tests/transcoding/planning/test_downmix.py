@@ -49,7 +49,6 @@ def test_listed_channels_keep_their_sides_in_any_order() -> None:
         ("2 channels (FL+UNSD)", {"c0": (1, 1)}, False),
         ("2 channels (BL+LFE)", {"c0": (SOFTER, SOFTER)}, False),
         ("9 channels", {"c0": LEFT, "c1": RIGHT}, True),
-        ("4 channels (FL+FR+DL+DR)", {"c2": LEFT, "c3": RIGHT}, False),
     ],
 )
 def test_what_labels_do_not_tell_is_taken_from_the_first_two_channels(
