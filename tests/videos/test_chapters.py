@@ -26,21 +26,21 @@ OF_TIMES = [("Harbour", 0), ("The old crane", 90), ("Home & tea", 3723)]
 async def read(client: Client, video: Video) -> tuple[list[tuple[str, float]], str, str]:
     """Titles and starts, where they come from, and their ETag."""
     answer = await client.get(f"/api/videos/{video.id}/chapters")
-    told = await answered(answer)
-    found = [(it["title"], it["startSeconds"]) for it in told["chapters"]]
-    return found, told["source"], answer.headers["ETag"]
+    body = await answered(answer)
+    chapters = [(chapter["title"], chapter["startSeconds"]) for chapter in body["chapters"]]
+    return chapters, body["source"], answer.headers["ETag"]
 
 
 async def save(client: Client, video: Video, *chapters: tuple[str, float], etag: str = "") -> Any:
-    body = {"chapters": [{"title": it, "startSeconds": at} for it, at in chapters]}
+    body = {"chapters": [{"title": title, "startSeconds": at} for title, at in chapters]}
     headers = {"If-Match": etag} if etag else {}
     return await client.put(f"/api/videos/{video.id}/chapters", json=body, headers=headers)
 
 
 async def test_times_of_a_description_are_chapters_until_others_are_saved(client: Client) -> None:
     video = await make_row(**READY, description=TIMES)
-    found, source, etag = await read(client, video)
-    assert (found, source) == (OF_TIMES, "description")
+    listed, source, etag = await read(client, video)
+    assert (listed, source) == (OF_TIMES, "description")
     track = await client.get(f"/videos/{video.id}/chapters.vtt")
     text = await track.get_data(as_text=True)
     assert "00:01:30.000 --> 01:02:03.000\nThe old crane\n" in text
@@ -48,13 +48,15 @@ async def test_times_of_a_description_are_chapters_until_others_are_saved(client
 
     assert (await save(client, video, ("One", 0), ("Two", 9.5), etag=etag)).status_code == 200
     assert (await read(client, video))[:2] == ([("One", 0), ("Two", 9.5)], "saved")
-    told = await problem(await save(client, video, ("X", 0), etag=etag), 412, "chapters_changed")
-    assert told["present"]["chapters"][1]["title"] == "Two"
-    # As WebVTT, which is how they are edited.
+    conflict = await problem(
+        await save(client, video, ("X", 0), etag=etag), 412, "chapters_changed"
+    )
+    assert conflict["present"]["chapters"][1]["title"] == "Two"
+    # The editor sends chapters as WebVTT.
     vtt = b"WEBVTT\n\n00:00.000 --> 00:10.000\nA &amp; B\n\n00:10.000 --> 00:11.000\nC\n"
     kind = {"Content-Type": "text/vtt"}
     put = await client.put(f"/api/videos/{video.id}/chapters", data=vtt, headers=kind)
-    assert [it["title"] for it in (await answered(put))["chapters"]] == ["A & B", "C"]
+    assert [chapter["title"] for chapter in (await answered(put))["chapters"]] == ["A & B", "C"]
     got = await client.get(f"/api/videos/{video.id}/chapters", headers={"Accept": "text/vtt"})
     assert "A &amp; B" in await got.get_data(as_text=True)
     # Without any, the description counts again.
@@ -67,8 +69,12 @@ async def test_times_of_a_description_are_chapters_until_others_are_saved(client
 @pytest.mark.parametrize(
     "description",
     [
-        *("0:00 One\n1:00 Two", "0:01 One\n1:00 Two\n2:00 Three", "0:00 A\n2:00 B\n1:00 C"),
-        *("0:00 A\n1:00 B\n99:00 C", "0:00:00:01 A\n1:00 B\n2:00 C", ""),
+        "0:00 One\n1:00 Two",
+        "0:01 One\n1:00 Two\n2:00 Three",
+        "0:00 A\n2:00 B\n1:00 C",
+        "0:00 A\n1:00 B\n99:00 C",
+        "0:00:00:01 A\n1:00 B\n2:00 C",
+        "",
     ],
 )
 async def test_other_times_are_no_chapters(client: Client, description: str) -> None:
@@ -94,16 +100,16 @@ async def test_faults_are_told_with_the_remedy(client: Client) -> None:
 async def test_chapters_of_a_file_are_kept(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
-    told = tmp_path / "chapters.txt"
+    metadata = tmp_path / "chapters.txt"
     parts = [(0, 1000, "Dawn"), (1000, 2000, "Noon")]
-    told.write_text(
+    metadata.write_text(
         ";FFMETADATA1\n"
         + "".join(
             f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={start}\nEND={end}\ntitle={title}\n"
             for start, end, title in parts
         )
     )
-    inputs = ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=15:duration=2", "-i", str(told)]
+    inputs = ["-f", "lavfi", "-i", "testsrc2=size=320x180:rate=15:duration=2", "-i", str(metadata)]
     encoding = ["-map_metadata", "1", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
     film = run_ffmpeg(tmp_path / "film.mp4", *inputs, *encoding)
     video = await published_file(client, resources, film)

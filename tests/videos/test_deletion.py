@@ -26,12 +26,12 @@ LATER = "UPDATE videos SET deleted_at = deleted_at - make_interval(secs => {})"
 
 
 async def pass_time(resources: WebContext, seconds: float = UNDO_S) -> None:
-    """As if so long had passed since the deletions."""
+    """Date all deletions back by this time."""
     await run_sql(resources.config.database_url, LATER.format(seconds))
 
 
 async def delete(client: Client, video_id: UUID) -> None:
-    """As a person does, who may undo it."""
+    """Delete a video on its page, which can be undone."""
     response = await client.post(f"/videos/{video_id}/delete")
     assert response.status_code == 303
 
@@ -40,12 +40,12 @@ async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
     client: Client, resources: WebContext
 ) -> None:
     video = await make_ready(resources, audience="public")
-    kept = await stored(resources.storage, video.id, video.storage_key)
-    pages = [f"/videos/{video.id}{it}" for it in ("", "/edit", "/poster.jpg", "/delete")]
+    keys = await stored(resources.storage, video.id, video.storage_key)
+    pages = [f"/videos/{video.id}{path}" for path in ("", "/edit", "/poster.jpg", "/delete")]
     pages.append(f"/hls/{video.id}/{video.published_attempt}/master.m3u8")
-    shown = ("status", "remaining", "poster", "facts", "share", "related", "access/panel")
-    fragments = [f"/videos/{video.id}/{it}" for it in shown] + [f"/embed/{video.id}/stage"]
-    calls = [f"/api/videos/{video.id}{it}" for it in ("", "/transcode", "/metadata", "/access")]
+    parts = ("status", "remaining", "poster", "facts", "share", "related", "access/panel")
+    fragments = [f"/videos/{video.id}/{part}" for part in parts] + [f"/embed/{video.id}/stage"]
+    calls = [f"/api/videos/{video.id}{path}" for path in ("", "/transcode", "/metadata", "/access")]
     polls = [f"/library/progress?id={video.id}", f"/videos/progress?id={video.id}"]
     lists = ["/", f"/?q={video.title}", "/videos", *polls]
 
@@ -66,13 +66,13 @@ async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
     await delete(client, video.id)
     await expect_gone()
     await problem(await client.delete(f"/api/videos/{video.id}"), 404, "video_not_found")
-    assert await stored(resources.storage, video.id, video.storage_key) == kept
+    assert await stored(resources.storage, video.id, video.storage_key) == keys
 
     await undo_deletion(video.id)
     # The poster is in storage.
-    found = {(await client.get(path)).status_code for path in (*pages, *fragments, *calls)}
-    assert found == {200, 302}
-    assert await stored(resources.storage, video.id, video.storage_key) == kept
+    statuses = {(await client.get(path)).status_code for path in (*pages, *fragments, *calls)}
+    assert statuses == {200, 302}
+    assert await stored(resources.storage, video.id, video.storage_key) == keys
 
     response = await client.delete(f"/api/videos/{video.id}")
     assert (response.status_code, await response.get_json()) == (202, {"id": str(video.id)})
@@ -84,12 +84,13 @@ async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
 async def test_deletion_is_final_once_its_time_is_over(
     client: Client, resources: WebContext
 ) -> None:
-    video, other = await make_row(1, **READY), await make_row(2, **READY)
+    video = await make_row(1, **READY)
+    other = await make_row(2, **READY)
     await delete(client, video.id)
     assert await finish_deletions(queue=resources.queue) == 0
     await pass_time(resources)
     await delete(client, other.id)
-    # Nobody has removed it yet, and yet it is too late.
+    # The undo window has passed, though the video is not removed yet.
     with pytest.raises(VideoNotFound):
         await undo_deletion(video.id)
     assert await finish_deletions(queue=resources.queue) == 1
@@ -127,10 +128,11 @@ async def test_every_object_of_a_video_is_removed_and_of_no_other_once_storage_i
     client: Client, resources: WebContext
 ) -> None:
     records = [await published(client) for _ in range(2)]
-    (video, other), storage = [await Video.get(id=it["id"]) for it in records], resources.storage
+    video, other = [await Video.get(id=record["id"]) for record in records]
+    storage = resources.storage
     for owner in (video, other):
         await put_output(resources, owner, 1, "720p/00001.m4s")
-    kept = await stored(storage, other.id, other.storage_key)
+    keys = await stored(storage, other.id, other.storage_key)
     await delete_video(video.id, queue=resources.queue)
     job = "SELECT status::text FROM procrastinate_jobs WHERE id = %s"
     url = resources.config.database_url
@@ -142,8 +144,8 @@ async def test_every_object_of_a_video_is_removed_and_of_no_other_once_storage_i
     assert await Deletion.exists(video_id=video.id)
     await removal.remove_files(video.id, storage=storage)
     assert await stored(storage, video.id, video.storage_key) == []
-    assert len(kept) == 2
-    assert await stored(storage, other.id, other.storage_key) == kept
+    assert len(keys) == 2
+    assert await stored(storage, other.id, other.storage_key) == keys
 
 
 async def test_removal_looks_again_after_someone_may_have_written(
@@ -177,7 +179,7 @@ async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
     async with open_storage(config) as storage, process("worker", web.environ):
 
         async def has_segments() -> bool:
-            return any(it.endswith(".m4s") for it in await stored(storage, video["id"]))
+            return any(key.endswith(".m4s") for key in await stored(storage, video["id"]))
 
         async def is_idle() -> bool:
             return not await rows(config.database_url, unfinished)

@@ -33,18 +33,18 @@ async def patch(
 
 
 def fields_of(video: Video) -> dict[str, Any]:
-    """What the form of a video holds."""
-    said = {"title": video.title, "description": video.description, "tags": video.tags}
-    return {**said, "categoryIds": [str(number) for number in video.category_ids]}
+    """Return the fields of a video's form."""
+    texts = {"title": video.title, "description": video.description, "tags": video.tags}
+    return {**texts, "categoryIds": [str(number) for number in video.category_ids]}
 
 
 async def send_form(client: Client, path: str, base: Video | None, **fields: Any) -> Response:
     """Send the form that was made from this state as a browser does: line ends are CR LF."""
     hidden = {} if base is None else fields_of(base)
-    sent = {**hidden, **fields, **{f"base.{name}": value for name, value in hidden.items()}}
+    form = {**hidden, **fields, **{f"base.{name}": value for name, value in hidden.items()}}
     lines = {
         name: value.replace("\n", "\r\n") if isinstance(value, str) else value
-        for name, value in sent.items()
+        for name, value in form.items()
     }
     return await send_fields(client, path, **lines)
 
@@ -59,7 +59,7 @@ async def test_patch_changes_metadata_and_nothing_else_of_the_record(client: Cli
     response = await patch(client, record, BODY, etag)
     assert await answered(response) == BODY | KEPT | {"visibility": "public"}
     assert response.headers["ETag"] != etag
-    # Its answer may have been lost.
+    # A repetition is no conflict, because the first response may have been lost.
     again = await patch(client, record, BODY, etag)
     assert (again.status_code, again.headers["ETag"]) == (200, response.headers["ETag"])
     assert (await client.get(path, headers={"If-None-Match": etag})).status_code == 200
@@ -76,11 +76,12 @@ async def test_patch_over_another_version_changes_nothing_unless_the_editor_insi
     bodies = [{**BODY, "title": f"Editor {number}"} for number in range(8)]
     answers = await asyncio.gather(*(patch(client, record, body, etag) for body in bodies))
     assert sorted(answer.status_code for answer in answers) == [200] + [412] * 7
-    [winner] = [body for body, it in zip(bodies, answers, strict=True) if it.status_code == 200]
+    results = zip(bodies, answers, strict=True)
+    [winner] = [body for body, answer in results if answer.status_code == 200]
     for outdated in (etag, '"99"', 'W/"1"', "nonsense"):
         await problem(await patch(client, record, BODY, outdated), 412, "metadata_changed")
-    found, newest = await read(client, record)
-    assert found == winner | KEPT
+    metadata, newest = await read(client, record)
+    assert metadata == winner | KEPT
     assert (await patch(client, record, BODY, newest)).status_code == 200
     assert (await patch(client, record, winner, "*")).status_code == 200
 
@@ -92,15 +93,15 @@ async def test_form_saves_and_leads_back_without_scripts(client: Client) -> None
     assert f'action="{address}"' in form
     assert 'name="base.description" value="Old"' in form
     text = "Line one\nLine two"
-    mine = {"title": "New", "description": text, "categoryIds": ["2", "5"], "tags": "a, b"}
-    response = await send_form(client, address, video, **mine)
+    changes = {"title": "New", "description": text, "categoryIds": ["2", "5"], "tags": "a, b"}
+    response = await send_form(client, address, video, **changes)
     assert response.status_code == 303
     assert response.headers["Location"] == f"{address}?saved=details#save-button"
-    found = await Video.get(id=video.id)
-    assert fields_of(found) == mine
-    assert found.updated_at > video.updated_at
-    # One that does not say what it was made from overwrites nothing.
-    await shown(await send_form(client, address, None, **{**mine, "title": "Newer"}), 409)
+    saved = await Video.get(id=video.id)
+    assert fields_of(saved) == changes
+    assert saved.updated_at > video.updated_at
+    # A form without its base overwrites nothing.
+    await shown(await send_form(client, address, None, **{**changes, "title": "Newer"}), 409)
     assert (await Video.get(id=video.id)).title == "New"
 
 
@@ -110,8 +111,8 @@ async def test_form_with_faults_says_so_beside_fields_and_keeps_what_was_typed(
     video = await make_row()
     faulty = {"title": " ", "description": "Typed <text>", "categoryIds": [], "tags": "x" * 501}
     for path in ("edit", "edit/details"):
-        sent = await send_form(client, f"/videos/{video.id}/{path}", video, **faulty)
-        text = await shown(sent, 422)
+        response = await send_form(client, f"/videos/{video.id}/{path}", video, **faulty)
+        text = await shown(response, 422)
         for field in ("categories", "title", "tags"):
             assert re.search(rf'id="{field}-error"\s*>\w', text), field
         assert "Typed &lt;text&gt;</textarea>" in text
@@ -126,15 +127,16 @@ async def test_changes_of_other_fields_by_two_editors_are_both_kept_and_told(
 ) -> None:
     former = await make_row(description="Old", category_ids=[1], tags="a, b")
     address = f"/videos/{former.id}/{path}"
-    theirs, mine = {"title": "Theirs", "tags": "b, c"}, {"description": "Mine", "tags": "a, b, d"}
+    theirs = {"title": "Theirs", "tags": "b, c"}
+    mine = {"description": "Mine", "tags": "a, b, d"}
     await send_form(client, address, former, **theirs)
     response = await send_form(client, address, former, **mine)
     if path == "edit":
         assert response.status_code == 303
         response = await client.get(response.headers["Location"].partition("#")[0])
     assert "change to the title and the tags was kept." in await shown(response)
-    found = await Video.get(id=former.id)
-    assert (found.title, found.description, found.tags) == ("Theirs", "Mine", "b, c, d")
+    saved = await Video.get(id=former.id)
+    assert (saved.title, saved.description, saved.tags) == ("Theirs", "Mine", "b, c, d")
     assert "was kept" not in await page(client, f"/videos/{former.id}/edit?kept=%3Cb%3E")
 
 
@@ -160,17 +162,19 @@ async def test_same_field_changed_by_two_is_shown_from_both_and_saved_as_chosen(
         assert "Someone else also changed the tags. Their change is in the form." in text
         assert 'name="base.title" value="A night at the &lt;b&gt;sea"' in text
         assert ">\nMine</textarea>" in text
-    seen = await Video.get(id=former.id)
-    assert seen.description == "Old"
-    text = await shown(await send_form(client, address, seen, **mine, **{"choice.title": choice}))
+    unchanged = await Video.get(id=former.id)
+    assert unchanged.description == "Old"
+    text = await shown(
+        await send_form(client, address, unchanged, **mine, **{"choice.title": choice})
+    )
     assert "was kept" not in text
-    found = await Video.get(id=former.id)
-    assert (found.title, found.description, found.tags) == (titles[choice], "Mine", "b")
+    saved = await Video.get(id=former.id)
+    assert (saved.title, saved.description, saved.tags) == (titles[choice], "Mine", "b")
 
 
 async def test_page_links_categories_tags_and_addresses_of_the_description(client: Client) -> None:
-    said = {"tags": "sea & sun, sea", "description": "See https://example.org/a?b=1&c=2."}
-    video = await make_row(**READY, category_ids=[3], **said)
+    texts = {"tags": "sea & sun, sea", "description": "See https://example.org/a?b=1&c=2."}
+    video = await make_row(**READY, category_ids=[3], **texts)
     text = await page(client, f"/videos/{video.id}")
     addresses = ("/?category=3", "/?tag=sea+%26+sun", "https://example.org/a?b=1&amp;c=2")
     assert all(f'href="{address}"' in text for address in addresses)
@@ -178,9 +182,9 @@ async def test_page_links_categories_tags_and_addresses_of_the_description(clien
 
 async def test_tags_that_were_typed_are_stored_with_single_spaces(client: Client) -> None:
     video = await make_row(tags="a  b")
-    sent = {"base.title": video.title, "base.tags": "a  b", "title": video.title}
-    sent |= {"base.categoryIds": "1", "categoryIds": "1", "base.description": "", "description": ""}
+    form = {"base.title": video.title, "base.tags": "a  b", "title": video.title}
+    form |= {"base.categoryIds": "1", "categoryIds": "1", "base.description": "", "description": ""}
     for typed, stored in (("a  b", "a  b"), (" deep   sea,  sun ", "deep sea, sun")):
-        response = await client.post(f"/videos/{video.id}/edit", form={**sent, "tags": typed})
+        response = await client.post(f"/videos/{video.id}/edit", form={**form, "tags": typed})
         assert response.status_code == 303
         assert (await Video.get(id=video.id)).tags == stored

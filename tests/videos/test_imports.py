@@ -36,8 +36,8 @@ from portal.worker.run import IMPORT_CONCURRENCY, Worker, tasks
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 
 MIB = 1024**2
-# As an MP4 file begins; three parts, of which no two are the same.
-FILM = b"\0\0\0\x18ftypisom" + b"".join(bytes([it]) * MIB for it in range(40))
+# Begins like an MP4 file, and has three different parts.
+FILM = b"\0\0\0\x18ftypisom" + b"".join(bytes([value]) * MIB for value in range(40))
 BREAK = 20 * MIB
 LOCAL = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 DEAD = "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'"
@@ -45,7 +45,10 @@ DEAD = "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 mi
 
 @dataclass
 class Origin:
-    """Has a file. Breaks answers off or stops after so many bytes, then has a newer one."""
+    """Server of a file, which breaks off responses after the bytes in `breaks`, or pauses there.
+
+    After a break it has the file `newer`, if there is one.
+    """
 
     url: str = ""
     content: bytes = FILM
@@ -58,16 +61,19 @@ class Origin:
     newer: bytes = b""
     location: str = ""
     status: int = 200
-    asked: list[str] = field(default_factory=list)
+    ranges: list[str] = field(default_factory=list)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(request.headers.get("Range", ""))
+        self.ranges.append(request.headers.get("Range", ""))
         if self.location:
             return web.Response(status=302, headers={"Location": self.location})
-        begin, status, headers = 0, self.status, dict(self.headers)
+        begin = 0
+        status = self.status
+        headers = dict(self.headers)
         is_same = request.headers.get("If-Range") == headers.get("ETag")
-        if self.asked[-1] and is_same:
-            begin, status = int(self.asked[-1][len("bytes=") : -1]), 206
+        if self.ranges[-1] and is_same:
+            begin = int(self.ranges[-1][len("bytes=") : -1])
+            status = 206
             size = len(self.content)
             headers["Content-Range"] = f"bytes {begin}-{size - 1}/{size}"
         if self.has_length:
@@ -92,14 +98,16 @@ class Origin:
             else:
                 request.transport.close()
             if self.newer:
-                self.content, self.headers = self.newer, {"ETag": '"2"'}
+                self.content = self.newer
+                self.headers = {"ETag": '"2"'}
         return response
 
 
 @asynccontextmanager
 async def serving(**values: Any) -> AsyncIterator[Origin]:
-    """An origin on this machine."""
-    origin, app = Origin(**values), web.Application()
+    """Serve a file on this machine."""
+    origin = Origin(**values)
+    app = web.Application()
     app.router.add_get("/{name:.*}", origin.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
     async with listening(runner) as address:
@@ -120,34 +128,36 @@ def body_of(url: str, **more: Any) -> dict[str, Any]:
 async def begun(client: Any, url: str, **more: Any) -> str:
     """The id of an import's video."""
     response = await client.post("/api/imports", json=body_of(url, **more))
-    said = await answered(response, 202)
-    assert said["url"] == response.headers["Location"] == f"/api/videos/{said['id']}"
-    return str(said["id"])
+    record = await answered(response, 202)
+    assert record["url"] == response.headers["Location"] == f"/api/videos/{record['id']}"
+    return str(record["id"])
 
 
 async def carry_out(resources: WebContext, video_id: str, **settings: Any) -> None:
-    """Do what the job does."""
-    config = replace(resources.config, **settings)
-    storage, queue = resources.storage, resources.queue
+    """Run an import as its job does."""
     await imports.run(
-        UUID(video_id), config=config, storage=storage, queue=queue, is_overtaken=never_overtaken
+        UUID(video_id),
+        config=replace(resources.config, **settings),
+        storage=resources.storage,
+        queue=resources.queue,
+        is_overtaken=never_overtaken,
     )
 
 
 async def never_overtaken() -> bool:
-    """Answer for a fetch that no other import waits for."""
+    """Return that no other import waits."""
     return False
 
 
 async def begin_fetch(resources: WebContext, video_id: str) -> asyncio.Task[None]:
-    """The job, once a part is in storage."""
+    """Start the job, and return it once a part is in storage."""
     running = asyncio.create_task(carry_out(resources, video_id))
     await until_found(resources.config.database_url, "SELECT FROM imports WHERE received_bytes > 0")
     return running
 
 
 async def file_of(resources: WebContext, video_id: str) -> bytes:
-    """What storage has of a video's file."""
+    """Return the file of a video from storage."""
     return await resources.storage.get((await Video.get(id=video_id)).storage_key)
 
 
@@ -160,16 +170,20 @@ async def expect_nothing_stored(resources: WebContext) -> None:
 async def test_file_becomes_the_video_that_was_announced(
     client: Client, resources: WebContext
 ) -> None:
-    said = {"tags": "sea", "passthrough": "my 1", "visibility": "unlisted"}
+    columns = {"tags": "sea", "passthrough": "my 1", "visibility": "unlisted"}
     disposition = {"Content-Disposition": 'attachment; filename="harbour.mp4"'}
     async with serving(headers=disposition) as origin:
-        video_id = await begun(client, origin.url, **said)
+        video_id = await begun(client, origin.url, **columns)
         path = f"/api/videos/{video_id}"
         early = await problem(await client.get(path), 404, "video_not_found")
         assert "still being imported" in early["detail"]
-        told = await answered(await client.get(f"{path}/transcode"))
-        assert (told["stage"], told["percent"], told["failure"]) == ("importing", 0, None)
-        # One that waits is no abandoned upload.
+        transcode = await answered(await client.get(f"{path}/transcode"))
+        assert (transcode["stage"], transcode["percent"], transcode["failure"]) == (
+            "importing",
+            0,
+            None,
+        )
+        # The upload of a waiting import does not count as abandoned.
         await tidy(resources, now=hence(hours=25))
         await carry_out(resources, video_id)
     record = await answered(await client.get(path))
@@ -200,12 +214,12 @@ async def test_file_becomes_the_video_that_was_announced(
     ],
 )
 async def test_fetch_that_breaks_off_goes_on_where_the_server_can(
-    client: Client, resources: WebContext, origin: dict[str, Any], asked: list[str]
+    client: Client, resources: WebContext, origin: dict[str, Any], ranges: list[str]
 ) -> None:
     async with serving(breaks=[BREAK], **origin) as server:
         video_id = await begun(client, server.url)
         await carry_out(resources, video_id)
-    assert server.asked == asked
+    assert server.ranges == ranges
     assert await file_of(resources, video_id) == server.content
 
 
@@ -217,10 +231,10 @@ async def test_of_two_runs_the_later_one_makes_the_video(
         video_id = await begun(client, server.url)
         first = await begin_fetch(resources, video_id)
         later = asyncio.create_task(carry_out(resources, video_id))
-        await until(lambda: len(server.asked) == 2, timeout_s=10)
+        await until(lambda: len(server.ranges) == 2, timeout_s=10)
         server.resumed.set()
         await asyncio.gather(first, later)
-    assert len(server.asked) == 2
+    assert len(server.ranges) == 2
     assert await file_of(resources, video_id) == FILM
 
 
@@ -231,13 +245,13 @@ async def test_import_that_is_deleted_ends_and_leaves_nothing(
         video_id = await begun(client, server.url)
         address = f"/api/videos/{video_id}"
         running = await begin_fetch(resources, video_id)
-        told = await answered(await client.get(f"{address}/transcode"))
-        assert (told["stage"], told["percent"]) == ("importing", 0)
+        transcode = await answered(await client.get(f"{address}/transcode"))
+        assert (transcode["stage"], transcode["percent"]) == ("importing", 0)
         assert await answered(await client.delete(address), 202) == {"id": video_id}
         await problem(await client.delete(address), 404, "video_not_found")
         server.resumed.set()
         await running
-    assert server.asked == [""]
+    assert server.ranges == [""]
     assert not await Import.exists()
     await expect_nothing_stored(resources)
 
@@ -245,14 +259,14 @@ async def test_import_that_is_deleted_ends_and_leaves_nothing(
 async def test_parts_that_storage_loses_are_fetched_again(
     client: Client, resources: WebContext
 ) -> None:
-    """Those that the row tells of, and then those of a file that was whole."""
-    for received_bytes, asked in ((16 * MIB, [f"bytes={16 * MIB}-", ""]), (len(FILM), [""])):
+    """Storage loses the parts in the row, and then the parts of a complete file."""
+    for received_bytes, ranges in ((16 * MIB, [f"bytes={16 * MIB}-", ""]), (len(FILM), [""])):
         async with serving() as server:
             video_id = await begun(client, server.url)
             lost = {"received_bytes": received_bytes, "whole_bytes": len(FILM), "validator": '"1"'}
             await Import.all().update(**lost)
             await carry_out(resources, video_id)
-        assert server.asked == asked
+        assert server.ranges == ranges
         assert await file_of(resources, video_id) == FILM
 
 
@@ -283,18 +297,18 @@ async def test_what_can_not_be_published_fails_with_a_name_and_leaves_nothing(
     async with serving(**origin) as server:
         video_id = await begun(client, server.url)
         await carry_out(resources, video_id, max_source_bytes=len(FILM))
-        assert len(server.asked) == requests
-    told = await answered(await client.get(f"/api/videos/{video_id}/transcode"))
-    assert (told["stage"], told["failure"]["code"]) == ("failed", code)
-    assert words in told["failure"]["message"]
+        assert len(server.ranges) == requests
+    transcode = await answered(await client.get(f"/api/videos/{video_id}/transcode"))
+    assert (transcode["stage"], transcode["failure"]["code"]) == ("failed", code)
+    assert words in transcode["failure"]["message"]
     address = await problem(await client.get(f"/api/videos/{video_id}"), 404, "import_failed")
     assert words in address["detail"]
     page = await client.get(f"/videos/{video_id}")
     assert (page.status_code, "The import failed." in await text_of(page)) == (404, True)
     [event] = (await answered(await client.get("/api/events?type=import.failed")))["events"]
-    assert event["data"] == {"id": video_id, "failure": told["failure"]}
+    assert event["data"] == {"id": video_id, "failure": transcode["failure"]}
     [listed] = (await answered(await client.get("/api/imports")))["imports"]
-    assert address["failure"] == listed["failure"] == told["failure"]
+    assert address["failure"] == listed["failure"] == transcode["failure"]
     await expect_nothing_stored(resources)
     await tidy(resources, now=hence(hours=23))
     assert await Import.exists()
@@ -394,25 +408,25 @@ async def test_bad_requests_name_what_is_at_fault(client: Client) -> None:
         assert set(await faults(await client.post("/api/imports", json=body_of(url)))) == {"/url"}
     more = {"title": "", "categoryIds": [99], "passthrough": "é" * 513, "visibility": "all"}
     body = body_of("https://example.org", **more)
-    found = set(await faults(await client.post("/api/imports", json=body)))
-    assert found == {"/title", "/categoryIds/0", "/passthrough", "/visibility"}
+    pointers = set(await faults(await client.post("/api/imports", json=body)))
+    assert pointers == {"/title", "/categoryIds/0", "/passthrough", "/visibility"}
 
 
 async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> None:
     admin = program(app, await token_of(await make_account("olga")))
-    edith, emil = [await make_account(it, Role.EDITOR) for it in ("edith", "emil")]
-    mine, other = [program(app, await token_of(it)) for it in (edith, emil)]
+    edith, emil = [await make_account(name, Role.EDITOR) for name in ("edith", "emil")]
+    owner, other = [program(app, await token_of(account)) for account in (edith, emil)]
     await problem(await app.test_client().post("/api/imports", json={}), 401, "not_signed_in")
     async with serving() as server:
-        video_id = await begun(mine, server.url, visibility="private")
+        video_id = await begun(owner, server.url, visibility="private")
         path = f"/api/videos/{video_id}"
-        assert (await mine.get(f"{path}/transcode")).status_code == 200
+        assert (await owner.get(f"{path}/transcode")).status_code == 200
         await problem(await other.get(f"{path}/transcode"), 404, "video_not_found")
         await problem(await other.ask("DELETE", path), 404, "video_not_found")
-        unwanted = await begun(mine, server.url)
+        unwanted = await begun(owner, server.url)
         await answered(await admin.ask("DELETE", f"/api/videos/{unwanted}"), 202)
         await carry_out(resources, video_id)
-    assert (await mine.get(path)).status_code == 200
+    assert (await owner.get(path)).status_code == 200
     assert (await other.get(path)).status_code == 404
     assert (await Video.get()).owner_id == edith.id
 
@@ -484,4 +498,4 @@ async def test_worker_killed_while_it_fetches_leads_to_one_video(
             published = await publishing
         [(video_id, size)] = await rows(database_url, "SELECT id::text, size_bytes FROM videos")
     assert published.out.startswith(f"{portal.base_url}/hls/{video_id}/")
-    assert (server.asked, size) == (["", f"bytes={16 * MIB}-"], len(film))
+    assert (server.ranges, size) == (["", f"bytes={16 * MIB}-"], len(film))

@@ -67,7 +67,7 @@ async def test_form_and_addresses_of_pages_keep_the_query_and_nothing_needless(
 ) -> None:
     for number in range(PAGE_SIZE + 1):
         await add_video(f"Holiday {number}", number, tags="a&b", category_ids=[12], **READY)
-    # As a browser sends the form, empty fields and all.
+    # Browsers send empty fields, too.
     page = await read(client, q="holi", tag="a&b", status="ready", category="", sort="relevance")
     form = page.text[page.text.index("<form") : page.text.index("</form>")]
     assert re.search(r'method="get"\s+action="/"', form)
@@ -105,19 +105,19 @@ async def test_pages_have_no_gaps_or_doubles_while_videos_are_added(
     assert len(set(expected)) == len(expected) == PAGE_SIZE * 2 + 7
 
     page = await read(client, "/", **query)
-    seen = [page.titles]
+    pages = [page.titles]
     while page.next:
-        await add_video(f"New {len(seen)}", 1000 + len(seen), description="film")
+        await add_video(f"New {len(pages)}", 1000 + len(pages), description="film")
         page = await read(client, page.next)
-        seen.append([title for title in page.titles if not title.startswith("New")])
-    assert [title for titles in seen for title in titles] == expected
+        pages.append([title for title in page.titles if not title.startswith("New")])
+    assert [title for titles in pages for title in titles] == expected
 
     back: list[str] = []
     while page.previous:
         page = await read(client, page.previous)
         back = [*(title for title in page.titles if not title.startswith("New")), *back]
     # The first page is a full one, and so may tell again what is on the page after it.
-    assert list(dict.fromkeys(back)) == expected[: -len(seen[-1])]
+    assert list(dict.fromkeys(back)) == expected[: -len(pages[-1])]
     assert page.first is None
 
 
@@ -134,7 +134,8 @@ async def _add_equals(count: int) -> None:
 async def test_poll_brings_what_changed_and_ends_when_all_are_final(
     client: Client, path: str, part: str
 ) -> None:
-    first, second = await add_video("First", 2), await add_video("Second", 1)
+    first = await add_video("First", 2)
+    second = await add_video("Second", 1)
     await add_video("Done", 0, **READY)
     await make_attempt(first, percent=41.7)
     text = html.unescape((await read(client, path)).text)
@@ -159,8 +160,8 @@ async def test_poll_brings_what_changed_and_ends_when_all_are_final(
 
 
 async def test_every_order_is_walked_along_an_index(client: Client) -> None:
-    for key in {it.key for it in ORDERS.values()}:
-        # Of an empty table a plan may read all; in an order of no index it has to sort.
+    for key in {order.key for order in ORDERS.values()}:
+        # Without an index for the order the plan would have to sort.
         async with in_transaction():
             await execute("SET LOCAL enable_seqscan = off")
             plan = await fetch_rows(f"EXPLAIN SELECT id FROM videos ORDER BY {key}, id LIMIT 1")
@@ -170,15 +171,16 @@ async def test_every_order_is_walked_along_an_index(client: Client) -> None:
 
 async def _similar(number: int, tags: str, *category_ids: int, **values: Any) -> Video:
     """A ready video with a title of its number."""
-    said = {"tags": tags, "category_ids": list(category_ids)}
-    return await make_row(number, **{**READY, **said, **values})
+    columns = {"tags": tags, "category_ids": list(category_ids)}
+    return await make_row(number, **{**READY, **columns, **values})
 
 
 async def test_most_in_common_of_what_can_be_played_and_is_listed_comes_next(
     client: Client,
 ) -> None:
     async def related(limit: int = 8, seen_by: Principal = ANYONE) -> list[str]:
-        return [it.title for it in await related_videos(video, seen_by=seen_by, limit=limit)]
+        videos = await related_videos(video, seen_by=seen_by, limit=limit)
+        return [similar.title for similar in videos]
 
     video = await _similar(1, "sea, Sun, boats, wind", 1, 2)
     await _similar(2, "", 1)
@@ -194,7 +196,7 @@ async def test_most_in_common_of_what_can_be_played_and_is_listed_comes_next(
     await _similar(11, video.tags, 1, 2, visibility=Visibility.UNLISTED)
     await _similar(12, video.tags, 1, 2, deleted_at=datetime.now(UTC))
     assert await related() == order
-    # What is not to be seen takes no other's place.
+    # Hidden videos don't count for the limit.
     assert await related(limit=2) == order[:2]
     assert await related(seen_by=EVERYONES) == ["Video 11", "Video 10", *order]
 
@@ -235,14 +237,23 @@ async def test_filters_narrow_together(client: Client) -> None:
     assert await titles(client, q="beach", tag="deep sea", status="failed") == ["Beach 2"]
     assert await titles(client, q="beach", category="3", status="failed") == []
     # A tag is a whole one, but for case and accents.
-    for tag, found in (("DEEP SEA", 2), ("Cafe", 1), ("rock'n'roll", 1), ("c:\\d", 1), ("deep", 0)):
-        assert len(await titles(client, tag=tag)) == found, tag
+    for tag, count in (("DEEP SEA", 2), ("Cafe", 1), ("rock'n'roll", 1), ("c:\\d", 1), ("deep", 0)):
+        assert len(await titles(client, tag=tag)) == count, tag
     assert "Remove tag filter" in (await read(client, tag="deep sea", q="beach")).text
 
 
 HOSTILE = [
-    *("'&|!:*()<>", "\0", "x" * 10_000, "a'b\\c:*d", "%", "' OR 1=1 --", "京" * 10_000),
-    *("🎉", "\ud7ff", "\u202e", "<script>alert(1)</script>"),
+    "'&|!:*()<>",
+    "\0",
+    "x" * 10_000,
+    "a'b\\c:*d",
+    "%",
+    "' OR 1=1 --",
+    "京" * 10_000,
+    "🎉",
+    "\ud7ff",
+    "\u202e",
+    "<script>alert(1)</script>",
 ]
 
 
@@ -275,9 +286,9 @@ async def test_search_agrees_with_a_plain_reading_of_every_video(
         }
         category = chance.choice([1, 2])
         video = await add_video(number=number, category_ids=[category], **text)
-        said = chance.sample(words, chance.randint(0, 4))
-        await say(video, *said)
-        videos.append((number, category, {**text, "said": " ".join(said)}))
+        spoken = chance.sample(words, chance.randint(0, 4))
+        await say(video, *spoken)
+        videos.append((number, category, {**text, "said": " ".join(spoken)}))
     for query in ("sea", "sun beac", "moon", "film season sun", "s", "zzz"):
         for category in ("", "2"):
             expected = _expected(videos, query, category, most_written=5 if many else 90)
@@ -289,8 +300,8 @@ async def test_search_agrees_with_a_plain_reading_of_every_video(
 def _expected(
     videos: list[tuple[int, int, dict[str, str]]], query: str, category: str, *, most_written: int
 ) -> list[str]:
-    """What is only said is not looked for where more is written."""
-    found = []
+    """Return the expected titles. Spoken words are not searched if many texts match."""
+    matches = []
     for number, video_category, text in videos:
         fields = [text["title"], text["tags"].replace(",", " "), text["description"]]
         tier = next(
@@ -304,21 +315,22 @@ def _expected(
             ),
             None,
         )
-        said = text["said"].split()
-        if all(any(word.startswith(typed) for word in said) for typed in query.split()):
+        spoken = text["said"].split()
+        if all(any(word.startswith(typed) for word in spoken) for typed in query.split()):
             tier = tier or 4
         if tier and category in ("", str(video_category)):
-            found.append((tier, -number, text["title"]))
-    if sum(tier < 4 for tier, *_ in found) > most_written:
-        found = [it for it in found if it[0] < 4]
-    return [title for _, _, title in sorted(found)]
+            matches.append((tier, -number, text["title"]))
+    if sum(tier < 4 for tier, *_ in matches) > most_written:
+        matches = [match for match in matches if match[0] < 4]
+    return [title for _, _, title in sorted(matches)]
 
 
 async def test_edited_video_is_found_by_its_new_words_alone(client: Client) -> None:
     await add_video("Before", tags="old")
     for fields in (None, ["tags", "title"]):
         video = await Video.all().get()
-        video.title, video.tags = "After", "new"
+        video.title = "After"
+        video.tags = "new"
         await video.save(update_fields=fields)
         assert await titles(client, q="before") == []
         assert await titles(client, tag="old") == []
@@ -331,7 +343,7 @@ storable = texts.filter(lambda text: "\0" not in text)
 
 
 def test_the_database_takes_every_document_and_every_question(services: dict[str, str]) -> None:
-    """It parses both, and knows what can be wrong with them better than anything here."""
+    """The database parses documents and queries, and so knows best which are valid."""
     with psycopg.connect(services["DATABASE_URL"], autocommit=True) as connection:
 
         @given(st.tuples(storable, storable, storable))

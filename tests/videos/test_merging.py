@@ -33,7 +33,7 @@ def merged(base: EditableMetadata, mine: EditableMetadata, theirs: EditableMetad
             ("description",),
             (),
         ),
-        # One that both changed is a conflict, unless they agree.
+        # Two changes of a field are a conflict, unless they agree.
         (
             {"title": "Mine", "description": "Same"},
             {"title": "Theirs", "description": "Same"},
@@ -41,7 +41,7 @@ def merged(base: EditableMetadata, mine: EditableMetadata, theirs: EditableMetad
             (),
             ("title",),
         ),
-        # Of sets what either added or took away counts.
+        # Changes of sets are united.
         (
             {"category_ids": (2, 3), "tags": "y,z"},
             {"category_ids": (1, 2, 4), "tags": "x, y, w"},
@@ -66,17 +66,17 @@ def test_two_changes_become_one(
     kept: tuple[str, ...],
     conflicts: tuple[str, ...],
 ) -> None:
-    found = merged(BASE, replace(BASE, **mine), replace(BASE, **theirs))
-    assert EditableMetadata(**found.values) == replace(BASE, **expected)
-    assert (found.kept, found.conflicts) == (kept, conflicts)
+    result = merged(BASE, replace(BASE, **mine), replace(BASE, **theirs))
+    assert EditableMetadata(**result.values) == replace(BASE, **expected)
+    assert (result.kept, result.conflicts) == (kept, conflicts)
 
 
 def test_text_that_a_form_sent_back_is_unchanged() -> None:
     # Browsers make CR LF of line ends, and leave them out of a field of one line.
     stored = replace(BASE, title="Two\nlines", description="a\r\nb\rc")
-    sent = replace(stored, title="Twolines", description="a\nb\nc")
-    assert merged(sent, sent, stored).values == asdict(stored)
-    assert merged(sent, replace(sent, title="Mine"), stored).conflicts == ()
+    from_form = replace(stored, title="Twolines", description="a\nb\nc")
+    assert merged(from_form, from_form, stored).values == asdict(stored)
+    assert merged(from_form, replace(from_form, title="Mine"), stored).conflicts == ()
 
 
 METADATA = st.builds(
@@ -93,7 +93,8 @@ def test_order_of_two_editors_does_not_matter(
     base: EditableMetadata, mine: EditableMetadata, theirs: EditableMetadata
 ) -> None:
     assert merged(base, mine, base) == Merged(values=asdict(mine), kept=(), conflicts=())
-    first, second = merged(base, mine, theirs), merged(base, theirs, mine)
+    first = merged(base, mine, theirs)
+    second = merged(base, theirs, mine)
     assert first.conflicts == second.conflicts
     for name in {"title", "description"} - set(first.conflicts):
         assert first.values[name] == second.values[name]
@@ -110,7 +111,7 @@ A, B, C = (f"https://{name}.example" for name in "abc")
     [
         ([A], [A, B], [A, C], [A, C, B]),
         ([A, B], [B], [A, B, C], [B, C]),
-        # None at all means the portal's own setting, which neither of them may have meant.
+        # An empty list stands for the portal's setting, which neither editor may have chosen.
         ([A, B], [A], [B], None),
         ([A], [A, B], [], None),
     ],
@@ -119,7 +120,9 @@ def test_sites_that_either_added_or_took_away_count(
     base: Sequence[str], mine: Sequence[str], theirs: Sequence[str], expected: Sequence[str] | None
 ) -> None:
     sides = {"base": base, "mine": mine, "theirs": theirs}
-    fields = {who: mergeable("public", sites, signed_in_only=False) for who, sites in sides.items()}
-    found = merge(ACCESS_FIELDS, **fields)
-    assert found.conflicts == (() if expected else ("embed_origins",))
-    assert found.values["embed_origins"] == tuple(expected or mine)
+    fields = {
+        side: mergeable("public", sites, signed_in_only=False) for side, sites in sides.items()
+    }
+    result = merge(ACCESS_FIELDS, **fields)
+    assert result.conflicts == (() if expected else ("embed_origins",))
+    assert result.values["embed_origins"] == tuple(expected or mine)

@@ -23,7 +23,8 @@ from portal.errors import PlaybackTokenRefused
 from portal.videos import playback_links
 from portal.videos.playback_links import PlaybackToken, SigningKeys, rotate
 
-VIDEO_ID, LINK_ID = uuid4(), uuid4()
+VIDEO_ID = uuid4()
+LINK_ID = uuid4()
 
 
 @pytest.fixture
@@ -61,11 +62,11 @@ async def kids() -> list[str]:
 
 async def test_token_says_what_was_signed_and_nothing_else_is_one(database: Config) -> None:
     keys = SigningKeys()
-    for said in (a_token(), a_token(link_id=None, account_id=uuid4())):
-        text = await keys.sign(said)
+    for token in (a_token(), a_token(link_id=None, account_id=uuid4())):
+        text = await keys.sign(token)
         assert len(text) < 200
-        assert await keys.verify(text, video_id=VIDEO_ID) == said
-        assert await keys.sign(said) == text
+        assert await keys.verify(text, video_id=VIDEO_ID) == token
+        assert await keys.sign(token) == text
         assert await is_good(SigningKeys(), text), "the keys are the database's"
     claims, _, signature = text.rpartition(".")
     expired = await keys.sign(a_token(life_s=-1))
@@ -73,10 +74,9 @@ async def test_token_says_what_was_signed_and_nothing_else_is_one(database: Conf
     later = urlsafe_b64encode(json.dumps({"v": "", "exp": 10**10}).encode()).decode()
     changed = [text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :] for at in range(100)]
     assert not await is_good(keys, text, uuid4())
-    for wrong in (
-        *(expired, own, f"{later}.{signature}", claims, f"{claims}.", *changed),
-        *("", ".", "a.b.c", "\0", "é.é", "\udcff", "x" * 100_000, "." * 100_000),
-    ):
+    malformed = ["", ".", "a.b.c", "\0", "é.é", "\udcff", "x" * 100_000, "." * 100_000]
+    unsigned = [f"{later}.{signature}", claims, f"{claims}."]
+    for wrong in (expired, own, *unsigned, *changed, *malformed):
         assert not await is_good(keys, wrong), ascii(wrong[:200])
 
 
@@ -92,23 +92,25 @@ async def test_token_has_one_spelling(database: Config) -> None:
 
 async def test_new_key_signs_once_every_process_knows_it(database: Config) -> None:
     """The clock of the second process stands still: it has just read the keys."""
-    first, now_s = SigningKeys(), [1000.0]
+    first = SigningKeys()
+    now_s = [1000.0]
     second = SigningKeys(clock=lambda: now_s[0])
-    old = await second.sign(said := a_token())
+    old = await second.sign(token := a_token())
     await age_keys(database, 6)
     await asyncio.gather(*(rotate() for _ in range(5)))
     assert len(await kids()) == 6
-    assert await first.sign(said) == old, "the second could not verify another"
+    assert await first.sign(token) == old, "the second could not verify another"
     await age_keys(database, 6)
-    new = await SigningKeys().sign(said)
+    new = await SigningKeys().sign(token)
     assert new != old
     now_s[0] += playback_links.MAX_AGE_S
-    assert await second.sign(said) == new
+    assert await second.sign(token) == new
     assert await is_good(second, old)
 
 
 async def test_revoked_keys_verify_nothing_and_their_links_are_gone(database: Config) -> None:
-    video, keys = await ready_video(), SigningKeys()
+    video = await ready_video()
+    keys = SigningKeys()
     link = await playback_links.make(video.id, life_s=60, by=EVERYONES)
     old = await keys.sign(a_token())
     kid = await rotate(revoke=True)
@@ -128,8 +130,8 @@ async def test_keys_and_links_go_once_nothing_needs_them(database: Config) -> No
         await age_keys(database, days * 24 * 3600)
         await age_links(database, days * 24 * 3600)
         await playback_links.forget_unused()
-        found = await rows(database.database_url, "SELECT FROM playback_links")
-        assert (len(await kids()), len(found)) == (keys, links), days
+        links_left = await rows(database.database_url, "SELECT FROM playback_links")
+        assert (len(await kids()), len(links_left)) == (keys, links), days
     assert await kids() == [last]
 
 

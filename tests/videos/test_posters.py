@@ -41,7 +41,7 @@ def shaded_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shade(picture: bytes) -> float:
-    """How many frames into the source a picture was taken, by its brightness."""
+    """Return the number of a frame of the source, by its brightness."""
     with av.open(io.BytesIO(picture)) as container:
         plane = next(container.decode(video=0)).reformat(format="gray").planes[0]
         light = sum(bytes(plane)[: plane.width]) / plane.width
@@ -66,16 +66,16 @@ class Poster:
 
     async def make(self, number: int = 1) -> PosterRequest:
         """Carry out a request as a worker does."""
-        storage, queue = self.resources.storage, self.resources.queue
-        made = {"storage": storage, "queue": queue, "work_dir": self.work_dir}
-        await posters.make_poster(self.video.id, number, **made)
+        resources = self.resources
+        tools = {"storage": resources.storage, "queue": resources.queue, "work_dir": self.work_dir}
+        await posters.make_poster(self.video.id, number, **tools)
         return await PosterRequest.get(video_id=self.video.id)
 
     def key(self, version: int) -> str:
         return poster_key(self.video.id, self.video.published_attempt or 0, version)
 
     async def stored(self) -> list[str]:
-        """Those that storage holds."""
+        """Return the names of the posters in storage."""
         keys = await stored(self.resources.storage, self.video.id)
         return [key.rpartition("/")[2] for key in keys if "/poster" in key]
 
@@ -95,19 +95,20 @@ async def test_poster_is_replaced_by_the_frame_that_is_shown_at_the_time_asked_f
     poster: Poster,
 ) -> None:
     assert await poster.stored() == ["poster.jpg"]
-    frames, shown = {0: 0, 0.19: 1, 3.95: 39, 4.0: 40, 99: 59}, {}
+    frames = {0: 0, 0.19: 1, 3.95: 39, 4.0: 40, 99: 59}
+    shades = {}
     for number, time_s in enumerate(frames, start=1):
         await poster.ask(time_s)
         assert (await poster.make(number)).state is PosterState.DONE
         assert await poster.stored() == [f"poster-{number}.jpg"]
-        shown[time_s] = shade(await poster.resources.storage.get(poster.key(number)))
-    assert shown == pytest.approx(frames, abs=0.5)
-    found = await Video.get(id=poster.video.id)
-    assert found.poster_version == len(frames)
-    assert found.changed_at == found.updated_at > poster.video.updated_at
-    assert await Event.filter(video_id=found.id, type="video.updated").count() == len(frames)
-    text = await page(poster.client, f"/videos/{found.id}")
-    assert f"/videos/{found.id}/poster.jpg?v=5" in text
+        shades[time_s] = shade(await poster.resources.storage.get(poster.key(number)))
+    assert shades == pytest.approx(frames, abs=0.5)
+    changed = await Video.get(id=poster.video.id)
+    assert changed.poster_version == len(frames)
+    assert changed.changed_at == changed.updated_at > poster.video.updated_at
+    assert await Event.filter(video_id=changed.id, type="video.updated").count() == len(frames)
+    text = await page(poster.client, f"/videos/{changed.id}")
+    assert f"/videos/{changed.id}/poster.jpg?v=5" in text
 
 
 async def test_request_is_carried_out_once_and_voids_the_one_that_waits(poster: Poster) -> None:
@@ -123,7 +124,7 @@ async def test_request_is_carried_out_once_and_voids_the_one_that_waits(poster: 
     await poster.make(2)
     assert await poster.stored() == ["poster-2.jpg"]
     assert await storage.head(poster.key(2)) == written
-    # What can't be read is told.
+    # The fault of an unreadable picture is shown.
     keys = await stored(storage, poster.video.id)
     await storage.delete_many([key for key in keys if key.endswith(".m4s")])
     await poster.ask(1)
@@ -132,7 +133,9 @@ async def test_request_is_carried_out_once_and_voids_the_one_that_waits(poster: 
 
 
 async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(poster: Poster) -> None:
-    video, storage, queue = poster.video, poster.resources.storage, poster.resources.queue
+    video = poster.video
+    storage = poster.resources.storage
+    queue = poster.resources.queue
     await poster.ask(1)
     await PosterRequest.all().update(state=PosterState.WORKING)
     await deletion.delete_video(video.id, queue=queue)
@@ -147,8 +150,8 @@ async def test_page_follows_a_request_and_an_address_is_kept_only_with_its_versi
     poster: Poster,
 ) -> None:
     address = f"/videos/{poster.video.id}/poster.jpg"
-    kept = await poster.client.get(f"{address}?v=0")
-    assert "max-age=300" in kept.headers["Cache-Control"]
+    versioned = await poster.client.get(f"{address}?v=0")
+    assert "max-age=300" in versioned.headers["Cache-Control"]
     await poster.ask(1)
     again = f'hx-get="/videos/{poster.video.id}/poster?watched=1"'
     assert again in await poster.fragment("?watched=1")
@@ -202,11 +205,13 @@ def colours(picture: bytes) -> tuple[int, int, list[str]]:
     """Width and height, and the colours of a picture left, right, at the top and at the bottom."""
     with av.open(io.BytesIO(picture)) as container:
         plane = next(container.decode(video=0)).reformat(format="rgb24").planes[0]
-    data, width, height = bytes(plane), plane.width, plane.height
+    data = bytes(plane)
+    width = plane.width
+    height = plane.height
     places = [(1, 4), (7, 4), (4, 1), (4, 7)]
     starts = [y * height // 8 * plane.line_size + 3 * (x * width // 8) for x, y in places]
-    shares = [tuple(round(it / 255) for it in data[start : start + 3]) for start in starts]
-    return width, height, [NAMES.get(it, "mixed") for it in shares]
+    shares = [tuple(round(value / 255) for value in data[start : start + 3]) for start in starts]
+    return width, height, [NAMES.get(share, "mixed") for share in shares]
 
 
 async def send_picture(client: Client, video: Video, picture: bytes) -> Response:
@@ -217,7 +222,8 @@ async def send_picture(client: Client, video: Video, picture: bytes) -> Response
 async def test_picture_that_is_sent_becomes_the_poster_or_its_fault_is_told(
     poster: Poster, pictures: dict[str, bytes]
 ) -> None:
-    client, video = poster.client, poster.video
+    client = poster.client
+    video = poster.video
     assert (await send_picture(client, video, pictures["cut"])).status_code == 303
     request = await poster.make()
     assert (request.state, request.error_code) == (PosterState.FAILED, "picture_unreadable")
@@ -230,8 +236,8 @@ async def test_picture_that_is_sent_becomes_the_poster_or_its_fault_is_told(
     request = await poster.make(2)
     assert (request.state, request.time_s) == (PosterState.DONE, None)
     assert await poster.stored() == ["poster-2.jpg"]
-    width, height, seen = colours(await poster.resources.storage.get(poster.key(2)))
-    assert (width, height, seen[:2]) == (320, 180, ["green", "red"])
+    width, height, names = colours(await poster.resources.storage.get(poster.key(2)))
+    assert (width, height, names[:2]) == (320, 180, ["green", "red"])
     assert await fetch_rows(posters.PICTURE, poster.video.id) == []
 
 
@@ -246,9 +252,9 @@ async def test_picture_that_is_sent_becomes_the_poster_or_its_fault_is_told(
 async def test_picture_is_cut_to_the_shape_of_the_video(
     pictures: dict[str, bytes], tmp_path: Path, name: str, places: slice, expected: list[str]
 ) -> None:
-    made = await fit_picture(pictures[name], shape=(1920, 1080), work_dir=tmp_path)
-    width, height, seen = colours(made)
-    assert (width, height, seen[places]) == (1280, 720, expected)
+    poster = await fit_picture(pictures[name], shape=(1920, 1080), work_dir=tmp_path)
+    width, height, names = colours(poster)
+    assert (width, height, names[places]) == (1280, 720, expected)
 
 
 @pytest.mark.parametrize(

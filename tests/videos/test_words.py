@@ -1,4 +1,4 @@
-"""What is said is found, with when; and words that nobody wrote find the nearest ones."""
+"""Search finds spoken words with their times, and corrects misspelt words."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ SPEECH = (
 )
 
 
-async def listed(client: Client, query: str, **asked: str) -> dict[str, Any]:
-    path = "&".join(f"{name}={value}" for name, value in {"q": query, **asked}.items())
+async def listed(client: Client, query: str, **more: str) -> dict[str, Any]:
+    path = "&".join(f"{name}={value}" for name, value in {"q": query, **more}.items())
     return await answered(await client.get(f"/api/videos?{path}"))
 
 
@@ -34,9 +34,9 @@ async def test_library_finds_what_is_said_with_the_time(client: Client) -> None:
     page = await read(client, q="harbour")
     assert page.titles == ["Harbour", "A walk"], "what is only said comes last"
     assert page.text.count("Said at") == 1
-    # Where all the words are nearest to each other.
-    found = await listed(client, "harbour%20crane", include="matches")
-    [record] = found["videos"]
+    # The cue is the one in which the words are closest together.
+    answer = await listed(client, "harbour%20crane", include="matches")
+    [record] = answer["videos"]
     assert record["matches"] == [{"language": "en", "seconds": 30, "text": "A harbour of cranes."}]
     assert f'href="/videos/{spoken.id}?t=30"' in (await read(client, q="harbour crane")).text
     [record] = (await listed(client, "boats", include="matches"))["videos"]
@@ -64,13 +64,13 @@ async def test_a_word_that_nobody_wrote_finds_the_nearest(client: Client) -> Non
     assert page.titles == ["The conference"]
     assert "Showing results for “conference”." in page.text
     assert "No results for “confernce”." in page.text
-    found = await listed(client, "fotosynthesis")
-    assert (found["searchedFor"], len(found["videos"])) == ("photosynthesis", 1)
-    found = await listed(client, "the%20confernece")
-    assert (found["searchedFor"], len(found["videos"])) == ("the conference", 1)
+    answer = await listed(client, "fotosynthesis")
+    assert (answer["searchedFor"], len(answer["videos"])) == ("photosynthesis", 1)
+    answer = await listed(client, "the%20confernece")
+    assert (answer["searchedFor"], len(answer["videos"])) == ("the conference", 1)
     assert (await listed(client, "conference"))["searchedFor"] is None
     assert (await listed(client, "zzzzzzz"))["searchedFor"] is None
-    # What is written later is learned.
+    # Words of later videos are learned.
     await add_video("Orchestra", 3)
     assert await titles(client, q="orchstra") == ["Orchestra"]
 

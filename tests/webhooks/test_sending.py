@@ -51,14 +51,14 @@ async def test_events_arrive_signed_and_as_they_are_listed(
         await send_due(resources.config)
         listed += (await answered(await client.get("/api/events")))["events"]
         [deleted] = other.events
-        sent = sorted(receiver.events, key=lambda it: int(it["sequence"]))
-    assert sent == listed
-    assert sent[0]["data"]["playbackUrl"].startswith(resources.config.public_url)
+        received = sorted(receiver.events, key=lambda event: int(event["sequence"]))
+    assert received == listed
+    assert received[0]["data"]["playbackUrl"].startswith(resources.config.public_url)
     assert deleted == listed[1]
     for headers, body in receiver.requests:
         assert Webhook(webhook["secret"]).verify(body, dict(headers))["id"] == headers["webhook-id"]
     newest, oldest = await deliveries(client, webhook)
-    assert {newest["eventId"], oldest["eventId"]} == {it["id"] for it in listed}
+    assert {newest["eventId"], oldest["eventId"]} == {event["id"] for event in listed}
     assert (newest["state"], newest["status"], newest["tries"]) == ("delivered", 200, 1)
 
 
@@ -71,7 +71,7 @@ async def test_private_videos_and_long_descriptions(client: Client, resources: W
         body = metadata(await uploaded(client), description='"' + "😀" * 4999)
         long = await answered(await client.post("/api/videos", json=body), 201)
         await send_due(resources.config)
-    by_id = {it["data"]["id"]: it["data"] for it in receiver.events}
+    by_id = {event["data"]["id"]: event["data"] for event in receiver.events}
     assert by_id[str(private.id)]["playbackUrl"] == ""
     assert by_id[long["id"]]["tags"] == long["tags"]
     shortened = by_id[long["id"]]["description"].removesuffix("…")
@@ -85,7 +85,8 @@ async def test_failure_is_tried_again_nine_times(
     status: int, client: Client, resources: WebContext
 ) -> None:
     async with receiving() as receiver:
-        receiver.status, receiver.body = status, b"No.\0" * 50_000
+        receiver.status = status
+        receiver.body = b"No.\0" * 50_000
         receiver.headers = {"Location": receiver.url}
         webhook = await add_webhook(client, receiver.url)
         await published(client)
@@ -100,7 +101,7 @@ async def test_failure_is_tried_again_nine_times(
         [ended] = await deliveries(client, webhook)
     assert (first["state"], first["status"]) == ("waiting", status)
     assert first["answer"] == "No." * 666 + "No"
-    sent_at, next_at = (datetime.fromisoformat(first[it]) for it in ("sentAt", "nextAt"))
+    sent_at, next_at = (datetime.fromisoformat(first[name]) for name in ("sentAt", "nextAt"))
     assert 5 <= (next_at - sent_at).total_seconds() <= 6
     assert (ended["state"], ended["tries"], ended["nextAt"]) == ("failed", 10, None)
     assert {headers["webhook-id"] for headers, _ in receiver.requests} == {first["eventId"]}
@@ -150,17 +151,18 @@ async def test_webhook_that_is_gone_or_fails_for_five_days_is_disabled(
     client: Client, resources: WebContext
 ) -> None:
     async with receiving() as gone, receiving() as failing:
-        gone.status, failing.status = 410, 503
-        webhooks = [await add_webhook(client, it.url) for it in (gone, failing)]
+        gone.status = 410
+        failing.status = 503
+        webhooks = [await add_webhook(client, receiver.url) for receiver in (gone, failing)]
         for _ in range(2):
             await published(client)
             await send_due(resources.config)
             await execute("UPDATE webhooks SET failing_since = failing_since - interval '6 days'")
-        read = [await answered(await client.get(f"/api/webhooks/{it['id']}")) for it in webhooks]
-    assert [(it["enabled"], it["disabledReason"]) for it in read] == [
-        *((False, "gone"), (False, "failing"))
-    ]
-    assert [it["state"] for it in await deliveries(client, webhooks[0])] == ["failed"]
+        paths = [f"/api/webhooks/{webhook['id']}" for webhook in webhooks]
+        records = [await answered(await client.get(path)) for path in paths]
+    assert [record["enabled"] for record in records] == [False, False]
+    assert [record["disabledReason"] for record in records] == ["gone", "failing"]
+    assert [delivery["state"] for delivery in await deliveries(client, webhooks[0])] == ["failed"]
     again = await client.patch(f"/api/webhooks/{webhooks[1]['id']}", json={"enabled": True})
     assert (await answered(again))["failingSince"] is None
 
@@ -200,7 +202,7 @@ async def test_each_replaced_secret_signs_until_its_own_end(
 async def test_slow_receiver_delays_no_other(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And has four jobs at most that wait, however long they last."""
+    """A receiver never has more than four waiting jobs, however long they last."""
     monkeypatch.setattr(sending, "LONGEST_JOB_S", 0.1)
     async with receiving(is_open=False) as slow, receiving() as quick:
         await add_webhook(client, slow.url)
@@ -238,7 +240,8 @@ async def test_account_is_told_of_what_it_would_find_in_the_library(
 ) -> None:
     """Asked when it is sent: its role may have changed."""
     adam = await make_account("adam", Role.ADMIN)
-    admin, owner = program(app, await token_of(adam)), program(app, await token_of(olga))
+    admin = program(app, await token_of(adam))
+    owner = program(app, await token_of(olga))
     async with receiving() as receiver:
         webhook = await add_webhook(app.test_client(), receiver.url, sender=admin)
         public = await make_video(olga)
@@ -248,7 +251,7 @@ async def test_account_is_told_of_what_it_would_find_in_the_library(
                 await note_outcome(EventType.CREATED, video.id)
         await Account.filter(id=adam.id).update(role=Role.EDITOR)
         await send_due(resources.config)
-        assert [it["data"]["id"] for it in receiver.events] == [str(public.id)]
+        assert [event["data"]["id"] for event in receiver.events] == [str(public.id)]
         assert len(await deliveries(owner, webhook)) == 1
         await Account.filter(id=adam.id).update(is_disabled=True)
         async with transaction():
@@ -260,9 +263,9 @@ async def test_account_is_told_of_what_it_would_find_in_the_library(
 async def test_deliveries_are_kept_for_thirty_days(client: Client) -> None:
     webhook = await add_webhook(client, "https://example.org/hook")
     await published(client)
-    for days, left in ((29, 1), (2, 0)):
+    for days, count in ((29, 1), (2, 0)):
         await execute(
             f"UPDATE webhook_deliveries SET created_at = created_at - interval '{days} d'"
         )
         await forget_old()
-        assert len(await deliveries(client, webhook)) == left
+        assert len(await deliveries(client, webhook)) == count

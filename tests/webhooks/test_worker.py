@@ -13,7 +13,7 @@ DEAD = "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 mi
 async def test_event_is_sent_though_workers_are_killed_before_and_while_they_send(
     environ: dict[str, str], short_video: Path, tmp_path: Path
 ) -> None:
-    """By https, to a receiver whose certificate the worker trusts."""
+    """The receiver uses https, with a certificate that the worker trusts."""
     certificate = make_certificate(tmp_path)
     settings = {**environ, "SSL_CERT_FILE": str(certificate), "OUTGOING_NETWORKS": "127.0.0.0/8"}
     async with (
@@ -22,7 +22,7 @@ async def test_event_is_sent_though_workers_are_killed_before_and_while_they_sen
     ):
         body = {"url": receiver.url, "events": ["video.created"]}
         webhook = await call("POST", f"{web.base_url}/api/webhooks", status=201, json=body)
-        # Nobody works yet: the delivery was committed with the event.
+        # There is no worker yet: the delivery was committed with the event.
         await create(web.base_url, short_video)
         async with process("worker", settings) as worker:
             await until(lambda: receiver.requests, timeout_s=20)
@@ -32,6 +32,6 @@ async def test_event_is_sent_though_workers_are_killed_before_and_while_they_sen
         async with process("worker", settings):
             arrived = "SELECT 1 FROM webhook_deliveries WHERE status = 200"
             await until_found(environ["DATABASE_URL"], arrived)
-        found = await call("GET", f"{web.base_url}/api/webhooks/{webhook['id']}/deliveries")
-    assert [it["state"] for it in found["deliveries"]] == ["delivered"]
+        page = await call("GET", f"{web.base_url}/api/webhooks/{webhook['id']}/deliveries")
+    assert [delivery["state"] for delivery in page["deliveries"]] == ["delivered"]
     assert len({headers["webhook-id"] for headers, _ in receiver.requests}) == 1
