@@ -11,7 +11,7 @@ from portal.config import Config
 from portal.database.connection import Row, fetch_rows
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
-from portal.queue.app import Queue, open_queue
+from portal.queue.app import open_queue
 from portal.queue.rows import JOBS_OF_VIDEO, read_queue
 from portal.videos import deletion, library, publishing, reading
 from portal.videos.library_queries import LibraryQuery
@@ -55,7 +55,19 @@ async def list_command(status: str | None, search: str, limit: int, as_json: boo
     if as_json:
         common.print_json({"videos": records, "total": page.total})
         return
-    common.print_table([_video_row(record) for record in records])
+    common.print_table(
+        [
+            {
+                "id": video["id"],
+                "status": f"{video['percent']:.0f}%" if video["stage"] else video["status"],
+                "age": video["created_at"],
+                "length": f"{video['duration_s']:.0f} s" if video["duration_s"] else None,
+                "mb": f"{video['size_bytes'] / 1e6:.1f}",
+                "title": video["title"],
+            }
+            for video in records
+        ]
+    )
     if page.total > len(records):
         click.echo(f"Showing {len(records)} of {page.total} videos. Use --limit to show more.")
 
@@ -114,10 +126,12 @@ def delete_command(video_ids: tuple[str, ...], yes: bool, data_dir: Path | None)
 
 @click.pass_obj
 async def _delete(config: Config, video_ids: tuple[str, ...]) -> None:
-    async def delete(video: Video, *, queue: Queue) -> None:
-        await deletion.delete_video(video.id, queue=queue)
-
-    await _change_each(config, video_ids, delete, done="is deleted; its files follow")
+    await _change_each(
+        config,
+        video_ids,
+        lambda video, queue: deletion.delete_video(video.id, queue=queue),
+        done="is deleted; its files follow",
+    )
 
 
 async def _change_each(
@@ -172,18 +186,6 @@ def _summary(video: Video, work: library.Work | None) -> Row:
         "stage": work.stage if work else None,
         "percent": work.percent if work else None,
         **{name: getattr(video, name) for name in MEASURED},
-    }
-
-
-def _video_row(video: Row) -> Row:
-    length_s = video["duration_s"]
-    return {
-        "id": video["id"],
-        "status": video["status"] if video["stage"] is None else f"{video['percent']:.0f}%",
-        "age": video["created_at"],
-        "length": None if length_s is None else f"{length_s:.0f} s",
-        "mb": f"{video['size_bytes'] / 1e6:.1f}",
-        "title": video["title"],
     }
 
 
