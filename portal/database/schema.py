@@ -14,7 +14,11 @@ from tortoise.migrations.executor import MigrationExecutor
 from tortoise.transactions import in_transaction
 
 from portal.config import Config
-from portal.database.connection import CONNECT_TIMEOUT_S, tortoise_config
+from portal.database.connection import (
+    CONNECT_TIMEOUT_S,
+    STATEMENT_TIMEOUT_MS,
+    tortoise_config,
+)
 from portal.errors import PortalError
 
 # Any number that no other user of the database picks: it keeps two migrations apart.
@@ -35,11 +39,15 @@ async def migrate(config: Config) -> None:
     ) as guard:
         await guard.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK_ID,))
         settings = tortoise_config(config)
+        credentials = settings["connections"]["default"]["credentials"]
+        # A migration of a large library may take longer than any request. Only its waits for locks
+        # are limited, because everything else waits behind them.
+        credentials["check"] = None
+        limits = f" -c statement_timeout=0 -c lock_timeout={STATEMENT_TIMEOUT_MS}"
+        credentials["kwargs"]["options"] += limits
         # Tortoise's migration recorder writes asyncpg's placeholders ($1) whatever the backend;
         # psycopg understands them with its raw cursors.
-        settings["connections"]["default"]["credentials"]["kwargs"]["cursor_factory"] = (
-            AsyncRawCursor
-        )
+        credentials["kwargs"]["cursor_factory"] = AsyncRawCursor
         await Tortoise.init(settings)
         try:
             await _run_migrations(settings["apps"])

@@ -83,8 +83,7 @@ class VideoColumns(VideoRecord, from_attributes=True):
     Events keep these columns in `data`.
     """
 
-    # Events from before passthrough existed have none.
-    passthrough: str = ""
+    passthrough: str
     published_attempt: int | None
     visibility: Visibility
     signed_in_only: bool

@@ -8,7 +8,7 @@ import pytest
 from procrastinate.schema import SchemaManager
 
 from portal.config import Config
-from portal.database import schema
+from portal.database import connection, schema
 from portal.database.account_models import Account
 from portal.database.connection import open_database
 from portal.database.event_models import Event, Webhook
@@ -54,11 +54,11 @@ DELETED_VIDEO_ID = UUID(int=20)
 @pytest.fixture
 def old_database(config: Config) -> Config:
     """The settings of a database that version 0.5.0 left."""
-    with psycopg.connect(config.database_url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
-        connection.execute(QUEUE.read_text())
-        connection.execute(VERSION_0_5_0.read_text())
+    with psycopg.connect(config.database_url, autocommit=True) as database:
+        database.execute("DROP SCHEMA public CASCADE")
+        database.execute("CREATE SCHEMA public")
+        database.execute(QUEUE.read_text())
+        database.execute(VERSION_0_5_0.read_text())
     return config
 
 
@@ -68,22 +68,30 @@ def test_queue_tables_are_those_of_the_installed_procrastinate() -> None:
 
 
 async def test_upgrade_results_in_the_schema_of_a_new_database(old_database: Config) -> None:
-    with psycopg.connect(old_database.database_url, autocommit=True) as connection:
+    with psycopg.connect(old_database.database_url, autocommit=True) as database:
         await schema.migrate(old_database)
-        upgraded = set(connection.execute(CATALOG))
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
+        upgraded = set(database.execute(CATALOG))
+        database.execute("DROP SCHEMA public CASCADE")
+        database.execute("CREATE SCHEMA public")
         await schema.migrate(old_database)
-        assert upgraded == set(connection.execute(CATALOG))
+        assert upgraded == set(database.execute(CATALOG))
+
+
+async def test_migrations_have_no_time_limit(
+    old_database: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "USE_LIMIT_S", 0.01)
+    monkeypatch.setattr(connection, "STATEMENT_TIMEOUT_MS", 1)
+    await schema.migrate(old_database)
 
 
 async def test_functions_are_replaced_by_each_migration_run(config: Config) -> None:
-    with psycopg.connect(config.database_url, autocommit=True) as connection:
-        before = set(connection.execute(CATALOG))
-        connection.execute(OTHER_FUNCTION)
-        assert before != set(connection.execute(CATALOG))
+    with psycopg.connect(config.database_url, autocommit=True) as database:
+        before = set(database.execute(CATALOG))
+        database.execute(OTHER_FUNCTION)
+        assert before != set(database.execute(CATALOG))
         await schema.migrate(config)
-        assert before == set(connection.execute(CATALOG))
+        assert before == set(database.execute(CATALOG))
 
 
 async def test_upgrade_keeps_rows(old_database: Config) -> None:
@@ -112,9 +120,9 @@ async def test_upgrade_keeps_rows(old_database: Config) -> None:
 
 
 async def test_database_older_than_the_baseline_is_refused(old_database: Config) -> None:
-    with psycopg.connect(old_database.database_url, autocommit=True) as connection:
-        connection.execute("DELETE FROM tortoise_migrations WHERE name = %s", [schema.BASELINE])
-        before = set(connection.execute(CATALOG))
+    with psycopg.connect(old_database.database_url, autocommit=True) as database:
+        database.execute("DELETE FROM tortoise_migrations WHERE name = %s", [schema.BASELINE])
+        before = set(database.execute(CATALOG))
         with pytest.raises(PortalError, match=r"Upgrade to 0\.5\.x first"):
             await schema.migrate(old_database)
-        assert before == set(connection.execute(CATALOG))
+        assert before == set(database.execute(CATALOG))

@@ -157,6 +157,7 @@ def _example_request() -> str:
         "description": "",
         "category_ids": [13],
         "tags": "sea, harbour",
+        "passthrough": "",
         "file_name": "harbour.mp4",
         "storage_key": "videos/5f0d6c1e9a7b4c3d8e2f1a0b9c8d7e6f.mp4",
         "transcode_job_id": "42",
