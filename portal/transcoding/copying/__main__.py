@@ -1,8 +1,8 @@
-"""Copy one source's tracks into segments, and print how far it is and how it ended, as JSON.
+"""Copy one source's tracks into segments, and print progress and result as JSON.
 
-A confined process of its own: `python -I -m portal.transcoding.copying`. The request arrives on
-stdin: argv is visible in process lists, and the address may be signed.
-Each line printed is an object: `at_s` while it goes on, `dropped` or `error` at the end.
+The program runs in a separate, confined process (`python -I -m portal.transcoding.copying`). The
+request is read from stdin: argv is visible in process lists, and the address may be signed. Each
+line of output is an object: `at_s` as progress, `dropped` or `error` at the end.
 """
 
 import json
@@ -26,7 +26,7 @@ from portal.transcoding.probing.source import (
 
 
 class _Copy:
-    """One run over the source."""
+    """Copy of a source's tracks."""
 
     def __init__(self, container: InputContainer, request: dict[str, Any]) -> None:
         self._container = container
@@ -40,15 +40,15 @@ class _Copy:
         self._audio = {name: self._audio_copy(name, index) for name, index in audio}
 
     def run(self) -> dict[str, str]:
-        """Copy all of it; answers what sound was dropped, and why.
+        """Copy all tracks, and return the reasons why sound was dropped, by its name.
 
-        Raises CopyUndeliverable, NotWritten, or what reading fails with.
+        Raises CopyUndeliverable, NotWritten, or the exceptions of reading.
         """
         by_index = {track.index: track for track in self._audio.values()}
         expected = _packet_count(self._stream)
         streams = [self._stream, *(self._container.streams[index] for index in by_index)]
         for packet in packets(self._container, streams):
-            if packet.dts is None:  # PyAV ends each stream with an empty one
+            if packet.dts is None:  # PyAV ends each stream with an empty packet
                 continue
             if packet.stream_index in by_index:
                 by_index[packet.stream_index].take(packet)
@@ -61,11 +61,11 @@ class _Copy:
         if not expected:
             self._finish_video()
         elif self._video.frame_count != expected:
-            came = f"{self._video.frame_count} of {expected} frames came"
-            raise CopyUndeliverable("truncated", detail=came)
+            detail = f"{self._video.frame_count} of {expected} frames were read"
+            raise CopyUndeliverable("truncated", detail=detail)
         for track in self._audio.values():
             track.finish()
-        return {name: it.dropped for name, it in self._audio.items() if it.dropped}
+        return {name: track.dropped for name, track in self._audio.items() if track.dropped}
 
     def _finish_video(self) -> None:
         end = self._video.finish()
@@ -82,16 +82,16 @@ class _Copy:
         )
 
     def _rendition(self, name: str) -> Rendition:
-        return Rendition(self._folder / name, self._tell)
+        return Rendition(self._folder / name, self._report_progress)
 
-    def _tell(self, at_s: float) -> None:
+    def _report_progress(self, at_s: float) -> None:
         if at_s > self._position_s:
             self._position_s = at_s
             _print({"at_s": at_s})
 
 
 def _packet_count(stream: Any) -> int:
-    """How many packets the index names; zero for a fragmented file, where it comes bit by bit."""
+    """Return the number of packets in the index; zero for a fragmented file."""
     return len(stream.index_entries) if stream.frames else 0
 
 
@@ -121,15 +121,15 @@ def _remux(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Carry out the request on stdin."""
+    """Read the request from stdin, copy, and print the result."""
     request = json.load(sys.stdin)
     av.logging.set_level(av.logging.WARNING)
     with av.logging.Capture() as complaints:
         answer = _remux(request)
-    # What a source that did not arrive whole looks like.
+    # A source that was not read completely gives the same results.
     is_short = answer.get("error") == "undeliverable" or answer.get("dropped")
-    if is_short and (lost := read_complaints(complaints)):
-        answer = {"error": "unreachable", "detail": lost}
+    if is_short and (text := read_complaints(complaints)):
+        answer = {"error": "unreachable", "detail": text}
     _print(answer)
 
 

@@ -1,4 +1,4 @@
-"""Copy a source's tracks into segments: the parent's side, which runs and judges the child."""
+"""Copy a source's tracks into segments: the parent's side, which runs the child process."""
 
 import asyncio
 import errno
@@ -15,11 +15,11 @@ from portal.processes import child
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 from portal.transcoding.probing.probe import reading_options, source_address
 
-# It leaves no compiled modules behind (-B), as the probe's.
+# The child writes no compiled modules (-B), as the probe's.
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.copying")
-# Of address space. As the probe's: the index is what takes most of it.
+# Address space, as the probe's; most of it is for the index.
 _MEMORY_BYTES = 4 * 1024**3
-# A segment lasts at most 13 s or so; this is 600 Mbit/s.
+# A segment lasts at most about 13 s, so its bit rate may be 600 Mbit/s.
 _MAX_FILE_BYTES = 1024**3
 _STALL_LIMIT_S = 120.0
 _STDERR_TAIL_BYTES = 4000
@@ -28,7 +28,7 @@ _FAILURES = {
     "out_of_memory": FailCode.OUT_OF_MEMORY,
 }
 
-# Told up to which second of the source there are segments.
+# Called with the end of the latest segment, in seconds of the film.
 OnCopied = Callable[[float], Awaitable[None]]
 
 
@@ -45,16 +45,15 @@ async def remux(
 ) -> Mapping[str, str]:
     """Write init segments, segments and playlists into a folder of each name in `work_dir`.
 
-    `tracks` are the indexes of the source's streams by the names of the renditions that they
-    become, the video first. The last frame lasts until `end_s` at most. While `paused` is set the
-    child stands still.
+    `tracks` are the indexes of the source's streams by the names of their renditions, the video
+    first. The last frame lasts until `end_s` at most. While `paused` is set, the child is stopped.
 
-    Answers the names of sound that was dropped, with the reason: `codec`, `gaps`, `edited`,
-    `damaged`, `truncated` or `empty`. Its folder may hold segments already; the caller discards
-    them and encodes it.
+    Returns the names of sound that was dropped, with the reason: `codec`, `gaps`, `edited`,
+    `damaged`, `truncated` or `empty`. Its folder may contain segments; the caller discards them and
+    encodes the sound.
 
-    Raises CopyUndeliverable, TranscodeFailed when the source can't be reached, it takes too long or
-    memory is short, and OSError when nothing can be written.
+    Raises CopyUndeliverable, TranscodeFailed if the source can't be read, the copy takes too long
+    or memory is short, and OSError if files can't be written.
     """
     address, protocols = source_address(source_url)
     request = {
@@ -85,21 +84,22 @@ async def remux(
         raise TranscodeFailed(FailCode.TIMED_OUT, detail="copying") from None
     finally:
         await child.stop(process)
-    if returncode := process.returncode or 0:  # it gave no answer
-        told = complaints.decode(errors="replace")
-        detail = f"copying ended with {child.describe_exit(returncode)}: {told}"
+    if returncode := process.returncode or 0:
+        text = complaints.decode(errors="replace")
+        detail = f"copying ended with {child.describe_exit(returncode)}: {text}"
         if returncode == -signal.SIGXCPU:
             raise TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
         if child.was_ended_from_outside(returncode):
             raise TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
-        raise CopyUndeliverable("crashed", detail=detail)  # by what the file holds
-    return _dropped(answer)
+        # The content of the file crashed the child.
+        raise CopyUndeliverable("crashed", detail=detail)
+    return _dropped_sound(answer)
 
 
 async def _follow(
     stdout: StreamReader, watch: child.Watch, on_progress: OnCopied
 ) -> dict[str, Any]:
-    """What the child says last."""
+    """Report the child's progress, and return its last line."""
     answer: dict[str, Any] = {}
     while line := await stdout.readline():
         answer = json.loads(line)
@@ -109,8 +109,10 @@ async def _follow(
     return answer
 
 
-def _dropped(answer: Mapping[str, Any]) -> Mapping[str, str]:
-    error, detail = answer.get("error"), answer.get("detail", "")
+def _dropped_sound(answer: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the dropped sound in an answer. Raises as `remux` if the answer is an error."""
+    error = answer.get("error")
+    detail = answer.get("detail", "")
     if error is None:
         dropped: Mapping[str, str] = answer["dropped"]
         return dropped
@@ -119,5 +121,7 @@ def _dropped(answer: Mapping[str, Any]) -> Mapping[str, str]:
     if error == "undeliverable":
         raise CopyUndeliverable(answer["reason"], detail=detail)
     if answer["errno"] == errno.EFBIG:
-        raise CopyUndeliverable("too_large", detail="a segment exceeds the limit on files")
+        raise CopyUndeliverable(
+            "too_large", detail="a segment exceeds the limit on the size of files"
+        )
     raise OSError(answer["errno"], detail)

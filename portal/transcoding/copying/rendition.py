@@ -1,7 +1,7 @@
-"""Write the files of a copied track: CMAF with one track and one movie fragment each.
+"""Write the files of a copied track: CMAF with one track, and one movie fragment in each segment.
 
-An init segment is FFmpeg's own. A segment is written here (ISO/IEC 14496-12, 8.8), because
-FFmpeg's muxer takes the delay between decoding and showing to be the same in all segments.
+FFmpeg writes the init segment. This module writes the segments (ISO/IEC 14496-12, 8.8), because
+FFmpeg's muxer assumes the same delay between decoding and showing in all segments.
 """
 
 from __future__ import annotations
@@ -19,17 +19,23 @@ from portal.transcoding.packaging import hls
 
 _TEMPORARY = ".part"
 
-# As FFmpeg's HLS muxer sets them; the index is written once the first packet is known.
+# The options that FFmpeg's HLS muxer sets; the index is written after the first packet.
 _INIT_OPTIONS = {
     "movflags": "+frag_custom+dash+delay_moov",
     "avoid_negative_ts": "disabled",
     "fflags": "+bitexact",
 }
 _INIT_BOXES = (b"ftyp", b"moov")
-_BASE_IS_MOOF, _HAS_DEFAULT_FLAGS = 0x020000, 0x000020
-_DATA_OFFSET, _DURATION, _SIZE, _FLAGS, _COMPOSITION = 0x001, 0x100, 0x200, 0x400, 0x800
-# Depends on no other sample; depends on others and is no place to begin at.
-_SYNC, _NOT_SYNC = 0x02000000, 0x01010000
+_BASE_IS_MOOF = 0x020000
+_HAS_DEFAULT_FLAGS = 0x000020
+_DATA_OFFSET = 0x001
+_DURATION = 0x100
+_SIZE = 0x200
+_FLAGS = 0x400
+_COMPOSITION = 0x800
+# A sample that depends on no other one, and a sample that depends on others.
+_SYNC = 0x02000000
+_NOT_SYNC = 0x01010000
 _TRACK = 1
 _SEGMENT_TYPE = struct.pack(">I4s4s4x8s", 24, b"styp", b"msdh", b"msdhmsix")
 _BOX_HEADER_BYTES = 8
@@ -40,7 +46,7 @@ class NotWritten(OSError):
 
 
 class Rendition:
-    """Writes into a folder of its own. `on_segment` is told each time where a segment ends."""
+    """Writer of a rendition into a folder. `on_segment` is called with the end of each segment."""
 
     def __init__(self, folder: Path, on_segment: Callable[[float], None]) -> None:
         self._folder = folder
@@ -66,7 +72,7 @@ class Rendition:
         self._on_segment(end_s)
 
     def finish(self) -> None:
-        """Write the playlist, for its segments: the target duration is that of all renditions."""
+        """Write the playlist, with the target duration of its segments."""
         target_s = hls.target_duration_s(self._segments)
         text = hls.media_playlist(self._segments, target_duration_s=target_s)
         self._write(hls.PLAYLIST_NAME, [text.encode()])
@@ -84,7 +90,7 @@ class Rendition:
 
 
 class Sample(NamedTuple):
-    """One access unit: when it is decoded, in ticks, and how long after that it is shown."""
+    """Access unit: when it is decoded, in ticks, and the time from then until it is shown."""
 
     decode_at: int
     offset: int
@@ -93,42 +99,48 @@ class Sample(NamedTuple):
 
 
 def init_segment(stream: Any, first: bytes, *, pts: int, dts: int) -> bytes:
-    """The init segment of a copy of one of FFmpeg's streams, whose first packet has these times.
+    """Return the init segment of a copy of an FFmpeg stream, whose first packet has these times.
 
-    They are in the stream's ticks, `dts` not above zero: the presentation begins at zero, which
-    the edit list says.
+    The times are in the stream's ticks, and `dts` is at most zero. The presentation begins at zero,
+    by the edit list.
     """
-    written = io.BytesIO()
-    with av.open(written, "w", format="mp4", options=_INIT_OPTIONS) as output:
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="mp4", options=_INIT_OPTIONS) as output:
         packet: av.Packet[Any] = av.Packet(first)
         packet.stream = output.add_stream_from_template(stream)
         packet.time_base = stream.time_base
-        packet.pts, packet.dts, packet.duration = pts, dts, 1
+        packet.pts = pts
+        packet.dts = dts
+        packet.duration = 1
         packet.is_keyframe = True
         output.mux_one(packet)
-    data, found, at = written.getvalue(), b"", 0
+    data = buffer.getvalue()
+    init = b""
+    at = 0
     while at < len(data):
         size, kind = struct.unpack_from(">I4s", data, at)
-        found += data[at : at + size] if kind in _INIT_BOXES else b""
+        if kind in _INIT_BOXES:
+            init += data[at : at + size]
         at += size
-    return found
+    return init
 
 
 def _segment_head(number: int, samples: Sequence[Sample], until: int) -> bytes:
-    """What stands in a segment before its samples' data; `until` ends the last one's decoding.
+    """Return the part of a segment before its samples' data; the last sample lasts to `until`.
 
-    Raises struct.error when a figure is too large for its field.
+    Raises struct.error if a number is too large for its field.
     """
-    # Sound, all of which can be begun at and is shown when it is decoded, needs fewer columns.
+    # Sound needs fewer columns: samples depend on no others, and are shown when they are decoded.
     is_plain = all(sample.is_sync and not sample.offset for sample in samples)
     columns = _DURATION | _SIZE | (0 if is_plain else _FLAGS | _COMPOSITION)
     ends = (*(sample.decode_at for sample in samples[1:]), until)
     rows: list[int] = []
     for (at, offset, is_sync, data), end in zip(samples, ends, strict=True):
         rows += (end - at, len(data))
-        rows += () if is_plain else (_SYNC if is_sync else _NOT_SYNC, offset)
+        if not is_plain:
+            rows += (_SYNC if is_sync else _NOT_SYNC, offset)
     table = struct.pack(f">{len(rows)}I", *rows)
-    # Its size doesn't depend on the offset, which has to be told in it.
+    # The fragment contains the offset of the data, which is its size, so it is built twice.
     size_bytes = len(_movie_fragment(number, samples, columns, table, data_offset=0))
     data_offset = size_bytes + _BOX_HEADER_BYTES
     moof = _movie_fragment(number, samples, columns, table, data_offset=data_offset)

@@ -1,7 +1,7 @@
-"""The tracks of a copy.
+"""Tracks of a copy.
 
-Video: is every packet one that players take, and where does a segment end? Sound: AAC-LC without
-gaps, which begins and ends with the video, cut at the frames nearest to the video's cuts.
+Each packet of the video is checked, and decides where segments end. Sound is AAC-LC without gaps
+that begins and ends with the video. It is cut at the frames nearest to the video's cuts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from portal.transcoding.packaging.cmaf import time_scale
 from portal.transcoding.probing import source
 from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S, Cutter
 
-# What the package reads and writes elsewhere, and what every encoder writes.
+# Bytes of the length of a NAL unit, as all encoders write them.
 _NAL_LENGTH_BYTES = 4
-# No slice has three zeros in a row (ISO/IEC 14496-10, 7.4.1), but cameras add a few at its end.
+# A hole in a damaged file. A slice never has three zeros in a row (ISO/IEC 14496-10, 7.4.1), but
+# cameras add a few at its end.
 _HOLE = bytes(64)
 
 _FRAME_SAMPLES = 1024
-# How far a frame may be from the end of the one before, besides one tick of the source: less than
-# half a millisecond is no gap.
+# Longest time between a frame and the end of the one before, besides one tick of the source. Less
+# than half a millisecond is no gap.
 _MAX_GAP_SAMPLES = 16
 # Encoders prime with one frame to three.
 _MAX_PRIMING_SAMPLES = 4 * _FRAME_SAMPLES
@@ -40,53 +41,61 @@ _SAMPLE_RATES_HZ = (44_100, 48_000)
 
 
 class VideoCopy:
-    """Takes packets in the order of decoding, and raises CopyUndeliverable at the first odd one.
+    """Copy of the video, from packets in decode order. Raises CopyUndeliverable at an invalid one.
 
-    Times are in ticks of the source, counted from the film's start. `span_s` is where that is on
-    the source's time line, and the latest end of the last frame. `frame_count` is how many packets
-    were taken.
+    Times are in ticks of the source, from the film's start. `span_s` has the film's start on the
+    source's time line, and the latest end of the last frame. `frame_count` is the number of packets
+    that were added.
     """
 
     def __init__(self, stream: Any, rendition: Rendition, *, span_s: tuple[float, float]) -> None:
         configuration = source.read_configuration(stream.codec_context.extradata)
         if stream.codec_context.name != "h264" or configuration is None:
-            raise CopyUndeliverable("codec", detail="no H.264 with its parameter sets up front")
+            raise CopyUndeliverable(
+                "codec", detail="the stream is not H.264 with parameter sets at the beginning"
+            )
         if configuration.length_size != _NAL_LENGTH_BYTES or stream.time_base.numerator != 1:
-            raise CopyUndeliverable("codec", detail="lengths or a time base of an odd kind")
+            raise CopyUndeliverable("codec", detail="unusual lengths of NAL units, or time base")
         self._stream = stream
         self._rendition = rendition
         self._parameter_sets = configuration.parameter_sets
         self.ticks_per_s: int = stream.time_base.denominator
         self._cutter = Cutter(0, self.ticks_per_s)
-        self._uncertain_cuts: list[int] = []  # the film may end right behind them
-        self._start, end = (round(at_s * self.ticks_per_s) for at_s in span_s)
-        self._end = end - self._start
-        self._scale = 1  # ticks of the copy in one of the source
-        self._delay = 0  # from decoding the first frame to showing it
+        # The film may end shortly after these cuts.
+        self._uncertain_cuts: list[int] = []
+        self._start = round(span_s[0] * self.ticks_per_s)
+        self._end = round(span_s[1] * self.ticks_per_s) - self._start
+        # Ticks of the copy per tick of the source.
+        self._scale = 1
+        # Time from decoding the first frame until it is shown.
+        self._delay = 0
         self._waiting: list[Sample] = []
-        self._keys: dict[int, int] = {}  # the numbers of IDR pictures, by when they are shown
+        # Numbers of IDR pictures by the times at which they are shown.
+        self._keys: dict[int, int] = {}
         self._key_at = self._last_at = self._decode_at = self._shown_at = -1
         self._duration = 0
         self.frame_count = 0
 
     def take(self, packet: av.Packet[Any]) -> list[int]:
-        """Take the next packet. Returns the ends of segments that are now certain."""
+        """Add the next packet, and return the ends of segments that are now certain."""
         data = bytes(packet)
         is_key = self._is_key(packet, data)
         if packet.pts is None or packet.dts is None or packet.pts < packet.dts:
-            raise self._odd("times", "shown before it is decoded")
+            raise self._refusal("times", "shown before it is decoded")
         if self.frame_count:
             shown_at = packet.pts - self._start
             decode_at = packet.dts - self._start + self._delay
         else:
-            # It is shown from zero when it is late, too: only its duration grows.
-            shown_at, decode_at = 0, 0
+            # A late first frame is shown from zero, for longer.
+            shown_at = 0
+            decode_at = 0
             self._begin(packet, data)
         self._check_times(shown_at, decode_at, is_key=is_key)
         offset = shown_at + self._delay - decode_at
         self._waiting.append(Sample(decode_at * self._scale, offset * self._scale, is_key, data))
         self._duration = packet.duration or decode_at - self._decode_at
-        self._decode_at, self._shown_at = decode_at, shown_at
+        self._decode_at = decode_at
+        self._shown_at = shown_at
         self._last_at = max(self._last_at, shown_at)
         self.frame_count += 1
         if is_key:
@@ -96,10 +105,10 @@ class VideoCopy:
         return self._write_certain(shown_at)
 
     def finish(self) -> int:
-        """Write what is left, and return when the picture ends."""
+        """Write the last segments, and return when the picture ends."""
         if not self.frame_count:
-            raise self._odd("first_frame", "no frame came")
-        # An edit list, or the header, may end the last frame before the source says.
+            raise self._refusal("first_frame", "there is no frame")
+        # An edit list, or the header, may end the last frame earlier than the sample table.
         lasts = max(1, min(self._duration, self._end - self._shown_at))
         until = (self._decode_at + lasts) * self._scale
         ends = (*(sample.decode_at for sample in self._waiting[1:]), until)
@@ -115,52 +124,53 @@ class VideoCopy:
         return end
 
     def _is_key(self, packet: av.Packet[Any], data: bytes) -> bool:
-        """Whether it is an IDR picture, every slice of it."""
+        """Return whether all slices of a packet are of an IDR picture."""
         if packet.is_corrupt:
-            raise self._odd("damaged", "not all of it is there")
+            raise self._refusal("damaged", "it is incomplete")
         if packet.is_discard:
-            raise self._odd("edited", "an edit list cuts it out")
+            raise self._refusal("edited", "an edit list cuts it out")
         if packet.has_sidedata("new_extradata"):
-            raise self._odd("parameter_sets", "another sample entry")
-        has_idr, has_other = False, False
+            raise self._refusal("parameter_sets", "it has another sample entry")
+        has_idr = False
+        has_other = False
         try:
             for kind, begin, end in source.nal_units(data, _NAL_LENGTH_BYTES):
                 if kind in source.SLICES:
                     has_idr |= kind == source.IDR
                     has_other |= kind != source.IDR
                     if data.find(_HOLE, begin, end) >= 0:
-                        raise self._odd("damaged", "a hole")
+                        raise self._refusal("damaged", "it has a hole")
                 elif kind in source.PARAMETER_SETS and data[begin:end] not in self._parameter_sets:
-                    raise self._odd("parameter_sets", "it brings others")
+                    raise self._refusal("parameter_sets", "it has other parameter sets")
         except ValueError as exc:
-            raise self._odd("damaged", str(exc)) from exc
+            raise self._refusal("damaged", str(exc)) from exc
         return has_idr and not has_other
 
     def _begin(self, first: av.Packet[Any], data: bytes) -> None:
         self._delay = int(first.pts or 0) - int(first.dts or 0)
         init = init_segment(self._stream, data, pts=0, dts=-self._delay)
-        self._scale, rest = divmod(time_scale(init), self.ticks_per_s)
-        if rest:
-            raise self._odd("times", "its time scale is too fine")
+        self._scale, remainder = divmod(time_scale(init), self.ticks_per_s)
+        if remainder:
+            raise self._refusal("times", "the time scale is too fine")
         self._rendition.begin(init)
 
     def _check_times(self, shown_at: int, decode_at: int, *, is_key: bool) -> None:
         if not (self.frame_count or is_key):
-            raise self._odd("first_frame", "the first is no IDR picture")
+            raise self._refusal("first_frame", "the first is no IDR picture")
         if decode_at <= self._decode_at:
-            raise self._odd("times", "decoded no later than the one before")
-        # Nothing is shown before the IDR picture that it is decoded after.
+            raise self._refusal("times", "decoded no later than the one before")
+        # A frame that is decoded after an IDR picture must be shown after it.
         if shown_at <= (self._last_at if is_key else self._key_at):
-            raise self._odd("times", "shown out of its group of pictures")
+            raise self._refusal("times", "shown out of its group of pictures")
         if self.frame_count:
             self._check_gop(shown_at)
 
     def _check_gop(self, shown_at: int) -> None:
         if shown_at - self._key_at > MAX_GOP_S * self.ticks_per_s:
-            raise self._odd("long_gop", "too long after the latest IDR picture")
+            raise self._refusal("long_gop", "too long after the latest IDR picture")
 
     def _write_certain(self, reached: int) -> list[int]:
-        """Write up to the cuts that are far enough behind this time; returns those."""
+        """Write the segments that end long enough before this time, and return their ends."""
         latest = reached - SHORTEST_END_S * self.ticks_per_s
         cuts = [cut for cut in self._uncertain_cuts if cut <= latest]
         self._uncertain_cuts = [cut for cut in self._uncertain_cuts if cut > latest]
@@ -176,15 +186,16 @@ class VideoCopy:
         del self._waiting[:place]
         self._keys = {at: number for at, number in self._keys.items() if at > cut}
 
-    def _odd(self, reason: str, detail: str) -> CopyUndeliverable:
+    def _refusal(self, reason: str, detail: str) -> CopyUndeliverable:
         return CopyUndeliverable(reason, detail=f"frame {self.frame_count}: {detail}")
 
 
 class AudioCopy:
-    """Takes packets and cuts. `dropped` says why it can't be delivered, None as long as it can.
+    """Copy of a sound track, from its packets and the video's cuts.
 
-    Times are in samples from the film's start, which is at `start_s`. `packet_count` is what the
-    index names, zero when that is unknown. Segments of a dropped track stay, without a playlist.
+    `dropped` is the reason why the track can't be copied, None while it can. Times are in samples
+    from the film's start, which is at `start_s`. `packet_count` is that of the index, zero if it is
+    unknown. Segments of a dropped track remain, without a playlist.
     """
 
     def __init__(
@@ -214,12 +225,12 @@ class AudioCopy:
         self._ends_at: int | None = None  # before the first packet
 
     def take(self, packet: av.Packet[Any]) -> None:
-        """Take the next packet."""
+        """Add the next packet."""
         self._missing -= 1
         if self.dropped:
             return
         at = round((packet.pts or 0) * self._samples_per_tick) - self._start
-        # What an edit list cuts from the end comes as the last packets.
+        # An edit list may discard packets at the end.
         if packet.is_discard and at >= 0:
             return
         self.dropped = self._fault(packet, at)
@@ -229,17 +240,17 @@ class AudioCopy:
             self._add(packet, at)
 
     def cut_at(self, cut: int, ticks_per_s: int) -> None:
-        """The video has a cut here."""
+        """Add a cut of the video."""
         self._cuts.append(round(cut * self._rate_hz / ticks_per_s))
         self._write_certain()
 
     def end_video(self, end: int, ticks_per_s: int) -> None:
-        """Take note that the video ends here: there will be no further cuts of it."""
+        """Set the end of the video, after which it has no cuts."""
         self._video_end = round(end * self._rate_hz / ticks_per_s)
         self._write_certain()
 
     def finish(self) -> None:
-        """Write what is left, and the playlist."""
+        """Write the last segments and the playlist."""
         if self.dropped:
             return
         if self._missing > 0:
@@ -270,7 +281,7 @@ class AudioCopy:
             first = round(min(0, at) / self._samples_per_tick)
             self._rendition.begin(init_segment(self._stream, data, pts=first, dts=first))
             self._ends_at = at
-        # Each begins where the one before ended, also where the source's ticks are coarser.
+        # A frame begins at the end of the one before, even if the source's ticks are coarser.
         self._waiting.append(Sample(self._ends_at + self._priming, 0, True, data))
         self._ends_at += _FRAME_SAMPLES
         self._write_certain()
@@ -289,7 +300,7 @@ class AudioCopy:
                 self._write(place, self._waiting[place].decode_at - self._priming)
 
     def _write(self, place: int, end: int) -> None:
-        """Write the segment of all frames before this place."""
+        """Write the segment with all frames before this place."""
         samples = self._waiting[:place]
         del self._waiting[:place]
         self._rendition.add(samples, until=end + self._priming, end_s=end / self._rate_hz)
@@ -298,7 +309,7 @@ class AudioCopy:
 def _channel_configuration(audio_config: bytes | None) -> int:
     """Return the channel configuration of AAC-LC: 1 is mono, 2 stereo (ISO/IEC 14496-3, 1.6.2.1).
 
-    It stands behind five bits of the object type and four of the sampling frequency. PyAV's own
-    count of channels corrupts the heap where their order is unusual.
+    It follows five bits of the object type and four of the sampling frequency. PyAV's count of
+    channels can't be used, because it corrupts the heap if their order is unusual.
     """
     return audio_config[1] >> 3 & 0xF if audio_config and len(audio_config) > 1 else 0
