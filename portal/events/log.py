@@ -20,8 +20,8 @@ from portal.database.connection import NOW, execute, fetch_rows
 from portal.database.event_models import Event
 from portal.database.models import Video
 from portal.database.pool import before_commit
-from portal.events.deliveries import deliver
 from portal.events.records import VideoColumns, audience_columns
+from portal.queue.enqueue import defer_delivery
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +32,16 @@ WHERE id = %s AND (deleted_at IS NULL OR %s)
 # Any number that no other user of the database picks.
 NUMBER_LOCK_ID = 7_102_025_113
 NEXT_NUMBER = "SELECT nextval('event_numbers') AS number FROM pg_advisory_xact_lock(%s)"
+# A transaction that deletes or disables a webhook is waited for, by `FOR SHARE`.
+DELIVER = """
+INSERT INTO webhook_deliveries (webhook_id, event_number, type)
+SELECT id, %s, %s FROM webhooks WHERE disabled_reason IS NULL AND %s = ANY (events) FOR SHARE
+RETURNING webhook_id, lane
+"""
 
 
 class EventType(StrEnum):
-    """Types of the events that integrators receive. Values are stored and documented.
-
-    The values begin with the kind of the object, by which the database completes the rows.
-    """
+    """Types of the events that integrators receive. Values are stored and documented."""
 
     CREATED = "video.created"
     UPDATED = "video.updated"
@@ -196,12 +199,13 @@ async def _write_public(event: Event) -> None:
         event.type = None
         await event.save(force_create=True)
         return
+    await execute("SELECT pg_notify('portal_events', '')")
     [row] = await fetch_rows(NEXT_NUMBER, NUMBER_LOCK_ID)
     number: int = row["number"]
     event.number = number
     await event.save(force_create=True)
-    await deliver(number, str(event.type))
-    await execute("SELECT pg_notify('portal_events', '')")
+    for row in await fetch_rows(DELIVER, number, event.type, event.type):
+        await defer_delivery(row["webhook_id"], row["lane"])
 
 
 async def _complete(event: Event) -> bool:

@@ -1,6 +1,6 @@
 """Webhooks: events of videos, sent to addresses that subscribe to them (Standard Webhooks).
 
 `endpoints` manages the addresses and lists their deliveries. `sending` sends a delivery, and
-decides when it is sent again. `events.deliveries` creates the deliveries in the transaction of the
-event, so none is lost. Begin with `sending`.
+decides when it is sent again. `events.log` creates the deliveries in the transaction of the event,
+so none is lost. Begin with `sending`.
 """
