@@ -14,11 +14,7 @@ from tortoise.migrations.executor import MigrationExecutor
 from tortoise.transactions import in_transaction
 
 from portal.config import Config
-from portal.database.connection import (
-    CONNECT_TIMEOUT_S,
-    STATEMENT_TIMEOUT_MS,
-    tortoise_config,
-)
+from portal.database.connection import CONNECT_TIMEOUT_S, STATEMENT_TIMEOUT_MS, tortoise_config
 from portal.errors import PortalError
 
 # Any number that no other user of the database picks: it keeps two migrations apart.
