@@ -37,8 +37,8 @@ WEB_POOL_TIMEOUT_S = 3.0
 # of the web takes longer than some tens of milliseconds.
 USE_LIMIT_S = 60.0
 WEB_USE_LIMIT_S = 10.0
-# Unused connections are closed after this time. When the server is restarted while many are idle,
-# the pool pauses for a second or more for each dead one that a request meets after its second.
+# Unused connections are closed after this time. After a restart of the server the pool pauses for
+# seconds once a request has met two dead connections, so idle ones should be few.
 MAX_IDLE_S = 60.0
 # Connections to a server that a failover has demoted are replaced within this time.
 MAX_LIFETIME_S = 300.0
@@ -80,7 +80,8 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
 async def transaction() -> AsyncIterator[None]:
     """Run the block's queries and enqueued jobs in one transaction; in a savepoint if nested.
 
-    Work that was given to `before_commit` follows the last statement of the outermost block.
+    The functions given to `before_commit` run after the outermost block.
+
     Tortoise's own `in_transaction` loses a connection of the pool whenever a transaction is
     cancelled or fails while it begins.
     """

@@ -59,7 +59,7 @@ class TransactionClient(TransactionWrapper):
     def __init__(self, client: PsycopgClient, connection: Connection) -> None:
         super().__init__(client)
         self.connection = connection
-        # Work that is left until the commit.
+        # Functions that run right before the commit.
         self.last_work: list[Callable[[], Awaitable[None]]] = []
 
     def acquire_connection(  # type: ignore[override]  # Tortoise only enters and exits the result

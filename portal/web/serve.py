@@ -78,8 +78,10 @@ def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> 
         # Python 3.11 reports connections that Hypercorn cancels after `graceful_timeout`.
         return
     if "transport" in context:
-        fields = {"action": "connection_closed", "error": type(error).__name__}
-        logger.warning("Connection closed: its request can't be read", extra=fields)
+        # For example a request that Hypercorn can't read.
+        logger.warning(
+            "Connection closed: %s", type(error).__name__, extra={"action": "connection_closed"}
+        )
         return
     loop.default_exception_handler(context)
 
@@ -88,8 +90,8 @@ def web_app() -> Quart:
     """Return the app of one web process."""
     app = create_app()
     if (parent := parent_process()) is not None:
-        # Hypercorn tells its processes to end by other means, and sends this to all of them when
-        # the first has ended: the others would not finish what they are asked for.
+        # Hypercorn ends its processes by an event, and sends SIGTERM to the others as soon as the
+        # first has ended, before they have finished their requests.
         signal.signal(signal.SIGTERM, lambda *_: parent.is_alive() or os._exit(1))
 
     @app.while_serving
