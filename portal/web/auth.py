@@ -73,6 +73,8 @@ FOR_PEOPLE = frozenset({Policy.ADMINISTER, Policy.OWN_ACCOUNT})
 # Policies whose views check the audience themselves, once they have read the video.
 SEEN = frozenset({Policy.WATCH, Policy.PLAY})
 TO_A_VIDEO = frozenset({Policy.EDIT, Policy.DELETE})
+# Template that replaces a page once its video is deleted.
+GONE = "videos/_gone.html"
 # Attribute of a view.
 DECLARATION = "portal_declaration"
 # A request's own value.
@@ -86,6 +88,8 @@ class Declaration:
     """Facts about a route, read by checks of requests and by the API's description.
 
     `content_types` are those of a successful answer, and `headers` its headers that clients use.
+    `gone` marks a fragment: with status 410, the template replaces it once its video is deleted.
+    Pages show a 410, but not a 404, which may come from a proxy that lost the portal.
     """
 
     policy: Policy
@@ -93,6 +97,7 @@ class Declaration:
     rate: Rate | None
     content_types: tuple[str, ...]
     headers: tuple[str, ...]
+    gone: str
 
 
 def policy(
@@ -102,10 +107,16 @@ def policy(
     rate: Rate | None = None,
     content_types: tuple[str, ...] = ("application/json",),
     headers: tuple[str, ...] = (),
+    gone: str = "",
 ) -> Callable[[View[Values, Answer]], View[Values, Answer]]:
     """Declare a route's policy and its other facts. Place it right below the route."""
     declaration = Declaration(
-        policy=required, body=body, rate=rate, content_types=content_types, headers=headers
+        policy=required,
+        body=body,
+        rate=rate,
+        content_types=content_types,
+        headers=headers,
+        gone=gone,
     )
 
     def declare(view: View[Values, Answer]) -> View[Values, Answer]:

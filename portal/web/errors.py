@@ -7,11 +7,9 @@ that replaces it once its video is deleted.
 import json
 import logging
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Any, TypeVar
 
 import psycopg
 from quart import Quart, Response, current_app, g, render_template, request, url_for
@@ -21,16 +19,14 @@ from werkzeug.exceptions import HTTPException
 from portal import errors
 from portal.database.outages import is_outage
 from portal.telemetry.logs import current_fields
+from portal.web.auth import declaration_of
 from portal.web.server.context import state_of
 
 logger = logging.getLogger(__name__)
 
-View = TypeVar("View", bound=Callable[..., Any])
-
 PROBLEM_TYPE = "application/problem+json"
 # Beginnings of the paths whose errors are problem documents.
 FOR_PROGRAMS = ("/api/", "/audit.jsonl/")
-GONE = "_gone_template"
 # A request's own value: whether its refusal is final (`PortalError.is_final`).
 REFUSED_FINALLY = "refused_finally"
 
@@ -94,19 +90,6 @@ def _is_owner_gone(error: Exception) -> bool:
     return cause.diag.constraint_name in OWNERS
 
 
-def fragment(*, gone: str = "videos/_gone.html") -> Callable[[View], View]:
-    """Declare a view of a fragment, which returns 410 with the template `gone` for deleted videos.
-
-    Pages show a 410, but not a 404, which may come from a proxy that lost the portal.
-    """
-
-    def declare(view: View) -> View:
-        setattr(view, GONE, gone)
-        return view
-
-    return declare
-
-
 def problem_document(error: errors.PortalError) -> bytes:
     """Return the error as problem details (RFC 9457)."""
     problem: dict[str, object] = {
@@ -137,7 +120,8 @@ def page_above(path: str) -> str:
     for address in ancestors:
         with suppress(HTTPException):
             endpoint, _ = addresses.match(address, method="GET")
-            if not hasattr(current_app.view_functions[endpoint], GONE):
+            declaration = declaration_of(current_app, endpoint)
+            if declaration is not None and not declaration.gone:
                 return address
     return "/"
 
@@ -153,9 +137,9 @@ async def _error_response(error: errors.PortalError) -> Response:
         return Response(status=303, headers={"Location": sign_in})
     if error.status == HTTPStatus.METHOD_NOT_ALLOWED and not is_api and _is_page():
         return Response(status=303, headers={"Location": page_above(request.path)})
-    template = getattr(current_app.view_functions.get(request.endpoint or ""), GONE, None)
-    if template and isinstance(error, errors.VideoNotFound):
-        return Response(await render_template(template), 410)
+    declaration = declaration_of(current_app, request.endpoint) if request.endpoint else None
+    if declaration and declaration.gone and isinstance(error, errors.VideoNotFound):
+        return Response(await render_template(declaration.gone), 410)
     if is_api:
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
     else:

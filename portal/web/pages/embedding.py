@@ -21,7 +21,6 @@ from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
-from portal.web.errors import fragment
 from portal.web.pages.video import poster_url
 from portal.web.playback import OPEN_TO_ALL
 from portal.web.server.context import allow_framing, expect_player, state_of
@@ -57,8 +56,7 @@ async def embed(video_id: str) -> str:
 
 
 @blueprint.get("/embed/<video_id>/stage")
-@policy(Policy.PLAY)
-@fragment(gone="embed/_gone.html")
+@policy(Policy.PLAY, gone="embed/_gone.html")
 async def stage(video_id: str) -> str:
     """Render the fragment with the player, which polls itself during processing."""
     return await render_template("embed/_stage.html", **await _player_values(video_id))

@@ -19,9 +19,8 @@ from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
 from portal.videos import posters
 from portal.videos.reading import parse_video_id
-from portal.web.auth import Policy, policy
+from portal.web.auth import GONE, Policy, policy
 from portal.web.composition import web_context
-from portal.web.errors import fragment
 from portal.web.pages.editing import CHANGED
 from portal.web.server.limits import Body
 from portal.web.videos import read_video
@@ -65,24 +64,21 @@ class PosterView:
 
 
 @blueprint.get("/videos/<video_id>/poster")
-@policy(Policy.EDIT)
-@fragment()
+@policy(Policy.EDIT, gone=GONE)
 async def poster(video_id: str) -> ResponseReturnValue:
     """Render the fragment with the poster, which polls itself while a new one is in progress."""
     return await _render_poster(video_id, watched=watched_poster())
 
 
 @blueprint.post("/videos/<video_id>/poster/frame")
-@policy(Policy.EDIT)
-@fragment()
+@policy(Policy.EDIT, gone=GONE)
 async def replace_poster_fragment(video_id: str) -> ResponseReturnValue:
     """Request a frame as the poster, and render the fragment with its state."""
     return await _render_poster(video_id, watched=(await request_frame(video_id)).number)
 
 
 @blueprint.post("/videos/<video_id>/poster/picture/panel")
-@policy(Policy.EDIT, body=PICTURE)
-@fragment()
+@policy(Policy.EDIT, body=PICTURE, gone=GONE)
 async def send_picture_fragment(video_id: str) -> ResponseReturnValue:
     """Request an uploaded picture as the poster, and render the fragment with its state."""
     requested = await request_picture(video_id)

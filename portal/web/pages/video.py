@@ -17,9 +17,8 @@ from portal.videos import publishing
 from portal.videos.library import related_videos
 from portal.videos.preview import WatchablePart, read_watchable_part
 from portal.videos.reading import audience_of, master_url, preview_url
-from portal.web.auth import Policy, may_edit, policy, principal
+from portal.web.auth import GONE, Policy, may_edit, policy, principal
 from portal.web.composition import web_context
-from portal.web.errors import fragment
 from portal.web.playlists import PRIVATE_URL_TTL_S
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
@@ -99,8 +98,7 @@ async def page(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/status")
-@policy(Policy.WATCH)
-@fragment()
+@policy(Policy.WATCH, gone=GONE)
 async def status(video_id: str) -> str:
     """Render the fragment with a video's state, which polls itself during processing."""
     return await render_template(
@@ -109,8 +107,7 @@ async def status(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/remaining")
-@policy(Policy.WATCH)
-@fragment()
+@policy(Policy.WATCH, gone=GONE)
 async def remaining(video_id: str) -> str | Response:
     """Render the fragment with the missing renditions, which polls itself until there are none."""
     video = await read_video(video_id)
@@ -122,8 +119,7 @@ async def remaining(video_id: str) -> str | Response:
 
 
 @blueprint.get("/videos/<video_id>/share")
-@policy(Policy.WATCH)
-@fragment()
+@policy(Policy.WATCH, gone=GONE)
 async def share(video_id: str) -> str:
     """Render the fragment with a video's addresses, which the page fetches once it plays."""
     video = await read_video(video_id)
@@ -131,8 +127,7 @@ async def share(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/related")
-@policy(Policy.WATCH)
-@fragment()
+@policy(Policy.WATCH, gone=GONE)
 async def related(video_id: str) -> str:
     """Render the fragment with related videos, which the page fetches after its own video."""
     video = await read_video(video_id)
@@ -150,8 +145,7 @@ async def retry(video_id: str) -> WerkzeugResponse:
 
 
 @blueprint.post("/videos/<video_id>/status")
-@policy(Policy.EDIT)
-@fragment()
+@policy(Policy.EDIT, gone=GONE)
 async def retry_status(video_id: str) -> str:
     """Retry a failed video, and render the fragment with its state."""
     return await render_template(
@@ -160,8 +154,7 @@ async def retry_status(video_id: str) -> str:
 
 
 @blueprint.post("/videos/<video_id>/remaining")
-@policy(Policy.EDIT)
-@fragment()
+@policy(Policy.EDIT, gone=GONE)
 async def retry_remaining(video_id: str) -> str:
     """Retry the missing renditions of a ready video, and render their fragment."""
     video = await _retry_and_read(video_id)

@@ -23,9 +23,8 @@ from portal.videos.visibility import (
     merged_access,
     recorded_access,
 )
-from portal.web.auth import Policy, policy, principal
+from portal.web.auth import GONE, Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.errors import fragment
 from portal.web.pages.editing import Body, EditForm, form_fragment
 from portal.web.schemas.access import AccessRecord
 from portal.web.schemas.validation import recorded_shape, validated
@@ -48,8 +47,7 @@ class AccessForm(EditForm):
 
 
 @blueprint.get("/videos/<video_id>/access/panel")
-@policy(Policy.EDIT)
-@fragment()
+@policy(Policy.EDIT, gone=GONE)
 async def panel(video_id: str) -> str:
     """Return the form with the recorded values."""
     form = await recorded_form(await read_video(video_id))
@@ -57,8 +55,7 @@ async def panel(video_id: str) -> str:
 
 
 @blueprint.post("/videos/<video_id>/access/panel")
-@policy(Policy.EDIT)
-@fragment()
+@policy(Policy.EDIT, gone=GONE)
 async def save_panel(video_id: str) -> ResponseReturnValue:
     """Save the audience, and return the form with the result."""
     return await form_fragment("videos/_access.html", form=await save(video_id))

@@ -14,9 +14,8 @@ from portal.database.models import PosterRequest, Video, VideoStatus
 from portal.errors import TooManyPlaybackLinks
 from portal.text import whole_number
 from portal.videos import playback_links
-from portal.web.auth import Policy, may_edit, policy, principal
+from portal.web.auth import GONE, Policy, may_edit, policy, principal
 from portal.web.composition import web_context
-from portal.web.errors import fragment
 from portal.web.pages import captions, editing, posters, visibility
 from portal.web.playback import link_addresses
 from portal.web.server.context import expect_player
@@ -44,8 +43,7 @@ async def workshop(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/facts")
-@policy(Policy.EDIT)
-@fragment()
+@policy(Policy.EDIT, gone=GONE)
 async def facts(video_id: str) -> str:
     """Render the fragment with facts about a video, which the page fetches after changes."""
     video = await read_video(video_id)
