@@ -91,11 +91,6 @@ async def lock(upload_id: UUID) -> Upload | None:
     return await Upload.filter(id=upload_id).select_for_update(no_key=True).get_or_none()
 
 
-async def has_video(upload: Upload) -> bool:
-    """Return whether the upload is the source of a video."""
-    return await Video.exists(storage_key=upload.key)
-
-
 async def start(
     upload_id: UUID, size_bytes: int, *, storage: Storage, quota: Quota = NO_QUOTA
 ) -> tuple[UploadView, bool]:
@@ -218,7 +213,7 @@ async def discard_abandoned(upload_id: UUID, *, idle_since: datetime, storage: S
     """
     async with transaction():
         upload = await lock(upload_id)
-        if upload is None or await has_video(upload):
+        if upload is None or await _has_video(upload):
             return False
         if not await execute(DISCARD_IDLE, upload_id, idle_since):
             return False
@@ -246,8 +241,12 @@ async def _read_active(upload_id: UUID) -> Upload:
     return await _read(upload_id)
 
 
+async def _has_video(upload: Upload) -> bool:
+    return await Video.exists(storage_key=upload.key)
+
+
 async def _require_unused(upload: Upload) -> None:
-    if await has_video(upload):
+    if await _has_video(upload):
         raise errors.KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
 
 
@@ -313,7 +312,7 @@ async def _lock_unchanged(upload: Upload) -> bool:
     present = await lock(upload.id)
     if present is None or present.is_discarded or present.multipart_id != upload.multipart_id:
         return False
-    return not await has_video(upload)
+    return not await _has_video(upload)
 
 
 async def _assemble(upload: Upload, multipart_id: str, storage: Storage) -> ObjectInfo | None:

@@ -140,8 +140,9 @@ async def publish(
             upload = await uploads.lock(issued.id)
             if upload is None or audience.owner_id not in (None, upload.owner_id):
                 raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
-            if await uploads.has_video(upload):
-                return await _repeated(submission), False
+            existing = await Video.get_or_none(storage_key=upload.key)
+            if existing is not None:
+                return _repeated(submission, existing), False
             checked = _checked_source(upload, source, max_source_bytes)
             refusal = await quotas.video_refusal(
                 audience.owner_id,
@@ -180,10 +181,9 @@ async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
         raise errors.StorageUnavailable from exc
 
 
-async def _repeated(submission: Submission) -> Video:
-    """Return the video of a submission that repeats an earlier one."""
-    video = await Video.present().get_or_none(storage_key=submission.key)
-    if video is None:
+def _repeated(submission: Submission, video: Video) -> Video:
+    """Return the video of an upload. Raise unless the submission repeats the one of the video."""
+    if video.deleted_at is not None:
         raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     # The metadata is that of the first submission, or the present one.
     metadata = submission.metadata
