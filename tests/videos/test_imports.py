@@ -189,7 +189,7 @@ async def test_file_becomes_the_video_that_was_announced(
     record = await answered(await client.get(path))
     assert (record["status"], record["fileName"]) == ("processing", "harbour.mp4")
     assert (record["title"], record["description"], record["tags"]) == ("Harbour", "", "sea")
-    assert (record["sizeBytes"], origin.asked) == (len(FILM), [""])
+    assert (record["sizeBytes"], origin.ranges) == (len(FILM), [""])
     video = await Video.get(id=video_id)
     assert (video.passthrough, video.visibility) == ("my 1", "unlisted")
     assert video.storage_key.endswith(".mov")
@@ -203,7 +203,7 @@ async def test_file_becomes_the_video_that_was_announced(
 
 
 @pytest.mark.parametrize(
-    ("origin", "asked"),
+    ("origin", "ranges"),
     [
         ({}, ["", f"bytes={16 * MIB}-"]),
         ({"headers": {}}, ["", ""]),
