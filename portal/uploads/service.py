@@ -21,6 +21,7 @@ from portal.database.models import Upload, Video
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import (
+    UPLOAD_KEY,
     ObjectInfo,
     StoredPart,
     missing_parts,
@@ -81,6 +82,12 @@ def parse_id(text: str) -> UUID:
     if not UPLOAD_ID.fullmatch(text):
         raise errors.UploadNotIssued
     return UUID(text)
+
+
+async def find(key: str) -> Upload | None:
+    """Return the upload with this storage key, which a client may have sent."""
+    # A query for a text that is too long for the column would raise an error.
+    return await Upload.get_or_none(key=key) if UPLOAD_KEY.fullmatch(key) else None
 
 
 async def lock(upload_id: UUID) -> Upload | None:

@@ -132,7 +132,7 @@ async def publish(
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
     source = await _find_source(submission.key, storage)
-    issued = await Upload.get_or_none(key=submission.key)
+    issued = await uploads.find(submission.key)
     if issued is None:
         raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     try:

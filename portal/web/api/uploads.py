@@ -7,7 +7,6 @@ from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
-from portal.database.models import Upload
 from portal.events.records import Shape, Size, Uri
 from portal.storage.objects import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads import service as uploads
@@ -113,7 +112,7 @@ async def start_upload() -> Response:
     # Without a setting, the limit is that of storage.
     largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
     requested = validated(StartUploadRequest, await json_bodies.read_json(), context=largest)
-    upload = await require_own_upload(await Upload.get_or_none(key=requested.key))
+    upload = await require_own_upload(await uploads.find(requested.key))
     view, is_new = await uploads.start(
         upload.id, requested.size_bytes, storage=web.storage, quota=web.quota
     )
