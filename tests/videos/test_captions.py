@@ -1,4 +1,4 @@
-"""Captions by JSON and in storage: kept whole, told to whom changes them, found by every player."""
+"""Captions in the API and in storage: complete at any time, with conflicts of edits reported."""
 
 import asyncio
 import logging
@@ -33,7 +33,8 @@ from portal.web.composition import WebContext
 SRT = "1\n00:00:01,000 --> 00:00:02,500\nGood morning.\n"
 LATER = SRT + "\n2\n00:01:00,000 --> 00:01:02,000\nA minute later.\n"
 WEBVTT = "WEBVTT\n\n00:00:01.000 --> 00:00:02.500\nGood morning.\n"
-SUBRIP, VTT = "application/x-subrip", "text/vtt"
+SUBRIP = "application/x-subrip"
+VTT = "text/vtt"
 MIB = 1024**2
 COPY_TRACK = """
 INSERT INTO captions (
@@ -47,26 +48,26 @@ FROM captions, generate_series(1, 99) AS number WHERE id = %s
 async def send(
     client: Client, method: str, path: str, text: str | bytes, *, etag: str = "", kind: str = SUBRIP
 ) -> Response:
-    """Send a caption file, over the version that an ETag names."""
+    """Send a caption file, with an ETag in If-Match."""
     data = text.encode() if isinstance(text, str) else text
     headers = {"Content-Type": kind} | ({"If-Match": etag} if etag else {})
     return await client.open(f"/api/videos/{path}", method=method, data=data, headers=headers)
 
 
-async def add(client: Client, video: Video, text: str = SRT, **said: str) -> dict[str, Any]:
-    asked = "&".join(f"{name}={value}" for name, value in {"language": "en", **said}.items())
-    answer = await send(client, "POST", f"{video.id}/captions?{asked}", text)
+async def add(client: Client, video: Video, text: str = SRT, **options: str) -> dict[str, Any]:
+    query = "&".join(f"{name}={value}" for name, value in {"language": "en", **options}.items())
+    answer = await send(client, "POST", f"{video.id}/captions?{query}", text)
     return await answered(answer, 201)
 
 
 async def store(video: Video, resources: WebContext) -> str:
-    """Carry out the job that stores captions; the master playlist after it."""
+    """Run the job that stores captions, and return the master playlist."""
     await captions.store(video.id, storage=resources.storage, queue=resources.queue)
     return (await resources.storage.get(f"hls/{video.id}/1/master.m3u8")).decode()
 
 
 async def playable() -> Video:
-    """A ready video without files."""
+    """Return a ready video without files."""
     video = await make_row(**{**READY, "duration_s": 90.0})
     measured = {"codecs": "avc1", "bandwidth_bps": 1, "average_bandwidth_bps": 1}
     await make_rendition(video, "360p", frame_rate="25", size_bytes=1, segment_count=1, **measured)
@@ -78,8 +79,8 @@ async def test_captions_are_added_replaced_listed_and_deleted(
 ) -> None:
     video = await playable()
     added = await add(client, video, language="EN-gb", isDefault="true")
-    told = {"language": "en-GB", "label": "English (United Kingdom)", "isDefault": True}
-    assert added.items() >= {**told, "source": "upload", "cueCount": 1}.items()
+    expected = {"language": "en-GB", "label": "English (United Kingdom)", "isDefault": True}
+    assert added.items() >= {**expected, "source": "upload", "cueCount": 1}.items()
     track = f"{video.id}/captions/en-GB"
 
     master = await store(video, resources)
@@ -89,23 +90,23 @@ async def test_captions_are_added_replaced_listed_and_deleted(
     assert 'SUBTITLES="subtitles"' in master
     playlist = await client.get(f"/hls/{video.id}/{named}")
     assert (await playlist.get_data(as_text=True)).count(".vtt?") == 2
-    # As players elsewhere read it, whatever its case.
+    # Players on other sites may write the language in any case.
     read = await client.get(f"/api/videos/{video.id}/captions/EN-GB")
     assert await read.get_data(as_text=True) == WEBVTT
     assert read.headers["ETag"] == f'"{added["version"]}"'
-    shown = await client.get(f"/videos/{video.id}/captions/en-GB.vtt")
-    assert await shown.get_data(as_text=True) == WEBVTT
+    track_file = await client.get(f"/videos/{video.id}/captions/en-GB.vtt")
+    assert await track_file.get_data(as_text=True) == WEBVTT
 
     for number, text in enumerate((LATER, SRT, LATER), start=2):
         replaced = await answered(await send(client, "PUT", track, text))
         assert replaced["version"].endswith(f"-{number}")
         assert f"captions/{replaced['version']}/" in await store(video, resources)
-    kept = {
+    folders = {
         key.split("/")[3] for key in await stored(resources.storage, video.id) if "captions" in key
     }
-    assert {name.rpartition("-")[2] for name in kept} == {"3", "4"}, "one is being watched"
+    assert {name.rpartition("-")[2] for name in folders} == {"3", "4"}, "viewers may watch 3"
     listed = await answered(await client.get(f"/api/videos/{video.id}/captions"))
-    assert [it["cueCount"] for it in listed["captions"]] == [2]
+    assert [track["cueCount"] for track in listed["captions"]] == [2]
 
     patched = await client.patch(f"/api/videos/{track}", json={"label": "British"})
     assert (await answered(patched))["label"] == "British"
@@ -117,18 +118,18 @@ async def test_captions_are_added_replaced_listed_and_deleted(
     assert events == 6
 
 
-async def test_who_saves_over_others_is_told_what_they_saved(client: Client) -> None:
+async def test_conflicting_save_is_refused_with_the_recorded_captions(client: Client) -> None:
     video = await make_row()
     read = f'"{(await add(client, video))["version"]}"'
     track = f"{video.id}/captions/en"
-    theirs = await send(client, "PUT", track, LATER, etag=read)
-    newest = (await answered(theirs))["version"]
+    first = await send(client, "PUT", track, LATER, etag=read)
+    newest = (await answered(first))["version"]
 
-    mine = await send(client, "PUT", track, SRT.replace("Good", "Fine"), etag=read)
-    told = await problem(mine, 412, "captions_changed")
-    assert mine.headers["ETag"] == f'"{newest}"'
-    assert "A minute later." in told["present"]["text"]
-    # Of what is recorded already only the answer got lost.
+    second = await send(client, "PUT", track, SRT.replace("Good", "Fine"), etag=read)
+    conflict = await problem(second, 412, "captions_changed")
+    assert second.headers["ETag"] == f'"{newest}"'
+    assert "A minute later." in conflict["present"]["text"]
+    # A repetition is no conflict: its first response may have been lost.
     again = await answered(await send(client, "PUT", track, LATER, etag=read))
     assert again["version"] == newest
     for method in ("DELETE", "PATCH"):
@@ -139,30 +140,30 @@ async def test_who_saves_over_others_is_told_what_they_saved(client: Client) -> 
         await problem(late, 412, "captions_changed")
 
 
-async def test_what_cannot_be_taken_is_refused_with_the_remedy(client: Client) -> None:
+async def test_invalid_captions_are_refused_with_the_remedy(client: Client) -> None:
     video = await make_row()
-    asked = f"{video.id}/captions?language=en"
-    unreadable = await send(client, "POST", asked, SRT.replace("00:00:02,500", "later"))
+    address = f"{video.id}/captions?language=en"
+    unreadable = await send(client, "POST", address, SRT.replace("00:00:02,500", "later"))
     assert (await faults(unreadable))[""].startswith("Line 2: the times of this cue can't be read.")
     unknown = await send(client, "POST", f"{video.id}/captions?language=xx", SRT)
     assert (await faults(unknown))["/language"].startswith("Give a language by its BCP 47 tag")
-    await problem(await send(client, "POST", asked, SRT, kind="text/plain"), 415, "not_captions")
-    huge = await send(client, "POST", asked, b"x" * 50_000_000)
+    await problem(await send(client, "POST", address, SRT, kind="text/plain"), 415, "not_captions")
+    huge = await send(client, "POST", address, b"x" * 50_000_000)
     assert huge.status_code == 413
     for many in ("00:00.000 --> 00:01.000\nx\n\n" * 36_001, "x" * 4_200_000):
-        told = await faults(await send(client, "POST", asked, f"WEBVTT\n\n{many}"))
-        assert told[""] == "Send at most 36,000 cues, in a file of at most 4 MiB."
+        refused = await faults(await send(client, "POST", address, f"WEBVTT\n\n{many}"))
+        assert refused[""] == "Send at most 36,000 cues, in a file of at most 4 MiB."
     assert not await Caption.exists()
 
     await add(client, video)
-    await problem(await send(client, "POST", asked, LATER), 409, "captions_exist")
+    await problem(await send(client, "POST", address, LATER), 409, "captions_exist")
     same_label = await send(client, "POST", f"{video.id}/captions?language=de&label=English", SRT)
     assert "/label" in await faults(same_label)
     quoted = await send(client, "PUT", f"{video.id}/captions/de?label=%22a%22", SRT)
     assert "/label" in await faults(quoted)
 
 
-async def test_files_are_read_as_their_warnings_tell(client: Client) -> None:
+async def test_saved_files_have_warnings_encoding_and_shift(client: Client) -> None:
     video = await make_row(**{**READY, "duration_s": 90.0})
     track = f"{video.id}/captions/ru"
     russian = SRT.replace("Good morning.", "Доброе утро, друзья.").encode("cp1251")
@@ -176,8 +177,8 @@ async def test_files_are_read_as_their_warnings_tell(client: Client) -> None:
 
     for header, codes in (("windows-1251", []), ("UTF-8", ["encoding_detected"])):
         kind = f"text/vtt; charset={header}"
-        told = await answered(await send(client, "PUT", track, russian, kind=kind))
-        assert [it["code"] for it in told["warnings"]] == codes
+        saved = await answered(await send(client, "PUT", track, russian, kind=kind))
+        assert [warning["code"] for warning in saved["warnings"]] == codes
 
     english = await send(client, "POST", f"{video.id}/captions?language=en", russian)
     refused = await faults(english)
@@ -187,23 +188,23 @@ async def test_files_are_read_as_their_warnings_tell(client: Client) -> None:
     assert unknown["/charset"].startswith("Choose one of utf-8, ")
 
     late = SRT.replace("00:00:0", "01:00:0")
-    told = await answered(await send(client, "PUT", f"{video.id}/captions/en", late), 201)
-    assert told["suggestedShiftSeconds"] == -3600
-    shifted = f"{video.id}/captions/en?shiftSeconds={told['suggestedShiftSeconds']:g}"
-    told = await answered(await send(client, "PUT", shifted, late))
-    assert [it["code"] for it in told["warnings"]] == ["shifted"]
+    saved = await answered(await send(client, "PUT", f"{video.id}/captions/en", late), 201)
+    assert saved["suggestedShiftSeconds"] == -3600
+    shifted = f"{video.id}/captions/en?shiftSeconds={saved['suggestedShiftSeconds']:g}"
+    saved = await answered(await send(client, "PUT", shifted, late))
+    assert [warning["code"] for warning in saved["warnings"]] == ["shifted"]
     assert (
         await (await client.get(f"/api/videos/{video.id}/captions/en")).get_data()
         == WEBVTT.encode()
     )
     ttml = '<tt><body><p begin="1s" end="2.5s">Good morning.</p></body></tt>'
     kind = "application/ttml+xml"
-    told = await answered(await send(client, "PUT", f"{video.id}/captions/en", ttml, kind=kind))
-    assert told["version"].endswith("-2"), "the same was recorded"
+    saved = await answered(await send(client, "PUT", f"{video.id}/captions/en", ttml, kind=kind))
+    assert saved["version"].endswith("-2"), "the same was recorded"
 
 
 def many_words(count: int, length: int) -> str:
-    """One cue with words that differ from each other."""
+    """Return a file of one cue with different words."""
     words = " ".join(f"{number:0{length}}w" for number in range(count))
     return f"1\n00:00:00,000 --> 00:00:02,000\nbeginning\n{words}\n"
 
@@ -233,7 +234,7 @@ async def test_captions_with_too_many_words_lose_only_search(client: Client, tex
     read = await client.get(f"/api/videos/{video.id}/captions/zh")
     assert len(await read.get_data()) > len(text) * 0.9
     heard = await answered(await client.get("/api/videos?q=beginning"))
-    assert [it["id"] for it in heard["videos"]] == [str(video.id)]
+    assert [found["id"] for found in heard["videos"]] == [str(video.id)]
 
 
 async def test_tracks_of_a_file_with_too_many_words_are_adopted(client: Client) -> None:
@@ -245,7 +246,7 @@ async def test_tracks_of_a_file_with_too_many_words_are_adopted(client: Client) 
     )
 
 
-async def test_captions_put_at_once_are_all_saved(client: Client) -> None:
+async def test_concurrent_puts_are_all_saved(client: Client) -> None:
     video = await make_row(**READY)
     languages = ["en"] * 6 + ["de", "fr", "it", "es", "nl", "pl", "pt", "sv"]
     async with asyncio.TaskGroup() as tasks:
@@ -269,15 +270,17 @@ async def test_a_save_reads_no_text_of_tracks(
         await send(client, "PUT", f"{video.id}/captions/en", LATER)
         await answered(await client.patch(track, json={"label": "British"}))
         await client.delete(track)
-    selects = [it for it in caplog.messages if it.startswith("SELECT") and '"captions"' in it]
+    queries = [text for text in caplog.messages if text.startswith("SELECT")]
+    selects = [query for query in queries if '"captions"' in query]
     assert selects
-    assert not [it for it in selects if '"text",' in it or '"search"' in it]
+    assert not [query for query in selects if '"text",' in query or '"search"' in query]
     caplog.clear()
     with caplog.at_level(logging.DEBUG, "tortoise.db_client"):
         await store(video, resources)
-    loads = [it for it in caplog.messages if it.startswith("SELECT") and '"text",' in it]
+    queries = [text for text in caplog.messages if text.startswith("SELECT")]
+    loads = [query for query in queries if '"text",' in query]
     assert loads
-    assert all('FROM "captions" WHERE "id"=%s' in it for it in loads), "one track at a time"
+    assert all('FROM "captions" WHERE "id"=%s' in load for load in loads), "one track at a time"
 
 
 async def test_a_save_holds_no_text_but_its_own(client: Client, resources: WebContext) -> None:
@@ -301,31 +304,31 @@ async def test_a_save_holds_no_text_but_its_own(client: Client, resources: WebCo
     assert peak_bytes + 4 * MIB <= 3 * 4 * MIB
 
 
-async def test_one_track_is_shown_by_itself(client: Client) -> None:
+async def test_only_one_track_is_the_default(client: Client) -> None:
     video = await make_row()
     await add(client, video, isDefault="true")
     await add(client, video, language="de", isDefault="true")
     listed = await answered(await client.get(f"/api/videos/{video.id}/captions"))
-    assert [(it["language"], it["isDefault"]) for it in listed["captions"]] == [
+    assert [(track["language"], track["isDefault"]) for track in listed["captions"]] == [
         ("de", True),
         ("en", False),
     ]
 
 
 class Ends(Exception):
-    """The worker is killed here."""
+    """End of a killed worker."""
 
 
 class MortalStorage(Storage):
-    """Storage for a worker that lives for so many writes."""
+    """Storage of a worker that is killed after `writes_left` writes."""
 
-    left = 0
+    writes_left = 0
 
-    async def put(self, key: str, *rest: Any, **values: Any) -> None:
-        if not self.left:
+    async def put(self, key: str, *args: Any, **kwargs: Any) -> None:
+        if not self.writes_left:
             raise Ends
-        self.left -= 1
-        await super().put(key, *rest, **values)
+        self.writes_left -= 1
+        await super().put(key, *args, **kwargs)
 
 
 async def test_a_worker_may_be_killed_at_any_step(client: Client, resources: WebContext) -> None:
@@ -336,8 +339,8 @@ async def test_a_worker_may_be_killed_at_any_step(client: Client, resources: Web
     mortal.__dict__.update(resources.storage.__dict__)
     replaced = await send(client, "PUT", f"{video.id}/captions/en", LATER)
     version = (await answered(replaced))["version"]
-    # Each try goes on after the files of the one before: two segments, a playlist, the master's.
-    for mortal.left in (0, 1, 1, 1):
+    # Each try resumes after the files of the previous one: two segments, a playlist, the master.
+    for mortal.writes_left in (0, 1, 1, 1):
         with pytest.raises(Ends):
             await captions.store(video.id, storage=mortal, queue=resources.queue)
         master = await resources.storage.get(f"hls/{video.id}/1/master.m3u8")
@@ -347,11 +350,11 @@ async def test_a_worker_may_be_killed_at_any_step(client: Client, resources: Web
     assert (await Video.get(id=video.id)).captions_job_id is None
     [row] = await Caption.all()
     folder = f"hls/{video.id}/captions/{version}/"
-    sizes = [it.size_bytes async for it in objects_below(folder, resources.storage)]
+    sizes = [entry.size_bytes async for entry in objects_below(folder, resources.storage)]
     assert (row.tries, row.size_bytes) == (0, sum(sizes))
 
 
-async def test_a_job_that_stores_nothing_is_given_up(
+async def test_job_that_stores_no_segment_is_abandoned(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     video = await playable()
@@ -372,8 +375,8 @@ async def test_a_job_that_stores_nothing_is_given_up(
     assert f"captions/{added['version']}/" in await store(video, resources)
     assert f"/captions/{added['version']}/" in "".join(await stored(resources.storage, video.id))
     track = f"{video.id}/captions"
-    [told] = (await answered(await client.get(f"/api/videos/{track}")))["captions"]
-    assert told["errorCode"] == captions.NOT_STORED
+    [abandoned] = (await answered(await client.get(f"/api/videos/{track}")))["captions"]
+    assert abandoned["errorCode"] == captions.NOT_STORED
     assert (await Video.get(id=video.id)).captions_job_id is None
     saved = await answered(await send(client, "PUT", f"{track}/en", LATER))
     assert saved["errorCode"] is None
@@ -393,7 +396,7 @@ async def test_a_lost_job_is_replaced(client: Client, resources: WebContext) -> 
 
 @pytest.fixture(scope="module")
 def subtitled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seconds with two tracks in English and one of no language."""
+    """Return two seconds of video with two tracks in English and one without a language."""
     folder = tmp_path_factory.mktemp("media")
     text = folder / "text.srt"
     text.write_text("1\n00:00:00,250 --> 00:00:01,750\nFish & <b>chips</b>\n", encoding="utf-8")
@@ -410,7 +413,7 @@ async def test_the_tracks_of_a_file_become_captions(
     await add(client, video, "1\n00:00:00,000 --> 00:00:01,000\nSent before.\n", language="de")
     video = await make_playable(video, resources, tmp_path)
     listed = (await answered(await client.get(f"/api/videos/{video.id}/captions")))["captions"]
-    assert {it["language"]: it["source"] for it in listed} == {
+    assert {track["language"]: track["source"] for track in listed} == {
         **{"en": "file", "en-x-2": "file", "und": "file"},
         **{"de": "upload"},
     }
@@ -418,10 +421,10 @@ async def test_the_tracks_of_a_file_become_captions(
     assert "Fish &amp; <b>chips</b>" in await text.get_data(as_text=True)
     master = await store(video, resources)
     assert master.count("TYPE=SUBTITLES") == 4
-    assert "LANGUAGE" not in next(it for it in master.split("\n") if "Subtitles 3" in it)
+    assert "LANGUAGE" not in next(line for line in master.split("\n") if "Subtitles 3" in line)
 
 
-async def test_storage_that_is_away_is_waited_for(
+async def test_outage_of_storage_is_waited_for(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     video = await playable()
@@ -435,12 +438,10 @@ async def test_storage_that_is_away_is_waited_for(
 
 @given(text=st.text() | st.text(alphabet="0123456789:,.->\n <bv/>&;{}\\"))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_whatever_is_sent_is_kept_as_sound_captions_or_refused(
-    client: Client, text: str
-) -> None:
+async def test_any_text_is_saved_as_valid_captions_or_refused(client: Client, text: str) -> None:
     video = await Video.first() or await make_row()
-    sent = "1\n00:00:01,000 --> 00:00:02,000\nx" + text
-    answer = await send(client, "PUT", f"{video.id}/captions/en", sent)
+    file = "1\n00:00:01,000 --> 00:00:02,000\nx" + text
+    answer = await send(client, "PUT", f"{video.id}/captions/en", file)
     if answer.status_code == 422:
         assert (await faults(answer))[""].startswith("Line ")
         return

@@ -1,4 +1,4 @@
-"""Captions that a machine writes: heard by the libraries that hear for real, and never forced."""
+"""Machine captions, by the real speech libraries; they never replace captions of people."""
 
 import asyncio
 from pathlib import Path
@@ -31,7 +31,7 @@ def model(speech: Speech) -> Path:
 
 @pytest.fixture(scope="session")
 def spoken(speech: Speech, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Someone speaks from the second and from the tenth second on."""
+    """Return a video in which speech begins at 2 s and at 10 s."""
     path = tmp_path_factory.mktemp("speech") / "spoken.mp4"
     return speech.video(path, {2: SENTENCE, 10: "The boats come back."}, seconds=13)
 
@@ -47,7 +47,7 @@ async def video(client: Client, resources: WebContext, spoken: Path, tmp_path: P
 
 
 async def write(video: Video, resources: WebContext, model: Path, work_dir: Path) -> None:
-    """Carry out the request as a worker without passes does."""
+    """Carry out the request as a worker without encodes does."""
     await transcription.make_captions(
         video.id,
         model=model,
@@ -58,13 +58,13 @@ async def write(video: Video, resources: WebContext, model: Path, work_dir: Path
     )
 
 
-async def test_what_is_said_becomes_captions_that_a_person_takes_over(
+async def test_speech_becomes_captions_that_a_person_can_replace(
     client: Client, resources: WebContext, video: Video, model: Path, tmp_path: Path
 ) -> None:
     address = f"/api/videos/{video.id}/captions/transcription"
     await problem(await client.get(address), 404, "transcription_not_found")
-    asked = await answered(await client.post(address), 202)
-    assert asked == {"state": "waiting", "percent": 0, "language": None, "errorCode": None}
+    accepted = await answered(await client.post(address), 202)
+    assert accepted == {"state": "waiting", "percent": 0, "language": None, "errorCode": None}
     workshop = words_of(await page(client, f"/videos/{video.id}/edit"))
     assert "Waiting for a worker to generate captions" in workshop
     await write(video, resources, model, tmp_path)
@@ -73,7 +73,8 @@ async def test_what_is_said_becomes_captions_that_a_person_takes_over(
     [track] = (await answered(await client.get(captions)))["captions"]
     assert track.items() >= {"language": "en", "label": "English", "source": "machine"}.items()
     cues = read_webvtt(await (await client.get(f"{captions}/en")).get_data(as_text=True))
-    first, last = cues[0], cues[-1]
+    first = cues[0]
+    last = cues[-1]
     assert "welcome to the" in " ".join(cue.plain_text for cue in cues).lower()
     assert 1.5 < first.start_s < 2.5
     assert last.plain_text.endswith("back.")
@@ -82,7 +83,7 @@ async def test_what_is_said_becomes_captions_that_a_person_takes_over(
     assert 'label="English (by a machine)"' in await page(client, f"/videos/{video.id}")
     await problem(await client.get(address), 404, "transcription_not_found")
 
-    # Once more writes over what nobody has read over, but not over what a person has saved.
+    # Another request replaces machine captions, but no captions that a person has saved.
     for language, saved in (("en", False), ("en-x-2", True)):
         if saved:
             head = {"Content-Type": "text/vtt"}
@@ -90,34 +91,34 @@ async def test_what_is_said_becomes_captions_that_a_person_takes_over(
             await answered(await client.put(f"{captions}/en", data=text, headers=head))
         await answered(await client.post(f"{address}?language=en"), 202)
         await write(video, resources, model, tmp_path)
-        made = await Caption.get(video_id=video.id, source=CaptionSource.MACHINE)
-        assert made.language == language
+        track = await Caption.get(video_id=video.id, source=CaptionSource.MACHINE)
+        assert track.language == language
     assert "Ahoy." in ((await Caption.get(video_id=video.id, language="en")).text or "")
 
 
-async def test_another_worker_goes_on_where_one_ended(
+async def test_another_worker_resumes_a_transcript(
     client: Client, resources: WebContext, video: Video, model: Path, tmp_path: Path
 ) -> None:
     await client.post(f"/api/videos/{video.id}/captions/transcription?language=en-GB")
     text = "WEBVTT\n\n00:02.000 --> 00:05.000\nFrom before.\n"
     await Transcription.filter(video_id=video.id).update(text=text, until_s=8.0, tries=1)
     await write(video, resources, model, tmp_path)
-    made = await Caption.get(video_id=video.id)
-    assert made.language == "en-GB"
-    before, *after = read_webvtt(made.text or "")
+    track = await Caption.get(video_id=video.id)
+    assert track.language == "en-GB"
+    before, *after = read_webvtt(track.text or "")
     assert before.text == "From before."
     assert min(cue.start_s for cue in after) > 9
 
 
-async def test_long_films_are_heard_in_windows(
+async def test_long_films_are_transcribed_in_windows(
     client: Client, resources: WebContext, speech: Speech, model: Path, tmp_path: Path
 ) -> None:
-    """Nothing is heard twice, or in part, where a window of five minutes ends in a sentence.
+    """A sentence across the end of a window of five minutes is transcribed once and whole.
 
-    Even if the model takes it for one with what was said before a long silence.
+    This holds even if the model joins it with a sentence before a long silence.
     """
-    said = {1: "The boats", 299: "come back before noon."}
-    film = speech.video(tmp_path / "film.mp4", said, seconds=310, rate=2)
+    sentences = {1: "The boats", 299: "come back before noon."}
+    film = speech.video(tmp_path / "film.mp4", sentences, seconds=310, rate=2)
     video = await ready_video(client, resources, film, tmp_path)
     await client.post(f"/api/videos/{video.id}/captions/transcription")
     await write(video, resources, model, tmp_path)
@@ -129,7 +130,7 @@ async def test_long_films_are_heard_in_windows(
     assert 298 < last.start_s < 300 < last.end_s < 302
 
 
-async def test_it_stands_still_for_passes_and_can_be_given_up(
+async def test_transcription_stands_still_for_encodes_and_can_be_cancelled(
     client: Client, resources: WebContext, video: Video, model: Path, tmp_path: Path
 ) -> None:
     address = f"/api/videos/{video.id}/captions/transcription"
@@ -148,15 +149,15 @@ async def test_it_stands_still_for_passes_and_can_be_given_up(
     await problem(await client.delete(address), 404, "transcription_not_found")
 
 
-async def test_what_fails_says_why(
+async def test_failed_request_has_an_error_code(
     client: Client, resources: WebContext, video: Video, model: Path, tmp_path: Path
 ) -> None:
     address = f"/api/videos/{video.id}/captions/transcription"
     assert "/language" in await faults(await client.post(f"{address}?language=xx"))
     await answered(await client.post(f"{address}?language=tlh"), 202)
     await write(video, resources, model, tmp_path)
-    told = await answered(await client.get(address))
-    assert (told["state"], told["errorCode"]) == ("failed", "language_unknown")
+    failed = await answered(await client.get(address))
+    assert (failed["state"], failed["errorCode"]) == ("failed", "language_unknown")
     assert "supported. Choose another one" in words_of(
         await page(client, f"/videos/{video.id}/edit")
     )
@@ -171,7 +172,7 @@ async def test_what_fails_says_why(
     assert (await answered(await client.get(address)))["errorCode"] == "worker_lost"
 
 
-async def test_only_what_can_be_heard_is_written_down(client: Client) -> None:
+async def test_only_ready_videos_with_sound_are_transcribed(client: Client) -> None:
     allowed = await client.options(f"/api/videos/{uuid4()}/captions/transcription")
     methods = {"GET", "HEAD", "OPTIONS", "POST", "DELETE"}
     assert set(allowed.headers["Allow"].split(", ")) == methods
@@ -195,21 +196,21 @@ async def test_a_lost_job_is_replaced_and_a_running_one_is_not(
     assert await recover(resources.queue) == 0
 
 
-async def test_without_a_model_nothing_of_it_shows(config: Config) -> None:
+async def test_without_a_model_the_feature_is_hidden(config: Config) -> None:
     async with app_client(config, captions_model=None) as client:
         video = await make_row(**READY)
         await make_rendition(video, "1", kind=Kind.AUDIO)
         assert "machine" not in words_of(await page(client, f"/videos/{video.id}/edit"))
         for method in ("GET", "POST", "DELETE"):
-            asked = await client.open(
+            response = await client.open(
                 f"/api/videos/{video.id}/captions/transcription", method=method
             )
-            told = await problem(asked, 404, "transcription_not_installed")
-            assert "portal[captions]" in told["detail"]
+            missing = await problem(response, 404, "transcription_not_installed")
+            assert "portal[captions]" in missing["detail"]
 
 
-def test_cues_are_what_can_be_read_at_once() -> None:
-    def said(*texts: str, start_s: float = 0.0, each_s: float = 0.3) -> list[Word]:
+def test_cues_have_a_readable_length() -> None:
+    def spoken_words(*texts: str, start_s: float = 0.0, each_s: float = 0.3) -> list[Word]:
         times = [start_s + each_s * number for number in range(len(texts))]
         return [
             Word(at_s, at_s + each_s, f" {text}") for at_s, text in zip(times, texts, strict=True)
@@ -219,14 +220,16 @@ def test_cues_are_what_can_be_read_at_once() -> None:
         return [cue.text for cue in cues_of(words)]
 
     assert texts([]) == []
-    assert texts(said("<b>", "&")) == ["&lt;b&gt; &amp;"]
-    # Two lines of 42 characters, seven seconds, a pause; a sentence that fills a line.
-    for cue in texts(said(*["harbour"] * 40)):
+    assert texts(spoken_words("<b>", "&")) == ["&lt;b&gt; &amp;"]
+    # Limits: two lines of 42 characters, seven seconds, a pause, a sentence that fills a line.
+    for cue in texts(spoken_words(*["harbour"] * 40)):
         assert all(len(line) <= 42 for line in cue.split("\n"))
         assert cue.count("\n") <= 1
-    assert [cue.end_s - cue.start_s for cue in cues_of(said(*"abcd", each_s=4.0))] == [4.0] * 4
-    assert texts(said("Ahoy") + said("there", start_s=2.0)) == ["Ahoy", "there"]
-    sentence = said(*["harbour"] * 5, "harbour.", "And", "then?")
+    assert [cue.end_s - cue.start_s for cue in cues_of(spoken_words(*"abcd", each_s=4.0))] == [
+        4.0
+    ] * 4
+    assert texts(spoken_words("Ahoy") + spoken_words("there", start_s=2.0)) == ["Ahoy", "there"]
+    sentence = spoken_words(*["harbour"] * 5, "harbour.", "And", "then?")
     assert texts(sentence)[1:] == ["And then?"]
 
 
@@ -241,7 +244,7 @@ def test_cues_are_what_can_be_read_at_once() -> None:
         ("the harbour " * 4, ["the harbour the harbour the harbour the", "harbour"]),
     ],
 )
-def test_lines_are_as_wide_as_they_are_read(text: str, lines: list[str]) -> None:
+def test_lines_have_a_readable_width(text: str, lines: list[str]) -> None:
     assert wrapped(text) == lines
 
 

@@ -1,4 +1,4 @@
-"""Caption files as they are in circulation: read as their authors meant, and told what was odd."""
+"""Caption files from other programs: read as their authors meant, with warnings."""
 
 # ruff: noqa: RUF001 - texts in many scripts
 
@@ -62,7 +62,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_sound_files_are_read_without_a_word(name: str) -> None:
+def test_plain_files_are_read_without_warnings(name: str) -> None:
     file = read_captions(PLAIN[name])
     assert file.cues == (Cue(start_s=1.0, end_s=2.0, text="Grüße"),)
     assert not file.warnings
@@ -138,10 +138,16 @@ def test_encodings_are_known_by_all_their_names() -> None:
         " euc_kr ",
         "big5",
     ]
-    known = [known_charset(name) for name in names]
-    assert known == [
-        *("windows-1251", "windows-1251", "gb18030", "gb18030", "windows-1252"),
-        *("shift_jis", "utf-8", "euc-kr", "big5"),
+    assert [known_charset(name) for name in names] == [
+        "windows-1251",
+        "windows-1251",
+        "gb18030",
+        "gb18030",
+        "windows-1252",
+        "shift_jis",
+        "utf-8",
+        "euc-kr",
+        "big5",
     ]
     assert known_charset("mac-roman") == "macintosh"
     for name in ("punycode", "idna", "rot13", "x\0", "", "zlib"):
@@ -192,7 +198,7 @@ def test_a_text_beside_its_times_is_kept() -> None:
     assert texts(read(text)) == ["Hello there.", "1:30 it is."]
 
 
-def test_times_in_frames_are_told() -> None:
+def test_times_in_frames_have_a_warning() -> None:
     file = read("1\n00:00:01:05 --> 00:00:02;10\nText")
     assert times(file) == [(1.2, 2.4)]
     assert warnings(file) == [("cue_changed", 2)]
@@ -207,7 +213,7 @@ def test_only_a_line_of_times_begins_a_cue() -> None:
 @pytest.mark.parametrize(
     ("cues", "read_s", "codes"),
     [
-        # As whisper writes: it lasts until the next one.
+        # Whisper writes cues without a length, which last until the next one.
         ([(1, 1), (1.5, 3)], [(1, 1.5), (1.5, 3)], [("cue_changed", 2)]),
         ([(2, 1), (9, 10)], [(2, 7), (9, 10)], [("cue_changed", 2)]),
         ([(1, 2), (3, 3)], [(1, 2), (3, 5)], [("cue_changed", 6)]),
@@ -220,7 +226,7 @@ def test_only_a_line_of_times_begins_a_cue() -> None:
         ([(-3, -1), (2, 3)], [(2, 3)], [("cue_skipped", 2)]),
     ],
 )
-def test_times_without_a_length_are_repaired_and_told(
+def test_times_without_a_length_are_repaired_with_a_warning(
     cues: list[tuple[float, float]],
     read_s: list[tuple[float, float]],
     codes: list[tuple[str, int]],
@@ -236,7 +242,7 @@ def test_times_without_a_length_are_repaired_and_told(
     assert warnings(file) == codes
 
 
-def test_cues_that_cannot_be_read_are_left_out_and_told() -> None:
+def test_unreadable_cues_are_left_out_with_a_warning() -> None:
     text = f"1\n{FIRST}\nx\n\n2\n00:00:03,000 --> later\ny\n\n3\n00:00:05,000 --> 00:00:06,000\nz"
     file = read(text)
     assert texts(file) == ["x", "z"]
@@ -281,14 +287,14 @@ welcome back
 """
 
 
-def test_captions_that_roll_up_are_told_once() -> None:
+def test_rolling_captions_are_collapsed() -> None:
     file = read(ROLLING)
     assert file.cues == (
         Cue(start_s=0.5, end_s=2.0, text="hello everybody"),
         Cue(start_s=2.01, end_s=4.0, text="welcome back"),
     )
     assert warnings(file) == [("rolling_collapsed", None)]
-    # As television rolls, and as people repeat themselves.
+    # Television rolls line by line; people who repeat themselves don't roll.
     rows = ["a", "a\nb", "b\nc", "c\nd"]
     blocks = [f"00:0{n}.000 --> 00:0{n + 1}.000\n{text}\n" for n, text in enumerate(rows)]
     assert texts(read("\n".join(blocks))) == ["a", "b", "c", "d"]

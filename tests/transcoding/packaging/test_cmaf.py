@@ -1,4 +1,4 @@
-"""Segments are read for what they are, by comparison with a full decode."""
+"""Facts of segments, compared with a full decode."""
 
 import struct
 from pathlib import Path
@@ -36,4 +36,4 @@ def test_an_open_group_of_pictures_is_not_closed(make_media: MakeMedia) -> None:
     ).read_bytes()
     starts = [at for at in range(len(film)) if film[at + 4 : at + 8] == b"moof"]
     segments = [film[a:b] for a, b in zip(starts, [*starts[1:], len(film)], strict=True)]
-    assert [inspect_segment(it).is_closed for it in segments] == [True, False, False]
+    assert [inspect_segment(segment).is_closed for segment in segments] == [True, False, False]

@@ -1,4 +1,4 @@
-"""Playlists: read, written, and signed on the way out."""
+"""Media playlists: reading, writing and signing."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_a_media_playlist_is_read_whole() -> None:
 @pytest.mark.parametrize(
     "text", ["", "hello", "#EXTM3U\n", "#EXTM3U\n#EXT-X-TARGETDURATION:4\n00000.m4s\n"]
 )
-def test_what_is_no_media_playlist_is_refused(text: str) -> None:
+def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(PlaylistError):
         parse_media_playlist(text)
 
@@ -50,13 +50,13 @@ def test_what_is_no_media_playlist_is_refused(text: str) -> None:
         pytest.param((1.0, 1.0, 1.0), 6_000_000, id="of segments together"),
     ],
 )
-def test_the_peak_is_that_of_half_a_target_or_more(
+def test_peak_is_over_at_least_half_a_target_duration(
     durations_s: tuple[float, ...], peak_bps: int
 ) -> None:
     segments = [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate(durations_s)]
     sizes_bytes = (1_000_000, 500_000, 100_000)
-    found = bandwidths_bps(segments, sizes_bytes=sizes_bytes, target_duration_s=4)
-    assert found == (peak_bps, round(1_600_000 * 8 / sum(durations_s)))
+    peak_and_average = bandwidths_bps(segments, sizes_bytes=sizes_bytes, target_duration_s=4)
+    assert peak_and_average == (peak_bps, round(1_600_000 * 8 / sum(durations_s)))
 
 
 def test_signing_reaches_every_uri_and_nothing_else() -> None:

@@ -1,4 +1,4 @@
-"""The master playlist: what players choose from, and where they start."""
+"""Master playlist: the choices of players, and the variant that they start with."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -56,22 +56,22 @@ def test_it_starts_with_a_middle_rung_and_counts_the_audio_in() -> None:
         "#EXT-X-STREAM-INF:BANDWIDTH=2140000,AVERAGE-BANDWIDTH=1128000,"
         'CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=29.970,AUDIO="audio"'
     ) in lines
-    iframes = [attributes(it) for it in lines if it.startswith("#EXT-X-I-FRAME-STREAM")]
-    assert [(it["URI"], it["BANDWIDTH"]) for it in iframes] == [
+    iframes = [attributes(line) for line in lines if line.startswith("#EXT-X-I-FRAME-STREAM")]
+    assert [(tag["URI"], tag["BANDWIDTH"]) for tag in iframes] == [
         ("240p/iframes.m3u8", "40000"),
         ("720p/iframes.m3u8", "200000"),
         ("1080p/iframes.m3u8", "600000"),
     ]
 
 
-def test_a_silent_video_names_no_audio_and_starts_with_what_there_is() -> None:
+def test_silent_video_names_no_audio_and_starts_with_its_only_variant() -> None:
     text = here(a_video(2160, 20_000_000))
     assert "AUDIO" not in text
     assert "mp4a" not in text
     assert list(variants(text)) == ["2160p/playlist.m3u8"]
 
 
-def test_every_track_has_its_language_and_the_dearest_sound_counts() -> None:
+def test_every_track_has_its_language_and_the_largest_sound_counts() -> None:
     german = replace(SOUND, name="audio-2", language="de", label="German", is_default=False)
     dear = replace(german, bandwidth_bps=200_000, average_bandwidth_bps=190_000)
     texts = [

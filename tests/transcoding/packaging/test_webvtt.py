@@ -1,4 +1,4 @@
-"""Subtitles: what a source says is what is read, at the same time, in every player."""
+"""Subtitles of sources: the same text at the same time in every player."""
 
 import re
 from collections.abc import Sequence
@@ -33,9 +33,10 @@ _TIMES = re.compile(r"^(\d\d):(\d\d):(\d\d\.\d{3}) --> (\d\d):(\d\d):(\d\d\.\d{3
 def with_subtitles(
     make_media: MakeMedia, name: str, *tracks: Sequence[tuple[float, float, str]]
 ) -> Path:
-    """The card, to be copied, with a track of subtitles for each of these lists of cues."""
+    """Return a copyable film with a subtitle track for each list of cues."""
     plain = make_card(make_media, "to be copied.mp4", *COPYABLE, picture=card(size="320x180"))
-    inputs, maps = ["-i", str(plain)], ["-map", "0"]
+    inputs = ["-i", str(plain)]
+    maps = ["-map", "0"]
     for number, cues in enumerate(tracks, start=1):
         file = plain.with_name(f"{name} {number}.srt")
         blocks = (
@@ -53,15 +54,15 @@ def clock(seconds: float) -> str:
 
 
 def read(text: str) -> list[tuple[float, float, str]]:
-    """The cues of a WebVTT file, by a parser of this test's own."""
-    found: list[tuple[float, float, str]] = []
+    """Return the cues of a WebVTT file, by an independent parser."""
+    cues: list[tuple[float, float, str]] = []
     for block in text.split("\n\n"):
         lines = block.strip("\n").split("\n")
         if times := _TIMES.match(lines[0]):
             h1, m1, s1, h2, m2, s2 = (float(part) for part in times.groups())
             span_s = (h1 * 3600 + m1 * 60 + s1, h2 * 3600 + m2 * 60 + s2)
-            found.append((*span_s, "\n".join(lines[1:])))
-    return found
+            cues.append((*span_s, "\n".join(lines[1:])))
+    return cues
 
 
 async def test_each_cue_has_its_time_and_text(make_media: MakeMedia, publish: Publish) -> None:

@@ -1,4 +1,4 @@
-"""The form for new captions: a plain file is saved at once, any other is shown first."""
+"""Form for new captions: a file without warnings is saved at once, others are shown first."""
 
 import re
 from io import BytesIO
@@ -24,7 +24,7 @@ async def send_file(client: Client, video: Video, data: bytes, **fields: str) ->
 
 
 def sent_back(text: str, **changes: str) -> dict[str, str]:
-    """The fields of the form that checks a file, with others chosen."""
+    """Return the fields of the form that shows a file, with changes."""
     [form] = re.findall(r'<form[^>]*id="captions-check".*?</form>', text, re.DOTALL)
     hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
     selects = re.findall(r'<select[^>]*name="(\w+)".*?</select>', form, re.DOTALL)
@@ -71,7 +71,9 @@ async def test_another_encoding_is_shown_and_can_be_changed(client: Client, vide
     assert sent_back(again)["data"] == saved["data"]
 
 
-async def test_an_uncertain_encoding_and_late_times_are_asked(client: Client, video: Video) -> None:
+async def test_uncertain_encoding_and_late_times_have_to_be_confirmed(
+    client: Client, video: Video
+) -> None:
     late = RUSSIAN.replace(b"00:00:0", b"01:00:0")
     text = await shown(await send_file(client, video, late, language="en"))
     assert "its encoding is uncertain" in words_of(text)
@@ -100,7 +102,7 @@ async def test_a_file_of_the_largest_size_comes_back(client: Client, video: Vide
     assert (await Caption.get()).cue_count == 1
 
 
-async def test_a_file_that_comes_back_damaged_is_asked_for_again(
+async def test_file_that_comes_back_damaged_has_to_be_chosen_again(
     client: Client, video: Video
 ) -> None:
     fields = {"language": "en", "data": "äöü", "charset": "none", "shift": "nan", "step": "save"}
