@@ -1,7 +1,6 @@
 """Make the renditions of a pass: resume after recorded segments, and give way to other videos.
 
-A pass is preempted by a video that waits to be playable and is due before it. The time that passes
-take on this worker is compared with the expected time.
+A pass is preempted by a video that waits to be playable and is due before it.
 """
 
 import asyncio
@@ -48,10 +47,6 @@ LOOK_S = 1.0
 LOOKS = 2
 # Remaining time of a first pass that is finished rather than preempted.
 SOON_S = 10.0
-# Weight of a pass in the moving average of this process.
-WEIGHT = 0.2
-# Shorter passes measure the start of processes and storage rather than the machine.
-MIN_EXPECTED_S = 5.0
 JUDGED_AFTER_S = 60.0
 # Factor of the limit that an estimate has to exceed, because other work may slow the machine down.
 TOLERANCE = 2.0
@@ -98,18 +93,6 @@ class Preemption:
 
 
 @dataclass(slots=True)
-class Pace:
-    """Moving average of the time that passes take on this worker, as a multiple of the expected."""
-
-    ratio: float = 1.0
-
-    def note(self, *, expected_s: float, taken_s: float) -> None:
-        """Add a finished pass to the average."""
-        if expected_s >= MIN_EXPECTED_S:
-            self.ratio += WEIGHT * (taken_s / expected_s - self.ratio)
-
-
-@dataclass(slots=True)
 class WorkMeter:
     """Meter of a pass, which rejects a source that takes too much work.
 
@@ -143,17 +126,13 @@ class WorkMeter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """Clients and limits that a worker's passes use.
-
-    `limits` are for sources; `pace` is measured by the worker's passes.
-    """
+    """Clients that a worker's passes use, and limits of sources."""
 
     worker: str
     storage: Storage
     queue: Queue
     limits: SourceLimits
     work_dir: Path
-    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +166,6 @@ class PassRuns:
     names: list[str]
     duration_s: float
     may_share: bool
-    is_shared: bool = False
     begun_share: float = 0.0
     _plain: Run | None = None
     _made: Mapping[str, MadeRendition] = field(default_factory=dict)
@@ -249,7 +227,6 @@ class PassRuns:
 
     async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
         """Record that a run is made, after its segments are recorded."""
-        self.is_shared = self.is_shared or run.first > 0 or run.last is not None
         held = self.heartbeat.held
         self.heartbeat.held = None
         if held is not None:
@@ -296,14 +273,13 @@ class EncodingRun:
         folders = self.heartbeat.folders
         copied = {rung.name for rung in self.plan.video if rung.copied}
         encoded = [name for name in self.targets if name not in copied]
-        expected_s = self.plan.encode_s(self.targets)
         shared = PassRuns(
             attempt=attempt,
             tools=tools,
             heartbeat=self.heartbeat,
             names=encoded,
             duration_s=self.source.duration_s,
-            may_share=expected_s * tools.pace.ratio >= runs.SHARED_FROM_S,
+            may_share=self.plan.encode_s(self.targets) >= runs.SHARED_FROM_S,
         )
         meter = WorkMeter(self.heartbeat.report, tools.limits)
         job_id = attempt.video.complete_job_id if attempt.targets else attempt.video.first_job_id
@@ -332,7 +308,4 @@ class EncodingRun:
             )
             if watching:
                 watching.cancel()
-        if encoded and not shared.is_shared:
-            expected_s *= 1 - shared.begun_share
-            tools.pace.note(expected_s=expected_s, taken_s=meter.worked_s)
         return PassOutcome(output=output, folders=folders)

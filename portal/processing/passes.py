@@ -41,14 +41,6 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderNeeded:
-    """Plan of a source whose first pass has to encode, and the expected time."""
-
-    plan: Plan
-    expected_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Pass:
     """Pass of a worker, under the lease of an attempt."""
 
@@ -70,7 +62,7 @@ class Pass:
                 failure = Failure(str(exc.code), exc.detail)
                 await attempts.reject(attempt, failure, message=exc.message)
                 return
-            if isinstance(result, EncoderNeeded):
+            if isinstance(result, Plan):
                 await self._queue_encode(result)
             else:
                 await self._publish(probe, result)
@@ -88,16 +80,10 @@ class Pass:
             await retry_outage(publish)
         logger.info("Video is ready", extra={"action": "video_ready"})
 
-    async def _queue_encode(self, needed: EncoderNeeded) -> None:
-        queue_encode = partial(
-            renditions.queue_encode,
-            self.attempt,
-            needed.plan,
-            expected_s=needed.expected_s,
-            queue=self.tools.queue,
-        )
+    async def _queue_encode(self, plan: Plan) -> None:
+        queue_encode = partial(renditions.queue_encode, self.attempt, plan, queue=self.tools.queue)
         await retry_outage(queue_encode)
-        fields = {"action": "encode_queued", "expected_s": round(needed.expected_s, 1)}
+        fields = {"action": "encode_queued", "video_id": str(self.attempt.video_id)}
         logger.info("Encode is queued", extra=fields)
 
     async def make_missing(self) -> None:
@@ -179,7 +165,7 @@ class Pass:
 
     async def _first_pass(
         self, heartbeat: Heartbeat, *, may_encode: bool
-    ) -> tuple[Probe, PassOutcome | EncoderNeeded]:
+    ) -> tuple[Probe, PassOutcome | Plan]:
         make = partial(self._make_first, heartbeat=heartbeat, may_encode=may_encode)
         async with self._probed_source() as (source_url, probe):
             try:
@@ -196,8 +182,8 @@ class Pass:
 
     async def _make_first(
         self, source_url: str, probe: Probe, *, heartbeat: Heartbeat, may_encode: bool
-    ) -> PassOutcome | EncoderNeeded:
-        """Plan a ladder, and make its first pass unless that needs an encoder.
+    ) -> PassOutcome | Plan:
+        """Plan a ladder, and make its first pass; return the plan if that needs an encoder.
 
         A source whose copy is known to be undeliverable is encoded.
         """
@@ -209,7 +195,7 @@ class Pass:
             raise limits.rejection(errors.RejectCode.TOO_MUCH_WORK, detail)
         targets = plan.first_pass(cautious=self.attempt.is_cautious)
         if plan.encode_s(targets) > 0 and not may_encode:
-            return EncoderNeeded(plan, self.tools.pace.ratio * plan.encode_s(targets))
+            return plan
         await renditions.plan(self.attempt, plan, targets=targets)
         return await EncodingRun(
             attempt=self.attempt,

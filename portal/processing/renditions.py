@@ -67,14 +67,13 @@ async def plan(attempt: OpenAttempt, planned: Plan, *, targets: Collection[str])
         await rows.update(attempt_number=attempt.number, tries=1)
 
 
-async def queue_encode(
-    attempt: OpenAttempt, planned: Plan, *, expected_s: float, queue: Queue
-) -> None:
-    """Record a plan, and queue the job that encodes its first pass, in about `expected_s`.
+async def queue_encode(attempt: OpenAttempt, planned: Plan, *, queue: Queue) -> None:
+    """Record a plan, and queue the job that encodes its first pass.
 
     The attempt is deleted, because that job begins another one. Raises `LeaseLost`.
     """
     video = attempt.video
+    expected_s = planned.encode_s(planned.first_pass(cautious=attempt.is_cautious))
     async with transaction():
         await lock_video(video.id)
         await attempts.withdraw(attempt)

@@ -13,7 +13,7 @@ from published import probe
 
 from portal.database.models import Attempt, Rendition, VideoStatus
 from portal.processing import encoding, sources
-from portal.processing.encoding import Pace, WorkMeter
+from portal.processing.encoding import WorkMeter
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits
@@ -133,11 +133,3 @@ async def test_too_much_work_is_refused_by_the_time_that_ffmpeg_works(
     assert reported == [1.0] * 60 + [2.5]
     unlimited = WorkMeter(report, SourceLimits(max_transcode_s=0), worked_s=1e6)
     await unlimited.follow(Stage.TRANSCODING, 1.1, None)
-
-
-def test_pace_follows_long_passes_and_ignores_short_ones() -> None:
-    worker = Pace()
-    for _ in range(20):
-        worker.note(expected_s=10.0, taken_s=30.0)
-        worker.note(expected_s=1.0, taken_s=100.0)
-    assert worker.ratio == pytest.approx(3.0, abs=0.05)
