@@ -1,6 +1,6 @@
-"""Loaded by schemathesis (see fuzz.toml): sends a file to each address that was asked for.
+"""Hooks of schemathesis (see fuzz.toml) that upload a file to each presigned address.
 
-Without it no video would come about, and nothing that needs one would be reached.
+Without uploads there would be no videos, and no operation on a video would succeed.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ schemathesis.serializer.alias(["text/vtt", "application/x-subrip"], "text/plain"
 
 @schemathesis.hook
 def before_call(context: HookContext, case: Case, kwargs: dict[str, Any]) -> None:
-    """Have valid requests not refused for a key that another one had."""
+    """Give each valid request its own idempotency key."""
     key = (case.headers or {}).get("Idempotency-Key")
     if key and case.meta and case.meta.generation.mode.is_positive:
         case.headers["Idempotency-Key"] = f"{uuid4().hex}{key}"[:255]

@@ -1,7 +1,7 @@
-"""A bad S3 server on demand: an HTTP proxy in front of a real one that answers wrongly.
+"""An HTTP proxy in front of an S3 server that injects error responses.
 
-`bad_network` breaks lines; this one knows what is asked for. Whoever uses it must be told its
-address as that of storage: signatures cover the host, and pass through unchanged.
+`bad_network` breaks connections; this proxy knows the requests. Signatures cover the host and pass
+through unchanged, so clients need the proxy's address as that of storage.
 """
 
 import re
@@ -21,8 +21,8 @@ HOP_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "expec
 SLOW_DOWN = "503 SlowDown"
 FAULTS = ("500 InternalError", SLOW_DOWN, "507 InsufficientStorage")
 
-# Told the kind of a request, such as `GET videos`, and whether its address was presigned; answers
-# with what the request is refused, if it is.
+# Takes the kind of a request, such as `GET videos`, and whether its address was presigned; returns
+# the fault to inject, or None.
 Choose = Callable[[str, bool], Awaitable[str | None]]
 
 
@@ -38,14 +38,14 @@ def weather(
     kinds: str = ".*",
     limit: int | None = None,
 ) -> Choose:
-    """Such faults in this share of the requests of these kinds, and no more than the limit."""
-    left = limit
+    """Return a choice of these faults for a share of the requests of these kinds, up to a limit."""
+    remaining = limit
 
     async def choose(kind: str, is_presigned: bool) -> str | None:
-        nonlocal left
-        if left == 0 or not re.fullmatch(kinds, kind) or rng.random() >= share:
+        nonlocal remaining
+        if remaining == 0 or not re.fullmatch(kinds, kind) or rng.random() >= share:
             return None
-        left = None if left is None else left - 1
+        remaining = None if remaining is None else remaining - 1
         return rng.choice(faults)
 
     return choose
@@ -53,7 +53,7 @@ def weather(
 
 @dataclass(slots=True)
 class StorageProxy:
-    """The way to one S3 server. `tally` counts what was done to which kind of request."""
+    """Proxy to one S3 server. `tally` counts the injected faults by kind of request."""
 
     target: str
     session: aiohttp.ClientSession
@@ -65,7 +65,7 @@ class StorageProxy:
         _, _, key = request.path.lstrip("/").partition("/")
         kind = f"{request.method} {key.partition('/')[0]}"
         fault = await self.choose(kind, "X-Amz-Signature" in request.query)
-        # Botocore holds a body back until it is asked for.
+        # Botocore sends the body only after this response.
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if fault is not None:
@@ -82,7 +82,11 @@ class StorageProxy:
         async with self.session.request(
             request.method,
             URL(self.target + request.raw_path, encoded=True),
-            headers=[it for it in request.headers.items() if it[0].lower() not in HOP_HEADERS],
+            headers=[
+                (name, value)
+                for name, value in request.headers.items()
+                if name.lower() not in HOP_HEADERS
+            ],
             data=request.content.iter_chunked(CHUNK_BYTES) if request.can_read_body else None,
             allow_redirects=False,
         ) as answer:
@@ -97,7 +101,7 @@ class StorageProxy:
 
 
 async def _refused(request: web.BaseRequest, fault: str) -> web.Response:
-    """An error as S3 servers word it. They read the body first, or clients see a broken line."""
+    """Return an error as S3 servers do, after reading the body so that clients see it."""
     async for _ in request.content.iter_chunked(CHUNK_BYTES):
         pass
     status, code = fault.split(" ")
@@ -107,8 +111,8 @@ async def _refused(request: web.BaseRequest, fault: str) -> web.Response:
 
 @asynccontextmanager
 async def storage_proxy(target: str) -> AsyncIterator[StorageProxy]:
-    """A running proxy to the S3 server at this address; it answers well until told otherwise."""
-    # A connection of its own for each request: no fault but those that were asked for.
+    """Run a proxy to the S3 server at this address, without faults at first."""
+    # A separate connection for each request avoids other faults.
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
         timeout=aiohttp.ClientTimeout(),

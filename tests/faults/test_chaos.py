@@ -1,7 +1,7 @@
 """Processes die at random moments while people upload and videos are transcoded.
 
-Whatever the order: every accepted video ends up ready and plays, and nothing is lost, doubled or
-left. A seed repeats the choices, not the timing: `PORTAL_FAULT_SEED=7 pytest -m slow tests/faults`.
+In any order, every accepted video becomes ready and plays, and nothing is lost, doubled or left
+behind. `PORTAL_FAULT_SEED=7 pytest -m slow tests/faults` repeats the choices, not the timing.
 """
 
 import asyncio
@@ -31,16 +31,17 @@ from portal.client.calls import REQUEST_TIMEOUT, Api, PortalFailure, PortalRefus
 from portal.client.publish import MIB, send_file
 from portal.retry import Backoff, retry
 
-FAULTS, UPLOADS = 8, 4
+FAULTS = 8
+UPLOADS = 4
 PAUSE_S = (0.1, 2.5)
-# Less than a lease, and more than a pause for breath.
+# Shorter than a lease, and longer than a heartbeat.
 FREEZE_S = (0.5, 3.0)
 TIMEOUT_S = 180.0
-# Pauses after failures, and a machine busy with other tests.
+# Includes the pauses after failures, on a machine busy with other tests.
 SETTLE_TIMEOUT_S = 300.0
-# What makes a video take another attempt.
+# Targets whose end costs a video an attempt.
 COSTLY = {"worker", "ffmpeg", "probe", "database", "everything"}
-# Whether an attempt, or the try of a rendition, more would fail a video: that is promised, too.
+# Has a row if one more attempt, or try of a rendition, would fail a video, as documented.
 AT_RISK = """
 SELECT 1 FROM videos
 WHERE status = 'processing' AND (
@@ -54,7 +55,7 @@ SELECT (SELECT count(*) FROM videos WHERE status = 'processing' OR complete_job_
      + (SELECT count(*) FROM attempts WHERE outcome IS NULL)
      + (SELECT count(*) FROM deletions)
 """
-# What finds nothing in a portal that is as it should be.
+# Queries that have no rows in a sound portal.
 PROBLEMS = {
     "is intact and failed": "SELECT id, failure_code FROM videos WHERE status <> 'ready'",
     "lacks a rendition": """
@@ -72,22 +73,23 @@ RENDITIONS = """
 SELECT video_id::text, concat_ws('/', 'hls', video_id, attempt_number, name, 'playlist.m3u8')
 FROM renditions WHERE kind IN ('video', 'audio')
 """
-# A last frame, encoder delay, and what a half-second audio frame more or less adds.
+# Allows for the last frame, the encoder delay and one audio frame.
 DURATION_SLACK_S = 1.0
 
 
 @pytest.fixture
 def sources(tmp_path: Path) -> list[tuple[Path, float]]:
-    """What people publish, with its duration: sent whole, completed later, sent in parts."""
+    """Files with durations: one sent whole, one that needs later passes, one sent in parts."""
     long = make_video(tmp_path / "long.mp4", seconds=90, size="640x360", rate=2)
-    large, padding = make_video(tmp_path / "large.mp4"), 65 * MIB
+    large = make_video(tmp_path / "large.mp4")
+    padding = 65 * MIB
     with large.open("ab") as file:
         file.write(struct.pack(">I4s", padding, b"free"))
         file.truncate(file.tell() + padding - 8)
     return [(make_video(tmp_path / "short.mp4"), 2.0), (long, 90.0), (large, 2.0)]
 
 
-async def test_nothing_is_lost_doubled_or_left(
+async def test_no_video_is_lost_or_doubled_by_random_faults(
     data: Path, sources: list[tuple[Path, float]], rng: Random
 ) -> None:
     accepted: dict[str, tuple[str, float]] = {}
@@ -103,7 +105,7 @@ async def test_nothing_is_lost_doubled_or_left(
                 for number in range(UPLOADS):
                     source = sources[number % len(sources)]
                     group.create_task(publish_later(*source, rng.uniform(0, FAULTS)))
-                group.create_task(hurt(portal, data, rng))
+                group.create_task(inject_faults(portal, data, rng))
             await until(partial(is_settled, data), timeout_s=SETTLE_TIMEOUT_S, interval_s=0.3)
             assert len(accepted) == UPLOADS, "one video was confirmed for two files"
             await audit(data, accepted)
@@ -113,27 +115,28 @@ async def test_nothing_is_lost_doubled_or_left(
 
 
 async def published_by_a_client(address: str, file: Path) -> tuple[str, str]:
-    """Id and key of a video that a person publishes, who tries again whatever went wrong."""
+    """Publish a video, repeating each failed step; return its id and key."""
     insist = partial(retry, backoff=Backoff(0.5, 2.0), give_up_after_s=TIMEOUT_S)
     async with aiohttp.ClientSession(timeout=REQUEST_TIMEOUT) as session:
         api = Api(session, address)
 
         async def upload() -> str:
-            wanted = {"fileName": file.name, "contentType": "video/mp4"}
-            upload = await api.call("POST", "/api/videos/presign", wanted)
+            body = {"fileName": file.name, "contentType": "video/mp4"}
+            upload = await api.call("POST", "/api/videos/presign", body)
             await send_file(api, file, upload["key"])
             return str(upload["key"])
 
         key = await insist(upload, on=(PortalFailure,))
         create = partial(api.call, "POST", "/api/videos", metadata(key, fileName=file.name))
         video = await insist(
-            create, on=lambda it: isinstance(it, PortalFailure) and type(it) is not PortalRefused
+            create,
+            on=lambda exc: isinstance(exc, PortalFailure) and type(exc) is not PortalRefused,
         )
     return video["id"], key
 
 
-async def hurt(portal: Portal, data: Path, rng: Random) -> None:
-    """Hurt a running portal at random moments."""
+async def inject_faults(portal: Portal, data: Path, rng: Random) -> None:
+    """Kill, stop or freeze parts of a running portal at random moments."""
     done: list[str] = []
     while len(done) < FAULTS:
         await asyncio.sleep(rng.uniform(*PAUSE_S))
@@ -155,76 +158,78 @@ async def hurt(portal: Portal, data: Path, rng: Random) -> None:
 
 
 def end(process: psutil.Process, name: str, *, at_once: bool) -> None:
-    """Kill a process, or ask it to end."""
+    """Kill a process, or send it a signal to end."""
     if at_once:
         process.kill()
     else:
-        # SIGTERM asks a database to wait until its clients have left.
+        # On SIGTERM a database would wait until its clients disconnect.
         process.send_signal(signal.SIGINT if name == "database" else signal.SIGTERM)
 
 
 def targets_of(portal: Portal) -> dict[str, list[psutil.Process]]:
-    """What runs at this moment, by name; `everything` is what a power cut ends."""
-    found = {name: [process] for name, process in portal.children().items()}
-    found["everything"] = psutil.Process(portal.process.pid).children(recursive=True)
-    for process in found["everything"]:
+    """Return the running processes by name; `everything` stands for a power cut."""
+    targets = {name: [process] for name, process in portal.children().items()}
+    targets["everything"] = psutil.Process(portal.process.pid).children(recursive=True)
+    for process in targets["everything"]:
         with suppress(psutil.NoSuchProcess):
             if "ffmpeg" in process.name():
-                found["ffmpeg"] = [process]
+                targets["ffmpeg"] = [process]
             if "portal.transcoding.probing" in process.cmdline():
-                found["probe"] = [process]
-    return found
+                targets["probe"] = [process]
+    return targets
 
 
 async def is_risky(data: Path) -> bool:
     try:
         return bool(await rows(load_environment(data)["DATABASE_URL"], AT_RISK))
     except psycopg.OperationalError:
-        return True  # the database is down already, and nobody knows
+        return True  # the database is down, so this is unknown
 
 
 async def is_settled(data: Path) -> bool:
-    """Whether every video is final, and every job and removal done."""
+    """Return whether all videos are final, and all jobs and removals done."""
     with suppress(psycopg.OperationalError):
         return await rows(load_environment(data)["DATABASE_URL"], LEFT_TO_DO) == [(0,)]
     return False
 
 
 async def audit(data: Path, accepted: Mapping[str, tuple[str, float]]) -> None:
-    """After all work is done: nothing lost, nothing doubled, nothing left.
+    """Check that nothing was lost, doubled or left behind once all work is done.
 
-    Looks at the database and the data folder, and fails with everything that is not as it should
-    be. `accepted` has the key and the duration of each video.
+    Reads the database and the data folder, and fails with all problems at once. `accepted` has the
+    key and the duration of each video.
     """
-    url, objects = load_environment(data)["DATABASE_URL"], data / "objects" / "portal"
+    url = load_environment(data)["DATABASE_URL"]
+    objects = data / "objects" / "portal"
     problems = [
         f"{row} {problem}" for problem, query in PROBLEMS.items() for row in await rows(url, query)
     ]
     if (videos := dict(await rows(url, VIDEOS))) != {id: key for id, (key, _) in accepted.items()}:
-        problems.append(f"{accepted} was accepted, {videos} is there")
-    # Database and storage name the same files; what is superseded, the janitor removes.
+        problems.append(f"{accepted} was accepted, {videos} exists")
+    # Database and storage have the same files; the janitor removes superseded ones.
     code, out, err = await command({}, "doctor", "--deep", "--data-dir", str(data))
     problems += [out + err] if code else []
     uploads = {key for (key,) in await rows(url, "SELECT key FROM uploads")}
     for kind, owners in (("videos", uploads), ("hls", {f"hls/{video_id}" for video_id in videos})):
-        found = {f"{kind}/{it.name}" for it in (objects / kind).glob("[!.]*")}
-        problems += [f"{key} belongs to nothing" for key in found - owners]
+        stored = {f"{kind}/{path.name}" for path in (objects / kind).glob("[!.]*")}
+        problems += [f"{key} belongs to nothing" for key in stored - owners]
     for video_id, playlist in await rows(url, RENDITIONS):
         problems += await _check_decoding(objects / playlist, accepted[video_id][1])
-    problems += [f"{it} was left" for it in (data / "work").rglob("*") if not it.is_dir()]
+    left_files = [path for path in (data / "work").rglob("*") if not path.is_dir()]
+    problems += [f"{path} was left behind" for path in left_files]
     assert not problems, "\n".join(["the audit found:", *problems])
 
 
 async def _check_decoding(playlist: Path, duration_s: float) -> list[str]:
-    """What ffmpeg finds wrong with a rendition, decoded from beginning to end."""
-    _, progress, said = await run_program(
+    """Decode a rendition with ffmpeg, and return its faults."""
+    _, progress, errors = await run_program(
         *(imageio_ffmpeg.get_ffmpeg_exe(), "-nostdin", "-v", "error", "-xerror"),
         *("-progress", "pipe:1", "-i", str(playlist)),
-        # The times of its own; at a guessed frame rate, some would fall together.
+        # Keeps the times of the frames; at a guessed frame rate some would coincide.
         *("-fps_mode", "passthrough", "-enc_time_base", "demux", "-f", "null", "-"),
     )
     times = re.findall(r"out_time_us=(\d+)", progress)
     decoded_s = int(times[-1]) / 1e6 if times else 0.0
-    if said.strip() or abs(decoded_s - duration_s) > DURATION_SLACK_S:
-        return [f"{playlist} decodes to {decoded_s:.1f} s, not {duration_s:.1f} s: {said[-300:]}"]
+    if errors.strip() or abs(decoded_s - duration_s) > DURATION_SLACK_S:
+        return [f"{playlist} decodes to {decoded_s:.1f} s, not {duration_s:.1f} s: {errors[-300:]}"]
     return []

@@ -1,11 +1,11 @@
-"""Programs are told of everything while what tells them is killed again and again.
+"""Every change has its event, delivered to webhooks and readers, while processes are killed.
 
-Integrators change videos, and repeat each request with its Idempotency-Key until it is answered.
-A receiver gets webhooks, and a mirror follows the events. Web, worker, database and receiver die in
-the midst of it. In the end there is an event of every change, and a change of every event, and
-receiver and mirror know all. `PORTAL_FAULT_SEED=7` repeats the choices, not the timing.
+Integrators change videos, and repeat each request with its Idempotency-Key until it succeeds. A
+receiver takes webhooks, and a mirror follows the events. Web, worker, database and receiver are
+killed meanwhile. At the end changes and events correspond, and receiver and mirror have all of
+them. `PORTAL_FAULT_SEED=7` repeats the choices, not the timing.
 
-What a portal waits minutes for is due at once here: `DEAD`, `LOST` and `DUE`.
+`DEAD`, `LOST` and `DUE` shorten waits that take minutes otherwise.
 """
 
 import asyncio
@@ -45,22 +45,22 @@ from portal.processes.supervisor import Children, ChildSpec, RestartPolicy, runn
 from portal.retry import Backoff, retry
 
 INTEGRATORS = 6
-# In turn. Another worker begins by recovering what is lost, so it is the last.
+# Killed in turn. A new worker begins by recovering lost work, so it comes last.
 TARGETS = ("web", "database", "receiver", "worker")
 TIMEOUT_S = 30
 PAUSES = Backoff(0.1, 0.5)
 OUTGOING = {"OUTGOING_ALLOW_HTTP": "on", "OUTGOING_NETWORKS": "127.0.0.0/8"}
-SUBSCRIBED = [it.value for it in EventType if it is not EventType.RENDITION_ADDED]
-# A worker that was killed shows no sign of life for long enough.
+SUBSCRIBED = [kind.value for kind in EventType if kind is not EventType.RENDITION_ADDED]
+# Lets a killed worker count as dead at once.
 DEAD = """
 UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute';
 UPDATE attempts SET lease_expires_at = now() WHERE outcome IS NULL
 """
-# The process that had a request is gone, or its database was: the key is free again.
+# Frees the key of a request whose process or database connection was killed.
 LOST = """
 UPDATE idempotency_keys SET began_at = now() - interval '61 s' WHERE status IS NULL AND key = '{}'
 """
-# Tries that wait are due; a job whose end, or beginning, nobody could record has taken too long.
+# Makes waiting tries due, and lets jobs without a recorded beginning or end count as too long.
 DUE = """
 UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo';
 UPDATE webhook_deliveries SET next_at = now() WHERE next_at > now();
@@ -71,28 +71,28 @@ WHERE type = 'started' AND at BETWEEN now() - interval '2 minutes' AND now() - i
 
 @dataclass
 class Run:
-    """A portal whose parts come back, and what becomes of it."""
+    """A portal whose processes are restarted, and the changes that it confirmed."""
 
     children: Children
     address: str
     database_url: str
     receiver: Receiver = field(default_factory=Receiver)
     receiver_killed: asyncio.Event = field(default_factory=asyncio.Event)
-    # Numbers of changes that are to be made.
+    # Numbers of the changes to make.
     changes: asyncio.Queue[int] = field(default_factory=asyncio.Queue)
-    # What was confirmed: the titles of each video, and whose deletion.
+    # Confirmed titles by video, and confirmed deletions.
     titles: dict[str, list[str]] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     mirror: dict[str, Any] = field(default_factory=dict)
     mirrored: str = ""
 
     def pid(self, name: str) -> int | None:
-        """The number of a child's process, while it runs."""
+        """Return the process id of a running child, or None."""
         running = self.children._running()
-        return next((it.pid for it, spec in running if spec.name == name), None)
+        return next((child.pid for child, spec in running if spec.name == name), None)
 
     async def sql(self, statements: str) -> None:
-        """Change the database, once it is there."""
+        """Change the database once it is available."""
         work = partial(run_sql, self.database_url, statements)
         await retry(work, on=(psycopg.OperationalError,), backoff=PAUSES, give_up_after_s=TIMEOUT_S)
 
@@ -100,7 +100,7 @@ class Run:
 @pytest.mark.parametrize(
     ("kills", "changes"), [(12, 300), pytest.param(1000, 5000, marks=pytest.mark.soak)]
 )
-async def test_every_change_is_told_whatever_dies(
+async def test_changes_and_events_correspond_whatever_is_killed(
     data: Path,
     short_video: Path,
     rng: Random,
@@ -110,13 +110,13 @@ async def test_every_change_is_told_whatever_dies(
 ) -> None:
     monkeypatch.setattr(calls, "BACKOFF", PAUSES)
     monkeypatch.setattr(portal, "POLL_INTERVAL_S", 0.1)
-    video = short_video.read_bytes()
+    content = short_video.read_bytes()
     async with coming_back(data) as run, aiohttp.ClientSession() as session:
         api = Api(session, run.address)
         tasks = [asyncio.create_task(keep_receiving(run, rng))]
         await until(lambda: run.receiver.url, timeout_s=TIMEOUT_S)
         await api.call("POST", "/api/webhooks", {"url": run.receiver.url, "events": SUBSCRIBED})
-        work = [integrate(run, api, video, rng) for _ in range(INTEGRATORS)]
+        work = [integrate(run, api, content, rng) for _ in range(INTEGRATORS)]
         tasks += [*map(asyncio.create_task, (keep_mirror(run), *work))]
         numbers = iter(range(changes))
         for number in range(kills):
@@ -135,60 +135,62 @@ async def test_every_change_is_told_whatever_dies(
                 if event["id"] == newest:
                     break
             await until(lambda: run.mirrored == newest, timeout_s=TIMEOUT_S)
-            videos = {it["id"]: it async for it in client.videos(include="passthrough")}
+            videos = {video["id"]: video async for video in client.videos(include="passthrough")}
         for task in tasks:
             task.cancel()
     audit(run, events, videos)
 
 
 def audit(run: Run, events: list[Any], videos: dict[str, Any]) -> None:
-    """Nothing is lost, nothing told that was not done, and nothing done or told twice."""
+    """Check that changes and events correspond exactly."""
     of_videos: dict[str, list[dict[str, Any]]] = {}
     for event in events:
         of_videos.setdefault(event["data"]["id"], []).append(event)
     assert of_videos.keys() == run.titles.keys(), "a video for each creation"
-    for video_id, told in of_videos.items():
+    for video_id, video_events in of_videos.items():
         if video_id in run.deleted:
-            # Of a deleted video nothing else is kept.
-            assert [event["type"] for event in told] == ["video.deleted"], told
+            # A deleted video keeps no other event.
+            assert [event["type"] for event in video_events] == ["video.deleted"], video_events
             continue
-        types = Counter(event["type"] for event in told)
-        assert [event["sequence"] for event in told] == [*range(1, len(told) + 1)], told
-        assert told[0]["type"] == "video.created", told
-        assert types["video.created"] == 1, told
-        edits = [event["data"]["title"] for event in told if event["type"] == "video.updated"]
+        types = Counter(event["type"] for event in video_events)
+        sequence = [event["sequence"] for event in video_events]
+        assert sequence == [*range(1, len(video_events) + 1)], video_events
+        assert video_events[0]["type"] == "video.created", video_events
+        assert types["video.created"] == 1, video_events
+        updates = [event for event in video_events if event["type"] == "video.updated"]
+        edits = [event["data"]["title"] for event in updates]
         assert edits == run.titles[video_id]
-        assert types["video.ready"] + types["video.failed"] == 1, told
+        assert types["video.ready"] + types["video.failed"] == 1, video_events
     assert videos == run.mirror
     assert videos.keys() == run.titles.keys() - run.deleted
-    # Details are those of the moment when an event is told.
+    # Details are read when an event is delivered, so they may differ.
     received = [
         (headers["webhook-id"], {**json.loads(body), "details": None})
         for headers, body in run.receiver.requests
     ]
-    sent = dict(received)
-    assert all(event == sent[event_id] for event_id, event in received)
+    delivered = dict(received)
+    assert all(event == delivered[event_id] for event_id, event in received)
     listed = {
         event["id"]: {**event, "details": None} for event in events if event["type"] in SUBSCRIBED
     }
-    assert listed.keys() <= sent.keys()
+    assert listed.keys() <= delivered.keys()
     of_kept = {
         event_id: event
-        for event_id, event in sent.items()
+        for event_id, event in delivered.items()
         if event["data"]["id"] not in run.deleted or event["type"] == "video.deleted"
     }
     assert of_kept == listed
 
 
 async def integrate(run: Run, api: Api, video: bytes, rng: Random) -> None:
-    """Make changes, to videos of its own, one at a time."""
+    """Change the integrator's own videos, one change at a time."""
     own: list[str] = []
     while True:
         number = await run.changes.get()
         if not own or rng.random() < 0.1:
-            wanted = {"fileName": "harbour.mp4", "contentType": "video/mp4"}
-            upload = await insist(run, api, "POST", "/api/videos/presign", wanted)
-            # Of those that are converted, few: each takes a second or two.
+            body = {"fileName": "harbour.mp4", "contentType": "video/mp4"}
+            upload = await insist(run, api, "POST", "/api/videos/presign", body)
+            # Few files are videos, because each takes a second or two to transcode.
             file = video if rng.random() < 0.1 else RAW_FILE
             assert await put(upload["uploadUrl"], file) == 200
             created = await insist(run, api, "POST", "/api/videos", metadata(upload["key"]))
@@ -199,14 +201,15 @@ async def integrate(run: Run, api: Api, video: bytes, rng: Random) -> None:
             await insist(run, api, "DELETE", f"/api/videos/{video_id}")
             run.deleted.add(video_id)
         else:
-            video_id, title = rng.choice(own), f"Change {number}"
+            video_id = rng.choice(own)
+            title = f"Change {number}"
             await insist(run, api, "PATCH", f"/api/videos/{video_id}", {"title": title})
             run.titles[video_id].append(title)
         run.changes.task_done()
 
 
 async def insist(run: Run, api: Api, method: str, path: str, body: Any = None) -> Any:
-    """Repeat a request until it is answered."""
+    """Repeat a request until it succeeds."""
     key = uuid4().hex
     while True:
         try:
@@ -214,7 +217,7 @@ async def insist(run: Run, api: Api, method: str, path: str, body: Any = None) -
         except PortalUnreachable:
             continue
         except PortalRefused as exc:
-            # The answer to its deletion was lost.
+            # The response to an earlier deletion was lost.
             if method == "DELETE" and exc.code == "video_not_found":
                 return None
             if exc.code != "request_in_progress":
@@ -223,7 +226,7 @@ async def insist(run: Run, api: Api, method: str, path: str, body: Any = None) -
 
 
 async def keep_mirror(run: Run) -> None:
-    """Keep a copy of all videos, as docs/api.md has it."""
+    """Keep a copy of all videos, as docs/api.md describes."""
     while True:
         with suppress(PortalUnreachable):
             async with Portal(run.address) as client:
@@ -238,9 +241,9 @@ async def keep_mirror(run: Run) -> None:
 
 
 async def keep_receiving(run: Run, rng: Random) -> None:
-    """Receive webhooks; after each kill it is away for a moment."""
+    """Receive webhooks, with a pause after each kill."""
     while True:
-        # Its port may be in use at first.
+        # The former port may still be in use at first.
         with suppress(OSError):
             async with receiving(run.receiver):
                 await run.receiver_killed.wait()
@@ -249,7 +252,7 @@ async def keep_receiving(run: Run, rng: Random) -> None:
 
 
 async def kill(run: Run, name: str, rng: Random) -> None:
-    """Kill what has this name, or rarely ask it to end."""
+    """Kill the process with this name, or sometimes ask it to end."""
     if name == "receiver":
         run.receiver_killed.set()
         return
@@ -263,14 +266,14 @@ async def kill(run: Run, name: str, rng: Random) -> None:
 
 
 def is_begun(run: Run, tasks: list[asyncio.Task[None]]) -> bool:
-    """Whether all changes are under way or made."""
+    """Return whether all changes have begun."""
     for task in tasks:
         assert not task.done(), task.result()
     return run.changes.empty()
 
 
 async def is_over(run: Run, tasks: list[asyncio.Task[None]], changes: int) -> bool:
-    """Whether nothing is left to do, or to tell; what waits for its time does so no longer."""
+    """Make waiting work due, and return whether no work or delivery is left."""
     is_begun(run, tasks)
     await run.sql(DUE)
     done = len(run.titles) + sum(map(len, run.titles.values())) + len(run.deleted)
@@ -279,8 +282,9 @@ async def is_over(run: Run, tasks: list[asyncio.Task[None]], changes: int) -> bo
 
 @asynccontextmanager
 async def coming_back(data: Path) -> AsyncIterator[Run]:
-    """A portal as `portal up` runs it, whose parts come back at once however often they die."""
-    folder, port = open_data_folder(data), free_port()
+    """Run a portal as `portal up` does, with immediate restarts after any number of kills."""
+    folder = open_data_folder(data)
+    port = free_port()
     address = f"http://{LOOPBACK}:{port}"
     try:
         async with running_children(policy=RestartPolicy(0.2, 0.5)) as children:

@@ -1,6 +1,7 @@
-"""Three workers share a film while one or another is killed: it is made whole, and once.
+"""Three workers share a film while workers are killed: every frame is made once.
 
-They share what takes a second, so that a short film is shared; a dead one is missed at once.
+Runs are shared from one second on, so that a short film suffices, and a killed worker counts as
+dead at once.
 """
 
 import asyncio
@@ -28,8 +29,11 @@ from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.cmaf import inspect_segment
 from portal.transcoding.packaging.hls import parse_media_playlist
 
-WORKERS, KILLS = 3, 2
-SECONDS, FPS, SEGMENT_FRAMES = 160, 12, 48
+WORKERS = 3
+KILLS = 2
+SECONDS = 160
+FPS = 12
+SEGMENT_FRAMES = 48
 PAUSE_S = (0.2, 4.0)
 TIMEOUT_S = 240.0
 EAGER = """
@@ -38,7 +42,7 @@ runs.PART_S, runs.SHARED_FROM_S = 1.0, 0.0
 from portal.cli.main import main
 main(["worker"])
 """
-# A worker that was killed is known to be dead, with all that it was at.
+# Lets a killed worker count as dead at once, with its leases.
 DEAD = """
 UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' WHERE id IN (
   SELECT worker_id FROM procrastinate_jobs WHERE status = 'doing' AND (
@@ -101,9 +105,9 @@ async def is_settled(url: str) -> bool:
 
 
 async def audit(config: Config, video_id: str) -> int:
-    """All renditions are there, with all frames in segments that follow each other.
+    """Check that all renditions have all frames in consecutive segments.
 
-    Answers how many segments were stored that are not among them.
+    Return the number of stored segments that no playlist names.
     """
     renditions = await rows(config.database_url, RENDITIONS)
     assert renditions
@@ -111,14 +115,17 @@ async def audit(config: Config, video_id: str) -> int:
     async with open_storage(config) as storage:
         stored = await storage.list_some(output_root(video_id))
         names = {name for name, _, _ in renditions}
-        count = sum(it.endswith(".m4s") and it.split("/")[-2] in names for it in stored)
+        count = sum(key.endswith(".m4s") and key.split("/")[-2] in names for key in stored)
         for name, attempt, state in renditions:
             assert state == "complete", name
             prefix = f"{output_prefix(video_id, attempt)}{name}/"
             text = await storage.get(f"{prefix}playlist.m3u8")
             segments = parse_media_playlist(text.decode()).segments
-            facts = [inspect_segment(await storage.get(prefix + it.uri)) for it in segments]
-            assert [it.sample_count for it in facts] == [SEGMENT_FRAMES] * (SECONDS // 4), name
+            facts = [
+                inspect_segment(await storage.get(prefix + segment.uri)) for segment in segments
+            ]
+            frame_counts = [segment.sample_count for segment in facts]
+            assert frame_counts == [SEGMENT_FRAMES] * (SECONDS // 4), name
             assert all(a.until_ticks == b.from_ticks for a, b in pairwise(facts)), name
             count -= len(facts)
     return count

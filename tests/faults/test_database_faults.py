@@ -1,4 +1,4 @@
-"""A database that is cut off, ends a connection, or is away for long: no doubles, nothing lost."""
+"""Nothing is lost or doubled when the database ends connections or is unavailable."""
 
 import asyncio
 from collections import Counter
@@ -29,14 +29,14 @@ from portal.web.composition import WebContext
 
 CONFIRMED_WITHIN_S = 80
 CREATIONS = 10
-# What a creation sends and is answered, about.
+# Approximate size of the requests and responses of one creation.
 CREATION_BYTES = 3_000
 MISCOUNTED = """
 SELECT (SELECT count(*) FROM videos),
        (SELECT count(*) FROM procrastinate_jobs WHERE task_name LIKE '%%transcode'),
        (SELECT count(*) FROM videos v JOIN procrastinate_jobs j ON j.id = v.transcode_job_id)
 """
-# The server ends the connection the first two times that a row is written like this.
+# Ends the connection at the first two writes of such a row.
 AWAY = """
 CREATE SEQUENCE tries;
 CREATE FUNCTION go_away() RETURNS trigger LANGUAGE plpgsql AS $$

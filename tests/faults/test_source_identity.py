@@ -1,7 +1,7 @@
-"""What was there when a video was created is what is transcoded, or nothing is.
+"""Only the file that was stored when its video was created is transcoded.
 
-A signed PUT stays valid after the video was created. Whatever is put there then, at whatever
-moment and however much like the first, is noticed; what was published before stays as it is.
+A signed PUT stays valid after the creation. A replacement is noticed at any moment, however similar
+it is to the first file, and files that were published before stay unchanged.
 """
 
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ async def seaweed() -> AsyncIterator[SeaweedServer]:
 async def proxy(
     request: pytest.FixtureRequest, services: dict[str, str], seaweed: SeaweedServer
 ) -> AsyncIterator[StorageProxy]:
-    """In front of the embedded server, which gives no ETags, or of one that does."""
+    """Proxy to the embedded server, which has no ETags, or to one that has them."""
     servers = {"embedded": services["S3_ENDPOINT_URL"], "seaweed": seaweed.endpoint_url}
     async with storage_proxy(servers[request.param]) as proxy:
         yield proxy
@@ -45,13 +45,13 @@ def environ(environ: dict[str, str], seaweed: SeaweedServer, proxy: StorageProxy
 
 
 def other(content: bytes, rng: Random) -> bytes:
-    """A file of the same size that plays as well: in its index, one date differs."""
+    """Return a playable file of the same size, with another date in its index."""
     at = content.index(b"mvhd") + 8
     return content[:at] + rng.randbytes(4) + content[at + 4 :]
 
 
 async def created(client: Client, content: bytes) -> tuple[Video, str]:
-    """A video, and the address that its file was put to."""
+    """Create a video, and return it with the address of its upload."""
     upload = await presign(client)
     assert await put(upload["uploadUrl"], content) == 200
     response = await client.post("/api/videos", json=metadata(upload["key"]))
@@ -62,13 +62,13 @@ async def created(client: Client, content: bytes) -> tuple[Video, str]:
 def replacing(
     proxy: StorageProxy, address: str, content: bytes, *, at_request: int, kind: str
 ) -> None:
-    """Put this content to the address when so many requests of a kind have come."""
-    asked_for = 0
+    """Replace the file at the address at the given request of a kind."""
+    count = 0
 
-    async def replace(asked: str, is_presigned: bool) -> None:
-        nonlocal asked_for
-        asked_for += asked == kind
-        if asked_for == at_request:
+    async def replace(request_kind: str, is_presigned: bool) -> None:
+        nonlocal count
+        count += request_kind == kind
+        if count == at_request:
             proxy.choose = fine
             assert await put(address, content) == 200
 
@@ -96,7 +96,7 @@ async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
 ) -> None:
     short = short_video.read_bytes()
     video, address = await created(client, short)
-    # The probe's reads, the first pictures, or what is written last.
+    # Replaced during the probe's reads, or during the writes of the pass.
     kind, most = rng.choice([("GET videos", 6), ("PUT hls", 7)])
     replacing(proxy, address, other(short, rng), at_request=rng.randint(1, most), kind=kind)
     video = await make_playable(video, resources, tmp_path)
@@ -122,7 +122,7 @@ async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_mi
     before = await states(video)
     original = f"/videos/{video.id}/original"
     assert (await client.get(original)).status_code == 302
-    # The pass writes 19 objects; the 20th request, if any, would come after its last look.
+    # The pass writes 19 objects; a 20th request would come after its last check of the source.
     replacing(proxy, address, other(long, rng), at_request=rng.randint(1, 18), kind="PUT hls")
     assert await make_missing(video, resources, tmp_path)
     after = await states(video)

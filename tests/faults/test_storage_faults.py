@@ -1,6 +1,6 @@
-"""Storage that answers wrongly, now and then or for a while, to everyone who asks it.
+"""Storage that returns errors to web, workers and clients, occasionally or for a while.
 
-An intact source ends up ready once the fault has passed, and no fault of storage costs an attempt.
+An intact source becomes ready once the fault has passed, and no fault of storage costs an attempt.
 """
 
 from collections.abc import AsyncIterator
@@ -70,7 +70,8 @@ async def test_no_fault_of_storage_costs_an_attempt(
 
     await until(is_final, timeout_s=120)
     video = await Video.get(id=video.id)
-    outcomes = [(it.outcome, it.error_code) for it in await Attempt.filter(video_id=video.id)]
+    attempted = await Attempt.filter(video_id=video.id)
+    outcomes = [(attempt.outcome, attempt.error_code) for attempt in attempted]
     assert video.status is VideoStatus.READY, (video.failure_code, outcomes, proxy.tally)
     assert Outcome.FAILED not in {outcome for outcome, _ in outcomes}, (outcomes, proxy.tally)
 
@@ -93,5 +94,6 @@ async def test_storage_that_never_delivers_the_source_is_not_asked_for_ever(
             await make_playable(video, resources, tmp_path)
     video = await make_playable(video, resources, tmp_path)
     assert video.failure_code == attempts.TRANSCODE_FAILED
-    codes = {it.error_code for it in await Attempt.filter(outcome=Outcome.FAILED)}
+    failed = await Attempt.filter(outcome=Outcome.FAILED)
+    codes = {attempt.error_code for attempt in failed}
     assert codes == {"source_unreachable"}
