@@ -1,10 +1,9 @@
 """Requests per second of the JSON API, as ratios to a bare Quart app.
 
-A page of videos is compared with the same bytes, everything else with a word of JSON.
+A page of videos is compared with the same bytes, every other call with a small JSON object.
 
-Both run on the same Hypercorn settings and are driven by the same load tool (wrk) in one run.
-Each measurement follows one of the bare app, and the median of several pairs counts, because
-the machines this runs on are noisy.
+Both run with the same Hypercorn settings and the same load tool (wrk). Each measurement follows
+one of the bare app, and the median of several pairs counts, because the machines are noisy.
 
     python tests/benchmarks/api.py [--seconds 4] [--rounds 3]
 
@@ -35,19 +34,20 @@ HERE = Path(__file__).parent
 CONNECTIONS = 16
 PAGE = 50
 MEMORY_AIM_MB = 120
-# No create run is faster than this, so every create finds an upload of its own.
+# Upper bound of creations a second; determines the number of uploads.
 UPLOADS_PER_SECOND = 700
 UPLOADS_AT_ONCE = 16
-# One client asks for more than any office does. Counted all the same: that is part of the cost.
+# High enough for one client; requests are still counted, which is part of the cost.
 LIMITS = {"RATE_LIMIT_CHANGES": "100000000"}
 SIGNED_IN_AIM = 0.85
-EMAIL, PASSWORD = "benchmark@example.org", "four calm green boats"
+EMAIL = "benchmark@example.org"
+PASSWORD = "four calm green boats"
 PRESIGN = {"fileName": "benchmark.mp4", "contentType": "video/mp4"}
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What wrk saw."""
+    """Result of one run of wrk."""
 
     requests_per_s: float
     p50: str
@@ -73,14 +73,17 @@ async def _measure(
     each = options.seconds * UPLOADS_PER_SECOND
     bodies = iter(await _creation_bodies(portal, folder, count=PAGE + options.rounds * each))
     paths = [await _created(portal, body) for body in itertools.islice(bodies, PAGE)]
-    # Each has an address to play from.
+    # Ready videos have a playback URL.
     await execute(portal.environ, "UPDATE videos SET status = 'ready', published_attempt = 1")
     presign, patch, create = (folder / f"{name}.txt" for name in ("presign", "patch", "create"))
     presign.write_text(f"POST /api/videos/presign {json.dumps(PRESIGN)}\n")
     changes = itertools.product(range(20), paths)
-    patch.write_text("".join(f'PATCH {path} {{"title": "Take {it}"}}\n' for it, path in changes))
-    # Name, address, that of the bare app, the aimed ratio, and what to send if it is no GET.
-    api, page_url = f"{portal.base_url}/api", f"{bare_url}page"
+    patch.write_text(
+        "".join(f'PATCH {path} {{"title": "Take {number}"}}\n' for number, path in changes)
+    )
+    # Name, URL, URL of the bare app, aim of the ratio, and the file of requests unless it is a GET.
+    api = f"{portal.base_url}/api"
+    page_url = f"{bare_url}page"
     targets = (
         ("GET video", portal.base_url + paths[0], bare_url, 0.6, None),
         ("GET page", f"{api}/videos?limit={PAGE}", page_url, 0.4, None),
@@ -97,7 +100,7 @@ async def _measure(
         for _ in range(options.rounds):
             if lines is create:
                 some = itertools.islice(bodies, each)
-                create.write_text("".join(f"POST /api/videos {it}\n" for it in some))
+                create.write_text("".join(f"POST /api/videos {body}\n" for body in some))
             other = await measured(bare, options.seconds)
             pairs.append((await measured(url, options.seconds, lines=lines), other))
         print_row(name, pairs, aim=aim)
@@ -114,11 +117,11 @@ def _print_memory(portal: LivePortal, when: str) -> None:
 async def _measure_signed_in(
     portal: LivePortal, url: str, folder: Path, options: argparse.Namespace
 ) -> None:
-    """A record read with credentials, to the same without, on a portal that has accounts now."""
+    """Compare reads with credentials to reads without, on a portal that now has accounts."""
     [private_body] = await _creation_bodies(portal, folder, count=1)
     add = ("accounts", "add", EMAIL, "--role", "owner", "--password-stdin")
     await command(portal.environ, *add, typed=f"{PASSWORD}\n")
-    made = await command(
+    token = await command(
         portal.environ, "tokens", "add", EMAIL, "--name", "read", "--scope", "videos:read"
     )
     async with aiohttp.ClientSession(portal.base_url) as session:
@@ -129,11 +132,11 @@ async def _measure_signed_in(
     private_url = portal.base_url + await _created(
         portal, private_body, "?visibility=private", headers
     )
-    # Its address to play from is signed with each read.
+    # Its playback URL is signed with each read.
     ready = "UPDATE videos SET status = 'ready', published_attempt = 1 WHERE visibility = 'private'"
     await execute(portal.environ, ready)
     for own_url, name, header in (
-        (url, "by token", f"Authorization: Bearer {made.out.strip()}"),
+        (url, "by token", f"Authorization: Bearer {token.out.strip()}"),
         (url, "by cookie", f"Cookie: {cookie}"),
         (private_url, "private", f"Cookie: {cookie}"),
     ):
@@ -145,7 +148,7 @@ async def _measure_signed_in(
 
 
 async def _creation_bodies(portal: LivePortal, folder: Path, *, count: int) -> list[str]:
-    """Upload `count` tiny files for real and make a creation body for each."""
+    """Upload `count` tiny files, and return a creation body for each."""
     print(f"uploading {count} files to create videos from …", file=sys.stderr)
     file = folder / PRESIGN["fileName"]
     file.write_bytes(b"not transcoded here")
@@ -165,7 +168,7 @@ async def _creation_bodies(portal: LivePortal, folder: Path, *, count: int) -> l
 async def _created(
     portal: LivePortal, body: str, query: str = "", headers: dict[str, str] | None = None
 ) -> str:
-    """Where the record of a new video is."""
+    """Create a video, and return the path of its record."""
     headers = {"Content-Type": "application/json", **(headers or {})}
     async with (
         aiohttp.ClientSession(portal.base_url) as session,
@@ -187,26 +190,26 @@ async def measured(
     )
     output = (await process.communicate())[0].decode()
 
-    def found(pattern: str, default: str = "?") -> str:
+    def extract(pattern: str, default: str = "?") -> str:
         match = re.search(pattern, output, flags=re.MULTILINE)
         return match[1] if match else default
 
     return Result(
-        requests_per_s=float(found(r"Requests/sec:\s+([\d.]+)", "nan")),
-        p50=found(r"^\s+50%\s+(\S+)"),
-        p99=found(r"^\s+99%\s+(\S+)"),
-        failures=int(found(r"Non-2xx or 3xx responses: (\d+)", "0")),
+        requests_per_s=float(extract(r"Requests/sec:\s+([\d.]+)", "nan")),
+        p50=extract(r"^\s+50%\s+(\S+)"),
+        p99=extract(r"^\s+99%\s+(\S+)"),
+        failures=int(extract(r"Non-2xx or 3xx responses: (\d+)", "0")),
     )
 
 
 def print_row(name: str, pairs: list[tuple[Result, Result]], *, aim: float) -> None:
-    """Of pairs of the portal and the bare app."""
-    ratio = statistics.median(mine.requests_per_s / bare.requests_per_s for mine, bare in pairs)
-    mine, bare = sorted(pairs, key=lambda pair: pair[0].requests_per_s)[len(pairs) // 2]
+    """Print a row from pairs of results of the portal and the bare app."""
+    ratio = statistics.median(portal.requests_per_s / bare.requests_per_s for portal, bare in pairs)
+    portal, bare = sorted(pairs, key=lambda pair: pair[0].requests_per_s)[len(pairs) // 2]
     failures = sum(result.failures for pair in pairs for result in pair)
     print(
-        f"{name:16} {mine.requests_per_s:8.0f} {bare.requests_per_s:8.0f} {ratio:6.2f} {aim:5.2f}"
-        f"  {mine.p50:>8} {mine.p99:>8}" + (f"  {failures} FAILED" if failures else "")
+        f"{name:16} {portal.requests_per_s:8.0f} {bare.requests_per_s:8.0f} {ratio:6.2f} {aim:5.2f}"
+        f"  {portal.p50:>8} {portal.p99:>8}" + (f"  {failures} FAILED" if failures else "")
     )
 
 

@@ -1,6 +1,6 @@
-"""The app that the API is measured against: no work.
+"""An app without any work, as the baseline of the API.
 
-Run with a port and a folder, it is served with the settings of `portal web`.
+Its arguments are a port and a folder. It runs with the server settings of `portal web`.
 """
 
 import sys

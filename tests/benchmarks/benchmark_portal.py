@@ -1,6 +1,6 @@
-"""What the benchmarks share: a portal of their own, and their options.
+"""A separate portal for benchmarks, and their command-line options.
 
-Imported before what lies in the folder above, which is found once this is.
+Import this module first: it makes the modules in `tests/` importable.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from running_portal import (  # found above this folder
+from running_portal import (  # in the folder above
     LivePortal,
     fresh_database,
     migrated_services,
@@ -23,9 +23,9 @@ from running_portal import (  # found above this folder
 async def measured_portal(
     folder: Path, *, worker: bool = False, **settings: str
 ) -> AsyncIterator[LivePortal]:
-    """A portal that writes to disk safely, with these settings beside its usual ones.
+    """Run a portal that writes to disk safely, with additional settings.
 
-    It logs into the folder: its lines would drown the results.
+    It logs into the folder, so that the output has only the results.
     """
     async with (
         migrated_services(folder, durable=True) as services,
@@ -36,7 +36,7 @@ async def measured_portal(
 
 
 def options_of(text: str | None, **defaults: float) -> argparse.Namespace:
-    """Options of a command, each of the type of its default."""
+    """Parse options; each has the type of its default."""
     parser = argparse.ArgumentParser(description=text and text.partition("\n")[0])
     for name, default in defaults.items():
         parser.add_argument(f"--{name}", type=type(default), default=default)

@@ -1,10 +1,10 @@
-"""What many workers of one core bring to one film: the rules of sharing, simulated.
+"""Simulation of many workers of one core that share one film.
 
-A worker that is idle looks every 2 s, and takes the later half of what is left of the longest run,
-if half a minute is left for each. What encoding takes is what the ladder is planned by. Measured on
-a machine with two cores: ffmpeg begins 0.1 s after a job is there and decodes a second of film
-before what it is to make; 40 s of film are ready 0.3 s after their last segment; one core encodes
-57 s of sound in a second.
+An idle worker looks every 2 s, and takes the later half of the longest remaining run if each half
+takes at least half a minute. Encoding takes as long as the ladder's plan estimates. Measured on a
+machine with two cores: ffmpeg starts 0.1 s after its job and decodes a second of film before its
+first frame; 40 s of film are ready 0.3 s after their last segment; one core encodes 57 s of sound
+in a second.
 
     python tests/benchmarks/cluster.py
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
-import benchmark_portal  # noqa: F401  # finds the folder above
+import benchmark_portal  # noqa: F401  # makes the folder above importable
 
 from portal.processing.runs import PART_S
 from portal.transcoding.planning.ladder import plan_renditions
@@ -22,22 +22,29 @@ from portal.transcoding.probing.facts import Probe, VideoTrack
 
 STEP_S = 0.1
 LOOK_S = 2.0
-# From the job to the first frame, and until the rest of a run is known.
-START_S, ESTIMATE_S = 1.5, 3.5
-# What a pass takes after its last run, and how many more the sound of a second takes.
-ASSEMBLY_S, SOUND_SHARE = 1.0, 1 / 57
+# From the job to the first frame.
+START_S = 1.5
+# From the first frame until the remaining time of a run is known.
+ESTIMATE_S = 3.5
+# Time of a pass after its last run.
+ASSEMBLY_S = 1.0
+# Time that a second of sound takes.
+SOUND_SHARE = 1 / 57
 PROCESSORS = 2
-WORKERS, HOURS, HEIGHTS = (1, 8, 64, 256), (1, 3), (1080, 2160)
+WORKERS = (1, 8, 64, 256)
+HOURS = (1, 3)
+HEIGHTS = (1080, 2160)
 BITRATE_MBPS = {1080: 8, 2160: 30}
-# A heartbeat: begin, lock, renewal, segments, commit.
+# Statements of a heartbeat: begin, lock, renewal, segments, commit.
 STATEMENTS_PER_S = 5
-VIDEOS_A_DAY, VIDEO_S = 100_000, 180
+VIDEOS_A_DAY = 100_000
+VIDEO_S = 180
 DAY_S = 24 * 3600
 
 
 @dataclass
 class Part:
-    """A run: what is left of it, and when it begins to be made and is known to last."""
+    """A run: its remaining work, its first frame, and the time when its length is known."""
 
     left_s: float
     begins_s: float
@@ -57,7 +64,8 @@ def main() -> None:
                 times = alone_s / taken_s
                 puts = renditions * 3600 * hours / SEGMENT_S / taken_s
                 mbps = len(passes) * 3600 * hours * BITRATE_MBPS[height] / taken_s
-                name, statements = f"{hours} h {height}p", times * STATEMENTS_PER_S
+                name = f"{hours} h {height}p"
+                statements = times * STATEMENTS_PER_S
                 print(
                     f"{name:12}{workers:8}{taken_s:9.0f}{times:7.1f}"
                     f"{puts:7.0f}{statements:7.0f}{mbps:8.0f}"
@@ -72,7 +80,7 @@ def main() -> None:
 
 
 def film(height: int, duration_s: float) -> tuple[list[float], int]:
-    """Seconds on one core of each pass over a film of HEVC, and how many renditions it has."""
+    """Return the seconds on one core of each pass over an HEVC film, and its renditions."""
     size = {"width": height * 16 // 9, "height": height}
     video = VideoTrack(
         index=0,
@@ -105,15 +113,16 @@ def film(height: int, duration_s: float) -> tuple[list[float], int]:
     )
     plan = plan_renditions(probe)
     first = plan.first_pass()
-    rest = [rung.name for rung in plan.video if rung.name not in first]
-    passes = [PROCESSORS * plan.encode_s(names) for names in (first, rest) if names]
+    later = [rung.name for rung in plan.video if rung.name not in first]
+    passes = [PROCESSORS * plan.encode_s(names) for names in (first, later) if names]
     passes[0] += duration_s * SOUND_SHARE
     return passes, len(plan.video)
 
 
 def make(passes: list[float], workers: int, seed: int) -> float:
-    """Seconds until all passes are made by so many workers."""
-    rng, now_s = Random(seed), 0.0  # noqa: S311
+    """Return the seconds until this number of workers has made all passes."""
+    rng = Random(seed)  # noqa: S311
+    now_s = 0.0
     for work_s in passes:
         runs = [Part(work_s, now_s + START_S, now_s + START_S + ESTIMATE_S)]
         while runs:
@@ -122,8 +131,8 @@ def make(passes: list[float], workers: int, seed: int) -> float:
                 if now_s >= run.begins_s:
                     run.left_s -= STEP_S
             runs = [run for run in runs if run.left_s > 0]
-            known = [run for run in runs if now_s >= run.known_s]
-            longest = max(known, key=lambda run: run.left_s, default=None)
+            estimated = [run for run in runs if now_s >= run.known_s]
+            longest = max(estimated, key=lambda run: run.left_s, default=None)
             idle = workers - len(runs)
             is_seen = rng.random() < 1 - (1 - STEP_S / LOOK_S) ** idle
             if longest and longest.left_s >= 2 * PART_S and idle and is_seen:

@@ -1,8 +1,8 @@
 """Time of the library's pages with 100,000 videos and their captions, for each kind of query.
 
-Seeds a database of its own with made-up videos whose words are as unevenly frequent as real ones,
-then asks a portal for pages, one after the other, over HTTP: what is printed is a whole page as a
-browser gets it, template included.
+Seeds a database with made-up videos whose words are as unevenly frequent as real ones, then
+requests pages from a portal over HTTP, one after the other. The times are those of whole pages,
+including their templates.
 
     python tests/benchmarks/library.py [--videos 100000] [--requests 200]
 
@@ -32,7 +32,7 @@ from portal.processing.captions import CaptionText
 from portal.transcoding.packaging.webvtt import Cue
 
 AIM_P99_MS = 50
-# What is said, and words that nobody wrote.
+# Aim for spoken and misspelt words.
 AIM_SPOKEN_P99_MS = 80
 DEEP_PAGES = 40
 START = datetime(2020, 1, 1, tzinfo=UTC)
@@ -42,9 +42,11 @@ FREQUENT = _words("the video holiday beach summer concert interview review city 
 UNSPACED = ("東京旅行", "京都散策", "料理教室", "音楽会", "ภาษาไทย")
 SYLLABLES = _words("ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo za bra cle dri flo")
 VOCABULARY = 30_000
-# Words beyond those are only said. Each track belongs to many videos.
+# Words beyond the vocabulary occur in captions only. Each track belongs to many videos.
 SPOKEN_VOCABULARY = 60_000
-TRACKS, CUES, WORDS_OF_CUE = 2_000, 60, 8
+TRACKS = 2_000
+CUES = 60
+WORDS_OF_CUE = 8
 
 
 async def main() -> None:
@@ -59,15 +61,15 @@ async def main() -> None:
 
 
 async def _measure(session: aiohttp.ClientSession, requests: int) -> None:
-    aims = f"p99 under {AIM_P99_MS}; of what is said or misspelt {AIM_SPOKEN_P99_MS}"
+    aims = f"p99 under {AIM_P99_MS}; of spoken or misspelt words {AIM_SPOKEN_P99_MS}"
     print(f"{'':36} {'p50':>8} {'p99':>8} {'max':>8}   (ms; aim: {aims})")
     for name, queries in _kinds().items():
         addresses = [f"/?{urlencode(query)}" for query in queries]
         if name.startswith("deep"):
             addresses = [await _deep(session, address) for address in addresses]
         for address in addresses:
-            await _timed(session, address)  # what the first of a kind costs is not typical
-        times = [await _timed(session, it) for it in islice(cycle(addresses), requests)]
+            await _timed(session, address)  # the first request of a kind is slower
+        times = [await _timed(session, url) for url in islice(cycle(addresses), requests)]
         cuts = statistics.quantiles(times, n=100)
         aim_ms = AIM_SPOKEN_P99_MS if name in SPOKEN else AIM_P99_MS
         missed = "  MISSED" if cuts[98] > aim_ms else ""
@@ -75,14 +77,14 @@ async def _measure(session: aiohttp.ClientSession, requests: int) -> None:
 
 
 def _kinds() -> dict[str, list[dict[str, str]]]:
-    """What is measured: addresses of a kind are asked for in turn."""
+    """Return the queries by kind; those of a kind are requested in turn."""
     frequent = [{"q": word} for word in (*FREQUENT[:4], "2024")]
     rare = [_word(number) for number in range(VOCABULARY - 40, VOCABULARY)]
     narrow = {"q": "video", "tag": _word(1), "category": "3", "sort": "longest"}
     return {
         "first page": [{}],
         "deep page": [{}],
-        "by title / longest": [{"sort": it} for it in ("title", "longest")],
+        "by title / longest": [{"sort": order} for order in ("title", "longest")],
         "frequent word": frequent,
         "rare word": [{"q": word} for word in rare],
         "Chinese, Japanese, Thai": [{"q": text} for text in ("京都", "旅行", "音楽", "ไทย")],
@@ -90,8 +92,8 @@ def _kinds() -> dict[str, list[dict[str, str]]]:
         "words, category, status": [{"q": "the", "category": "12", "status": "ready"}],
         "words, tag, category": [narrow],
         "said": [{"q": _word(rank)} for rank in range(VOCABULARY, SPOKEN_VOCABULARY, 1500)],
-        "two words said": [{"q": f"{_word(it)} {_word(40 + it)}"} for it in range(100, 140)],
-        "misspelt": [{"q": f"{it[:3]}x{it[4:]}"} for it in rare],
+        "two words said": [{"q": f"{_word(rank)} {_word(40 + rank)}"} for rank in range(100, 140)],
+        "misspelt": [{"q": f"{word[:3]}x{word[4:]}"} for word in rare],
     }
 
 
@@ -99,14 +101,14 @@ SPOKEN = ("said", "two words said", "misspelt")
 
 
 async def _deep(session: aiohttp.ClientSession, address: str) -> str:
-    """The address of a page far behind this one."""
+    """Follow the links to a page far behind this one, and return its address."""
     for _ in range(DEEP_PAGES):
         async with session.get(address) as response:
             html = await response.text()
-        found = re.search(r'href="([^"]+)"\s+rel="next"', html)
-        if found is None:
+        link = re.search(r'href="([^"]+)"\s+rel="next"', html)
+        if link is None:
             return address
-        address = found[1].replace("&amp;", "&")
+        address = link[1].replace("&amp;", "&")
     return address
 
 
@@ -123,7 +125,7 @@ async def _seed(database_url: str, count: int) -> None:
     started_at = perf_counter()
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         cursor = connection.cursor()
-        # The words are known.
+        # All words are inserted directly.
         for table in ("videos", "captions"):
             await cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER learn_words")
         same = {"file_name": "a.mp4", "content_type": "video/mp4", "created_at": START}
@@ -146,11 +148,11 @@ async def _seed(database_url: str, count: int) -> None:
 
 
 async def _seed_captions(cursor: psycopg.AsyncCursor) -> None:
-    """Captions of every ready video, and every word learned."""
+    """Insert captions of every ready video, and all words."""
     await cursor.execute("CREATE TEMPORARY TABLE tracks (number int, text text, search tsvector)")
     async with cursor.copy("COPY tracks FROM STDIN") as copy:
-        for number, said in enumerate(_tracks()):
-            await copy.write_row([number, said.text, said.search])
+        for number, track in enumerate(_tracks()):
+            await copy.write_row([number, track.text, track.search])
     await cursor.execute(
         "INSERT INTO captions (video_id, language, label, is_default, source, text, search,"
         " cue_count, version, written_version, changed_at)"

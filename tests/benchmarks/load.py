@@ -1,15 +1,14 @@
-"""Many viewers and editors at once: errors, delays, and the memory of every part.
+"""Many viewers and editors at once: errors, delays, and the memory of each component.
 
 Database, storage, web and worker run on this machine, started and stopped here, with their
-default settings but for the number of web processes; the crowd runs in this process. Viewers poll
+default settings except the number of web processes; the crowd runs in this process. Viewers poll
 as often as the pages do, until their video is done, and go on to another. Editors publish a film
 of ten seconds at once, and then again and again, each time sending 20 MB over two minutes.
 
     python tests/benchmarks/load.py [--viewers 2000] [--editors 50] [--minutes 5] [--nginx 1]
 
-With `--nginx 1` the crowd comes through nginx, with the shipped settings but for TLS.
-Delays and memory are those from when everyone has come; errors are all there are. Exits with 1
-when there was any error.
+With `--nginx 1` the crowd connects through nginx, with the shipped settings except TLS. Delays and
+memory are measured once everyone is connected; errors count from the start. Exits with 1 on errors.
 """
 
 import argparse
@@ -38,17 +37,18 @@ from running_portal import free_port, make_video
 
 from portal.web.serve import raise_descriptor_limit
 
-# An editor's line has some 1.3 Mbit/s.
-FILE_BYTES, UPLOAD_S = 20_000_000, 120
+# An editor uploads with about 1.3 Mbit/s.
+FILE_BYTES = 20_000_000
+UPLOAD_S = 120
 AIM_P99_S = 0.25
 NGINX = Path(__file__).parents[2] / "docs/deploy/nginx.conf"
-# As htmx is told in base.html; whoever waits longer has given up.
+# Time limit of htmx in base.html.
 TIMEOUT_S = 10
-# How often this test looks whether a video is done.
+# Interval in which editors check their videos.
 EDITOR_POLL_S = 5.0
-# Every page of the library with something to tell asks for the cards that are at work on it.
+# Maximum number of processing cards that a page of the library polls.
 CARDS = 12
-# Name, page, what it polls, how often, and its share of a hundred viewers: as in
+# Name, page, polled address, interval, and share of a hundred viewers: as in
 # templates/videos/_status.html, library/_poll.html and embed/_stage.html.
 PAGES = (
     ("status", "/videos/{id}", "/videos/{id}/status", 2.0, 45),
@@ -57,30 +57,30 @@ PAGES = (
     ("record", "/api/videos/{id}", "/api/videos/{id}", 1.0, 5),
 )
 POLLS = tuple(f"poll {name}" for name, *_ in PAGES)
-# How a process's command line tells what it is.
+# Component by a part of its command line.
 PARTS = {"portal web": "web", "portal worker": "worker", "postgres": "database", "rclone": "store"}
 
 
 @dataclass
 class Crowd:
-    """What viewers and editors share: the portal, what is being processed, and a record."""
+    """State that viewers and editors share: the portal, its processing videos, and results."""
 
     portal_url: str
     file: bytes
     durations_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     errors: Counter[str] = field(default_factory=Counter)
     published: int = 0
-    # Processed at the moment, the newest last; and the newest of all.
+    # Processing videos, the newest last, and the newest of all videos.
     at_work: list[str] = field(default_factory=list)
     latest: str = ""
     begun: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Line:
-    """One client's connection to one server, opened again when the server has ended it.
+    """Connection of one client to one server, reopened when the server closes it.
 
-    It knows just enough of HTTP/1.1, for thousands of them in one process on a busy core. `number`
-    tells its address of the loopback network: limits are of a client's address.
+    It implements a minimum of HTTP/1.1, so that one busy core can run thousands of clients.
+    `number` determines its address in the loopback network: limits apply to client addresses.
     """
 
     def __init__(self, url: str, crowd: Crowd, number: int = 0) -> None:
@@ -93,16 +93,17 @@ class Line:
     async def ask(
         self, kind: str, target: str, body: bytes = b"", *, method: str = "GET", bytes_s: int = 0
     ) -> tuple[int, bytes]:
-        """Status and body of the answer, (0, b"") if there is none.
+        """Send a request; return status and body of the response, (0, b"") without one.
 
-        A body goes out at this speed, or as fast as it gets.
+        A body is sent at this rate, or at full speed.
         """
         lines = [f"{method} {target} HTTP/1.1", "Host: {}:{}".format(*self._address)]
         if body:
             is_json = body.startswith(b"{")
             lines.append(f"Content-Type: {'application/json' if is_json else 'video/mp4'}")
             lines.append(f"Content-Length: {len(body)}")
-        head, begun_at = "\r\n".join([*lines, "", ""]).encode(), monotonic()
+        head = "\r\n".join([*lines, "", ""]).encode()
+        begun_at = monotonic()
         try:
             async with asyncio.timeout(TIMEOUT_S + (len(body) / bytes_s if bytes_s else 0)):
                 status, answer = await self._exchange(head, body, bytes_s or len(body))
@@ -125,10 +126,10 @@ class Line:
             await asyncio.sleep(1)
             writer.write(body[begin : begin + bytes_s])
             await writer.drain()
-        said = await reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"\r\ncontent-length: (\d+)\r\n", said, re.IGNORECASE)
+        header = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"\r\ncontent-length: (\d+)\r\n", header, re.IGNORECASE)
         answer = await reader.readexactly(int(length[1])) if length else b""
-        return int(said.split(b" ", 2)[1]), answer
+        return int(header.split(b" ", 2)[1]), answer
 
     def close(self) -> None:
         if self._ends is not None:
@@ -137,18 +138,18 @@ class Line:
 
 
 async def view(crowd: Crowd, seed: int, *, delay_s: float) -> None:
-    """One viewer: opens a page, which polls until its video is done, and goes on to another."""
-    chance = random.Random(seed)  # noqa: S311  # nothing secret
+    """Open a page, poll as it does until its video is done, and open another."""
+    chance = random.Random(seed)  # noqa: S311  # not secret
     [(name, page, poll, interval_s, _)] = chance.choices(PAGES, [share for *_, share in PAGES])
     line = Line(crowd.portal_url, crowd, 1000 + seed)  # editors come before
     await asyncio.sleep(delay_s)
     while True:
         is_awaited = bool(crowd.at_work)
         video_id = chance.choice(crowd.at_work) if is_awaited else crowd.latest
-        cards = "&".join(f"id={it}" for it in crowd.at_work[-CARDS:] or [video_id])
+        cards = "&".join(f"id={card}" for card in crowd.at_work[-CARDS:] or [video_id])
         await line.ask(f"open {name}", page.format(id=video_id))
         due_at = monotonic()
-        # If there is nothing to wait for, someone looks for a while all the same.
+        # Without a processing video a viewer stays for a while.
         for _ in count() if is_awaited else range(chance.randint(10, 30)):
             due_at = max(due_at + interval_s, monotonic())
             await asyncio.sleep(due_at - monotonic())
@@ -158,8 +159,9 @@ async def view(crowd: Crowd, seed: int, *, delay_s: float) -> None:
 
 
 async def edit(crowd: Crowd, number: int) -> None:
-    """One editor: publishes the file at once, and then again and again over a slow line."""
-    line, bytes_s = Line(crowd.portal_url, crowd, number), 0
+    """Publish the file at full speed once, and then repeatedly over a slow line."""
+    line = Line(crowd.portal_url, crowd, number)
+    bytes_s = 0
     async with asyncio.TaskGroup() as watching:
         while True:
             if video_id := await _publish(crowd, line, bytes_s):
@@ -168,10 +170,10 @@ async def edit(crowd: Crowd, number: int) -> None:
 
 
 async def _publish(crowd: Crowd, line: Line, bytes_s: int) -> str:
-    """The id of the new video, or nothing."""
+    """Publish the file, and return the id of the video, or an empty text."""
     body: dict[str, object] = {"fileName": "load.mp4", "contentType": "video/mp4"}
-    wanted = json.dumps(body).encode()
-    status, answer = await line.ask("presign", "/api/videos/presign", wanted, method="POST")
+    request = json.dumps(body).encode()
+    status, answer = await line.ask("presign", "/api/videos/presign", request, method="POST")
     if status != 200:
         await asyncio.sleep(EDITOR_POLL_S)
         return ""
@@ -190,7 +192,8 @@ async def _publish(crowd: Crowd, line: Line, bytes_s: int) -> str:
 
 
 async def _await_ready(crowd: Crowd, video_id: str, number: int) -> None:
-    line, state = Line(crowd.portal_url, crowd, number), "processing"
+    line = Line(crowd.portal_url, crowd, number)
+    state = "processing"
     crowd.at_work.append(video_id)
     crowd.latest = video_id
     crowd.begun.set()
@@ -212,7 +215,7 @@ async def main() -> int:
     raise_descriptor_limit()
     with tempfile.TemporaryDirectory(prefix="portal-load-") as folder:
         film = make_video(Path(folder) / "load.mp4", seconds=10, size="640x360").read_bytes()
-        # With an empty box behind it, so that it is large, and yet soon transcoded.
+        # An empty box after the film makes the file large but quick to transcode.
         box_bytes = FILE_BYTES - len(film)
         film += struct.pack(">I4s", box_bytes, b"free") + bytes(box_bytes - 8)
         settings = {"WORK_DIR": f"{folder}/work", "WEB_WORKERS": str(os.cpu_count() or 1)}
@@ -228,19 +231,19 @@ async def main() -> int:
 
 @contextmanager
 def nginx(folder: Path, url: str, portal_url: str) -> Iterator[None]:
-    """The shipped nginx before a portal, by plain HTTP and without a password."""
-    maps, _, rest = NGINX.read_text().partition("server {")
-    site = "server {" + rest.split("server {")[1].partition("# Uploads and segments")[0]
+    """Run the shipped nginx in front of a portal, with plain HTTP and without a password."""
+    maps, _, servers = NGINX.read_text().partition("server {")
+    site = "server {" + servers.split("server {")[1].partition("# Uploads and segments")[0]
     site = re.sub(r"    listen .*\n    listen .*", f"    listen {urlsplit(url).netloc};", site)
     site = re.sub(r"    (ssl_certificate|auth_basic|access_log|error_log).*\n", "", site)
-    for name, mine in (("videos.example.org", "127.0.0.1"), ("http://127.0.0.1:8000", portal_url)):
-        site = site.replace(name, mine)
+    site = site.replace("videos.example.org", "127.0.0.1")
+    site = site.replace("http://127.0.0.1:8000", portal_url)
     main = f"user root; pid {folder}/nginx.pid; error_log {folder}/nginx.log;"
     cache = maps.replace("/var/cache/nginx", str(folder))
     text = f"{main} events {{ worker_connections 8192; }} http {{ access_log off;\n{cache}{site}}}"
     (folder / "nginx.conf").write_text(text)
     command = ["nginx", "-c", f"{folder}/nginx.conf"]
-    run(command, check=True)  # ends once the other listens
+    run(command, check=True)  # returns once nginx listens
     try:
         yield
     finally:
@@ -248,7 +251,7 @@ def nginx(folder: Path, url: str, portal_url: str) -> Iterator[None]:
 
 
 async def _measure(crowd: Crowd, options: argparse.Namespace) -> int:
-    """Let them in, editors first, viewers spread over their time, and print what happens then."""
+    """Start the editors, then the viewers one after the other, and print the results."""
     memory: dict[str, list[float]] = defaultdict(list)
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(edit(crowd, number)) for number in range(options.editors)]
@@ -263,7 +266,7 @@ async def _measure(crowd: Crowd, options: argparse.Namespace) -> int:
             for name, used_mb in (await asyncio.to_thread(_memory_mb)).items():
                 memory[name].append(used_mb)
             await asyncio.sleep(1)
-        # Those who are sent home in the middle of something are no errors.
+        # Requests that are cancelled here are no errors.
         errors = dict(crowd.errors)
         for task in tasks:
             task.cancel()
@@ -276,28 +279,32 @@ async def _measure(crowd: Crowd, options: argparse.Namespace) -> int:
 
 
 def _memory_mb() -> dict[str, float]:
-    """What all processes of each part take at this moment."""
+    """Return the memory of all processes of each component."""
     used_mb: dict[str, float] = defaultdict(float)
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            # With several web processes, those are children of one.
-            commands = [" ".join(it.cmdline()) for it in (process, *process.parents())]
+            # Several web processes are children of one.
+            commands = [" ".join(ancestor.cmdline()) for ancestor in (process, *process.parents())]
             names = (PARTS[words] for text in commands for words in PARTS if words in text)
             if name := next(names, None):
                 usage = process.memory_info()
-                # Shared pages are PostgreSQL's buffers, which every one of its processes shows.
+                # Shared pages are PostgreSQL's buffers, which all of its processes report.
                 used_mb[name] += (usage.rss - usage.shared) / 1e6
     return used_mb
 
 
 def _print_requests(crowd: Crowd, took_s: float) -> None:
     print(f"{'':16} {'number':>8} {'/s':>7} {'p50':>9} {'p99':>9} {'most':>9}")
-    polls = [it for name in POLLS for it in crowd.durations_s[name]]
+    polls = [duration_s for name in POLLS for duration_s in crowd.durations_s[name]]
     for kind, durations_s in [*sorted(crowd.durations_s.items()), ("all polls", polls)]:
-        found = sorted(durations_s) or [0.0]
-        cuts = [f"{found[int(it * (len(found) - 1))] * 1000:.1f} ms" for it in (0.5, 0.99, 1)]
+        ordered = sorted(durations_s) or [0.0]
+        cuts = [
+            f"{ordered[int(share * (len(ordered) - 1))] * 1000:.1f} ms" for share in (0.5, 0.99, 1)
+        ]
         rate = len(durations_s) / took_s
-        print(f"{kind:16} {len(durations_s):8} {rate:7.1f} " + " ".join(f"{it:>9}" for it in cuts))
+        print(
+            f"{kind:16} {len(durations_s):8} {rate:7.1f} " + " ".join(f"{cut:>9}" for cut in cuts)
+        )
     p99_s = sorted(polls)[int(0.99 * (len(polls) - 1))] if polls else 0.0
     verdict = "reached" if p99_s < AIM_P99_S else "missed"
     print(f"aim for polls at p99: {AIM_P99_S * 1000:.0f} ms, {verdict}")

@@ -1,11 +1,11 @@
 """The same ladder made without the portal: by one hand-written ffmpeg, and as two peers do it.
 
-The floor is what a person would write who knows the source: one decode, split, scaled, encoded.
-PeerTube and MediaCMS are played after their documents, with their own encoder options but the
-portal's sizes, quality, rate caps and preset, so that the flow alone makes the difference. They
-get only what makes renditions: no upload, database, pictures or storage. MediaCMS packages with
-Bento4's `mp4hls`, and does so again after every rendition; an ffmpeg that copies all finished
-renditions into HLS stands in for it. Sources are under five minutes, so it cuts no chunks.
+The floor is a command for this very source: one decode, split, scaled, encoded. PeerTube and
+MediaCMS are imitated from their documents, with their own encoder options but the portal's sizes,
+quality, rate caps and preset, so that only the flow differs. They only make renditions: no upload,
+database, pictures or storage. MediaCMS packages with Bento4's `mp4hls` again after every
+rendition; here an ffmpeg copies all finished renditions into HLS instead. Sources are under five
+minutes, so that MediaCMS cuts no chunks.
 """
 
 import resource
@@ -20,7 +20,7 @@ import imageio_ffmpeg
 from portal.transcoding.planning.ladder import CRF, PRESET, Rung
 from portal.transcoding.probing.facts import Probe
 
-# The priority the portal's worker gives it, so that all are disturbed alike.
+# Priority of the portal's ffmpeg, so that all flows are disturbed alike.
 NICE = 19
 
 SEGMENT_S = 4
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a flow took, and a file or playlist of each rung. `ready_s` is until one plays."""
+    """Times of a flow, and a file or playlist of each rung; `ready_s` is until one plays."""
 
     ready_s: float
     full_s: float
@@ -53,14 +53,15 @@ class Outcome:
 
 
 class _Steps:
-    """Runs of ffmpeg one after the other, added up; `ready_s` is when the first plays."""
+    """Sums of consecutive runs of ffmpeg; `ready_s` is the time until the first rendition plays."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.wall_s = self.cpu_s = self.ready_s = 0.0
 
     def run(self, *arguments: str) -> None:
-        before, started_at = _children_cpu_s(), time.monotonic()
+        before = _children_cpu_s()
+        started_at = time.monotonic()
         run_ffmpeg(*arguments)
         self.wall_s += time.monotonic() - started_at
         self.cpu_s += _children_cpu_s() - before
@@ -81,7 +82,7 @@ class _Steps:
 
 
 def run_ffmpeg(*arguments: str) -> None:
-    """Run ffmpeg to its end; what it complains about is shown."""
+    """Run ffmpeg until it ends, showing its errors."""
     program = ("nice", "-n", str(NICE), imageio_ffmpeg.get_ffmpeg_exe())
     subprocess.run((*program, "-loglevel", "error", "-nostdin", "-y", *arguments), check=True)
 
@@ -92,7 +93,7 @@ def _children_cpu_s() -> float:
 
 
 def floor(task: Task, folder: Path) -> Outcome:
-    """One process, one decode, every rung scaled from the source, sound once."""
+    """Make all rungs in one process with one decode, and the sound once."""
     steps = _Steps(task)
     inputs = "".join(f"[in{rung.name}]" for rung in task.rungs)
     scales = (f";[in{rung.name}]{_scale(rung)}[{rung.name}]" for rung in task.rungs)
@@ -108,12 +109,13 @@ def floor(task: Task, folder: Path) -> Outcome:
 
 
 def peertube(task: Task, folder: Path) -> Outcome:
-    """A file of the full size, HLS of that, then each lower rung from it in a process of its own.
+    """Make a file of the full size, HLS of it, then each lower rung from it in a separate process.
 
-    It takes a fitting source as it is ("quick transcode"), here whenever the portal copies. Every
-    rendition carries its own sound.
+    A suitable source is copied ("quick transcode"), here whenever the portal copies. Every
+    rendition has its own sound.
     """
-    steps, full = _Steps(task), folder / "full.mp4"
+    steps = _Steps(task)
+    full = folder / "full.mp4"
     if task.top.copied:
         steps.run(
             "-i", str(task.source), "-map", "0:v:0", "-map", "0:a:0?", "-c", "copy", str(full)
@@ -130,14 +132,15 @@ def peertube(task: Task, folder: Path) -> Outcome:
 
 
 def mediacms(task: Task, folder: Path) -> Outcome:
-    """Each rung from the source in a process of its own, all packaged again after each."""
+    """Make each rung from the source in a separate process, and package all again after each."""
     steps = _Steps(task)
     finished: dict[str, Path] = {}
     for rung in task.rungs:
         finished[rung.name] = folder / f"{rung.name}.mp4"
         video = ("-vf", _scale(rung, "lanczos"), "-profile:v", "main", *KEY_FRAMES)
         steps.encode(task.source, rung, video, [str(finished[rung.name])])
-        inputs, outputs = [], []
+        inputs: list[str] = []
+        outputs: list[str] = []
         for number, (name, path) in enumerate(finished.items()):
             inputs += ["-i", str(path)]
             place = folder / f"hls-{rung.name}" / name
@@ -157,11 +160,9 @@ def _peertube(rung: Rung) -> tuple[str, ...]:
 
 
 def _rate(rung: Rung) -> tuple[str, ...]:
-    """What all flows have in common."""
-    return (
-        *("-preset", PRESET, "-pix_fmt", "yuv420p", "-crf", str(CRF)),
-        *("-maxrate", str(rung.max_bitrate_bps), "-bufsize", str(rung.buffer_bits)),
-    )
+    """Return the options that all flows share."""
+    quality = ("-preset", PRESET, "-pix_fmt", "yuv420p", "-crf", str(CRF))
+    return (*quality, "-maxrate", str(rung.max_bitrate_bps), "-bufsize", str(rung.buffer_bits))
 
 
 def _audio(task: Task) -> tuple[str, ...]:

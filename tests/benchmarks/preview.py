@@ -1,6 +1,6 @@
-"""How soon a film can be watched: from its creation until Chromium shows a frame.
+"""Time from the creation of a film until Chromium shows a frame.
 
-Each film is published and its page opened, one after the other.
+The films are published one after the other, and their pages opened.
 
     python tests/benchmarks/preview.py FILM…
 """
@@ -40,7 +40,7 @@ async def main() -> None:
 
 
 async def measure(page: Page, base_url: str, film: Path) -> float:
-    """Seconds from a film's creation to the first frame on its page; it is deleted then."""
+    """Return the seconds from a film's creation to the first frame on its page."""
     body = {"title": film.stem, "description": "", "categoryIds": [1], "tags": ""}
     body |= {"fileName": film.name, "key": await upload(base_url, film)}
     begun = monotonic()

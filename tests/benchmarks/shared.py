@@ -1,8 +1,8 @@
-"""What a second worker brings to one film, or what ending the first costs: each has its own core.
+"""Gain of a second worker for one film, or cost of ending the first; each worker has a core.
 
-The film must be one that can't be copied. It is made by one worker, and then by two, or by one that
-is ended twice. Told are the seconds until it is ready and until all renditions are there, and the
-processor time of the workers and what they ran.
+The film must be one that can't be copied. One worker transcodes it, and then two do, or one that is
+ended twice. Prints the seconds until it is ready and until all renditions are complete, and the
+processor time of the workers and their children.
 
     python tests/benchmarks/shared.py FILM [--workers 2 | --ended 2]
 """
@@ -19,7 +19,10 @@ from time import monotonic
 from benchmark_portal import measured_portal
 from running_portal import LivePortal, call, process, until, upload
 
-READY_AIM, LADDER_AIM, PROCESSOR_AIM, ENDED_AIM = 1.75, 1.85, 1.05, 1.03
+READY_AIM = 1.75
+LADDER_AIM = 1.85
+PROCESSOR_AIM = 1.05
+ENDED_AIM = 1.03
 
 
 async def main() -> None:
@@ -28,7 +31,8 @@ async def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--ended", type=int, default=0, help="how often the only worker is ended")
     arguments = parser.parse_args()
-    film, ends = arguments.film, arguments.ended
+    film = arguments.film
+    ends = arguments.ended
     with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as name:
         folder = Path(name)
         async with measured_portal(folder, worker=False) as portal:
@@ -55,9 +59,9 @@ async def measure(
     ends: int = 0,
     pause_s: float = 0.0,
 ) -> tuple[float, float, float]:
-    """Seconds to ready, to all renditions, and of processor time.
+    """Return the seconds to ready, to all renditions, and of processor time.
 
-    A worker is ended so often, after a pause each, and begun anew.
+    The worker is ended and restarted `ends` times, each after a pause.
     """
     cores = sorted(os.sched_getaffinity(0))
     body = {"title": film.stem, "description": "", "categoryIds": [1], "tags": ""}
@@ -66,7 +70,7 @@ async def measure(
     async with AsyncExitStack() as stack:
 
         async def begin(number: int) -> asyncio.subprocess.Process:
-            # What it starts stays there, too.
+            # Its children inherit the core.
             os.sched_setaffinity(0, {cores[number % len(cores)]})
             settings = {**portal.environ, "WORK_DIR": str(folder / f"work-{number}")}
             logs = folder / f"{workers}-{number}"
@@ -83,8 +87,8 @@ async def measure(
         address = f"{portal.base_url}/api/videos/{video['id']}"
 
         async def stage() -> tuple[str, bool]:
-            found = await call("GET", f"{address}/transcode")
-            return found["stage"], found["remaining"] is None
+            transcode = await call("GET", f"{address}/transcode")
+            return transcode["stage"], transcode["remaining"] is None
 
         async def is_ready() -> bool:
             return (await stage())[0] == "ready"
@@ -108,7 +112,7 @@ async def measure(
 
 
 def processor_s() -> float:
-    """Of processes that have ended."""
+    """Return the processor time of ended children."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

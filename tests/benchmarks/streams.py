@@ -1,8 +1,8 @@
-"""Open streams: what each costs a web process in memory, and how soon a change arrives by them.
+"""Open streams: their memory in a web process, and the delay of changes.
 
-Most follow one video each, as pages and integrators do; some follow all of them. One webhook is
-sent all changes. The time is from the commit, by the database's clock, until a reader or receiver
-on the same machine has the message.
+Most follow one video each, as pages and integrators do; some follow all videos. One webhook
+receives all changes. The delay is from the commit, by the database's clock, until a reader or
+receiver on the same machine has the message.
 
     python tests/benchmarks/streams.py [--streams 2000] [--all 20] [--seconds 10] [--rate 50]
 """
@@ -39,7 +39,7 @@ SENT = re.compile(rb'"type":"video.updated","timestamp":"([^"]+)"')
 
 
 class Reader(asyncio.Protocol):
-    """Reads a stream, and notes in `delays_s` how long each change was on its way."""
+    """Reader of a stream that adds the delay of each change to `delays_s`."""
 
     def __init__(self, request: bytes, delays_s: list[float]) -> None:
         self._request = request
@@ -74,9 +74,10 @@ async def main() -> None:
             address = f"{portal.base_url}/api/webhooks"
             webhook = await call("POST", address, status=201, json=body)
             await call("POST", f"{address}/{webhook['id']}/test", status=202)
-            # Once the worker is there.
+            # The worker has started once the test arrives.
             await until(lambda: len(receiver.requests) == 1, timeout_s=60)
-            receiver.requests, receiver.arrived_at = [], []
+            receiver.requests = []
+            receiver.arrived_at = []
             await _measure(portal, receiver, options)
 
 
@@ -84,36 +85,38 @@ async def _measure(portal: LivePortal, receiver: Receiver, options: argparse.Nam
     videos = [await make_row(number) for number in range(VIDEOS)]
     delays_s: list[float] = []
     paths = ["/api/events/stream"] * options.all
-    paths += [f"/api/videos/{it.id}/events" for it in videos] * (options.streams // VIDEOS)
-    # What the first requests load, and their connections to the database, are no stream's.
+    paths += [f"/api/videos/{video.id}/events" for video in videos] * (options.streams // VIDEOS)
+    # The first requests load modules and open database connections, which are not counted.
     for reader in await _open(portal, paths[-OPENED_AT_ONCE:], delays_s):
         reader.transport.close()
     await _open(portal, paths[: options.all], delays_s)
     before = _memory_bytes(portal)
-    others = paths[options.all : options.streams]
-    for first in range(0, len(others), OPENED_AT_ONCE):
-        await _open(portal, others[first : first + OPENED_AT_ONCE], delays_s)
-    taken = _memory_bytes(portal) - before
+    video_paths = paths[options.all : options.streams]
+    for first in range(0, len(video_paths), OPENED_AT_ONCE):
+        await _open(portal, video_paths[first : first + OPENED_AT_ONCE], delays_s)
+    used_bytes = _memory_bytes(portal) - before
     print(
-        f"{len(others)} streams: {taken / 1e6:.1f} MB (aim: {MEMORY_AIM_MB}), "
-        f"{taken / len(others) / 1e3:.1f} kB each"
+        f"{len(video_paths)} streams: {used_bytes / 1e6:.1f} MB (aim: {MEMORY_AIM_MB}), "
+        f"{used_bytes / len(video_paths) / 1e3:.1f} kB each"
     )
     await _change(videos, options)
-    readers = options.all + len(others) / VIDEOS
+    readers = options.all + len(video_paths) / VIDEOS
     expected = int(options.seconds * options.rate * readers)
     await until(lambda: len(delays_s) >= 0.99 * expected, timeout_s=3)
     print(f"{options.rate} changes/s, {len(delays_s) / options.seconds:.0f} messages/s")
     _print_delays("streams", delays_s, P99_AIM_MS)
     changes = options.seconds * options.rate
     await until(lambda: len(receiver.requests) >= changes, timeout_s=30)
-    sent_at = [datetime.fromisoformat(it["timestamp"]).timestamp() for it in receiver.events]
-    on_way_s = [arrived - sent for arrived, sent in zip(receiver.arrived_at, sent_at, strict=True)]
+    sent_at = [datetime.fromisoformat(event["timestamp"]).timestamp() for event in receiver.events]
+    pairs = zip(receiver.arrived_at, sent_at, strict=True)
+    on_way_s = [arrival - departure for arrival, departure in pairs]
     _print_delays("webhook", on_way_s, WEBHOOK_P99_AIM_MS)
     print(f"the process afterwards: {(_memory_bytes(portal) - before) / 1e6:.1f} MB more")
 
 
 def _print_delays(name: str, delays_s: list[float], aim_ms: int) -> None:
-    p50, p99 = statistics.median(delays_s), statistics.quantiles(delays_s, n=100)[98]
+    p50 = statistics.median(delays_s)
+    p99 = statistics.quantiles(delays_s, n=100)[98]
     longest = f"longest {max(delays_s) * 1e3:.0f} ms"
     print(f"{name}: p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms (aim: {aim_ms}), {longest}")
 
@@ -130,9 +133,9 @@ async def _open(portal: LivePortal, paths: list[str], delays_s: list[float]) -> 
         request = f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode()
         reader = Reader(request, delays_s)
         loop = asyncio.get_running_loop()
-        await loop.create_connection(lambda it=reader: it, parts.hostname, parts.port)
+        await loop.create_connection(lambda protocol=reader: protocol, parts.hostname, parts.port)
         readers.append(reader)
-    await asyncio.gather(*(it.has_begun.wait() for it in readers))
+    await asyncio.gather(*(reader.has_begun.wait() for reader in readers))
     return readers
 
 

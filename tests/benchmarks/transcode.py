@@ -4,11 +4,11 @@
 
 Runs, on the same file and machine with equal preset and quality: the portal as users run it, from
 `POST /api/videos` on; the floor, one hand-written ffmpeg; and the flows of PeerTube and MediaCMS
-(see peers.py for what those are given). In mode `encoded` the source's stream can't be delivered
-as it is, in mode `copied` it can; a source of the other kind is encoded once beforehand.
-Processor time is of all processes, storage and database included. VMAF of every rendition shows
-how equal the qualities are. Choose a quiet machine: what else runs there takes from all, but not
-from all alike. Sources of 60 s to five minutes.
+(see peers.py). In mode `encoded` the source's stream can't be copied, in mode `copied` it can; a
+source of the other kind is encoded once beforehand. Processor time is that of all processes,
+including storage and database. The VMAF of every rendition shows that the qualities are equal.
+Use an idle machine, because other work does not slow all flows equally, and sources of 60 s to
+five minutes.
 """
 
 import argparse
@@ -36,22 +36,23 @@ from portal.transcoding.probing.probe import SourceLimits, examine, judge
 
 MADE_S = 66
 VMAF_S = 20
-# Key frames, and a rate between the usual and what the portal still delivers as it is.
+# Key frames and rates of sources that the portal has to encode, or can copy.
 SOURCES = {
     "encoded": ("-crf", "18", "-force_key_frames", "expr:gte(t,n_forced*12)", "-g", "999"),
     "copied": ("-crf", "20", "-maxrate", "8M", "-bufsize", "8M", "-g", "60"),
 }
 
 
-# Until it is ready, and then until all is made: pages ask every two seconds, and the processor time
-# of the answers is measured, too.
-POLL_S, COMPLETE_POLL_S = 0.1, 0.5
-# Beyond what any of these machines takes; a benchmark that hangs is stopped.
+# Interval of polls until the video is ready.
+POLL_S = 0.1
+# Interval until all renditions are complete; longer, because the processor time of polls counts.
+COMPLETE_POLL_S = 0.5
+# Time limit of a benchmark that hangs.
 LIMIT_S = 3600
-# Between a tagged and an untagged picture ffmpeg would convert colours before comparing them.
+# Without this ffmpeg would convert colours between a tagged and an untagged picture.
 UNTAGGED = "setparams=colorspace=unknown:color_primaries=unknown:color_trc=unknown:range=unknown"
 
-# A ratio, and what it is to be in each mode: of the portal at most, of the peers at least.
+# Ratios and their aims by mode: a maximum for the portal, a minimum for the peers.
 Ratio = Callable[[Mapping[str, Outcome]], float]
 AIMS: tuple[tuple[str, Ratio, Mapping[str, float]], ...] = (
     ("ready / floor", lambda o: o["portal"].ready_s / o["floor"].full_s,
@@ -81,7 +82,7 @@ def main() -> None:
 
 
 def _outcomes(task: Task, folder: Path, rounds: int) -> dict[str, Outcome]:
-    """Medians; every flow runs once a round, so that a change of the machine meets them all."""
+    """Return medians; every flow runs once a round, so that disturbances affect all flows."""
     flows = {"floor": floor, "portal": portal, "PeerTube": peertube, "MediaCMS": mediacms}
     outcomes: dict[str, list[Outcome]] = {name: [] for name in flows}
     for number in range(rounds):
@@ -94,7 +95,7 @@ def _outcomes(task: Task, folder: Path, rounds: int) -> dict[str, Outcome]:
 
 
 def _task(source: Path | None, mode: str, folder: Path) -> Task:
-    """The source of this mode with its ladder; made, or encoded anew, when it has to be."""
+    """Return a source of this mode with its ladder, encoded for the mode if necessary."""
     file = source.absolute() if source else _made_clip(folder / "made.mp4")
     task = _planned(file)
     if task.top.copied != (mode == "copied"):
@@ -111,8 +112,8 @@ def _task(source: Path | None, mode: str, folder: Path) -> Task:
 
 def _planned(source: Path) -> Task:
     limits = SourceLimits()
-    found = judge(asyncio.run(examine(str(source), limits=limits)), limits)
-    return Task(source=source, probe=found, rungs=plan_renditions(found).video)
+    probe = judge(asyncio.run(examine(str(source), limits=limits)), limits)
+    return Task(source=source, probe=probe, rungs=plan_renditions(probe).video)
 
 
 def _print_times(outcomes: Mapping[str, Outcome], mode: str) -> None:
@@ -125,7 +126,8 @@ def _print_times(outcomes: Mapping[str, Outcome], mode: str) -> None:
             f"   full {run.full_s / base.full_s:5.2f}   CPU {run.cpu_s / base.cpu_s:5.2f}"
         )
     for name, ratio_of, aims in AIMS:
-        ratio, limit = ratio_of(outcomes), aims[mode]
+        ratio = ratio_of(outcomes)
+        limit = aims[mode]
         sign = ">=" if name.endswith("/ portal") else "<="
         is_met = ratio >= limit if sign == ">=" else ratio <= limit
         print(f"{name:20} {ratio:5.2f}  aim {sign} {limit:4.2f}  {'' if is_met else 'MISSED'}")
@@ -140,22 +142,22 @@ def _median(runs: Sequence[Outcome]) -> Outcome:
 
 
 def _print_scores(task: Task, outcomes: Mapping[str, Outcome]) -> None:
-    """VMAF against the source, all enlarged to its size, of the first seconds."""
+    """Print the VMAF of the first seconds against the source, enlarged to its size."""
     print(f"\n{'VMAF':8}" + "".join(f"{flow:>10}" for flow in outcomes) + f"{'kbit/s':>10}")
     for rung in task.rungs:
         size = (task.top.width, task.top.height)
         files = {flow: outcome.renditions[rung.name] for flow, outcome in outcomes.items()}
         scores = {flow: vmaf(file, task.source, size=size) for flow, file in files.items()}
         rate_bps = files["portal"].stat().st_size * 8 / task.probe.duration_s
-        apart = [it for it, score in scores.items() if abs(score - scores["portal"]) > 1]
+        apart = [flow for flow, score in scores.items() if abs(score - scores["portal"]) > 1]
         verdict = f"NOT EQUAL: {', '.join(apart)}" if apart else ""
         row = "".join(f"{score:10.1f}" for score in scores.values())
-        told = "copied by the portal" if rung.copied else verdict
-        print(f"{rung.name:8}{row}{rate_bps / 1000:10.0f}  {told}", flush=True)
+        remark = "copied by the portal" if rung.copied else verdict
+        print(f"{rung.name:8}{row}{rate_bps / 1000:10.0f}  {remark}", flush=True)
 
 
 def _made_clip(path: Path) -> Path:
-    """1080p30 with sound: a zoom into a fractal, grainy."""
+    """Make a clip of 1080p30 with sound: a grainy zoom into a fractal."""
     zoom = "mandelbrot=size=1920x1080:rate=30:maxiter=300:end_pts=1500"
     run_ffmpeg(
         *("-f", "lavfi", "-i", "sine=frequency=300:sample_rate=48000"),
@@ -167,12 +169,12 @@ def _made_clip(path: Path) -> Path:
 
 
 def vmaf(distorted: Path, reference: Path, *, size: tuple[int, int]) -> float:
-    """The first seconds of a video against what it was made from, both brought to `size` first."""
+    """Return the VMAF of the first seconds of a video against its source, both scaled to `size`."""
     width, height = size
     same = f"{UNTAGGED},scale={width}:{height}:flags=bicubic,format=yuv420p,setpts=PTS-STARTPTS"
     excerpt = ("-t", str(VMAF_S))
     with tempfile.NamedTemporaryFile() as log:
-        # Every fourth frame is scored; all of them are decoded, so that motion is seen as it is.
+        # Every fourth frame is scored; all are decoded, so that motion is measured correctly.
         measure = f"libvmaf=model=version=vmaf_v0.6.1:n_threads={os.cpu_count()}:n_subsample=4"
         run_ffmpeg(
             *(*excerpt, "-i", str(distorted), *excerpt, "-i", str(reference), "-filter_complex"),
@@ -185,10 +187,10 @@ def vmaf(distorted: Path, reference: Path, *, size: tuple[int, int]) -> float:
 
 
 def portal(task: Task, folder: Path) -> Outcome:
-    """The portal as users run it, warm from a first small video.
+    """Run the portal as users do, after a first small video.
 
     The clock starts when the creation of the video is sent, with the file uploaded, and stops for
-    `ready` when the portal says so and for the full ladder when the master playlist names it all.
+    `ready` when the portal reports it, and for the full ladder when the master playlist has it all.
     """
 
     async def published() -> Outcome:
@@ -205,12 +207,14 @@ def portal(task: Task, folder: Path) -> Outcome:
 async def _published(base_url: str, task: Task, folder: Path) -> Outcome:
     body = {"title": "Benchmark", "description": "", "categoryIds": [1], "tags": ""}
     body |= {"fileName": task.source.name, "key": await upload(base_url, task.source)}
-    cpu_s, started_at = _descendants_cpu_s(), monotonic()
+    cpu_before_s = _descendants_cpu_s()
+    started_at = monotonic()
     video_id = (await call("POST", f"{base_url}/api/videos", status=201, json=body))["id"]
     ready_s = 0.0
     while True:
         record = await call("GET", f"{base_url}/api/videos/{video_id}/transcode")
-        states = {it["state"] for it in record["renditions"] if it["kind"] == "video"}
+        videos = [row for row in record["renditions"] if row["kind"] == "video"]
+        states = {row["state"] for row in videos}
         if record["stage"] == "failed" or "failed" in states:
             sys.exit(f"the portal failed: {record}")
         if record["stage"] == "ready":
@@ -226,7 +230,8 @@ async def _published(base_url: str, task: Task, folder: Path) -> Outcome:
                 text = await response.text()
             variants = re.findall(r"^#EXT-X-STREAM-INF:.*RESOLUTION=(\d+x\d+).*\n(.+)$", text, re.M)
             await asyncio.sleep(POLL_S)
-    full_s, cpu_s = monotonic() - started_at, _descendants_cpu_s() - cpu_s
+    full_s = monotonic() - started_at
+    cpu_s = _descendants_cpu_s() - cpu_before_s
     files = {rung.name: folder / f"{rung.name}.mp4" for rung in task.rungs}
     for rung in task.rungs:
         url = urljoin(master_url, dict(variants)[f"{rung.width}x{rung.height}"])
@@ -235,7 +240,7 @@ async def _published(base_url: str, task: Task, folder: Path) -> Outcome:
 
 
 def _descendants_cpu_s() -> float:
-    """Processor time of all processes below this one; those that ended count at their parent."""
+    """Return the processor time of all descendants, ended ones included."""
     total_s = 0.0
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
