@@ -1,4 +1,4 @@
-"""What the browser tests share besides fixtures."""
+"""Helpers of the browser tests: playing, requests, accessibility, screenshots."""
 
 import asyncio
 import os
@@ -16,15 +16,16 @@ from running_portal import create
 OpenPage = Callable[..., Awaitable[Page]]
 Publish = Callable[..., Awaitable[str]]
 
-# What somebody signs in with.
-OWNER, PASSWORD = "ann@example.org", "four calm green boats"
-# Finds the `ready_video`: videos of other tests may fill the first page of the whole library.
+# Credentials of the portal's owner.
+OWNER = "ann@example.org"
+PASSWORD = "four calm green boats"
+# Address that lists the `ready_video`; others may fill the first page of the library.
 READY_SEARCH = "/?q=A+ready+video"
-# Only a failure waits that long, also where the machine has other things to do.
+# Only a failure takes this long, even on a busy machine.
 TIMEOUT_MS = 120_000
-# The same where a video is made first: ffmpeg has the lowest priority.
+# Limit for waits that include a transcode; ffmpeg has the lowest priority.
 TRANSCODE_TIMEOUT_MS = 180_000
-# Infinite ones go on; the others are colours that change over, and panels that open.
+# Waits for finite animations: transitions of colours, and panels that open.
 AWAIT_ANIMATIONS = """async () => {
     const ending = () => document.getAnimations().filter((it) =>
         it.playState === "running" && it.effect.getComputedTiming().endTime < Infinity);
@@ -37,8 +38,8 @@ PLAYBACK_STATE = """(video) => ({
     hidden: document.hidden, buffered: Array.from({ length: video.buffered.length },
         (_, index) => [video.buffered.start(index), video.buffered.end(index)]),
 })"""
-# What is pressed, as large as what takes the finger for it: a label, for a hidden box. Links in
-# the middle of a text are as high as its lines, and names in a list open all of their line.
+# Controls below 44 px, by the area that takes the press (a label, for a hidden box). Links within
+# text are as high as its lines, and names in a list open by all of their line.
 SMALL_TARGETS = """() => [...document.querySelectorAll("button:not([data-open]), select, summary, "
     + "input:not([type=hidden]), textarea, [role=option], nav a, a.button")]
     .map((it) => it.matches("input:is([type=checkbox], [type=radio], [type=file])")
@@ -54,7 +55,7 @@ SCREENSHOT_WIDTHS = (360, 1440)
 
 
 def find_or_install(package: str, *names: str) -> str | None:
-    """Path of a browser on this machine, installed from Debian's package if need be."""
+    """Return the path of a program, installed from Debian's package if needed."""
     with in_turn():
         if not any(map(shutil.which, names)) and shutil.which("apt-get") and os.geteuid() == 0:
             run("apt-get", "update")
@@ -73,7 +74,7 @@ async def play_past(page: Page, position_s: float, *, timeout_s: float = 120) ->
             video.muted = true;
             const event = (name) => new Promise((resolve) =>
                 video.addEventListener(name, resolve, { once: true }));
-            // A player that is still (re)opening its stream would break play() off.
+            // While the player opens its stream play() would be rejected.
             if (video.readyState < 1) await event("loadedmetadata");
             await video.play();
             while (video.currentTime <= position) await event("timeupdate");
@@ -88,38 +89,38 @@ async def play_past(page: Page, position_s: float, *, timeout_s: float = 120) ->
 
 
 def record_requests(page: Page, part: str = "", *, method: str = "") -> list[str]:
-    """The addresses with this in them that the page asks for from now on, by this method."""
-    asked: list[str] = []
+    """Return a growing list of requested URLs with this part and method."""
+    urls: list[str] = []
 
     def note(request: Request) -> None:
         if part in request.url and method in request.method:
-            asked.append(request.url)
+            urls.append(request.url)
 
     page.on("request", note)
-    return asked
+    return urls
 
 
 async def hold_requests(page: Page, address: str | re.Pattern[str]) -> asyncio.Event:
-    """Hold what the page asks for there from now on, until the event is set."""
-    may_go_on = asyncio.Event()
+    """Hold the page's requests to an address until the returned event is set."""
+    released = asyncio.Event()
 
     async def hold(route: Route) -> None:
-        await may_go_on.wait()
+        await released.wait()
         await route.continue_()
 
     await page.route(address, hold)
-    return may_go_on
+    return released
 
 
 async def axe_findings(page: Page) -> list[str]:
-    """What axe-core objects to once the page's colours have changed over."""
+    """Return the violations that axe-core finds once all transitions have ended."""
     axe = install_tools() / "axe-core" / "axe.min.js"
     await page.evaluate(axe.read_text(encoding="utf-8"))
     await page.evaluate(AWAIT_ANIMATIONS)
-    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    result = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{violation['id']}: {[node['html'] for node in violation['nodes']]}"
-        for violation in found["violations"]
+        for violation in result["violations"]
     ]
 
 
@@ -138,13 +139,13 @@ async def suits_everyone(page: Page, name: str) -> None:
 
 
 async def publish_file(portal_url: str, path: Path, title: str) -> str:
-    """Publish a file through the API; answers the video's id."""
+    """Publish a file through the API, and return the video's id."""
     details = {"categoryIds": [1, 2], "tags": "test, browser"}
     return str((await create(portal_url, path, title=title, **details))["id"])
 
 
 async def open_workshop(page: Page, address: str, form: str) -> Locator:
-    """Open the workshop of the video at this address, and wait for its scripts; answers a form."""
+    """Open a video's workshop, wait for its scripts, and return one of its forms."""
     await page.goto(f"{address}/edit")
     await page.wait_for_load_state("networkidle")
     return page.get_by_role("form", name=form)

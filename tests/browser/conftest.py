@@ -1,4 +1,4 @@
-"""A real Chromium against a running portal; a page that complains fails its test."""
+"""Chromium against a running portal; a page that logs an error fails its test."""
 
 import re
 import sys
@@ -31,25 +31,25 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "complaint(pattern): what pages may write as an error")
+    config.addinivalue_line("markers", "complaint(pattern): errors that pages may log")
 
 
 @pytest.fixture
 def watch(request: pytest.FixtureRequest) -> Iterator[Callable[[Page], None]]:
-    """No page given to it may write an error to the console (broken policies do) or throw one."""
+    """Function that fails the test if a page logs an error, as violated policies do, or throws."""
     expected = [mark.args[0] for mark in request.node.iter_markers("complaint")]
     complaints: list[str] = []
 
-    def note(words: str) -> None:
-        if not any(re.search(pattern, words) for pattern in expected):
-            complaints.append(words)
+    def record(text: str) -> None:
+        if not any(re.search(pattern, text) for pattern in expected):
+            complaints.append(text)
 
     def on_console(message: async_api.ConsoleMessage) -> None:
         if message.type == "error":
-            note(message.text)
+            record(message.text)
 
     def on_error(error: async_api.Error) -> None:
-        note(f"{error}\n{error.stack or ''}")
+        record(f"{error}\n{error.stack or ''}")
 
     def watch(page: Page) -> None:
         page.on("console", on_console)
@@ -63,7 +63,7 @@ def watch(request: pytest.FixtureRequest) -> Iterator[Callable[[Page], None]]:
 async def open_page(
     browser: Browser, live_portal: LivePortal, watch: Callable[[Page], None]
 ) -> AsyncIterator[OpenPage]:
-    """Opens pages of browsers of their own."""
+    """Function that opens a page in a new browser context."""
     contexts: list[BrowserContext] = []
 
     async def open_page(*, width: int = 1280, height: int = 900, **options: Any) -> Page:
@@ -87,14 +87,14 @@ async def page(open_page: OpenPage) -> Page:
 
 @pytest.fixture
 async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
-    """A portal of its own without accounts, and without a worker."""
+    """New portal without accounts and without a worker."""
     async with fresh_portal(services) as portal:
         yield portal
 
 
 @pytest.fixture(scope="session")
 def publish(live_portal: LivePortal) -> Publish:
-    """Publishes a file; answers the video's id, once it has this status and all its pictures."""
+    """Function that publishes a file, waits for a status, and returns the video's id."""
 
     async def publish(path: Path, title: str, *, until: str = "") -> str:
         video_id = await publish_file(live_portal.base_url, path, title)

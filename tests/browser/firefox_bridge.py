@@ -1,8 +1,8 @@
-"""Runs the Firefox named first with the arguments that follow, as Playwright starts a browser.
+"""Runs a Firefox, the first argument, with the remaining arguments, as Playwright does.
 
 Playwright can't make a context without a command of WebDriver BiDi that the extended support
-release does not know. This program stands between them and answers that one by itself; it can go
-once Debian's Firefox knows the command.
+release does not know. This program is a proxy between them that answers the command itself. It can
+be removed once Debian's Firefox knows the command.
 """
 
 import asyncio
@@ -13,26 +13,26 @@ import sys
 from aiohttp import ClientSession, web
 
 LISTENS = re.compile(rb"(WebDriver BiDi listening on )(ws://\S+)")
-# Asks for a colour scheme; Firefox keeps its own.
+# Sets a colour scheme; Firefox keeps its default.
 UNKNOWN = "emulation.setMediaFeaturesOverride"
 
 
 async def run_behind_bridge(firefox: str, *arguments: str) -> int:
-    """Run the browser to its end, and tell the bridge's address in place of its own."""
+    """Run the browser until it ends, and print the bridge's address instead of its own."""
     stderr = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(firefox, *arguments, stderr=stderr)
     assert process.stderr is not None
     async for line in process.stderr:
-        if found := LISTENS.search(line):
-            port = await open_bridge(found[2].decode())
-            line = found[1] + b"ws://127.0.0.1:%d\n" % port
+        if match := LISTENS.search(line):
+            port = await open_bridge(match[2].decode())
+            line = match[1] + b"ws://127.0.0.1:%d\n" % port
         sys.stderr.buffer.write(line)
         sys.stderr.buffer.flush()
     return await process.wait()
 
 
 async def open_bridge(browser_url: str) -> int:
-    """Listen for Playwright; answers the port."""
+    """Listen for Playwright, and return the port."""
 
     async def connect(request: web.Request) -> web.WebSocketResponse:
         client = web.WebSocketResponse(max_msg_size=0)

@@ -1,4 +1,4 @@
-"""A site of another origin, which frames the address it is given."""
+"""A site of another origin that shows any address in a frame."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,7 +10,7 @@ from playwright.async_api import Frame, Page
 
 @asynccontextmanager
 async def framing_site() -> AsyncIterator[str]:
-    """Its origin; `/?src=…` shows that address in the frame with the id `frame`."""
+    """Run the site and yield its origin; `/?src=…` shows an address in the frame `#frame`."""
 
     async def page(request: web.Request) -> web.Response:
         frame = (
@@ -26,7 +26,7 @@ async def framing_site() -> AsyncIterator[str]:
 
 
 async def show_framed(page: Page, site: str, address: str) -> Frame:
-    """What that site shows in its frame of this address."""
+    """Open an address in the site's frame, and return the frame."""
     await page.goto(f"{site}/?src={address}")
     handle = await page.locator("#frame").element_handle()
     assert handle is not None

@@ -1,4 +1,4 @@
-"""What the player's tests share: a film with two languages, and ways to look at the player."""
+"""A film with two languages, and the state of the player."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ FILM_S = 24
 
 
 def make_film(folder: Path) -> Path:
-    """24 s, the first half red and the second blue, English and German."""
+    """Make 24 s, half red and half blue, with English and German sound and subtitles."""
     half = FILM_S // 2
     colours = [f"color=c={name}:s=854x480:r=10:d={half}" for name in ("red", "blue")]
     subtitles = []
@@ -42,7 +42,7 @@ async def wait_for(page: Page | Frame, condition: str, *, timeout_s: float = 120
 
 
 async def read(page: Page | Frame, expression: str) -> Any:
-    """The value of an expression about `video`, the page's video."""
+    """Return the value of an expression about `video`, the page's video."""
     return await page.evaluate(
         f"(() => {{ const video = document.querySelector('video'); return {expression}; }})()"
     )

@@ -1,4 +1,4 @@
-"""Who may see a video, as people set it and as others then find it."""
+"""Visibility of a video, set by its owner and seen by others."""
 
 from pathlib import Path
 
@@ -16,21 +16,22 @@ from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal
 from upload_page import choose, fill_in, open_video, publish_button
 
-# Browsers report answers that refuse something.
+# Browsers log refused requests as errors.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of 404")]
 
 YOURS = "Visible to: you, admins and owners"
 
 
 def state(page: Page) -> Locator:
-    """What the workshop says of who sees the video now."""
+    """Return the place where the workshop shows the present audience."""
     return page.locator("#access [data-state]")
 
 
 async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     open_page: OpenPage, portal: LivePortal, short_video: Path
 ) -> None:
-    owner, other = await open_page(), await open_page()
+    owner = await open_page()
+    other = await open_page()
     account = {"email": OWNER, "password": PASSWORD}
     await owner.context.request.post(f"{portal.base_url}/set-up", form=account)
     await owner.goto(f"{portal.base_url}/upload")
@@ -39,11 +40,11 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     changes = record_requests(owner, "/access", method="P")
     await choose(owner, short_video)
     await fill_in(owner, title="Ours")
-    who = owner.get_by_label("Visibility")
-    await who.select_option(label="Private: you, admins and owners")
+    visibility = owner.get_by_label("Visibility")
+    await visibility.select_option(label="Private: you, admins and owners")
     await publish_button(owner).click()
     await open_video(owner, "Ours")
-    # Never public, not even for a moment.
+    # The video was never public.
     assert posts == [f"{portal.base_url}/api/videos?visibility=private"]
     assert changes == []
     await expect(owner.locator(".summary__title")).to_have_text("Ours Private")
@@ -70,11 +71,11 @@ async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
     await owner.keyboard.press("Enter")
     await expect(owner.get_by_role("button", name="Saving…")).to_be_focused()
     may_go_on.set()
-    # The page says it in its other places, too, and the keyboard is led to what was saved.
+    # The page updates its other places, too, and focuses the saved form.
     await expect(state(owner)).to_have_text("Visible to: everyone")
     # Beside how far the video is.
-    told = owner.locator("[data-detail-live]")
-    await expect(told).to_contain_text("Saved. Visible to: everyone")
+    announced = owner.locator("[data-detail-live]")
+    await expect(announced).to_contain_text("Saved. Visible to: everyone")
     await expect(form.get_by_text("Saved.")).to_be_focused()
     await expect(owner.locator(".summary__title")).to_have_text("Ours")
     await expect(form.get_by_label("Sites that can embed this video")).to_have_value(

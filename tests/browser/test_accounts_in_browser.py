@@ -97,13 +97,13 @@ async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
     await editor.goto(video)
     await expect(editor.get_by_role("heading", level=1)).to_have_text("Ann's film")
     await expect(editor.get_by_role("link", name="Edit")).to_have_count(0)
-    # The portal goes with this test; scripts that are still fetched would complain.
+    # The portal ends with this test, so scripts that are still loading would log errors.
     await editor.wait_for_load_state("networkidle")
 
 
 @pytest.fixture
 async def issuer() -> AsyncIterator[str]:
-    """`oidc-provider-mock` as a process of its own, which knows the owner."""
+    """`oidc-provider-mock` in a separate process, with the owner as a user."""
     port = free_port()
     issuer = f"http://127.0.0.1:{port}"
     mock = (sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce")
@@ -124,7 +124,7 @@ async def issuer() -> AsyncIterator[str]:
 async def test_single_sign_on_leads_away_and_back_to_where_they_wanted_to_go(
     page: Page, services: dict[str, str], issuer: str
 ) -> None:
-    """The provider is a process of its own, whose page wants a style sheet of another site."""
+    """The provider's page loads a style sheet of another site, which fails here."""
     client = {"OIDC_CLIENT_ID": "portal", "OIDC_CLIENT_SECRET": "a-secret"}
     async with fresh_portal(services, OIDC_ISSUER=issuer, **client) as portal:
         form = {"email": OWNER, "password": PASSWORD}
@@ -136,6 +136,6 @@ async def test_single_sign_on_leads_away_and_back_to_where_they_wanted_to_go(
         await page.get_by_role("button", name="Authorize").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("People")
         assert page.url == f"{portal.base_url}/people", "without code and state"
-        cookies = {it["name"] for it in await page.context.cookies(portal.base_url)}
+        cookies = {cookie["name"] for cookie in await page.context.cookies(portal.base_url)}
         assert "portal_session" in cookies
         assert "portal_sign_on" not in cookies

@@ -44,12 +44,12 @@ async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a reader has their files."""
+    """Folder with a reader's files."""
     find_or_install("jq", "jq")
-    made = tmp_path_factory.mktemp("reader")
-    make_video(made / "holiday.mp4")
-    (made / "film.mp4").write_bytes(os.urandom(20 * 1024**2))
-    return made
+    files = tmp_path_factory.mktemp("reader")
+    make_video(files / "holiday.mp4")
+    (files / "film.mp4").write_bytes(os.urandom(20 * 1024**2))
+    return files
 
 
 def environ(portal: LivePortal, **more: str) -> dict[str, str]:
@@ -65,14 +65,14 @@ async def in_shell(portal: LivePortal, folder: Path, block: str, **more: str) ->
 
 @asynccontextmanager
 async def running(portal: LivePortal, folder: Path, *argv: str, **more: str) -> AsyncIterator[Path]:
-    """A program that goes on, and the file into which it writes."""
-    said = folder / "said.txt"
-    with said.open("wb") as file:
+    """Run a program until the end of the block; yields the file with its output."""
+    output = folder / "output.txt"
+    with output.open("wb") as file:
         child = await asyncio.create_subprocess_exec(
             *argv, cwd=folder, env=environ(portal, **more), stdout=file, stderr=file
         )
     try:
-        yield said
+        yield output
     finally:
         child.kill()
         await child.wait()
@@ -165,8 +165,8 @@ async def test_mirror_misses_nothing_and_goes_on_where_it_was(
     async def is_equal() -> bool:
         videos = (await call("GET", f"{portal.base_url}/api/videos?include=passthrough"))["videos"]
         files = (folder / "mirror").glob("*.json")
-        kept = {it.stem: json.loads(it.read_text()) for it in files}
-        return kept == {it["id"]: it for it in videos}
+        mirrored = {path.stem: json.loads(path.read_text()) for path in files}
+        return mirrored == {video["id"]: video for video in videos}
 
     async def change(title: str) -> None:
         video = await create(portal.base_url, folder / "holiday.mp4", title=title)
@@ -186,7 +186,8 @@ async def test_mirror_misses_nothing_and_goes_on_where_it_was(
 async def test_receiver_of_a_webhook_knows_who_sent_it(
     portal: LivePortal, folder: Path, language: str
 ) -> None:
-    block, port = example("Webhooks", language), free_port()
+    block = example("Webhooks", language)
+    port = free_port()
     node, _ = build_frontend.find_node()
     argv = {
         "python": (sys.executable, "-c", block),
@@ -196,7 +197,7 @@ async def test_receiver_of_a_webhook_knows_who_sent_it(
     body = {"url": url, "events": ["video.created"]}
     webhook = await call("POST", f"{portal.base_url}/api/webhooks", status=201, json=body)
     more = {"WEBHOOK_SECRET": webhook["secret"], "PORT": str(port)}
-    async with running(portal, folder, *argv, **more) as said, aiohttp.ClientSession() as session:
+    async with running(portal, folder, *argv, **more) as output, aiohttp.ClientSession() as session:
 
         async def refuses() -> bool:
             try:
@@ -208,5 +209,5 @@ async def test_receiver_of_a_webhook_knows_who_sent_it(
         await until(refuses, timeout_s=20)
         own = f"{portal.base_url}/api/webhooks/{webhook['id']}"
         await call("POST", f"{own}/test", status=202)
-        await until(lambda: "webhook.test" in said.read_text(), timeout_s=20)
-        assert "forged" not in said.read_text()
+        await until(lambda: "webhook.test" in output.read_text(), timeout_s=20)
+        assert "forged" not in output.read_text()

@@ -1,4 +1,4 @@
-"""Captions from the file an editor sends to what a viewer sees: by pointer, and by keyboard."""
+"""Captions from an editor's file to the viewer's player, by pointer and by keyboard."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ from playwright.async_api import Page, expect
 from running_portal import final_status, fresh_portal, until
 from speech import SENTENCE, Speech
 
-# Browsers report answers that refuse something.
+# Browsers log refused requests as errors.
 pytestmark = pytest.mark.complaint("status of (412|422)")
 
 CAPTIONS = "[data-player-captions]"
@@ -27,7 +27,7 @@ Noon & night.
 STATE = "[data-editor-state]"
 
 
-async def suits_by_day_and_night(page: Page, name: str) -> None:
+async def suits_both_schemes(page: Page, name: str) -> None:
     for scheme in ("dark", "light"):
         await page.emulate_media(color_scheme=scheme)
         await suits_everyone(page, f"{name}-{scheme}")
@@ -58,7 +58,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await form.get_by_role("button", name="Add captions").click()
     await expect(page.get_by_text("À midi & night.")).to_be_visible()
     await expect(page.get_by_role("heading", name="Check the captions")).to_be_focused()
-    await suits_by_day_and_night(page, "captions to check")
+    await suits_both_schemes(page, "captions to check")
     await page.get_by_role("link", name="Cancel").click()
     await page.locator("summary", has_text="Add captions").click()
     file.write_text(SRT, encoding="utf-8")
@@ -67,7 +67,7 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await form.get_by_label("Show them by default").check()
     await form.get_by_role("button", name="Add captions").click()
     await expect(page.get_by_role("link", name="Edit English")).to_be_visible()
-    await suits_by_day_and_night(page, "workshop with captions")
+    await suits_both_schemes(page, "workshop with captions")
     await page.get_by_role("link", name="Edit English").click()
 
     first = page.get_by_label("cue 1: text")
@@ -77,9 +77,9 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await page.keyboard.press("Control+s")
     await expect(page.locator(STATE)).to_have_text("2 cues · saved")
     await expect(page.get_by_text("Saved.", exact=True).last).to_be_visible()
-    await suits_by_day_and_night(page, "caption editor")
+    await suits_both_schemes(page, "caption editor")
 
-    # A page that was open before has them, too.
+    # A page that was already open shows the captions, too.
     await viewer.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
     await read(viewer, "video.currentTime = 0.3")
     await expect(viewer.locator(CAPTIONS)).to_have_text("Good morning.")
@@ -90,19 +90,19 @@ async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_
     await expect(cues.first).to_have_attribute("aria-current", "true")
     await viewer.get_by_label("Search in the transcript").fill("NIGHT")
     await expect(transcript.get_by_role("status")).to_have_text("1 place")
-    await suits_by_day_and_night(viewer, "transcript")
+    await suits_both_schemes(viewer, "transcript")
     await read(viewer, "video.pause()")
     await transcript.get_by_role("link", name="Noon & night.").press("Enter")
     await wait_for(viewer, "video.currentTime >= 2")
 
 
 @pytest.mark.slow
-async def test_a_machine_writes_captions_while_one_looks_on(
+async def test_captions_are_generated_while_the_page_is_open(
     page: Page, services: dict[str, str], speech: Speech, tmp_path: Path
 ) -> None:
     settings = {"CAPTIONS_MODEL": str(speech.model), "WORK_DIR": str(tmp_path)}
     spoken = speech.video(tmp_path / "spoken.mp4", {1: SENTENCE}, seconds=6)
-    said = re.compile("good morning everyone", re.IGNORECASE)
+    spoken_text = re.compile("good morning everyone", re.IGNORECASE)
     async with fresh_portal(services, worker=True, **settings) as portal:
         video_id = await publish_file(portal.base_url, spoken, "Spoken")
         assert await final_status(portal.base_url, video_id) == "ready"
@@ -116,21 +116,21 @@ async def test_a_machine_writes_captions_while_one_looks_on(
         await form.get_by_label("Language spoken").fill("gibberish")
         await form.get_by_role("button", name="Generate captions").click()
         await expect(form.get_by_text("There is no such language.")).to_be_visible()
-        await suits_by_day_and_night(page, "captions by a machine")
+        await suits_both_schemes(page, "captions by a machine")
         await form.get_by_label("Language spoken").fill("")
         await form.get_by_role("button", name="Generate captions").click()
         await expect(panel.get_by_role("progressbar")).to_be_visible()
-        # What one does meanwhile stays.
+        # The editor's input survives the updates of the panel.
         await panel.locator("summary", has_text="Add captions").click()
         await panel.get_by_label("Language", exact=True).fill("Greek")
         await expect(panel.get_by_text("generated automatically")).to_be_visible()
         await expect(panel.get_by_label("Language", exact=True)).to_have_value("Greek")
         await panel.get_by_role("link", name="Edit English").click()
-        await expect(page.get_by_label("cue 1: text")).to_have_value(said)
+        await expect(page.get_by_label("cue 1: text")).to_have_value(spoken_text)
 
         await viewer.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
         await viewer.get_by_text("Transcript", exact=True).click()
-        await expect(viewer.get_by_role("link", name=said)).to_be_visible()
+        await expect(viewer.get_by_role("link", name=spoken_text)).to_be_visible()
 
 
 async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) -> None:
@@ -162,7 +162,7 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await page.keyboard.press("Tab")
     reason = page.locator("[data-cue-fault]").first
     await expect(reason).to_have_text("End time must be after start time.")
-    await suits_by_day_and_night(page, "caption editor with a fault")
+    await suits_both_schemes(page, "caption editor with a fault")
     await page.get_by_role("button", name="Save").click()
     trouble = page.locator("[data-editor-trouble]")
     await expect(trouble).to_have_text("Cue 1: End time must be after start time.")
@@ -192,7 +192,7 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await page.get_by_role("button", name="Replace all").click()
     assert await texts_of(page) == ["Schönen Morgen,", "Schönen Abend."]
     await expect(trouble).to_have_text("Replaced in 2 captions.")
-    # Another cue comes after the one that is edited, and a click on a text shows it.
+    # A click on a cue's text seeks to it, and a new cue is added after it.
     await read(page, "video.currentTime = 0")
     await page.get_by_label("cue 1: text").click()
     await wait_for(page, "video.currentTime === 1", timeout_s=10)
@@ -206,7 +206,7 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await expect(page.locator(STATE)).to_have_text("1 cue · saved")
 
 
-async def test_what_two_editors_change_is_merged_or_told(page: Page, video: str) -> None:
+async def test_changes_of_two_editors_are_merged_or_reported(page: Page, video: str) -> None:
     answer = await page.request.post(
         f"/api/videos/{video}/captions?language=en",
         data=SRT,
@@ -244,11 +244,11 @@ async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video:
         await wait_for(page, "!video.seeking")
         await page.get_by_role("button", name="Add").press("Enter")
         await page.keyboard.type(title)
-    await suits_by_day_and_night(page, "chapter editor")
+    await suits_both_schemes(page, "chapter editor")
     await page.keyboard.press("Control+s")
     await expect(page.locator(STATE)).to_have_text("2 chapters · saved")
-    said = {"data": SRT, "headers": {"Content-Type": "application/x-subrip"}}
-    await page.request.post(f"/api/videos/{video}/captions?language=en", **said)
+    upload = {"data": SRT, "headers": {"Content-Type": "application/x-subrip"}}
+    await page.request.post(f"/api/videos/{video}/captions?language=en", **upload)
     await page.goto(f"/videos/{video}")
     chapters = page.get_by_role("navigation", name="Chapters").get_by_role("link")
     await expect(chapters).to_have_text(["0:00 Dawn", "0:01 Noon & after"])
@@ -258,7 +258,7 @@ async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video:
     await page.get_by_text("Transcript", exact=True).click()
     rows = page.locator("[data-transcript-list] > li")
     await expect(rows).to_contain_text(["Dawn", "Good mroning", "Noon & after", "Noon & night"])
-    await suits_by_day_and_night(page, "chapters")
+    await suits_both_schemes(page, "chapters")
     await chapters.last.press("Enter")
     await wait_for(page, "video.currentTime >= 1")
 
@@ -283,13 +283,13 @@ CUES_BY_HLS = """async (address) => {
 async def test_other_players_find_captions_to_the_millisecond(
     open_page: OpenPage, publish: Publish, short_video: Path
 ) -> None:
-    """By hls.js as anyone uses it, in the master playlist."""
+    """A plain hls.js reads them from the master playlist."""
     page = await open_page(bypass_csp=True)
     video = await publish(short_video, "Elsewhere", until="ready")
     kind = {"Content-Type": "application/x-subrip"}
-    sent = SRT.replace("00:00:00,200", "00:00:00,217").replace("00:00:01,500", "00:00:01,503")
+    captions = SRT.replace("00:00:00,200", "00:00:00,217").replace("00:00:01,500", "00:00:01,503")
     path = f"/api/videos/{video}/captions?language=pt-BR"
-    assert (await page.request.post(path, data=sent, headers=kind)).status == 201
+    assert (await page.request.post(path, data=captions, headers=kind)).status == 201
     record = await (await page.request.get(f"/api/videos/{video}?include=details")).json()
     master = record["playbackUrl"]
 
@@ -312,7 +312,7 @@ async def test_other_players_find_captions_to_the_millisecond(
 @pytest.mark.slow
 async def test_ten_thousand_cues_are_edited_without_a_pause(page: Page, video: str) -> None:
     times = [f"{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}" for at in range(10_000)]
-    cues = (f"{it}.000 --> {it}.900\nWhat is said at {it}.\n" for it in times)
+    cues = (f"{time}.000 --> {time}.900\nText at {time}.\n" for time in times)
     answer = await page.request.put(
         f"/api/videos/{video}/captions/en",
         data="WEBVTT\n\n" + "\n".join(cues),
@@ -352,8 +352,8 @@ async def texts_of(page: Page) -> list[str]:
 
 
 async def times_of(page: Page) -> list[tuple[str, str]]:
-    found = [
+    columns = [
         await page.locator(f"[data-cue={name}]").evaluate_all("all => all.map((it) => it.value)")
         for name in ("start_ms", "end_ms")
     ]
-    return list(zip(*found, strict=True))
+    return list(zip(*columns, strict=True))

@@ -1,4 +1,4 @@
-"""Two people edit the same video: both changes are kept, and who has to choose sees what."""
+"""Two people edit the same video: changes are merged, and conflicts are shown to the second."""
 
 from pathlib import Path
 
@@ -7,15 +7,15 @@ from chromium import Publish, open_workshop
 from playwright.async_api import Page, expect
 
 
-# Browsers report answers that refuse something.
+# Browsers log refused requests as errors.
 @pytest.mark.complaint("status of 409")
-async def test_who_conflicts_chooses_for_each_field(
+async def test_conflicts_are_decided_for_each_field(
     page: Page, publish: Publish, notes: Path
 ) -> None:
     video = await publish(notes, "A day at the sea")
     form = await open_workshop(page, f"/videos/{video}", "Details")
-    theirs = {"title": "A night at the sea", "description": "Theirs", "categoryIds": [3]}
-    response = await page.request.patch(f"/api/videos/{video}", data=theirs)
+    other_edit = {"title": "A night at the sea", "description": "Theirs", "categoryIds": [3]}
+    response = await page.request.patch(f"/api/videos/{video}", data=other_edit)
     assert response.status == 200
 
     await form.get_by_label("Title").fill("A day by the sea")
@@ -25,7 +25,7 @@ async def test_who_conflicts_chooses_for_each_field(
     title = page.get_by_role("group", name="Version of the title to keep")
     await expect(title).to_contain_text("A day by the sea")
     await expect(title).to_contain_text("A night at the sea")
-    # Changed by one of them alone.
+    # Only the other person changed the categories.
     await expect(page.locator("#categories-conflict")).to_have_count(0)
     await expect(form.get_by_label("Sports")).to_be_checked()
     field = form.get_by_role("textbox", name="Title")

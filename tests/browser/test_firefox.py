@@ -1,4 +1,4 @@
-"""The main journey in Debian's Firefox, which has media, captions and forms of its own."""
+"""The main journey in Debian's Firefox."""
 
 import sys
 from collections.abc import Callable
@@ -17,7 +17,7 @@ CAPTIONS = {
 }
 
 
-# So Firefox calls a request whose page is left meanwhile, a poll for example.
+# Firefox logs this for a request, such as a poll, whose page is left.
 @pytest.mark.complaint("NetworkError when attempting to fetch resource")
 @pytest.mark.slow
 async def test_video_is_uploaded_published_and_played(
@@ -46,11 +46,11 @@ async def test_video_is_uploaded_published_and_played(
         video = page.locator("video")
         await expect(video).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
         await play_past(page, 0.5)
-        # By Media Source Extensions, not as a file.
+        # The player uses Media Source Extensions, not a file.
         assert (await video.evaluate("video => video.currentSrc")).startswith("blob:")
         assert await video.evaluate("video => video.videoWidth") == 320
 
-        # Captions that are sent while it plays.
+        # Captions are uploaded while the video plays.
         track = f"{page.url.partition('/videos/')[2]}/captions/en"
         await call("PUT", f"{live_portal.base_url}/api/videos/{track}", status=201, **CAPTIONS)
         await page.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")

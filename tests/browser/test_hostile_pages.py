@@ -1,7 +1,7 @@
-"""Every kind of page with texts made to do harm, in a real browser.
+"""Hostile texts stay text on every kind of page, in a real browser.
 
-A text that became markup would be seen by what it does: a dialog, a violation of the content
-security policy, an error, a request to another host, or a page that is no longer itself.
+A text that became markup would cause a dialog, a violation of the content security policy, an
+error, a request to another host, or foreign elements in the page.
 """
 
 import json
@@ -17,11 +17,11 @@ from running_portal import LivePortal, create, read
 
 from portal.text import shown
 
-# Of the posters and playlists that these rows have no files for.
+# These videos have no files of posters and playlists.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (404|405)")]
 
 MAX_TITLE = 200
-# Texts that have to share a title, so that all are in one.
+# Titles that contain all hostile texts.
 TITLES = (
     "".join(MARKUP[:6]),
     "".join(MARKUP[6:14])[:MAX_TITLE],
@@ -43,21 +43,23 @@ FAILED = """
     UPDATE videos SET status = 'failed', failure_code = 'damaged', failure_message = %s
     WHERE id = %s
 """
-# A name of a sound track, as a file may have it.
+# A sound track with a name from its file.
 RENDITION = """
     INSERT INTO renditions (video_id, kind, position, name, label, state, attempt_number,
         average_bandwidth_bps, size_bytes, tries, copied, is_default)
     VALUES (%s, 'audio', 1, 'audio', %s, 'complete', 1, 128000, 1000, 0, false, true)
 """
-# Captions that say it, as no file could: the portal refuses or cleans that. And chapters.
+# Captions that the portal would refuse or clean if they were uploaded.
 CAPTIONS = """
     INSERT INTO captions (video_id, language, label, is_default, source, text, search, cue_count,
         version, changed_at)
     VALUES (%s, 'en', %s, true, 'file', %s, 'harbour:1', 1, 1, now())
 """
 CHAPTERS = "INSERT INTO chapters (video_id, saved) VALUES (%s, %s::jsonb)"
-SAID = "".join(f"00:00:{at:02}.000 --> 00:01:00.000\n{it}\n\n" for at, it in enumerate(MARKUP))
-# What a text could have become, and how far the page is wider than its window.
+CUES = "".join(
+    f"00:00:{number:02}.000 --> 00:01:00.000\n{text}\n\n" for number, text in enumerate(MARKUP)
+)
+# Injected elements, and the surplus width of the page.
 LOOK = """() => ({
     origin: location.origin,
     injected: document.querySelectorAll(
@@ -72,35 +74,35 @@ LOOK = """() => ({
 
 
 def addresses(base_url: str, videos: list[str], waiting: list[str]) -> list[str]:
-    """Every page and fragment that shows something of someone's."""
+    """Return the address of every page and fragment that shows texts of users."""
     paths = ["/", "/upload", "/api/docs", "/videos", "/api/videos"]
     paths += [f"/videos/{video_id}" for video_id in waiting]
     ends = ("", "/edit", "/delete", "/related", "/status", "/facts", "/share", "/remaining")
     for video_id in videos:
         paths += [f"/videos/{video_id}{end}" for end in (*ends, "/poster")]
-        paths += [f"/videos/{video_id}/{it}" for it in ("captions/tracks", "chapters/edit")]
+        paths += [f"/videos/{video_id}/{path}" for path in ("captions/tracks", "chapters/edit")]
         paths += [f"/embed/{video_id}", f"/embed/{video_id}/stage", f"/api/videos/{video_id}"]
         paths.append(f"/oembed?url={base_url}/videos/{video_id}")
         paths.append(f"/library/progress?id={video_id}")
     paths += [f"/videos/{videos[0]}/captions/en/edit", "/?q=harbour"]
-    for text in (quote(it, safe="") for it in TITLES):
+    for text in (quote(title, safe="") for title in TITLES):
         paths += [f"/?q={text}&tag={text}&status={text}", f"/{text}"]
     return paths
 
 
 def watch(page: Page, hosts: set[str]) -> list[str]:
-    """The dialogs and windows that the page opens, and what it asks of other hosts."""
-    seen: list[str] = []
+    """Return a growing list of the page's dialogs, popups and requests to other hosts."""
+    incidents: list[str] = []
 
     def note(request: Request) -> None:
         parts = urlsplit(request.url)
         if parts.scheme not in ("data", "blob") and parts.netloc not in hosts:
-            seen.append(f"request: {request.url}")
+            incidents.append(f"request: {request.url}")
 
     page.on("request", note)
-    page.on("dialog", lambda dialog: seen.append(f"dialog: {dialog.message}"))
-    page.on("popup", lambda popup: seen.append(f"popup: {popup.url}"))
-    return seen
+    page.on("dialog", lambda dialog: incidents.append(f"dialog: {dialog.message}"))
+    page.on("popup", lambda popup: incidents.append(f"popup: {popup.url}"))
+    return incidents
 
 
 async def test_no_text_becomes_more_than_text(
@@ -110,29 +112,29 @@ async def test_no_text_becomes_more_than_text(
     texts = {"description": DESCRIPTION, "tags": TAGS, "fileName": FILE_NAME}
     base_url = portal.base_url
     titles = (*TITLES, TITLES[0], TITLES[0])
-    made = [
+    video_ids = [
         str((await create(base_url, tmp_path / "a.mp4", title=title, **texts))["id"])
         for title in titles
     ]
-    *waiting, ready, failed = made
+    *waiting, ready, failed = video_ids
     rows = Rows(portal.environ["DATABASE_URL"])
     await rows.run(READY, ready)
     await rows.run(FAILED, "".join(MARKUP), failed)
     await rows.run(RENDITION, ready, "".join(MARKUP))
-    await rows.run(CAPTIONS, ready, "".join(MARKUP), f"WEBVTT\n\n{SAID}")
-    chapters = [{"start_s": float(at), "title": it} for at, it in enumerate(MARKUP)]
+    await rows.run(CAPTIONS, ready, "".join(MARKUP), f"WEBVTT\n\n{CUES}")
+    chapters = [{"start_s": float(start_s), "title": text} for start_s, text in enumerate(MARKUP)]
     await rows.run(CHAPTERS, ready, json.dumps(chapters))
     page = await open_page()
     storage = portal.environ["S3_ENDPOINT_URL"]
-    seen = watch(page, {urlsplit(address).netloc for address in (base_url, storage)})
+    incidents = watch(page, {urlsplit(address).netloc for address in (base_url, storage)})
     for path in addresses(base_url, [ready, failed, waiting[0]], waiting):
         await page.goto(base_url + path, wait_until="load")
-        found = await page.evaluate(LOOK)
-        assert found["origin"] == base_url, path
+        state = await page.evaluate(LOOK)
+        assert state["origin"] == base_url, path
         if not path.startswith(("/api/videos", "/oembed")):
-            # The browser shows JSON in a page of its own.
-            assert found["injected"] == 0, path
-        assert found["excess"] <= 0, path
+            # The browser shows JSON in its own viewer.
+            assert state["injected"] == 0, path
+        assert state["excess"] <= 0, path
     await page.goto(f"{base_url}/videos/{ready}")
     await page.get_by_text("Transcript", exact=True).click()
     await expect(page.locator("[data-transcript-list] a")).to_have_count(len(MARKUP))
@@ -145,11 +147,11 @@ async def test_no_text_becomes_more_than_text(
         heading = await page.locator("h1").text_content()
         assert " ".join((heading or "").split()) == words
         assert " ".join((await page.title()).split()) == f"{words} · Portal"
-    # The form holds what is recorded, not how it is shown; saving something else keeps it.
+    # The form has the recorded title, not the shown one; saving another field keeps it.
     await page.goto(f"{base_url}/videos/{waiting[4]}/edit")
     assert await page.locator("#title").input_value() == TITLES[4]
     await page.locator("#description").fill("A word.")
     await page.get_by_role("button", name="Save changes").click()
     await expect(page.locator("#details").get_by_text("Saved.")).to_be_visible()
     assert (await read(base_url, waiting[4]))["title"] == TITLES[4]
-    assert seen == []
+    assert incidents == []

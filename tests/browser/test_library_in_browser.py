@@ -1,4 +1,4 @@
-"""The library as people use it: typing, going back, looking into a video."""
+"""The library: searching, going back, previews of videos."""
 
 import re
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ from library_rows import Rows
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal, until
 
-# In one go: the keys of a busy machine come too far apart to be one stretch of typing.
+# Types in one task, because on a busy machine keys are too far apart for one history entry.
 TYPE = """(field, text) => {
     for (const data of text) {
         field.value += data;
@@ -20,7 +20,7 @@ TYPE = """(field, text) => {
 
 @pytest.fixture(scope="module")
 async def shelf(services: dict[str, str]) -> AsyncIterator[LivePortal]:
-    """A portal with videos in its database and nobody at work."""
+    """Portal with videos in its database and without a worker."""
     async with fresh_portal(services) as portal:
         rows = Rows(portal.environ["DATABASE_URL"])
         for number in range(1, 41):
@@ -32,7 +32,7 @@ async def shelf(services: dict[str, str]) -> AsyncIterator[LivePortal]:
 async def test_typing_is_one_entry_of_the_history_and_going_back_undoes_it(
     page: Page, shelf: LivePortal
 ) -> None:
-    asked = record_requests(page, "q=")
+    searches = record_requests(page, "q=")
     await page.goto(f"{shelf.base_url}/?tag=deep+sea")
     results = page.locator("#results")
     await expect(results).to_contain_text("8 videos")
@@ -41,7 +41,7 @@ async def test_typing_is_one_entry_of_the_history_and_going_back_undoes_it(
     await field.focus()
     await field.evaluate(TYPE, "caf")
     await expect(results).to_contain_text("for “caf”")
-    assert asked == [f"{shelf.base_url}/?q=caf&tag=deep+sea"]
+    assert searches == [f"{shelf.base_url}/?q=caf&tag=deep+sea"]
     await field.evaluate(TYPE, "e in")
     await expect(page).to_have_url(f"{shelf.base_url}/?q=cafe+in&tag=deep+sea")
     await expect(field).to_be_focused()
@@ -69,7 +69,8 @@ async def test_typing_is_one_entry_of_the_history_and_going_back_undoes_it(
 
 
 async def test_filters_are_behind_one_button_on_a_phone(page: Page, shelf: LivePortal) -> None:
-    filters, category = page.locator("summary", has_text="Filters"), page.get_by_label("Category")
+    filters = page.locator("summary", has_text="Filters")
+    category = page.get_by_label("Category")
     await page.goto(shelf.base_url)
     await expect(category).to_be_visible()
     await expect(filters).to_be_hidden()
@@ -100,7 +101,7 @@ async def test_search_without_an_answer_says_so_and_recovers(page: Page, shelf: 
 async def test_storyboard_follows_the_pointer_and_plays_by_itself_for_the_keyboard(
     open_page: OpenPage, ready_video: str
 ) -> None:
-    # Less motion, so that a transition is over when its picture is taken.
+    # Without transitions screenshots are comparable.
     page = await open_page(reduced_motion="reduce")
     boards = record_requests(page, "storyboard")
     await page.goto(READY_SEARCH)
@@ -112,7 +113,8 @@ async def test_storyboard_follows_the_pointer_and_plays_by_itself_for_the_keyboa
     before = await media.bounding_box()
     assert before is not None
     assert boards == []
-    x, y = before["x"], before["y"] + 40
+    x = before["x"]
+    y = before["y"] + 40
     await page.mouse.move(x + before["width"] * 0.1, y)
     await expect(card.locator("canvas")).to_be_visible()
     early = await _picture(card)
@@ -121,7 +123,7 @@ async def test_storyboard_follows_the_pointer_and_plays_by_itself_for_the_keyboa
     assert await media.bounding_box() == before
     await page.mouse.move(2, 2)
     await expect(card.locator("canvas")).to_have_count(0)
-    # Of itself nothing moves for who wants less motion.
+    # Previews do not start by themselves with reduced motion.
     await _tab_to(page, f"/videos/{ready_video}")
     await page.wait_for_timeout(300)  # more than a preview waits for
     await expect(card.locator("canvas")).to_have_count(0)
@@ -129,15 +131,15 @@ async def test_storyboard_follows_the_pointer_and_plays_by_itself_for_the_keyboa
     await page.emulate_media(reduced_motion="no-preference")
     await _tab_to(page, f"/videos/{ready_video}")
     await expect(card.locator("canvas")).to_be_visible()
-    shown = await _picture(card)
-    await until(lambda: _differs(card, shown), timeout_s=5)
+    first_frame = await _picture(card)
+    await until(lambda: _differs(card, first_frame), timeout_s=5)
     await page.keyboard.press("Shift+Tab")
     await expect(card.locator("canvas")).to_have_count(0)
     assert len([url for url in boards if url.endswith(".vtt")]) == 1
 
 
 async def _tab_to(page: Page, address: str) -> None:
-    # Whoever is faster than the script that listens sees nothing.
+    # The script must be listening before the card has the focus.
     await page.wait_for_load_state("networkidle")
     await page.get_by_label("Sort by").focus()
     for _ in range(60):
@@ -148,7 +150,7 @@ async def _tab_to(page: Page, address: str) -> None:
 
 
 async def _picture(card: Locator) -> bytes:
-    """What is seen of the storyboard alone; pixels of another origin cannot be read."""
+    """Return a screenshot of the storyboard alone; its pixels can't be read across origins."""
     await card.locator(".card__seek").evaluate("it => { it.style.visibility = 'hidden'; }")
     return await card.locator("canvas").screenshot()
 

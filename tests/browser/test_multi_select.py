@@ -16,13 +16,13 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     await page.get_by_label("Title").focus()
     await page.keyboard.press("Tab")
     await expect(field).to_be_focused()
-    # By what is typed, without regard to case.
+    # Typing filters the list, ignoring case.
     await page.keyboard.type("mUs")
     await expect(options).to_have_text(["Music"])
     await page.keyboard.press("Enter")
     await expect(chosen_categories(page)).to_have_text(["Music"])
     await expect(field).to_have_value("")
-    # By the arrows, around the ends of the list.
+    # The arrow keys wrap around the ends of the list.
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("listbox")).to_be_hidden()
     await page.keyboard.press("ArrowUp")
@@ -42,7 +42,7 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     await expect(chosen_categories(page)).to_have_count(0)
     await page.keyboard.type("no such category")
     await expect(page.get_by_text("No matches.").first).to_be_visible()
-    # Nothing of it is left behind by leaving the field, and nothing was published.
+    # Leaving the field clears the text, and nothing was published.
     await page.keyboard.press("Tab")
     await expect(field).to_have_value("")
     await expect(page.get_by_text("No matches.").first).to_be_hidden()

@@ -1,4 +1,4 @@
-"""Every page as people meet it: by eye, keyboard, screen reader, at any width."""
+"""Layout, focus and accessibility of every page, at all widths."""
 
 import re
 from collections.abc import AsyncIterator
@@ -21,10 +21,10 @@ from playwright.async_api import Page, Route, expect
 from quart import Quart, render_template
 from running_portal import LivePortal, fresh_portal, until
 
-# The page that isn't there answers 404, which browsers report; so they do when it has gone.
+# Browsers log the refused requests for missing and deleted pages as errors.
 pytestmark = pytest.mark.complaint("status of 4(04|05|10|29)")
 
-# Numbers what can be used on a page, of what is seen, and answers the numbers.
+# Numbers the visible controls of a page, and returns the numbers.
 MARK_USABLE = """() => [...document.querySelectorAll(
     "a[href], button, input, select, textarea, summary, media-play-button, media-mute-button, "
     + "media-time-range, media-settings-menu-button, media-fullscreen-button")]
@@ -32,7 +32,7 @@ MARK_USABLE = """() => [...document.querySelectorAll(
         && !it.disabled && !it.closest("[hidden], [inert]")
         && (it.tabIndex >= 0 || it.shadowRoot?.querySelector("input")))
     .map((it, number) => { it.dataset.mark = String(number); return it.dataset.mark; })"""
-# What has the focus, and whether something about it says so.
+# The focused element, and whether its focus is visible.
 FOCUSED = """() => {
     const it = document.activeElement;
     if (it === document.body) return null;
@@ -51,21 +51,21 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 @pytest.fixture(scope="session")
 async def idle_portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
-    """A portal without a worker to process any video."""
+    """Portal without a worker."""
     async with fresh_portal(services) as portal:
         yield portal
 
 
 @pytest.fixture(scope="session")
 async def waiting_video(idle_portal: LivePortal, short_video: Path) -> str:
-    """The address of a video that waits for a worker that never comes."""
+    """Address of a video that is never processed."""
     video_id = await publish_file(idle_portal.base_url, short_video, "A waiting video")
     return f"{idle_portal.base_url}/videos/{video_id}"
 
 
 @pytest.fixture(scope="session")
 def addresses(ready_video: str, failed_video: str, waiting_video: str) -> dict[str, str]:
-    """One address for each kind of page and state."""
+    """Address of each kind of page and state, by name."""
     return {
         "library": "/",
         "upload": "/upload",
@@ -91,30 +91,30 @@ async def test_times_are_shown_as_the_reader_writes_them(
     await page.goto(f"/videos/{ready_video}")
     moment = page.locator("time").first
     await expect(moment).to_have_text(re.compile("^(jetzt|vor .+)$"))
-    # The moment itself stays at hand.
+    # The exact time is in the title.
     exact = re.compile(r"^\d\d\.\d\d\.\d{4}, \d\d:\d\d$")
     await expect(moment).to_have_attribute("title", exact)
     await expect(moment).to_have_attribute("lang", "de-DE")
-    # What is being fetched would be given up when the clock jumps.
+    # Requests in flight would time out when the clock jumps.
     await expect(page.locator(".related--coming")).to_have_count(0)
-    # How long ago it was is kept up while the page is open.
+    # The relative time is updated while the page is open.
     await page.clock.fast_forward("10:00:00")
     await expect(moment).to_have_text("vor 10 Stunden")
 
 
 @pytest.mark.slow
 async def test_polls_wait_as_long_as_a_busy_portal_asks(page: Page, waiting_video: str) -> None:
-    asked_at: list[float] = []
+    polled_at: list[float] = []
 
     async def refuse(route: Route) -> None:
-        asked_at.append(monotonic())
+        polled_at.append(monotonic())
         await route.fulfill(status=429, headers={"Retry-After": "5"}, body="Slower.")
 
     await page.route("**/status", refuse)
     await page.goto(waiting_video)
-    await until(lambda: len(asked_at) > 1, timeout_s=60)
-    # Every other second otherwise.
-    assert asked_at[1] - asked_at[0] >= 5
+    await until(lambda: len(polled_at) > 1, timeout_s=60)
+    # Without Retry-After it polls every other second.
+    assert polled_at[1] - polled_at[0] >= 5
 
 
 @pytest.mark.slow
@@ -122,18 +122,19 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
     open_page: OpenPage, idle_portal: LivePortal, short_video: Path
 ) -> None:
     video_id = await publish_file(idle_portal.base_url, short_video, "Soon deleted")
-    detail, frame = await open_page(), await open_page()
+    detail = await open_page()
+    frame = await open_page()
     await detail.goto(f"{idle_portal.base_url}/videos/{video_id}")
     await frame.goto(f"{idle_portal.base_url}/embed/{video_id}")
     await expect(detail.locator("#status")).to_contain_text("In queue")
     await detail.request.delete(f"{idle_portal.base_url}/api/videos/{video_id}")
 
-    gone = "This video is no longer available"
-    await expect(detail.get_by_role("heading", name=gone)).to_be_focused()
+    message = "This video is no longer available"
+    await expect(detail.get_by_role("heading", name=message)).to_be_focused()
     main = detail.get_by_role("main")
     await expect(main.get_by_role("link")).to_have_text(["Go to the library"])
     await expect(main.get_by_role("button")).to_have_count(0)
-    await expect(frame.get_by_role("heading")).to_have_text(gone)
+    await expect(frame.get_by_role("heading")).to_have_text(message)
     for page in (detail, frame):
         await expect(page.locator("video, dialog, [hx-get], [hx-post]")).to_have_count(0)
 
@@ -154,7 +155,7 @@ async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
 async def test_every_page_suits_everyone(
     open_page: OpenPage, addresses: dict[str, str], scheme: str
 ) -> None:
-    """No page is cut off at any width, and axe objects to none."""
+    """Every page fits all widths and has no violations of axe."""
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     for name, address in addresses.items():
         await page.goto(address)
@@ -193,27 +194,27 @@ async def test_everything_that_can_be_used_is_reached_and_shows_the_focus(
 ) -> None:
     await page.goto(addresses[name])
     if name == "library":
-        # A card whose video gets ready is replaced.
+        # Cards are replaced when their videos become ready.
         polling = page.locator("#library-poll[hx-get]")
         await expect(polling).to_have_count(0, timeout=TRANSCODE_TIMEOUT_MS)
     else:
-        # Brought to life by then.
+        # The player's scripts have started by then.
         await expect(page.locator("media-mute-button")).to_have_attribute("tabindex", "0")
-    wanted = set(await page.evaluate(MARK_USABLE))
-    assert wanted
+    controls = set(await page.evaluate(MARK_USABLE))
+    assert controls
     reached: set[str] = set()
-    # What scrolls takes the focus, too, and so may what a player adds.
-    for _ in range(2 * len(wanted) + 10):
+    # Scrollable areas and parts of a player also take the focus.
+    for _ in range(2 * len(controls) + 10):
         await page.keyboard.press("Tab")
         focused = await page.evaluate(FOCUSED)
         if focused is not None:
             assert focused["is_shown"], focused
             reached.add(focused["mark"])
-    assert wanted <= reached
+    assert controls <= reached
 
 
 @pytest.mark.slow
-async def test_what_is_pressed_is_large_enough_for_a_thumb(
+async def test_controls_are_large_enough_for_a_thumb(
     open_page: OpenPage, portal: LivePortal
 ) -> None:
     page = await open_page(width=360, height=800, has_touch=True, is_mobile=True)

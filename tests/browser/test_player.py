@@ -1,4 +1,4 @@
-"""The player as people use it: by mouse, keys and fingers, on the page and in a frame elsewhere."""
+"""The player by mouse, keys and touch, on the page and in a frame of another site."""
 
 import re
 
@@ -10,7 +10,7 @@ from playwright.async_api import FloatRect, Locator, Page, expect
 from running_portal import LivePortal
 
 CAPTIONS = "[data-player-captions]"
-# As hls.js makes them of CEA-608: two rows at the top on the left, one below on the right.
+# Cues as hls.js creates them from CEA-608: two rows at the top left, one at the bottom right.
 PLACED = """() => {
     const track = document.querySelector("video").addTextTrack("captions");
     track.mode = "showing";
@@ -24,7 +24,7 @@ SIGN_OF_A_KEY = """() => {
     return document.querySelector("[data-player-sign]").checkVisibility();
 }"""
 THUMB_PX = 44
-# All at once, as far as the page can tell: a busy machine's taps would be too far apart.
+# Dispatched in one task, because on a busy machine taps would be too far apart.
 TAP = """([times, share]) => {
     const video = document.querySelector("video");
     const { left, top, width, height } = video.getBoundingClientRect();
@@ -44,7 +44,7 @@ Object.defineProperty(window, "localStorage", {
 
 @pytest.fixture
 async def player(page: Page, film: str) -> Page:
-    """The film's page, ready to play."""
+    """Page of the film, ready to play."""
     await open_player(page, f"/videos/{film}")
     return page
 
@@ -74,7 +74,7 @@ async def test_chosen_quality_holds_for_all_videos_until_it_is_automatic_again(
     await choose(page, "Quality", "240p")
     await play_past(page, 0)
     await wait_for(page, "video.videoHeight < 250")
-    # Its best is 180p.
+    # The best quality of this video is 180p.
     await open_player(page, f"/videos/{ready_video}")
     assert await read(page, f"{chosen} === video.videoRenditions.items[0].name")
     async with page.expect_request("**/240p/*.m4s*"):
@@ -87,24 +87,24 @@ async def test_chosen_quality_holds_for_all_videos_until_it_is_automatic_again(
 
 
 async def test_languages_are_chosen_and_captions_show_again_next_time(player: Page) -> None:
-    shown = "[...video.textTracks].filter((track) => track.mode === 'showing')"
-    assert await read(player, f"{shown}.length") == 0
+    showing = "[...video.textTracks].filter((track) => track.mode === 'showing')"
+    assert await read(player, f"{showing}.length") == 0
     async with player.expect_response(lambda answer: "/audio-2/" in answer.url):
         await choose(player, "Audio", "German")
     await player.keyboard.press("Escape")
     await choose(player, "Captions", "German")
     await play_past(player, 1)
-    await wait_for(player, f"{shown}[0]?.activeCues?.[0]?.text === 'Guten Morgen.'")
+    await wait_for(player, f"{showing}[0]?.activeCues?.[0]?.text === 'Guten Morgen.'")
     assert await read(player, "video.audioTracks.selectedIndex") == 1
     await player.reload()
-    await wait_for(player, f"{shown}[0]?.language === 'de'")
+    await wait_for(player, f"{showing}[0]?.language === 'de'")
     await player.keyboard.press("c")
-    await wait_for(player, f"{shown}.length === 0")
-    # What was chosen is remembered in a task of its own.
+    await wait_for(player, f"{showing}.length === 0")
+    # The choice is stored in a later task.
     await player.evaluate("new Promise((resolve) => setTimeout(resolve))")
     await player.reload()
     await wait_for(player, "video.textTracks.length === 3")
-    assert await read(player, f"{shown}.length") == 0
+    assert await read(player, f"{showing}.length") == 0
 
 
 async def test_captions_make_way_for_controls_preview_and_menu(page: Page, film: str) -> None:
@@ -158,7 +158,7 @@ async def test_keys_work_without_a_click_on_the_player_and_say_what_they_did(
         ("l", "video.currentTime === 20", "+10 s"),
         ("j", "video.currentTime === 0", "−10 s"),  # noqa: RUF001 - a minus
         ("ArrowRight", "video.currentTime === 15", "+5 s"),
-        # It has 10 frames a second.
+        # The film has 10 frames a second.
         (".", "Math.abs(video.currentTime - 10.15) < 0.01", ""),
         (",", "Math.abs(video.currentTime - 9.95) < 0.01", ""),
         ("7", "Math.abs(video.currentTime - 0.7 * video.duration) < 0.1", ""),
@@ -168,7 +168,7 @@ async def test_keys_work_without_a_click_on_the_player_and_say_what_they_did(
         ("<", "video.playbackRate === 1", "1×"),  # noqa: RUF001
         ("k", "!video.paused", ""),
         (" ", "video.paused", ""),
-        # The button knows a frame later than the document, and decides what its next press does.
+        # The button is updated a frame after the document, and its state decides the next press.
         ("f", "document.querySelector('media-fullscreen-button').mediaIsFullscreen", ""),
         ("f", "!document.fullscreenElement", ""),
     ):
@@ -177,7 +177,7 @@ async def test_keys_work_without_a_click_on_the_player_and_say_what_they_did(
         await wait_for(player, outcome)
         if words:
             await expect(sign).to_have_text(words)
-    # Within a task, because it is gone again soon.
+    # Checked in one task, because the sign disappears soon.
     assert await player.evaluate(SIGN_OF_A_KEY)
     await expect(sign).to_be_hidden()
     assert await player.evaluate("scrollY") == 0
@@ -195,7 +195,7 @@ async def test_keys_are_left_to_what_has_a_use_for_them(player: Page) -> None:
     await player.keyboard.press(" ")
     await wait_for(player, "video.muted")
     assert await read(player, "video.paused && video.currentTime === 0")
-    # Keys that scroll are the page's outside the player.
+    # Outside the player these keys scroll the page.
     await read(player, "document.activeElement.blur()")
     await player.set_viewport_size({"width": 1280, "height": 300})
     await player.keyboard.press("End")
@@ -237,7 +237,7 @@ async def test_menu_leads_to_the_keys_where_characters_are_switched_off(player: 
     await player.keyboard.press("m")
     assert await read(player, state) == before
     await expect(keys).to_be_hidden()
-    # Others still work inside the player.
+    # Other keys still work inside the player.
     await player.keyboard.press("ArrowRight")
     await wait_for(player, "video.currentTime === 5")
     await player.keyboard.press(" ")
@@ -286,13 +286,14 @@ async def test_menu_is_a_sheet_for_thumbs_on_a_small_screen(
         width=360, height=height, has_touch=True, is_mobile=True, reduced_motion="reduce"
     )
     await open_player(page, f"/{path}/{film}")
-    menu, close = page.locator("media-settings-menu"), page.get_by_role("button", name="Close")
+    menu = page.locator("media-settings-menu")
+    close = page.get_by_role("button", name="Close")
     await _open_sheet(page)
     await _expect_reachable(page, close)
     await close.tap()
     await expect(menu).to_be_hidden()
     await expect(close).to_be_hidden()
-    # By the page around it.
+    # A tap on the page around the menu closes it.
     await _open_sheet(page)
     await page.touchscreen.tap(180, 8)
     await expect(menu).to_be_hidden()
@@ -323,7 +324,7 @@ async def _open_sheet(page: Page) -> None:
 
 
 async def _expect_reachable(page: Page, row: Locator) -> None:
-    """It is high enough, and what is touched in its middle once it is scrolled to."""
+    """Check that a row is high enough, on the screen, and hit by a tap in its middle."""
     await row.scroll_into_view_if_needed()
     box = await row.bounding_box()
     assert box is not None
@@ -340,8 +341,9 @@ async def test_taps_at_a_side_add_up_and_others_show_and_hide_the_controls(
     page = await open_page(width=360, height=740, has_touch=True, is_mobile=True)
     await open_player(page, f"/videos/{film}?t=12")
     await wait_for(page, "video.currentTime === 12")
-    controller, sign = page.locator("media-controller"), page.locator("[data-player-sign]")
-    # Nor does the page zoom.
+    controller = page.locator("media-controller")
+    sign = page.locator("[data-player-sign]")
+    # Double taps do not zoom the page.
     await expect(controller).to_have_css("touch-action", "manipulation")
     for times, share, position_s, words in (
         (2, 0.1, 2, "−10 s"),  # noqa: RUF001 - a minus
@@ -363,7 +365,7 @@ async def test_taps_at_a_side_add_up_and_others_show_and_hide_the_controls(
 
 
 async def test_player_tells_the_length_as_the_page_does(player: Page) -> None:
-    """Of 24.6 s media-chrome would make 0:24."""
+    """The page rounds 24.6 s to 0:25; media-chrome alone would show 0:24."""
     display = player.locator("media-time-display")
     await read(player, "void (video.dataset.duration = 24.6, video.currentTime = 2)")
     await expect(display).to_have_text("0:02 / 0:25")

@@ -1,4 +1,4 @@
-"""What the upload page finds out about a file by itself."""
+"""Inspection of a file in the browser before its upload."""
 
 import json
 import struct
@@ -19,7 +19,7 @@ HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=no
 ENCRYPTION = ("-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "0" * 32)
 FIVE_ONE = "[1]pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0[a]"
 COPY_PLAIN = ("-i", "plain.mp4", "-c", "copy")
-# What FFmpeg makes each file of, and what is found in it with which weight.
+# Arguments of FFmpeg for each file, and the findings in it by weight.
 FILES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "plain.mp4": ((*PICTURE, *SOUND, *H264), {}),
     "silent.mp4": ((*PICTURE, *H264), {"no_audio": "warn"}),
@@ -56,46 +56,48 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def examine(*paths: Path, **limits: float) -> list[dict[str, Any]]:
-    """Examine files as the page does."""
+    """Inspect files as the page does."""
     install_tools()
     limits = {"size_bytes": 0, "duration_s": 0, "pixels": 0} | limits
-    told = run_node(str(SCRIPT), json.dumps(limits), *map(str, paths))
-    return [json.loads(line) for line in told.splitlines()]
+    output = run_node(str(SCRIPT), json.dumps(limits), *map(str, paths))
+    return [json.loads(line) for line in output.splitlines()]
 
 
-def weights(found: dict[str, Any]) -> dict[str, str]:
-    return {finding["code"]: finding["weight"] for finding in found["findings"]}
+def weights(report: dict[str, Any]) -> dict[str, str]:
+    return {finding["code"]: finding["weight"] for finding in report["findings"]}
 
 
-def test_each_file_is_seen_for_what_it_is(files: dict[str, Path]) -> None:
-    found = dict(zip(files, examine(*files.values()), strict=True))
-    assert {name: weights(it) for name, it in found.items()} == {
+def test_findings_of_each_kind_of_file(files: dict[str, Path]) -> None:
+    reports = dict(zip(files, examine(*files.values()), strict=True))
+    assert {name: weights(report) for name, report in reports.items()} == {
         name: expected for name, (_, expected) in FILES.items()
     }
-    assert found["plain.mp4"]["words"] == "320 × 180 · 0:01 · 30 fps · H.264 · mono"  # noqa: RUF001
-    assert found["upright.mp4"]["words"].startswith("180 × 320")  # noqa: RUF001
-    assert found["surround.mov"]["words"].endswith("5.1 sound")
+    assert reports["plain.mp4"]["words"] == "320 × 180 · 0:01 · 30 fps · H.264 · mono"  # noqa: RUF001
+    assert reports["upright.mp4"]["words"].startswith("180 × 320")  # noqa: RUF001
+    assert reports["surround.mov"]["words"].endswith("5.1 sound")
 
 
-def test_cut_and_other_files_are_told_apart_and_an_index_behind_gigabytes_is_found(
+def test_truncated_and_other_files_are_distinguished_and_a_far_index_is_found(
     files: dict[str, Path], tmp_path: Path
 ) -> None:
-    plain, ahead = files["plain.mp4"].read_bytes(), files["ahead.mp4"].read_bytes()
-    made = {
+    plain = files["plain.mp4"].read_bytes()
+    ahead = files["ahead.mp4"].read_bytes()
+    contents = {
         "cut.mp4": plain[: len(plain) * 6 // 10],
         "cut-media.mp4": ahead[: len(ahead) * 6 // 10],
         "notes.mp4": b"These are only notes.\n" * 50,
     }
-    for name, content in made.items():
+    for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-    type_bytes, size_bytes = int.from_bytes(plain[:4], "big"), 3 * 2**30
+    type_bytes = int.from_bytes(plain[:4], "big")
+    size_bytes = 3 * 2**30
     with (tmp_path / "large.mp4").open("wb") as file:
         file.write(plain[:type_bytes] + struct.pack(">I4sQ", 1, b"free", size_bytes))
         file.seek(type_bytes + size_bytes)
         file.write(plain[type_bytes:])
-    found = examine(*(tmp_path / name for name in (*made, "large.mp4")))
+    reports = examine(*(tmp_path / name for name in (*contents, "large.mp4")))
     expected = [{"truncated": "refuse"}, {"end_missing": "warn"}, {"not_a_video": "refuse"}, {}]
-    assert [weights(it) for it in found] == expected
+    assert [weights(report) for report in reports] == expected
 
 
 @pytest.mark.parametrize(
@@ -149,13 +151,13 @@ def test_sound_that_cannot_be_converted_is_told_before_the_upload(
     ("profile", "compatibility", "expected"),
     [(5, 0, {"dolby_vision": "warn"}), (8, 1, {"hdr": "info"}), (10, 0, {"dolby_vision": "warn"})],
 )
-def test_dolby_vision_that_cannot_be_converted_is_told_before_the_upload(
+def test_unconvertible_dolby_vision_is_reported_before_the_upload(
     profile: int, compatibility: int, expected: dict[str, str], files: dict[str, Path]
 ) -> None:
     record = struct.pack(">BBHB", 1, 0, profile << 9 | 1 << 3 | 0b101, compatibility << 4)
     dolby_vision = box(b"dvcC", record, bytes(19))
-    (found,) = examine(insert_in_sample_entry(files["hdr.mp4"], b"hev1", dolby_vision))
-    assert weights(found) == expected
+    (report,) = examine(insert_in_sample_entry(files["hdr.mp4"], b"hev1", dolby_vision))
+    assert weights(report) == expected
 
 
 @pytest.mark.parametrize(
@@ -171,8 +173,8 @@ def test_a_clean_aperture_cuts_the_picture(
     name: str, aperture: tuple[int, ...], size: str, files: dict[str, Path]
 ) -> None:
     clap = box(b"clap", struct.pack(">8i", *aperture))
-    (found,) = examine(insert_in_sample_entry(files[name], b"avc1", clap))
-    assert found["words"].startswith(f"{size} ")
+    (report,) = examine(insert_in_sample_entry(files[name], b"avc1", clap))
+    assert report["words"].startswith(f"{size} ")
 
 
 @pytest.mark.parametrize(
@@ -185,8 +187,8 @@ def test_a_clean_aperture_cuts_the_picture(
         ),
     ],
 )
-def test_limits_of_the_portal_are_held_against_a_file(
+def test_files_over_the_limits_are_refused(
     files: dict[str, Path], limits: dict[str, float], expected: dict[str, str]
 ) -> None:
-    (found,) = examine(files["plain.mp4"], **limits)
-    assert weights(found) == expected
+    (report,) = examine(files["plain.mp4"], **limits)
+    assert weights(report) == expected

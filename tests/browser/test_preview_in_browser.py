@@ -1,4 +1,4 @@
-"""A video is watched while it is made, and goes on by itself when it is ready."""
+"""A video can be watched while it is transcoded, and continues when it is ready."""
 
 import re
 from pathlib import Path
@@ -15,16 +15,16 @@ pytestmark = pytest.mark.slow
 async def test_player_follows_what_is_made_and_changes_over_in_place(
     portal: LivePortal, page: Page, tmp_path: Path
 ) -> None:
-    # The page, which polls, is closed before its portal ends: fixtures end in turn.
-    made = await create(portal.base_url, make_source(tmp_path / "film.mp4", seconds=61))
-    transcode = f"{portal.base_url}/api/videos/{made['id']}/transcode"
+    # The `page` fixture comes last, so that the polling page is closed before its portal ends.
+    video_record = await create(portal.base_url, make_source(tmp_path / "film.mp4", seconds=61))
+    transcode = f"{portal.base_url}/api/videos/{video_record['id']}/transcode"
 
     async def can_be_watched() -> bool:
         return (await call("GET", transcode))["previewUrl"] is not None
 
     async with process("worker", portal.environ):
         await until(can_be_watched, timeout_s=30)
-    await page.goto(f"{portal.base_url}/videos/{made['id']}")
+    await page.goto(f"{portal.base_url}/videos/{video_record['id']}")
     await expect(page.get_by_text("Still processing. You can watch the first")).to_be_visible()
     await expect(page.locator("media-time-display")).to_contain_text("/ 1:01")
     await play_past(page, 1)
@@ -43,8 +43,10 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
         await play_past(page, edge_s + 3)
         ready = page.locator("[data-remaining][data-status=ready]")
         await expect(ready).to_be_attached(timeout=TRANSCODE_TIMEOUT_MS)
-    # The same stage goes on with what there is now, from where it was.
+    # The same player continues with the complete video at its position.
     assert await first.evaluate("it => it.isConnected && !('grows' in it.dataset)")
     await play_past(page, await video.evaluate("it => it.currentTime") + 1)
     assert await video.evaluate("it => [it.emptied, Math.round(it.seekable.end(0))]") == [0, 61]
-    await expect(video).to_have_attribute("data-src", re.compile(rf"/{made['id']}/\d+/master"))
+    await expect(video).to_have_attribute(
+        "data-src", re.compile(rf"/{video_record['id']}/\d+/master")
+    )

@@ -29,7 +29,7 @@ class ClosedPortal:
     video_id: str
 
     async def ask(self, method: str, path: str = "", *, status: int = 200, **options: Any) -> Any:
-        """What the owner's program is answered of the video, with this status."""
+        """Request something of the video with the owner's token, and check the status."""
         headers = {"Authorization": f"Bearer {self.token}"}
         if method == "PUT":
             headers["If-Match"] = "*"
@@ -42,28 +42,28 @@ class ClosedPortal:
             return await answer.json() if status != 204 else None
 
     async def is_complete(self) -> bool:
-        """Whether everything there will ever be of the video is made."""
-        found = await self.ask("GET", "/transcode")
-        return found["remaining"] is None and bool(found["storyboardUrl"])
+        """Return whether all renditions and the storyboard are complete."""
+        transcode = await self.ask("GET", "/transcode")
+        return transcode["remaining"] is None and bool(transcode["storyboardUrl"])
 
 
 @pytest.fixture(scope="module")
 async def closed(
     services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[ClosedPortal]:
-    """Started, with a film that was published as its owner's program."""
+    """Running portal with a film that was published with its owner's token."""
     folder = tmp_path_factory.mktemp("private")
     settings = {"WORK_DIR": str(folder), "DEFAULT_VISIBILITY": "private"}
     async with fresh_portal(services, worker=True, **settings) as live:
         add = ("accounts", "add", OWNER, "--role", "owner", "--password-stdin")
         assert (await command(live.environ, *add, typed=f"{PASSWORD}\n")).code == 0
         scopes = [part for scope in SCOPES for part in ("--scope", scope)]
-        made = await command(live.environ, "tokens", "add", OWNER, "--name", "a", *scopes)
-        token = made.out.strip()
+        added = await command(live.environ, "tokens", "add", OWNER, "--name", "a", *scopes)
+        token = added.out.strip()
         send = ("publish", str(make_film(folder)), "--category", "1", "--url", live.base_url)
-        sent = await command({"PORTAL_TOKEN": token}, *send, "--title", "A film", "--no-wait")
-        assert sent.code == 0, sent.err
-        closed = ClosedPortal(live, token, sent.out.strip())
+        published = await command({"PORTAL_TOKEN": token}, *send, "--title", "A film", "--no-wait")
+        assert published.code == 0, published.err
+        closed = ClosedPortal(live, token, published.out.strip())
         await until(closed.is_complete, timeout_s=60, interval_s=0.5)
         yield closed
 
@@ -77,15 +77,15 @@ async def test_owner_watches_by_the_session_and_nobody_else(
     assert await page.locator("video").count() == 0
     form = {"email": OWNER, "password": PASSWORD}
     await page.context.request.post(f"{base_url}/sign-in", form=form)
-    given = record_requests(page, "X-Amz-Expires=")
+    segment_urls = record_requests(page, "X-Amz-Expires=")
     await open_player(page, film)
-    # Another device would ask for the stream without the session.
+    # Another device would request the stream without the session.
     assert await read(page, "video.disableRemotePlayback")
     assert await page.locator("media-cast-button, media-airplay-button").count() == 0
     await read(page, f"void (video.currentTime = {FILM_S / 2})")
     await play_past(page, FILM_S / 2 + 0.5)
-    assert given
-    assert all("X-Amz-Expires=300" in it for it in given)
+    assert segment_urls
+    assert all("X-Amz-Expires=300" in url for url in segment_urls)
 
 
 async def test_link_plays_on_sites_that_may_frame_it_until_it_is_revoked(
@@ -99,23 +99,33 @@ async def test_link_plays_on_sites_that_may_frame_it_until_it_is_revoked(
         refused = await show_framed(page, forbidden, link["embedUrl"])
         assert await refused.locator("video, main").count() == 0
         assert "film" not in await refused.content()
-        # A browser without a session, so that the link alone gives leave.
+        # The browser has no session, so the link alone grants the player.
         frame = await show_framed(page, allowed, link["embedUrl"])
         await wait_for(frame, "video.readyState >= 2")
         assert await read(frame, "video.buffered.end(0)") < FILM_S - 6
         assert await page.context.cookies() == []
-        asked: list[Request] = []
-        answers: list[Response] = []
-        page.on("response", lambda it: it.request in asked and answers.append(it))
+        requests: list[Request] = []
+        responses: list[Response] = []
+
+        def record_request(request: Request) -> None:
+            if request.redirected_from in (None, *requests):
+                requests.append(request)
+
+        def record_response(response: Response) -> None:
+            if response.request in requests:
+                responses.append(response)
+
+        page.on("response", record_response)
         await closed.ask("DELETE", f"/playback-links/{link['id']}", status=204)
-        # What was asked for before may still be answered, and led to storage.
-        page.on("request", lambda it: it.redirected_from in (None, *asked) and asked.append(it))
+        # Requests from before the revocation may still succeed, so only later ones count.
+        page.on("request", record_request)
         await frame.evaluate(f"document.querySelector('video').currentTime = {FILM_S - 2}")
 
         def refusals() -> set[int]:
-            return {it.status for it in answers if "/p/" in it.url}
+            return {response.status for response in responses if "/p/" in response.url}
 
         await until(refusals, timeout_s=10)
         assert refusals() == {404}
-        # Nothing comes from storage, either.
-        assert [it.url for it in answers if it.ok and ".m4s" in it.url] == []
+        # Storage delivers no segment, either.
+        segments = [response for response in responses if ".m4s" in response.url]
+        assert not any(response.ok for response in segments)

@@ -1,4 +1,4 @@
-"""Whose session ends in the middle of something: signing in again in the same tab loses nothing."""
+"""A session that ends during an upload: signing in again in the same tab loses nothing."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from playwright.async_api import Locator, Page, Request, Route, expect
 from running_portal import LivePortal
 from upload_page import choose, details, fill_in, is_uploaded, padded, press_publish, slow_down
 
-# Browsers report answers that refuse something.
+# Browsers log refused requests as errors.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (401|404|409|422)")]
 
 EDITOR = "ed@example.org"
@@ -44,20 +44,21 @@ async def sign_in(page: Page, email: str) -> None:
 async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     owner: Page, portal: LivePortal, short_video: Path, tmp_path: Path
 ) -> None:
-    big_file = padded(short_video, tmp_path / "big.mp4", 40 * MIB)  # of three parts
-    sent: list[str] = []
+    big_file = padded(short_video, tmp_path / "big.mp4", 40 * MIB)  # three parts
+    signed: list[str] = []
     put: list[str] = []
-    turn, has_two = asyncio.Lock(), asyncio.Event()
+    turn = asyncio.Lock()
+    has_two = asyncio.Event()
 
     async def sign_first(route: Route) -> None:
-        """The session ends once two parts are signed, each of which has its answer by then."""
+        """Sign parts one after the other, and end the session after the second."""
         async with turn:
-            if len(sent) == 2:
+            if len(signed) == 2:
                 headers = {"Origin": portal.base_url}
                 request = owner.context.request
                 assert (await request.post(f"{portal.base_url}/sign-out", headers=headers)).ok
-            sent.append(route.request.url)
-            if len(sent) > 2:
+            signed.append(route.request.url)
+            if len(signed) > 2:
                 await route.continue_()
             else:
                 await route.fulfill(response=await route.fetch())
@@ -79,7 +80,7 @@ async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     await expect(dialog_of(owner)).to_be_visible()
     await expect(details(owner).get_by_role("alert")).to_have_count(0)
 
-    # Nothing is done in another person's name.
+    # Another account cannot continue the upload.
     await sign_in(owner, EDITOR)
     alert = dialog_of(owner).get_by_role("alert")
     await expect(alert).to_contain_text(f"You are signed in as {EDITOR} now")
@@ -94,6 +95,6 @@ async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     await trouble.get_by_role("link", name="Sign in").click()
     await sign_in(owner, OWNER)
     await is_uploaded(owner)
-    # Nothing was sent twice.
+    # No part was sent twice.
     assert len(put) == len(set(put)) == 3
     await press_publish(owner, title="In parts")

@@ -1,4 +1,4 @@
-"""My videos as people use them: sorting, choosing rows, undoing a deletion; the menu of a card."""
+"""The table of videos: sorting, selecting rows, undoing a deletion; the menu of a card."""
 
 import re
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ PRESSED_IN_THE_MIDDLE = """(element) => {
 
 @pytest.fixture(scope="module")
 async def shelf(services: dict[str, str]) -> AsyncIterator[LivePortal]:
-    """An open portal with a handful of videos in its database and nobody at work."""
+    """Open portal with four videos in its database and without a worker."""
     async with fresh_portal(services) as portal:
         rows = Rows(portal.environ["DATABASE_URL"])
         for number, title in enumerate(("Anton", "Berta", LONG, "Dora"), start=1):
@@ -60,7 +60,7 @@ async def test_videos_are_chosen_changed_deleted_and_brought_back(
     toast = page.locator(".toast__message")
     await expect(toast).to_have_text("Tags added to 2 videos.")
     await expect(toast).to_be_focused()
-    # In place: the order stays, and nothing is chosen any more.
+    # The table is updated in place: the order stays, and the selection is cleared.
     await expect(bar).to_be_hidden()
     await expect(titles.first).to_have_text(LONG)
 
@@ -120,7 +120,7 @@ async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:
     await page.goto(shelf.base_url)
     card = page.locator(".card", has_text="Anton")
     button = card.locator("summary")
-    # By keyboard alone: it is there once it has the focus.
+    # The button is visible once it has the focus.
     await card.get_by_role("link", name="Anton").focus()
     await page.keyboard.press("Tab")
     await expect(button).to_be_focused()

@@ -10,9 +10,11 @@ from running_portal import run_ffmpeg
 
 pytestmark = pytest.mark.slow
 
-# More than the player buffers ahead after the end of the shorter track.
-FILM_S, SHORT_S = 50, 2
-COPIED, ENCODED = ("-g", "20", "-level:v", "4"), ("-level:v", "5.1")
+# The film is longer than the player buffers ahead after the end of the shorter track.
+FILM_S = 50
+SHORT_S = 2
+COPIED = ("-g", "20", "-level:v", "4")
+ENCODED = ("-level:v", "5.1")
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from upload_page import (
     slow_down,
 )
 
-# Uploads are broken off, and answers refused.
+# Browsers log aborted uploads and refused requests as errors.
 pytestmark = pytest.mark.complaint("Failed to load resource|status of 4(09|22)")
 
 MIB = 2**20
@@ -46,7 +46,7 @@ DROP = """([name, content]) => {
         document.querySelector("main").dispatchEvent(event);
     }
 }"""
-# What screen readers are told from now on.
+# Collects the announcements to screen readers.
 LISTEN = """() => {
     window.said = "";
     const region = document.querySelector("[data-upload-live]");
@@ -72,7 +72,7 @@ async def test_newcomer_copies_the_link_of_a_first_video_in_five_interactions(
 
     await expect(place.get_by_role("button", name="Copied")).to_be_focused()
     address = await page.evaluate("navigator.clipboard.readText()")
-    # The line turns live by itself, and so does its picture; nobody is led anywhere.
+    # The line and its picture are updated in place, without navigation.
     await expect(place).to_contain_text("Ready to watch", timeout=TRANSCODE_TIMEOUT_MS)
     poster = place.locator("img")
     await expect(poster).to_have_attribute("src", re.compile("/poster.jpg"))
@@ -113,9 +113,9 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
     current = page.locator("[aria-current=true][data-open]")
     await expect(current).to_have_text(films[0].name)
     await fill_in(page, title="The first")
-    async with page.expect_event("dialog") as asked:
+    async with page.expect_event("dialog") as opened:
         await page.evaluate("setTimeout(() => location.assign('/'))")
-    dialog = await asked.value
+    dialog = await opened.value
     assert dialog.type == "beforeunload"
     await dialog.dismiss()
 
@@ -142,7 +142,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
     await page.get_by_role("button", name="Publish 3 videos").click()
     await expect(page.get_by_text("Keep this page open.")).to_be_visible()
     await slow_line.detach()
-    # What the portal refuses is asked for again.
+    # The page asks again for the refused title.
     await expect(page.locator("#title-error")).to_contain_text("200 characters")
     await expect(current).to_have_text(films[1].name)
     await expect(title).to_be_focused()
@@ -151,7 +151,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
     await publish_button(page).click()
     await expect(page.get_by_text("3 videos published.")).to_be_visible()
     await expect(details(page)).to_be_hidden()
-    # Nothing is left that leaving could lose.
+    # Nothing is unsaved, so the page can be left without a question.
     await open_video(page, "The second")
 
 
@@ -192,17 +192,17 @@ async def test_list_and_details_suit_everyone_in_any_state(
 async def test_upload_goes_on_in_another_visit_with_what_was_typed(
     page: Page, short_video: Path, tmp_path: Path
 ) -> None:
-    film = padded(short_video, tmp_path / "large harbour.mp4", 20 * MIB)  # of two parts
+    film = padded(short_video, tmp_path / "large harbour.mp4", 20 * MIB)  # two parts
     context = page.context
     # The context cuts storage off: a page that is being closed loses its own routes first, and a
     # retry in that moment would arrive.
     await context.route(re.compile("partNumber=2"), lambda route: route.abort())
     await open_upload(page)
-    async with page.expect_request_finished(lambda sent: "partNumber=1" in sent.url):
+    async with page.expect_request_finished(lambda request: "partNumber=1" in request.url):
         await choose(page, film)
     await expect(line(page, film.name)).to_contain_text("Retrying")
     await fill_in(page, title="The harbour")
-    # As a crash would.
+    # Closing without unload handlers is like a crash.
     await page.close()
     await context.unroute_all()
     page = await context.new_page()
@@ -216,7 +216,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
     await expect(form.get_by_label("Description")).to_have_value("By the sea.\nTwice.")
     await expect(chosen_categories(page)).to_have_text(["Music"])
     await expect(form.get_by_label("Tags")).to_have_value("sea, sun")
-    # Nothing can be published before the file is there.
+    # Publishing needs the complete file.
     await expect(publish_button(page)).to_be_hidden()
     again = form.get_by_label("Choose the file again")
     (tmp_path / "other").mkdir()
@@ -226,11 +226,11 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
     await expect(form).to_contain_text("This is a different file.")
     await expect(again).to_be_focused()
 
-    sent = record_requests(page, method="PUT")
-    # Chosen like a new file, it is known.
+    uploads = record_requests(page, method="PUT")
+    # The page recognises the file when it is chosen like a new one.
     await choose(page, film)
     await is_uploaded(page, film.name)
-    assert ["partNumber=2" in url for url in sent] == [True]
+    assert ["partNumber=2" in url for url in uploads] == [True]
     await press_publish(page, title="The harbour")
 
 

@@ -1,4 +1,4 @@
-"""The page of a video for who watches it: times that lead the player, and what is shared."""
+"""The watch page: times in the description, and sharing."""
 
 import re
 from pathlib import Path
@@ -14,14 +14,14 @@ from running_portal import LivePortal, create, final_status
 async def video(live_portal: LivePortal, short_video: Path) -> str:
     """The id of a video with times in its description."""
     times = "0:00 Begins\n0:01 Goes on\n9:59 Never"
-    made = await create(live_portal.base_url, short_video, title="Watched", description=times)
-    assert await final_status(live_portal.base_url, made["id"]) == "ready"
-    return str(made["id"])
+    record = await create(live_portal.base_url, short_video, title="Watched", description=times)
+    assert await final_status(live_portal.base_url, record["id"]) == "ready"
+    return str(record["id"])
 
 
 @pytest.fixture
 async def watched(page: Page, video: str) -> str:
-    """Its address, whose page is open."""
+    """Address of the video, whose page is open."""
     await page.goto(f"/videos/{video}")
     await expect(page.locator("video")).to_be_visible()
     await page.wait_for_load_state("networkidle")
@@ -34,7 +34,7 @@ async def test_times_in_the_description_lead_the_player(page: Page, watched: str
     await times.last.click()
     await play_past(page, 1.0)
     assert page.url == watched
-    # The link has the focus; the player still hears its keys.
+    # The player still handles its keys while the link has the focus.
     await page.keyboard.press("m")
     await wait_for(page, "!video.muted && video.currentTime >= 1")
 
@@ -63,14 +63,14 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
     await page.get_by_text("Share").click()
     share = page.locator("#share")
     await expect(share.get_by_label("Embedded size")).to_be_in_viewport()
-    address, code = (share.get_by_label(it, exact=True) for it in ("Page link", "Embed code"))
-    time, starts = (
-        share.get_by_label("Start time"),
-        share.get_by_label("Start at", exact=True),
-    )
-    autoplay, size = share.get_by_label("Autoplay"), share.get_by_label("Embedded size")
+    address = share.get_by_label("Page link", exact=True)
+    code = share.get_by_label("Embed code", exact=True)
+    time = share.get_by_label("Start time")
+    starts = share.get_by_label("Start at", exact=True)
+    autoplay = share.get_by_label("Autoplay")
+    size = share.get_by_label("Embedded size")
     plain = await code.input_value()
-    # No time at all, and one after the end.
+    # One text is no time, and one time is after the end.
     for wrong in ("soon", "9:59"):
         await time.fill(wrong)
         await expect(time).to_have_attribute("aria-invalid", "true")
@@ -88,9 +88,9 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
     opened = await share.element_handle()
     assert opened is not None
     async with page.expect_response("**/share"):
-        # As at the end of processing.
+        # The end of processing sends this event.
         await page.evaluate("document.body.dispatchEvent(new Event('video-final'))")
-    # It is the same, which was not folded up for a moment either.
+    # The element was not replaced, and stayed open.
     assert await opened.evaluate("it => it.isConnected && it.open")
     await expect(autoplay).to_be_focused()
     await expect(address).to_have_value(f"{watched}?t=1")

@@ -1,4 +1,4 @@
-"""A video's workshop: what is changed in place, by keyboard, in every state."""
+"""A video's workshop: editing in place, by keyboard, in every state."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ from playwright.async_api import Page, expect
 from running_portal import run_ffmpeg
 from upload_page import category_field, chosen_categories
 
-# Browsers report answers that refuse something, or requests without an answer.
+# Browsers log refused and failed requests as errors.
 pytestmark = pytest.mark.complaint("status of (404|422)|Failed to (load resource|fetch)|htmx")
 
 
 @pytest.fixture
 async def video(publish: Publish, notes: Path) -> str:
-    """The id of a video that only its words matter of."""
+    """Id of a failed video; these tests need only its words."""
     return await publish(notes, "Before")
 
 
@@ -23,20 +23,21 @@ async def test_words_are_saved_in_place_and_nothing_typed_is_lost(page: Page, vi
     title = form.get_by_label("Title")
     await expect(title).to_have_value("Before")
     await title.fill("After <b>")
-    # The page is not left with it unasked.
-    async with page.expect_event("dialog") as asked:
+    # Leaving the page asks for confirmation.
+    async with page.expect_event("dialog") as opened:
         await page.evaluate("setTimeout(() => location.assign('/'))")
-    dialog = await asked.value
+    dialog = await opened.value
     assert dialog.type == "beforeunload"
     await dialog.dismiss()
-    save, saved = page.get_by_role("button", name="Save changes"), form.get_by_text("Saved.")
+    save = page.get_by_role("button", name="Save changes")
+    saved = form.get_by_text("Saved.")
     await page.route("**/edit/details", lambda route: route.abort())
     await save.click()
     await expect(form.get_by_role("alert")).to_contain_text("be reached")
     await expect(title).to_have_value("After <b>")
     await page.unroute("**/edit/details")
 
-    # What the answer brings is enhanced as well, and leads the keyboard to the fault.
+    # Scripts also enhance the swapped form, and focus its invalid field.
     await form.get_by_role("button", name="Remove").first.press("Enter")
     await expect(category_field(form)).to_be_focused()
     await page.keyboard.press("Backspace")
@@ -75,7 +76,8 @@ async def test_words_are_saved_in_place_and_nothing_typed_is_lost(page: Page, vi
 
 async def test_one_bar_saves_every_form_that_was_changed(page: Page, video: str) -> None:
     details = await open_workshop(page, f"/videos/{video}", "Details")
-    access, bar = page.locator("#access"), page.get_by_role("region", name="Unsaved changes")
+    access = page.locator("#access")
+    bar = page.get_by_role("region", name="Unsaved changes")
     await expect(bar).to_be_hidden()
     await details.get_by_label("Title").fill("After")
     await access.get_by_role("radio", name="Unlisted").check()
@@ -135,16 +137,18 @@ async def test_frame_or_picture_is_chosen_as_the_poster(
     page: Page, ready_video: str, tmp_path: Path
 ) -> None:
     await page.goto(f"/videos/{ready_video}/edit")
-    player, tool = page.locator("video[data-player]"), page.locator("#poster")
-    live, image = page.locator("[data-detail-live]"), tool.locator("img")
+    player = page.locator("video[data-player]")
+    tool = page.locator("#poster")
+    live = page.locator("[data-detail-live]")
+    image = tool.locator("img")
     before = await player.get_attribute("poster")
     await play_past(page, 0.5)
     await player.evaluate("video => video.pause()")
     time_s = await player.evaluate("video => video.currentTime")
     button = tool.get_by_role("button", name="Use this frame as poster")
-    async with page.expect_request("**/poster/frame") as asked:
+    async with page.expect_request("**/poster/frame") as sent_request:
         await button.click()
-    assert f"time={time_s}" in str((await asked.value).post_data)
+    assert f"time={time_s}" in str((await sent_request.value).post_data)
     await expect(tool).to_contain_text("Poster updated.")
     await expect(live).to_have_text("Poster updated.")
     await expect(button).to_be_focused()
@@ -159,7 +163,8 @@ async def test_frame_or_picture_is_chosen_as_the_poster(
     await expect(first).to_be_focused()
     address = await image.get_attribute("src") or ""
 
-    file, button = tool.locator("input[type=file]"), tool.get_by_role("button", name="Use this pic")
+    file = tool.locator("input[type=file]")
+    button = tool.get_by_role("button", name="Use this pic")
     large = {"name": "large.png", "mimeType": "image/png", "buffer": bytes(10_000_001)}
     await file.set_input_files(files=[large])
     await button.click()

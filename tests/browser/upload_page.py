@@ -1,4 +1,4 @@
-"""What the tests of the upload page share."""
+"""Actions and locators of the upload page."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from playwright.async_api import CDPSession, Locator, Page, expect
 
 
 def padded(video: Path, path: Path, size_bytes: int) -> Path:
-    """A video with padding after it (a `free` box), for something to watch."""
+    """Write a video with padding (a `free` box), so that its upload takes some time."""
     padding = bytes(size_bytes)
     box = (len(padding) + 8).to_bytes(4, "big") + b"free" + padding
     path.write_bytes(video.read_bytes() + box)
@@ -38,7 +38,7 @@ async def start_upload(page: Page, *paths: Path) -> None:
 
 
 def publish_button(page: Page) -> Locator:
-    """The one that publishes all that can be published."""
+    """Return the button that publishes all complete uploads."""
     return page.locator("[data-submit]")
 
 
@@ -52,60 +52,60 @@ async def is_published(page: Page, title: str) -> None:
 
 
 def open_link(page: Page, title: str) -> Locator:
-    """It leads from the line of a published video to its page."""
+    """Return the link from a published upload to its page."""
     place = page.get_by_role("listitem").filter(has_text=title)
     return place.get_by_role("link", name="Open", exact=True)
 
 
 async def open_video(page: Page, title: str) -> None:
-    """From the line of a published video to its page."""
+    """Follow the link from a published upload to its page."""
     await open_link(page, title).click()
     await page.wait_for_url("**/videos/*")
     await expect(page.get_by_role("heading", level=1)).to_have_text(title)
 
 
 def line(page: Page, name: str) -> Locator:
-    """The line of a file in the list."""
+    """Return the line of a file in the list."""
     return page.get_by_role("listitem", name=name, exact=True)
 
 
 def details(page: Page) -> Locator:
-    """The details of the open upload."""
+    """Return the form with the details of the open upload."""
     return page.locator("form[data-details]")
 
 
 async def open_line(page: Page, name: str) -> Locator:
-    """Show the details of a file; answers their form."""
+    """Open the details of a file, and return their form."""
     await line(page, name).locator("[data-open]").click()
     await expect(details(page).get_by_role("heading", name=name, exact=True)).to_be_visible()
     return details(page)
 
 
 def category_field(place: Page | Locator) -> Locator:
-    """The field in which categories are searched for."""
+    """Return the search field for categories."""
     return place.get_by_role("combobox", name="Categories")
 
 
 async def choose_category(page: Page, name: str = "Music") -> None:
-    """Choose one more category of the open upload, or of the video that is edited."""
+    """Choose one more category."""
     await category_field(page).click()
     await page.get_by_role("option", name=name, exact=True).click()
     await page.keyboard.press("Escape")
 
 
 def chosen_categories(page: Page) -> Locator:
-    """The ones that are chosen, in the order of the table."""
+    """Return the chosen categories."""
     return page.locator("[data-multi-chips] [data-words]")
 
 
 async def is_uploaded(page: Page, *names: str) -> None:
-    """These files are in storage; without names, the first."""
+    """Wait until these files are uploaded, by default the first."""
     for place in [line(page, name) for name in names] or [page.locator("[data-line]").first]:
         await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
 async def fill_in(page: Page, *, title: str) -> None:
-    """Give all details of the open upload."""
+    """Fill in all details of the open upload."""
     place = details(page)
     await place.get_by_label("Title").fill(title)
     await place.get_by_label("Description").fill("By the sea.\nTwice.")
