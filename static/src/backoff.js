@@ -1,4 +1,6 @@
-/** The one retry policy: growing, jittered pauses, for about two minutes of failures in a row. */
+/**
+ * The only retry policy: growing, jittered pauses, for about two minutes of consecutive failures.
+ */
 
 const BUDGET_MS = 120_000;
 const FIRST_PAUSE_MS = 500;
@@ -9,7 +11,7 @@ export class Backoff {
   #spent_ms = 0;
 
   /**
-   * How long to pause after a failure.
+   * Return the pause after a failure.
    * @param {object} [failure]
    * @param {number} [failure.asked_ms] the least pause that the other side asked for
    * @param {number} [failure.cost_ms] what of the budget the attempt takes, besides the pause
@@ -17,7 +19,7 @@ export class Backoff {
    */
   pause_ms({ asked_ms = 0, cost_ms = 0 } = {}) {
     const longest_ms = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
-    // Parts, tabs and viewers that failed together must not come back together.
+    // Parts, tabs and viewers that failed together must not retry together.
     const pause_ms = asked_ms + longest_ms * (0.5 + Math.random() / 2);
     this.#failures += 1;
     this.#spent_ms += pause_ms + cost_ms;

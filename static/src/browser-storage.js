@@ -1,6 +1,6 @@
 /**
- * What is kept in this browser, as JSON. Storage may be full, blocked or not there at all (a frame
- * on another site): then nothing is kept, and nothing else changes.
+ * JSON values in this browser's storage. Storage may be full, blocked or missing (in a frame on
+ * another site); then values are not kept, without an error.
  */
 
 /** @param {string} key @returns {any} null where nothing is kept */
@@ -18,7 +18,7 @@ export function writeStored(key, value) {
     if (value === undefined) localStorage.removeItem(key);
     else localStorage.setItem(key, JSON.stringify(value));
   } catch {
-    // Remembering is a comfort, not worth a word when it can't be had.
+    // A value that can't be saved is not worth an error.
   }
 }
 

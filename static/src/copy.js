@@ -1,7 +1,7 @@
 /**
- * Copies text. <button data-copy="id of the field" disabled> copies what a field holds, and can be
- * pressed from now on; where that fails, the field's text is left selected.
- * <button data-copies="address" hidden> copies an address that stands in no field.
+ * Copies text. <button data-copy="id of the field" disabled> copies the value of a field, and
+ * becomes enabled; if that fails, the text is selected. <button data-copies="address" hidden>
+ * copies an address.
  */
 
 import { announce } from "./dom.js";
@@ -35,13 +35,13 @@ export function copyLink(button, signal) {
 }
 
 /**
- * Where the clipboard API is missing (pages that are not secure) the browser's older way does.
+ * Copy a text; without the clipboard API (on insecure pages) by the browser's older command.
  * @param {string} text
  * @param {HTMLElement} button shows for a moment that it was done, and keeps the focus
  * @returns {Promise<boolean>} false where the browser allows neither way
  */
 export async function copied(text, button) {
-  // Missing, or not allowed.
+  // The API is missing or refused.
   const isWritten = await navigator.clipboard?.writeText(text).then(
     () => true,
     () => false,

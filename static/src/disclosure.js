@@ -1,10 +1,10 @@
-/** What opens and closes: dialogs and menus. */
+/** Dialogs and menus. */
 
 import { opensElsewhere } from "./dom.js";
 
 /**
- * A link or button that asks in a dialog of its page what else a page of its own would ask. One
- * that is about one video of several tells the dialog which, by data-video and data-title.
+ * A link or button that opens a dialog instead of a page. If the dialog serves several videos,
+ * data-video and data-title name the video.
  * @type {import("./lifecycle.js").Start}
  */
 export function dialogLink(link, signal) {
@@ -27,7 +27,7 @@ export function dialogLink(link, signal) {
 }
 
 /**
- * A <details> that is a menu: Escape closes it, and so does a press elsewhere.
+ * A <details> as a menu: closed by Escape, and by a press elsewhere.
  * @type {import("./lifecycle.js").Start}
  */
 export function menu(details, signal) {
@@ -41,7 +41,7 @@ export function menu(details, signal) {
   details.addEventListener("keydown", pressed, { signal });
   const clicked = (/** @type {Event} */ { target }) => {
     const isInside = target instanceof Node && details.contains(target);
-    // A choice was made, which leads elsewhere.
+    // A choice in the menu navigates.
     const isLink = target instanceof Element && target.closest("[data-opens]");
     if (!isInside || isLink) details.open = false;
   };

@@ -1,7 +1,7 @@
 /** Small helpers for elements and events. */
 
 /**
- * The element that the template is known to have.
+ * Return an element that the template must contain.
  * @param {ParentNode} root @param {string} selector @returns {HTMLElement}
  */
 export function element(root, selector) {
@@ -21,29 +21,35 @@ export function setTexts(root, texts) {
   for (const [name, words] of Object.entries(texts)) setText(root, `[data-${name}]`, words);
 }
 
-/** Whether a new tab or window was asked for, which is the page's job. @param {MouseEvent} event */
+/**
+ * Return whether a click opens a new tab or window, which the browser handles.
+ * @param {MouseEvent} event
+ */
 export function opensElsewhere({ ctrlKey, metaKey, shiftKey }) {
   return ctrlKey || metaKey || shiftKey;
 }
 
-/** What htmx tells of a request; it has no types for that. @param {Event} event @returns {any} */
+/**
+ * Return the request context in an event of htmx, which has no types for it.
+ * @param {Event} event @returns {any}
+ */
 export function contextOf(event) {
   return /** @type {CustomEvent} */ (event).detail.ctx;
 }
 
-/** What is said to screen readers within this time is said at once. */
+/** Announcements within this time are read together. */
 const GATHER_MS = 300;
 const LIVE = "[data-detail-live], [data-library-live], [data-upload-live]";
 /** @type {Set<string>} */
 const unsaid = new Set();
 
-/** Tells assistive technology, politely, what has just happened. @param {string} words */
+/** Announce a text politely to assistive technology. @param {string} words */
 export function announce(words) {
   const region = document.querySelector(LIVE);
   const isWaiting = unsaid.size > 0;
   if (region) unsaid.add(words);
   if (!region || isWaiting) return;
-  // The same words twice are news the second time, too.
+  // The same text is announced again.
   region.textContent = "";
   setTimeout(() => {
     region.textContent = [...unsaid].join(" ");

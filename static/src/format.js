@@ -26,8 +26,7 @@ export function formatSize(size_bytes) {
 }
 
 /**
- * A length as it is told everywhere, here and by the portal: to the nearest second, halves upward,
- * but never as none, for whatever plays takes some time.
+ * Return a duration as shown everywhere: rounded to the nearest second, halves upward, at least 1.
  * @param {number} duration_s
  */
 export function wholeSeconds(duration_s) {

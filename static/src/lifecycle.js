@@ -1,6 +1,6 @@
 /**
- * Starts behaviours on elements, once each, and stops them when their element has left the page.
- * A behaviour is told of the end by an AbortSignal, which also removes its listeners.
+ * Starts behaviours on elements, once each, and stops them when the element leaves the page. An
+ * AbortSignal stops a behaviour and removes its listeners.
  */
 
 /** @typedef {(element: HTMLElement, signal: AbortSignal) => unknown} Start */
@@ -10,7 +10,7 @@
 const running = new Map();
 
 /**
- * Stops what has left the document, then starts each behaviour where it's not running yet.
+ * Stop behaviours of removed elements, then start the missing ones.
  * @param {ParentNode} root @param {readonly Behaviour[]} behaviours
  */
 export function refresh(root, behaviours) {
@@ -37,7 +37,7 @@ function matches(root, selector) {
 }
 
 /**
- * A behaviour that only some pages need: its script is fetched once its element is there.
+ * A behaviour whose script is fetched when its element first appears.
  * @param {string} selector @param {() => Promise<Start>} load @returns {Behaviour}
  */
 export function onDemand(selector, load) {

@@ -1,4 +1,4 @@
-/** Shows times as the reader's own language and zone have them; without scripts UTC stays. */
+/** Shows times in the reader's language and time zone; without scripts UTC stays. */
 
 import { formatAgo } from "./format.js";
 
@@ -7,8 +7,8 @@ const REFRESH_MS = 60_000;
 const language = format.resolvedOptions().locale;
 
 /**
- * <time data-local> shows the moment itself, <time data-local="ago"> how long ago that was; the
- * words that are not shown are told to a mouse that rests there.
+ * <time data-local> shows the time, <time data-local="ago"> the time since then; the title has the
+ * other form.
  * @type {import("./lifecycle.js").Behaviour}
  */
 export const localTime = {
@@ -32,6 +32,6 @@ export const localTime = {
 /** @param {HTMLElement} element @param {string} words */
 function show(element, words) {
   element.textContent = words;
-  // So that they are read out in the language they are written in.
+  // Marked so that screen readers use the right language.
   element.lang = language;
 }

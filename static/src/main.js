@@ -44,14 +44,14 @@ const behaviours = [
 
 const BUSY_STATUSES = new Set([429, 503]);
 const LONGEST_PAUSE_S = 60;
-/** Pages that were turned away together must not come back together. */
+/** Spread of retries, so that refused pages do not return together. */
 const SPREAD_S = 1;
 
 let paused_until = 0;
 
 /**
- * Pages that poll do what a busy portal asks of them: after an answer with 429 or 503 they wait
- * as long as its Retry-After says. What someone does by hand is sent at once all the same.
+ * Let polls wait as long as a busy portal asks: after 429 or 503 for its Retry-After. Requests of a
+ * person are still sent at once.
  */
 function pollPolitely() {
   document.addEventListener("htmx:before:request", (event) => {
@@ -67,7 +67,7 @@ function pollPolitely() {
   });
 }
 
-// htmx sends this for every piece it has swapped in, from that piece.
+// htmx sends this event from every swapped element.
 document.addEventListener("htmx:after:process", (event) => {
   if (event.target instanceof Element) refresh(event.target, behaviours);
 });

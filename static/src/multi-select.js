@@ -1,12 +1,12 @@
 /**
- * Makes of a fieldset of checkboxes (`_multi_select.html`) a field to search in: a combobox with a
- * list of several choices, after the ARIA Authoring Practices. The checkboxes stay what the form
- * sends; who changes them by script sends CHOICES_CHANGED to the fieldset.
+ * Turns a fieldset of checkboxes (`_multi_select.html`) into a searchable combobox for several
+ * choices, after the ARIA Authoring Practices. The form still sends the checkboxes; scripts that
+ * change them send CHOICES_CHANGED to the fieldset.
  */
 
 import { element } from "./dom.js";
 
-/** Sent to the fieldset after its checkboxes were changed from outside. */
+/** Sent to the fieldset after a script has changed its checkboxes. */
 export const CHOICES_CHANGED = "choices-changed";
 
 /** @type {import("./lifecycle.js").Start} */
@@ -17,7 +17,7 @@ export const multiSelect = (root, signal) => new MultiSelect(root, signal);
 class MultiSelect {
   /** @type {Choice[]} */
   #choices;
-  /** The one that the arrow keys have reached. @type {Choice | null} */
+  /** Option that the arrow keys have reached. @type {Choice | null} */
   #active = null;
 
   /** @param {HTMLElement} root @param {AbortSignal} signal */
@@ -63,13 +63,16 @@ class MultiSelect {
     query.addEventListener("input", (event) => this.#typed(event), { signal });
     query.addEventListener("blur", () => this.#close(), { signal });
     control.addEventListener("click", (event) => this.#clicked(event), { signal });
-    // The field keeps the focus, and with it the keyboard of a telephone.
+    // The field keeps the focus, and the keyboard of a phone stays open.
     const keep = (/** @type {Event} */ event) => event.target !== query && event.preventDefault();
     control.addEventListener("mousedown", keep, { signal });
     document.addEventListener("pointerup", (event) => this.#tapped(event), { signal });
   }
 
-  /** An option, the sign of a chip that removes it, or the field, which all of the box is. @param {Event} event */
+  /**
+   * Handle a click on an option, on a chip's remove button, or on the box, which focuses the field.
+   * @param {Event} event
+   */
   #clicked({ target }) {
     const button = target instanceof Element ? target.closest("button") : null;
     const isMeant = (/** @type {Choice} */ { box, option }) =>
@@ -80,8 +83,8 @@ class MultiSelect {
   }
 
   /**
-   * A finger's tap elsewhere: Safari leaves the focus where it is then. One that scrolls the page
-   * doesn't end in this event.
+   * Close on a tap elsewhere, because Safari does not move the focus then. Scrolling does not send
+   * this event.
    * @param {PointerEvent} event
    */
   #tapped({ pointerType, target }) {
@@ -103,14 +106,14 @@ class MultiSelect {
     };
     if (!does[key] || (key === "Escape" && !this.isOpen && !this.query.value)) return;
     event.preventDefault();
-    // A dialog around it stays open.
+    // The surrounding dialog stays open.
     event.stopPropagation();
     does[key]();
   }
 
   /** @param {Event} event */
   #typed(event) {
-    // What is searched for is no change of the form.
+    // The search text does not count as a change of the form.
     event.stopPropagation();
     this.#open();
     this.#activate(this.query.value ? (this.#shown[0] ?? null) : null);
@@ -131,7 +134,7 @@ class MultiSelect {
     this.#show({ list: !isEmpty, none: isEmpty });
     if (isEmpty) this.#say("No matches.");
     if (this.#active?.option.hidden) this.#activate(null);
-    // All of the list is seen; where there is no room for it, at least the field.
+    // The whole list is scrolled into view, or at least the field.
     this.list.scrollIntoView({ block: "nearest" });
     this.query.scrollIntoView({ block: "nearest" });
   }

@@ -1,4 +1,4 @@
-/** Requests to the portal's JSON API. RFC 9457 problem details become errors. */
+/** Requests to the portal's JSON API. Problem details (RFC 9457) become errors. */
 
 import {
   isSomeoneElse,
@@ -12,11 +12,11 @@ const TIMEOUT_MS = 30_000;
 
 /** @typedef {{ pointer: string, message: string }} FieldFault */
 
-/** The portal refused a request, and said why. */
+/** A request that the portal refused, with its reason. */
 export class Refused extends Error {
   /**
-   * `code` is the error's stable name, `detail` in words for people; both may be empty. `freeAt` is
-   * when a quota has room again, in ISO 8601, `present` what someone else has saved.
+   * `code` is the error's stable name, `detail` its text; both may be empty. `freeAt` is the time
+   * when a quota has room again, in ISO 8601, `present` the version that another person has saved.
    * @param {number} status
    * @param {{ code?: string, detail?: string, faults?: FieldFault[], retryAfter_s?: number,
    *   freeAt?: string, present?: any }} [problem]
@@ -34,10 +34,10 @@ export class Refused extends Error {
   }
 }
 
-/** What to do when the session has ended meanwhile; a link to sign in stands beside it. */
+/** Message for an ended session, beside a link to sign in. */
 export const SIGNED_OUT = "You are signed out. Sign in to continue.";
 
-/** Whether the portal would do it for someone who is signed in. @param {unknown} error */
+/** Return whether the request needs a session. @param {unknown} error */
 export function isSignedOut(error) {
   return error instanceof Refused && error.status === 401;
 }
@@ -49,12 +49,12 @@ function isUnknownUpload(error) {
   return isKeyAtFault || error.code === "upload_not_issued";
 }
 
-/** Whether the cure is to sign in, as who was signed in before. @param {unknown} error */
+/** Return whether the person has to sign in again with the same account. @param {unknown} error */
 export function needsSignIn(error) {
   return isSignedOut(error) || error instanceof SomeoneElse;
 }
 
-/** There was no answer: no connection, or none in time. */
+/** No response: no connection, or none in time. */
 export class NoAnswer extends Error {}
 
 /** @param {unknown} cause @returns {never} @throws {NoAnswer} */
@@ -63,8 +63,7 @@ function noAnswer(cause) {
 }
 
 /**
- * The body is JSON unless it is a text of a `contentType`. `keepalive` lets the request outlive the
- * page.
+ * The body is JSON, or a text with a `contentType`. A `keepalive` request may outlive the page.
  * @typedef {{ body?: unknown, contentType?: string, ifMatch?: string, signal?: AbortSignal, timeout_ms?: number,
  *   keepalive?: boolean }} Options
  */
@@ -79,8 +78,8 @@ export async function requestJson(method, url, options) {
 }
 
 /**
- * Who is signed out meanwhile is asked to sign in, and the request is sent again. Only one that
- * outlives the page is worth no question.
+ * Send a request. If the session has ended, ask the person to sign in and send it again, unless the
+ * request outlives the page.
  * @param {string} method @param {string} url @param {Options} [options]
  * @returns {Promise<{ json: any, etag: string }>}
  * @throws {Refused | NoAnswer | SomeoneElse} or the signal's reason
@@ -93,7 +92,7 @@ export async function request(method, url, options = {}) {
       return await send(method, url, options);
     } catch (error) {
       if (options.keepalive) throw error;
-      // For another person an upload is one that the portal doesn't know.
+      // For another account the upload does not exist.
       if (isUnknownUpload(error) && (await isSomeoneElse().catch(noAnswer)))
         throw new SomeoneElse();
       if (!isSignedOut(error)) throw error;
@@ -132,7 +131,7 @@ async function send(method, url, options) {
 
 /** @param {Response} response @returns {Promise<Refused>} */
 async function refusal(response) {
-  // A proxy in front may answer in HTML; then the status alone has to do.
+  // A proxy may respond with HTML; then only the status is known.
   const { errors: faults, ...told } = await response.json().catch(() => ({}));
   const retryAfter_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10) || 0;
   return new Refused(response.status, { ...told, faults, retryAfter_s });

@@ -1,8 +1,7 @@
 /**
- * Follows a video's status while the page is open: says that processing has ended, which other
- * fragments wait for, and tells assistive technology how it goes. The fragment is replaced every
- * other second, which as a live region would never fall silent, so the words go to the page's own
- * region: a new stage at once, progress only at each quarter.
+ * Follows a video's status on an open page: sends an event at the end of processing, and announces
+ * the progress. The fragment is replaced every other second and would never be silent as a live
+ * region, so the page's own region announces a new stage at once, and progress at each quarter.
  */
 
 import { announce } from "./dom.js";
@@ -26,7 +25,7 @@ export const statusBehaviour = {
 };
 
 /**
- * Lets the new bar start where the one it replaced was, so that it moves on instead of jumping.
+ * Start the new progress bar at the position of the replaced one, so that it moves smoothly.
  * @param {HTMLElement} element
  */
 function glide(element) {
@@ -44,7 +43,7 @@ function tell({ dataset }) {
   const quarter = Math.floor(Number(dataset.percent ?? 0) / 25) * 25;
   const words = dataset.announce ?? "";
   const message = quarter > 0 && quarter < 100 ? `${words} ${quarter}%` : words;
-  // The first text is on the page already; only changes are news.
+  // The first text is already on the page; only changes are announced.
   if (lastMessage !== null && lastMessage !== message) announce(message);
   lastMessage = message;
 }
@@ -53,9 +52,8 @@ function tell({ dataset }) {
 let lastCount = null;
 
 /**
- * Follows what is still being made of a video that plays: says that a quality was added, so that
- * what lists them is fetched again, and that there are pictures for the time bar. The player is left as
- * it is.
+ * Follows the remaining renditions of a playing video: sends events for an added quality and for
+ * the pictures of the time bar. The player is not replaced.
  * @type {import("./lifecycle.js").Behaviour}
  */
 export const remainingBehaviour = {
@@ -75,9 +73,8 @@ export const remainingBehaviour = {
 };
 
 /**
- * Asking for another try: the answer takes the button away, and the focus with it. It goes on from
- * the beginning of the page's content, which stays; what replaced the button is replaced itself
- * every other second.
+ * Button for another try. The response replaces the button, so the focus moves to the beginning of
+ * the page's content, which stays.
  * @type {import("./lifecycle.js").Behaviour}
  */
 export const retryBehaviour = {

@@ -1,12 +1,12 @@
 /**
- * Signing in again on a page whose session has ended: one question for everything that was refused,
- * which goes on afterwards. Someone who closes the dialog isn't asked again until they do something.
- * The dialog is <template data-sign-in-again>; its form is that of the sign-in page, sent by script.
+ * Asks once to sign in again on a page whose session has ended, and lets all refused requests
+ * continue afterwards. A person who closes the dialog isn't asked again until they act. The dialog
+ * is <template data-sign-in-again>; a script sends its form, which is that of the sign-in page.
  */
 
 import { contextOf, element, opensElsewhere } from "../dom.js";
 
-/** Sent to the document once the person who opened the page is signed in again. */
+/** Sent to the document when the person who opened the page has signed in again. */
 export const SIGNED_IN = "signed-in-again";
 export const SOMEONE_ELSE =
   "You’re signed in with a different account, and an upload belongs to the account that started it. Sign in with that account to continue. What you typed is kept.";
@@ -17,7 +17,7 @@ const NOBODY = "You’re still signed out. Sign in here, or in the other tab fir
 
 /** @typedef {"same" | "other" | "closed"} Outcome who is signed in; `closed`: nobody */
 
-/** The page was opened by another person than the one who is signed in by now. */
+/** Another person has signed in than the one who opened the page. */
 export class SomeoneElse extends Error {}
 
 /** @type {Promise<void> | null} */
@@ -26,23 +26,23 @@ let question = null;
 let outcome = "same";
 let signInCount = 0;
 
-/** How often someone has signed in again on this page. */
+/** Return how often someone has signed in again on this page. */
 export function signIns() {
   return signInCount;
 }
 
-/** The person acted, so the dialog may be shown again. */
+/** Allow the dialog to be shown again, because the person acted. */
 export function askAgain() {
   outcome = "same";
 }
 
-/** Keeps automatic requests from being sent in another person's name. @throws {SomeoneElse} */
+/** Keep automatic requests from being sent in another person's name. @throws {SomeoneElse} */
 export function requireSamePerson() {
   if (outcome === "other") throw new SomeoneElse();
 }
 
 /**
- * Waits until the person is signed in again.
+ * Wait until the person has signed in again.
  * @param {number} since `signIns()` before what was refused
  * @returns {Promise<boolean>} false when they don't want to, or the page can't ask
  * @throws {SomeoneElse}
@@ -58,7 +58,7 @@ export async function signedInAgain(since) {
 }
 
 /**
- * Whether another person is signed in by now than the one who opened the page.
+ * Return whether another person has signed in than the one who opened the page.
  * @throws {Error} without an answer
  */
 export async function isSomeoneElse() {
@@ -68,7 +68,7 @@ export async function isSomeoneElse() {
   return isOther;
 }
 
-/** Shows the dialog, and waits for its end. */
+/** Show the dialog, and wait until it closes. */
 async function ask() {
   const template = document.querySelector("template[data-sign-in-again]");
   outcome =
@@ -80,7 +80,7 @@ async function ask() {
 }
 
 /**
- * Shows the dialog for links that ask to sign in, and for forms that htmx sent in vain.
+ * Show the dialog for links that ask to sign in, and for htmx forms that were refused.
  * @param {HTMLElement} _template present on pages that can ask @param {AbortSignal} signal
  */
 export function followRefusals(_template, signal) {
@@ -111,7 +111,7 @@ async function goOn(form) {
 }
 
 /**
- * Who was signed in when the page was opened, and who is now; null for nobody.
+ * Return the account that opened the page and the present one; null for nobody.
  * @throws {Error} without an answer
  */
 async function readPage() {
@@ -119,7 +119,7 @@ async function readPage() {
   if (!before) return { before, now: null };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const response = await fetch(before.address, { redirect: "manual", signal });
-  // Who isn't is led on to the form.
+  // Without a session the portal redirects to the form.
   if (response.type === "opaqueredirect") return { before, now: null };
   if (!response.ok) throw new Error(`status ${response.status}`);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
@@ -159,7 +159,7 @@ class SignInDialog {
     this.#do(() => this.#send());
   }
 
-  /** One after the other. @param {() => Promise<void>} action */
+  /** Run actions one after the other. @param {() => Promise<void>} action */
   async #do(action) {
     const button = element(this.form, "[data-sign-in-button]");
     if (button.hasAttribute("aria-disabled")) return;
@@ -179,14 +179,14 @@ class SignInDialog {
       redirect: "manual",
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    // Who is signed in is led on to another page.
+    // With a session the portal redirects to another page.
     if (response.type === "opaqueredirect") return this.#settle(UNREACHABLE);
     const { detail } = await response.json().catch(() => ({}));
     this.#say(detail || `The portal can’t sign you in now (status ${response.status}). Try again.`);
     this.#emptyPassword();
   }
 
-  /** Someone should be signed in now. @param {string} otherwise */
+  /** Close the dialog if someone has signed in, or show this message. @param {string} otherwise */
   async #settle(otherwise) {
     const { before, now } = await readPage();
     if (!now) return this.#say(otherwise);
@@ -220,8 +220,8 @@ function personOn(page) {
 }
 
 /**
- * Shows what is typed as a password: <button data-shows="id of the field" hidden>, which is there
- * from now on. A form that is sent hides it again, so that the browser offers to keep it.
+ * Show and hide a password: <button data-shows="id of the field" hidden>, which becomes visible.
+ * Sending the form hides the password again, so that the browser offers to save it.
  * @param {HTMLElement} button @param {AbortSignal} [signal]
  */
 export function showPassword(button, signal) {

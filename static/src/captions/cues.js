@@ -1,17 +1,17 @@
 /**
- * Captions as they are edited: lists of cues in their order, which are never changed in place, read
- * from and written as WebVTT, and merged with what someone else has saved meanwhile.
+ * Captions in the editor: ordered, immutable lists of cues, read from and written as WebVTT, and
+ * merged with another editor's version.
  */
 import { parseStartTime_s } from "../format.js";
 
 /**
- * Times in whole milliseconds; `settings` is the cue's place, as WebVTT writes it.
+ * A cue with times in whole milliseconds; `settings` is its position in WebVTT's syntax.
  * @typedef {{ readonly start_ms: number, readonly end_ms: number, readonly text: string,
  *   readonly settings: string }} Cue
  */
 /** @typedef {readonly Cue[]} Cues */
 
-// What a new cue lasts where there is room.
+// Length of a new cue if there is room.
 const NEW_MS = 2000;
 const SHORTEST_MS = 100;
 const HISTORY_LIMIT = 500;
@@ -23,7 +23,7 @@ export function parseWebVtt(text) {
     const [, start, end, settings = "", body] = BLOCK.exec(block) ?? [];
     if (!start || !end || body === undefined) return [];
     const [start_ms, end_ms] = [parseTime_ms(start) ?? 0, parseTime_ms(end) ?? 0];
-    // What could be taken for a tag stays written as it is.
+    // Text that could be taken for a tag stays escaped.
     const shown = body.replace(/&lt;(?![a-z/\d])/gi, "<").replaceAll("&gt;", ">");
     return [{ start_ms, end_ms, text: shown.replaceAll("&amp;", "&"), settings }];
   });
@@ -51,12 +51,12 @@ export function clock(time_ms) {
   return hours + new Date(time_ms).toISOString().slice(13, 23);
 }
 
-/** The text as browsers read that of a cue. @param {Cue} cue */
+/** Return the text of a cue as browsers parse it. @param {Cue} cue */
 export function cueText({ text }) {
   return text.replace(/&(?!\w+;)/g, "&amp;").replace(/<(?![a-z/\d])/gi, "&lt;");
 }
 
-/** The text without markup. @param {Cue} cue */
+/** Return the text without markup. @param {Cue} cue */
 export function plainText(cue) {
   return new VTTCue(0, 1, cueText(cue)).getCueAsHTML().textContent ?? "";
 }
@@ -71,7 +71,10 @@ export function change(cues, at, changes) {
   return inOrder(cues.map((cue, index) => (index === at ? { ...cue, ...changes } : cue)));
 }
 
-/** A new cue at a time, up to the next one. @param {Cues} cues @param {number} start_ms */
+/**
+ * Insert an empty cue at a time, lasting until the next one at most.
+ * @param {Cues} cues @param {number} start_ms
+ */
 export function add(cues, start_ms) {
   const next_ms = cues.find((cue) => cue.start_ms > start_ms)?.start_ms ?? Infinity;
   const end_ms = start_ms + Math.min(NEW_MS, Math.max(next_ms - start_ms, SHORTEST_MS));
@@ -79,19 +82,22 @@ export function add(cues, start_ms) {
   return { cues: inOrder([...cues, cue]), cue };
 }
 
-/** In two at a place in the text. @param {Cues} cues @param {number} at @param {number} caret */
+/**
+ * Split a cue at a position in its text.
+ * @param {Cues} cues @param {number} at @param {number} caret
+ */
 export function split(cues, at, caret) {
   const cue = cues[at];
   if (!cue || cue.end_ms - cue.start_ms < 2 * SHORTEST_MS) return cues;
   const { start_ms, end_ms, text } = cue;
-  // The time in proportion.
+  // The time is divided in proportion to the text.
   const middle_ms = Math.round(start_ms + (caret / (text.length || 1)) * (end_ms - start_ms));
   const cut_ms = Math.min(Math.max(middle_ms, start_ms + SHORTEST_MS), end_ms - SHORTEST_MS);
   const first = { ...cue, end_ms: cut_ms, text: text.slice(0, caret).trim() };
   return cues.toSpliced(at, 1, first, { ...cue, start_ms: cut_ms, text: text.slice(caret).trim() });
 }
 
-/** Makes one of a cue and the next. @param {Cues} cues @param {number} at */
+/** Join a cue with the next one. @param {Cues} cues @param {number} at */
 export function join(cues, at) {
   const [cue, next] = cues.slice(at, at + 2);
   if (!cue || !next) return cues;
@@ -100,7 +106,7 @@ export function join(cues, at) {
 }
 
 /**
- * All cues, later by a time or as far as the first can be moved, which begins at 0 at the earliest.
+ * Shift all cues by a time, but the first cue not before 0.
  * @param {Cues} cues @param {number} by_ms
  */
 export function shift(cues, by_ms) {
@@ -111,7 +117,10 @@ export function shift(cues, by_ms) {
   return { cues: moved, moved_ms };
 }
 
-/** Whatever its case. @param {Cues} cues @param {string} wanted @param {string} replacement */
+/**
+ * Replace a text in all cues, ignoring case.
+ * @param {Cues} cues @param {string} wanted @param {string} replacement
+ */
 export function replaceText(cues, wanted, replacement) {
   const pattern = new RegExp(wanted.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "gi");
   return cues.map((cue) => {
@@ -120,7 +129,7 @@ export function replaceText(cues, wanted, replacement) {
   });
 }
 
-/** Each up to the next one, as chapters are. @param {Cues} cues @returns {Cue[]} */
+/** Let each cue last until the next one, as chapters do. @param {Cues} cues @returns {Cue[]} */
 export function inARow(cues) {
   return cues.map((cue, at) => {
     return { ...cue, end_ms: cues[at + 1]?.start_ms ?? cue.start_ms + NEW_MS };
@@ -139,14 +148,15 @@ export function overlaps(cues, at) {
   return !!before && !!cue && before.end_ms > cue.start_ms;
 }
 
-/** The cue that is shown at a time; -1 for none. @param {Cues} cues @param {number} at_ms */
+/** Return the index of the cue at a time, -1 for none. @param {Cues} cues @param {number} at_ms */
 export function indexAt(cues, at_ms) {
   const index = cues.findLastIndex(({ start_ms }) => start_ms <= at_ms);
   return at_ms < (cues[index]?.end_ms ?? 0) ? index : -1;
 }
 
 /**
- * Both changes of `base`. Of a cue that both have changed mine stays; `lost` is what they made of it.
+ * Merge two changes of `base`. Where both changed a cue, `mine` wins; `lost` has the other
+ * versions.
  * @param {Cues} base @param {Cues} mine @param {Cues} theirs @returns {{ cues: Cue[], lost: Cue[] }}
  */
 export function merge(base, mine, theirs) {
@@ -168,7 +178,7 @@ export function merge(base, mine, theirs) {
   return { cues: inOrder([...kept, ...added]), lost };
 }
 
-/** The states of a list of cues, for undoing. What is typed into one field is one step. */
+/** States of a list of cues, for undo. Typing into one field is one step. */
 export class History {
   /** @type {Cues[]} */
   #states;

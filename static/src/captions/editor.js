@@ -1,7 +1,6 @@
 /**
- * The page where captions are edited, and chapters in the same way: a list of cues that follows the
- * player, which shows them as they are changed. They are saved as one; what someone else has saved
- * meanwhile is merged, or told where both have changed the same.
+ * Editor of captions and chapters: a list of cues that follows the player, which shows changes at
+ * once. A save that meets another editor's version merges both, and reports cues that both changed.
  */
 import { player } from "../detail/watch.js";
 import { announce, element, setText } from "../dom.js";
@@ -28,12 +27,12 @@ export async function startEditor(root, signal) {
 }
 
 class Editor {
-  /** Index of the cue that is worked on. */
+  /** Index of the current cue. */
   #current = 0;
-  /** Whether someone has edited that cue since the player moved. */
+  /** Whether the current cue was edited since the player moved. */
   #isEditing = false;
   #isBusy = false;
-  /** What the player shows. @type {Map<Cue, VTTCue>} */
+  /** Cues on the player. @type {Map<Cue, VTTCue>} */
   #drawn = new Map();
   /** @type {TextTrack | null} */
   #track = null;
@@ -58,7 +57,7 @@ class Editor {
     return this.history.cues;
   }
 
-  /** As they are saved. @returns {Cues} */
+  /** Return the cues as they are saved. @returns {Cues} */
   get #whole() {
     return this.isChapters ? edit.inARow(this.cues) : this.cues;
   }
@@ -129,7 +128,7 @@ class Editor {
     for (const type of ["seeking", "play"]) video.addEventListener(type, leave, { signal });
   }
 
-  /** Draws what has changed: the list, the captions on the picture, and what can be done. */
+  /** Redraw the list, the captions on the picture, and the buttons. */
   #show() {
     const [{ cues, root, history }, isDirty] = [this, this.cues !== this.saved];
     this.#current = Math.max(Math.min(this.#current, cues.length - 1), 0);
@@ -250,7 +249,7 @@ class Editor {
     if (row) fieldOf(row, "text").focus();
   }
 
-  /** The focus, which would keep its old text, goes where it was. @param {Cues} cues */
+  /** Apply a change; the focused field is redrawn, too, and keeps its focus. @param {Cues} cues */
   #apply(cues) {
     const hadFocus = this.#leaveField();
     this.#say("");
@@ -275,7 +274,7 @@ class Editor {
     return true;
   }
 
-  /** After the cue that is edited, else where the player is. */
+  /** Add a cue after the edited one, or at the player's position. */
   #add() {
     const edited = this.#isEditing && !this.isChapters ? this.cues[this.#current] : undefined;
     const { cues, cue } = edit.add(this.cues, edited?.end_ms ?? this.#now_ms);
@@ -283,7 +282,7 @@ class Editor {
     this.#goTo(cues.indexOf(cue));
   }
 
-  /** Where the text is split: at the caret, else in its middle. */
+  /** Return the caret as the position of a split, or the middle of the text. */
   #caret() {
     const row = this.list.rowAt(this.#current);
     const { length } = this.cues[this.#current]?.text ?? "";
@@ -291,7 +290,7 @@ class Editor {
     return caret > 0 && caret < length ? caret : Math.floor(length / 2);
   }
 
-  /** Shows a cue on the picture, unless it is there. @param {number} index */
+  /** Seek to a cue unless it is on the picture. @param {number} index */
   #seekTo(index) {
     const [video, cue] = [player(), this.cues[index]];
     if (!video || !cue || edit.indexAt(this.#whole, video.currentTime * 1000) === index) return;

@@ -1,6 +1,6 @@
 /**
- * The transcript beside a player: what its captions say in the language that is chosen there, as a
- * list that follows it, leads to each time, and can be searched. Nothing is fetched until it is opened.
+ * Transcript of the captions in the chosen language: a searchable list that follows the player and
+ * links to its times. It is fetched when it is opened.
  */
 import { player } from "../detail/watch.js";
 import { element, setText } from "../dom.js";
@@ -102,7 +102,7 @@ class Transcript {
     setText(this.root, "[data-transcript-words]", wanted && found);
   }
 
-  /** Whoever reads elsewhere in it is left there. */
+  /** Scroll to the current cue, unless the reader has scrolled elsewhere. */
   #follow() {
     const now = indexAt(this.#cues, this.video.currentTime * 1000);
     const row = this.#rows[now];
@@ -115,7 +115,7 @@ class Transcript {
   }
 }
 
-/** Without case and accents. @param {string} text */
+/** Return a text without case and accents. @param {string} text */
 function folded(text) {
   return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 }

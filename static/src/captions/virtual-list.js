@@ -1,9 +1,9 @@
 /**
- * A long list of which only the rows in sight are in the page, all as high as the first. The row that
- * has the focus stays, out of sight, too.
+ * A long list that draws only its visible rows, all as high as the first. The focused row stays in
+ * the page, too.
  */
 
-// Rows above and below what is seen, so that scrolling finds them there.
+// Additional rows above and below the visible ones, for scrolling.
 const SPARE = 6;
 
 /** @typedef {{ create: () => HTMLElement, fill: (row: HTMLElement, index: number) => void }} Rows */
@@ -28,7 +28,7 @@ export class VirtualList {
     signal.addEventListener("abort", () => sized.disconnect());
   }
 
-  /** Draws so many rows anew. @param {number} count */
+  /** Redraw with this number of rows. @param {number} count */
   show(count) {
     this.#count = count;
     if (count) this.#height = (this.#rows.values().next().value ?? this.#add(0)).offsetHeight;
@@ -65,7 +65,7 @@ export class VirtualList {
     for (let index = first; index < last; index += 1) if (!this.#rows.has(index)) this.#add(index);
   }
 
-  /** In its place among the others, for the keyboard. @param {number} index */
+  /** Insert a row in its place, for the order of the keyboard. @param {number} index */
   #add(index) {
     const row = this.rows.create();
     const next = Math.min(...[...this.#rows.keys()].filter((it) => it > index));

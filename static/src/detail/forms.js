@@ -1,4 +1,4 @@
-/** Forms whose answer takes their place, and what to do when none comes. */
+/** Forms that are replaced by their response, and what to do if there is none. */
 
 import { announce, contextOf, element, setText } from "../dom.js";
 import { savedForm } from "./save-bar.js";
@@ -12,7 +12,7 @@ const NO_ANSWER =
   "The portal can’t be reached. Check your connection, then try again; what you typed is still here.";
 
 /**
- * The form for a video's words: keeps what is typed from getting lost, and says what was saved.
+ * Form of a video's details: warns before unsaved changes are lost, and announces saves.
  * @type {import("../lifecycle.js").Start}
  */
 export function editForm(form, signal) {
@@ -40,7 +40,10 @@ export function editForm(form, signal) {
   }
 }
 
-/** Leaves of the page what was typed, and the way back. @param {HTMLFormElement} form */
+/**
+ * Keep the typed values and the way back when the video has been deleted.
+ * @param {HTMLFormElement} form
+ */
 function outlive(form) {
   form.querySelector(".edit__actions")?.remove();
   const link = form.querySelector("[data-library]");
@@ -49,7 +52,7 @@ function outlive(form) {
 }
 
 /**
- * The panel that says who may see the video: tells what came of it.
+ * Panel of a video's visibility: announces the result of a change.
  * @param {HTMLElement} panel @param {AbortSignal} signal
  */
 export function accessPanel(panel, signal) {
@@ -63,7 +66,7 @@ export function accessPanel(panel, signal) {
 }
 
 /**
- * Says that a request is under way, and what went wrong with one that brought no form back.
+ * Show that a request is in progress, and the error of one that returned no form.
  * @param {HTMLFormElement} form @param {AbortSignal} signal @param {() => void} [onTrouble]
  * @returns {(words: string) => void} says something else in the same place
  */
@@ -95,7 +98,7 @@ export function followRequests(form, signal, onTrouble = () => {}) {
 }
 
 /**
- * Says what went wrong with a request of this element that brought nothing to show.
+ * Show the error of an element's request that returned nothing to show.
  * @param {HTMLElement} sender @param {AbortSignal} signal @param {(words: string) => void} say
  * @param {number[]} [shown] statuses whose answer says it itself
  */

@@ -1,7 +1,6 @@
 /**
- * A frame of the video or a picture of someone's own becomes the poster: fills in the time under the
- * playhead, turns away a file that is too large, follows how it stands, and gives the new poster to
- * the player.
+ * Chooses a frame or a picture as the poster: sends the time of the playhead, refuses files that
+ * are too large, follows the progress, and updates the player.
  */
 
 import { announce, element } from "../dom.js";
@@ -14,7 +13,7 @@ let lastWords = "";
 
 /** @param {HTMLElement} section @param {AbortSignal} signal */
 export function posterTool(section, signal) {
-  // Before anything else reads a form.
+  // Runs before other listeners read the form.
   section.addEventListener("submit", prepare, { capture: true, signal });
   const say = (/** @type {string} */ words) => {
     const place = element(section, "[data-poster-trouble]");

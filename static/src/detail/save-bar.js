@@ -1,13 +1,13 @@
 /**
- * The bar of a video's workshop: one button saves every form in which something was changed. It is
- * there only while something is.
+ * Bar of a video's workshop: one button saves all changed forms. It is visible only while there are
+ * changes.
  */
 
 import { element, setText } from "../dom.js";
 
 /**
- * The forms of the page with the values they came with; null for one that was refused, of which
- * nothing is saved yet.
+ * Forms of the page with their original values; null after a refusal, because no value is saved
+ * yet.
  * @type {Map<HTMLFormElement, string | null>}
  */
 const forms = new Map();
@@ -19,7 +19,7 @@ let isDiscarded = false;
 export function savedForm(form, signal) {
   const isRefused = form.querySelector("[aria-invalid=true], .choice-of") !== null;
   forms.set(form, isRefused ? null : valuesOf(form));
-  // The form that replaces it draws the bar.
+  // The replacing form redraws the bar.
   signal.addEventListener("abort", () => {
     forms.delete(form);
     sending.delete(form);

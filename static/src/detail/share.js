@@ -17,7 +17,7 @@ export function shareOptions(section, signal) {
   form.addEventListener("submit", (event) => event.preventDefault(), { signal });
   form.addEventListener("input", (event) => update(form, event.target), { signal });
   const panel = section.closest("details");
-  // The unfolded panel may be below the window.
+  // The open panel may be below the window.
   const reveal = () => panel?.open && panel.scrollIntoView({ block: "nearest" });
   panel?.addEventListener("toggle", reveal, { signal });
 }

@@ -1,4 +1,7 @@
-/** The page of a video: its player, times in its description, and whether it is still there. */
+/**
+ * The page of a video: its player, times in its description, and a check that the video still
+ * exists.
+ */
 
 import { opensElsewhere } from "../dom.js";
 
@@ -9,7 +12,7 @@ export function player() {
 }
 
 /**
- * Times in a description: <a href="?t=65" data-seek="65">, which the player on the page goes to.
+ * Links to times in a description: <a href="?t=65" data-seek="65"> seeks the player on the page.
  * @param {HTMLElement} text @param {AbortSignal} signal
  */
 export function seekLinks(text, signal) {
@@ -21,15 +24,14 @@ export function seekLinks(text, signal) {
     event.preventDefault();
     video.currentTime = Number(link.dataset.seek);
     video.scrollIntoView({ block: "nearest" });
-    // Browsers may want a click on the player itself first.
+    // Browsers may require a click on the player first.
     video.play().catch(() => {});
   };
   text.addEventListener("click", seek, { signal });
 }
 
 /**
- * Tells the page that someone looks at it again, in its tab or by going back: it asks whether the
- * video is still there.
+ * Check that the video still exists when the page is shown again, in its tab or by going back.
  * @param {HTMLElement} page @param {AbortSignal} signal
  */
 export function revisits(page, signal) {
@@ -37,7 +39,7 @@ export function revisits(page, signal) {
   const see = () => document.visibilityState === "visible" && tell();
   document.addEventListener("visibilitychange", see, { signal });
   const [navigation] = performance.getEntriesByType("navigation");
-  // What a browser shows then may be a copy of its own.
+  // A browser may show its own copy of the page.
   const isKnown = navigation instanceof PerformanceNavigationTiming;
   if (isKnown && navigation.type === "back_forward") tell();
 }

@@ -1,6 +1,6 @@
 /**
- * Previews a video on its card by its storyboard. The mouse scrubs through it from left to right;
- * with keyboard focus it plays by itself, unless reduced motion is preferred. Touch shows none.
+ * Preview of a video on its card by its storyboard. The mouse scrubs through it from left to right;
+ * with keyboard focus it plays, unless reduced motion is preferred. Touch shows none.
  */
 
 // The pointer has to rest on a card this long before anything is fetched.
@@ -85,7 +85,7 @@ class Preview {
   /** Steps through the whole video in a loop. */
   play() {
     this.#steps = setInterval(() => {
-      // Not before the first picture shows.
+      // The first picture must be visible before the loop starts.
       if (!this.#canvas.isConnected) return;
       this.#share = (this.#share + 1 / Math.min(STEPS, this.#frames.length)) % 1;
       this.#draw();
@@ -114,7 +114,7 @@ class Preview {
     const image = new Image();
     image.src = frame.url;
     await image.decode().catch(() => {});
-    // The pointer may have moved on meanwhile.
+    // The pointer may have left the card.
     if (image.naturalWidth && this.#wanted === frame && !this.#isClosed) this.#paint(frame, image);
   }
 
@@ -132,7 +132,7 @@ class Preview {
   }
 }
 
-/** By address. @type {Map<string, Frame[]>} */
+/** Storyboards by URL. @type {Map<string, Frame[]>} */
 const storyboards = new Map();
 
 /** @param {string} url @returns {Promise<Frame[]>} its pictures, evenly spread over the video */

@@ -1,7 +1,7 @@
 /**
- * Search as you type. htmx sends the form and replaces the results; this keeps the page's address in
- * step, without empty parameters. A stretch of typing is one history entry, and going back reloads
- * the page at the entry before.
+ * Search as you type. htmx sends the form and replaces the results; this keeps the page's address
+ * in step, without empty parameters. One stretch of typing is one history entry, and going back
+ * reloads the previous one.
  */
 import { announce, contextOf, element } from "../dom.js";
 
@@ -24,7 +24,7 @@ export const searchBehaviour = {
     on("htmx:after:swap", (ctx) => search.shown(ctx));
     on("htmx:error", () => search.trouble(true));
     window.addEventListener("popstate", () => search.restore(), { signal });
-    // Text that an input method is still composing is not searched.
+    // Text in composition by an input method is not searched.
     const hold = (/** @type {any} */ event) => event.isComposing && event.stopPropagation();
     form.addEventListener("input", hold, { signal, capture: true });
     const composed = (/** @type {Event} */ { target }) =>
@@ -53,10 +53,7 @@ class Search {
     this.#offerBestMatch();
   }
 
-  /**
-   * Leaves out empty parameters, so that the address is short.
-   * @param {FormData} data
-   */
+  /** Remove empty parameters from the address. @param {FormData} data */
   tidy(data) {
     this.#offerBestMatch();
     data.set("sort", this.sort.value);
@@ -79,7 +76,7 @@ class Search {
     announce(element(document, "#results").dataset.announce ?? "");
   }
 
-  /** The browser went back or forward, other than to a fragment of the page. */
+  /** Restore the page after going back or forward, except to a fragment. */
   restore() {
     if (addressNow() !== this.address) location.reload();
   }
@@ -92,7 +89,7 @@ class Search {
     this.address = addressNow();
   }
 
-  /** The default order is the best match first, or without a text the newest. */
+  /** Set the default order: best match with a text, else newest first. */
   #offerBestMatch() {
     const hasText = this.text.value.trim() !== "";
     const usual = this.sort.querySelector("option[value='']");

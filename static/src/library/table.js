@@ -1,10 +1,10 @@
-/** The table of videos: which rows are chosen, what is done with them, and what has come of it. */
+/** The table of videos: selection, bulk actions, and their results. */
 
 import { sayFaults } from "../detail/forms.js";
 import { setTexts } from "../dom.js";
 
 /**
- * Forms that change videos of a list. The page comes back in place; here is said when it doesn't.
+ * Forms of bulk actions. The page is replaced in place; errors are shown here.
  * @param {HTMLElement} form @param {AbortSignal} signal
  */
 export function bulkForm(form, signal) {
@@ -26,7 +26,7 @@ function say(words) {
 }
 
 /**
- * How many rows are chosen, and all of the page at once.
+ * Show the number of selected rows, and select all rows of the page.
  * @type {import("../lifecycle.js").Start}
  */
 export function selection(table, signal) {
@@ -54,13 +54,13 @@ export function selection(table, signal) {
 }
 
 /**
- * What has come of an action goes once there is nothing more to be done about it.
+ * Remove the result of an action once it can no longer be undone.
  * @param {HTMLElement} element @param {AbortSignal} signal
  */
 export function toast(element, signal) {
   const timeout_s = Number(element.dataset.toast);
   const timer = setTimeout(() => {
-    // Whose focus it has goes on from the page's content.
+    // If it has the focus, the focus moves to the page's content.
     if (element.contains(document.activeElement)) document.getElementById("main")?.focus();
     element.remove();
   }, timeout_s * 1000);

@@ -1,7 +1,7 @@
 /**
- * The captions that a video offers: <track> elements of the page, which are looked up again while it
- * plays, so that captions that are saved meanwhile appear without a reload. hls.js leaves those of
- * the playlist, which are the same, to other players.
+ * Captions of a video: <track> elements of the page, which are updated while it plays, so that new
+ * captions appear without a reload. hls.js ignores those of the playlist, which are the same and
+ * meant for other players.
  */
 import { isNative } from "./native-stream.js";
 import { settings } from "./saved-state.js";
@@ -12,7 +12,7 @@ const TRACKS = "track[kind=captions]";
 /** @param {HTMLVideoElement} video @param {AbortSignal} signal */
 export function offerCaptions(video, signal) {
   const address = video.dataset.captions;
-  // The browser's own player shows those of the playlist.
+  // The browser's player shows those of the playlist.
   if (isNative(video)) for (const track of tracksIn(video)) track.remove();
   if (!address || isNative(video)) return;
   let looked_ms = performance.now();
@@ -33,7 +33,7 @@ function tracksIn(root) {
 }
 
 /**
- * Shows the language that was chosen last, in any video; else what its editor wants shown.
+ * Show the language that was chosen last for any video, else the editor's default.
  * @param {HTMLVideoElement} video @param {string} [chosen]
  */
 function show(video, chosen = settings().captions) {

@@ -1,13 +1,13 @@
 /**
- * Draws the captions above the controls; browsers draw them below, and not all can move them. The
- * tracks stay "showing" for the menus, and for the browser's own players (a phone's fullscreen,
+ * Draws the captions above the controls; browsers draw them below, and some can't move them. The
+ * tracks stay "showing" for the menus and for the browser's own players (fullscreen on a phone,
  * Picture-in-Picture), which draw captions themselves. The style sheet hides the browser's captions
- * while these are shown.
+ * while these are visible.
  */
 
 // As in CEA-608, whose captions are positioned; subtitles rarely are.
 const ROWS = 15;
-// Entering and leaving a player of the browser's own.
+// The browser's own player was opened or closed.
 const HANDED_OVER = {
   webkitbeginfullscreen: true,
   webkitendfullscreen: false,

@@ -22,13 +22,12 @@ import "media-chrome/menu/media-settings-menu-button";
 import "media-chrome/menu/media-settings-menu-item";
 import { wholeSeconds } from "../format.js";
 
-// What browsers are short of the end by when they have shown everything.
+// Tolerance at the end, because browsers may stop slightly before the duration.
 const END_S = 0.05;
 
 /**
- * A video's length as its card and its page tell it: the portal's figure, rounded as everywhere.
- * media-chrome would leave out what is short of a whole second, and tells nothing before the stream
- * is there.
+ * Return a video's length as its card and page show it: the portal's figure, rounded. media-chrome
+ * would truncate it, and shows none before the stream is loaded.
  * @param {MediaTimeDisplay} display
  */
 function length_s(display) {
@@ -36,7 +35,7 @@ function length_s(display) {
   return wholeSeconds(Number(told || (display.getAttribute("mediaduration") ?? Number.NaN)));
 }
 
-/** The seconds that have passed, and at the end the length. @param {MediaTimeDisplay} display */
+/** Return the position in seconds, and at the end the length. @param {MediaTimeDisplay} display */
 function position_s(display) {
   const at_s = Number(display.getAttribute("mediacurrenttime") ?? 0);
   const end_s = Number(display.getAttribute("mediaduration") ?? Number.POSITIVE_INFINITY);

@@ -30,7 +30,7 @@ const UNSUPPORTED = [
   ErrorDetails.BUFFER_ADD_CODEC_ERROR,
   ErrorDetails.BUFFER_INCOMPATIBLE_CODECS_ERROR,
 ];
-// Those that hls.js found inside the picture (CEA-608).
+// Tracks that hls.js found inside the picture (CEA-608).
 const OWN_CAPTIONS = "track[src^='data:']";
 
 export class HlsStream extends EventTarget {
@@ -70,7 +70,7 @@ export class HlsStream extends EventTarget {
     window.addEventListener("online", () => this.#retryNow(), { signal });
   }
 
-  /** Of the current quality. @returns {number | undefined} */
+  /** Return the frame rate of the current quality. @returns {number | undefined} */
   get framesPerSecond() {
     const { levels = [], currentLevel = 0 } = this.#hls ?? {};
     return (levels[currentLevel] ?? levels[0])?.frameRate || undefined;
@@ -101,8 +101,9 @@ export class HlsStream extends EventTarget {
   }
 
   /**
-   * Qualities were added, or what grew is whole. hls.js reads a master playlist once; a second
-   * instance reads it anew and takes over the video with its buffer: playback isn't interrupted.
+   * Adopt added qualities, or the complete stream after a preview. hls.js reads a master playlist
+   * once; a second instance reads it again and takes over the video with its buffer, so that
+   * playback isn't interrupted.
    * @param {string} source @returns {boolean} false where the stream has to be opened anew instead
    */
   adoptQualities(source) {
@@ -183,7 +184,7 @@ export class HlsStream extends EventTarget {
 
   /** @param {Hls} hls @param {import("hls.js").Fragment | import("hls.js").Part} frag */
   #buffered(hls, { elementaryStreams: { video, audio, audiovideo } }) {
-    // Also sent for segments without samples.
+    // hls.js also sends this event for segments without samples.
     if (hls !== this.#hls || !(video || audio || audiovideo)) return;
     if (video || audiovideo) this.#unreadable = 0;
     this.#stopRetrying();
@@ -299,7 +300,7 @@ function buffering(length_s) {
   return { maxBufferLength: length_s, maxMaxBufferLength: length_s };
 }
 
-/** The chosen sound, for an instance that replaces this one. @param {Hls} hls */
+/** Return the chosen audio track, for the instance that replaces this one. @param {Hls} hls */
 function chosenTracks({ audioTracks, audioTrack }) {
   const { lang, name } = audioTracks[audioTrack] ?? {};
   return { audioPreference: name === undefined ? undefined : { lang, name } };

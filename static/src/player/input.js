@@ -13,15 +13,15 @@ const STEP_S = 5;
 const LEAP_S = 10;
 const VOLUME_STEP = 0.05;
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2];
-// When the stream doesn't say.
+// Frame rate if the stream doesn't have one.
 const FRAMES_PER_S = 30;
 const SCROLLING = new Set(["ArrowUp", "ArrowDown", "Home", "End"]);
 const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [role=textbox]";
 // Taps further apart than this are separate.
 const PAUSE_MS = 350;
 /**
- * What keys need of the player; `press` takes the name of a media-chrome button. A command returns
- * the words of the sign, if it has one.
+ * Commands of the keys; `press` takes the name of a media-chrome button. A command returns the text
+ * of its sign, if it has one.
  * @typedef {(words: string) => void} ShowSign
  * @typedef {{ press: (button: string) => void, showKeys: () => void,
  *   hasLetterKeys: () => boolean, framesPerSecond: () => number | undefined,
@@ -64,7 +64,7 @@ export function listenToKeys(controller, video, actions, signal) {
     const command = commandFor(event, controller, actions.hasLetterKeys());
     if (!command) return;
     event.preventDefault();
-    // Otherwise a slider in the player would act on it as well.
+    // A slider in the player would handle the key, too.
     event.stopPropagation();
     const words = command(video, actions);
     if (words) actions.showSign(words);

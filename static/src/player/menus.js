@@ -1,10 +1,10 @@
-/** What media-chrome's menus leave to be desired, and the overview of the keys that they open. */
+/** Improvements of media-chrome's menus, and the list of keyboard shortcuts that they open. */
 import { element } from "../dom.js";
 import { saveSettings, settings } from "./saved-state.js";
 
 /** @param {HTMLElement} controller @param {AbortSignal} signal */
 export function mendMenus(controller, signal) {
-  // A plain button has no state of being on, and a bare element no label.
+  // A button has no checked state, and other elements have no label.
   element(controller, "media-captions-button").setAttribute("role", "switch");
   element(controller, "media-time-display").setAttribute("role", "timer");
   const menu = element(controller, ".player__menu");
@@ -15,10 +15,7 @@ export function mendMenus(controller, signal) {
   closeFromOutside(controller, menu, signal);
 }
 
-/**
- * The button is called by the words on it, as who speaks to the browser would call it.
- * @param {Element} menu
- */
+/** Name the back button by its text, for voice control. @param {Element} menu */
 function nameBack(menu) {
   const back = menu.shadowRoot?.querySelector("button[part~=back]");
   back?.setAttribute("role", "menuitem");
@@ -27,8 +24,8 @@ function nameBack(menu) {
 }
 
 /**
- * A menu takes the focus once it has unfolded, and gives it back to what had it before. Where that
- * is an entry of its own, reached meanwhile, it would hold on to a focus that is to leave.
+ * Return the focus when a menu closes. An opening menu takes the focus and returns it to its former
+ * element, unless that is an entry that was reached meanwhile.
  * @param {HTMLElement} menu
  */
 function leaveFocusInside(menu) {
@@ -39,20 +36,19 @@ function leaveFocusInside(menu) {
 }
 
 /**
- * Closes the sheet, too, when the page around it is touched, which need not take its focus, and
- * before it has the focus.
+ * Close the menu when the page around it is touched, which may not move the focus.
  * @param {HTMLElement} controller @param {HTMLElement} menu @param {AbortSignal} signal
  */
 function closeFromOutside(controller, menu, signal) {
   const outside = element(controller, "[data-player-outside]");
-  // Without the focus the menu would be gone before the click, which would go to the video.
+  // Without the focus the menu would close before the click, which would reach the video.
   outside.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
   outside.addEventListener("click", () => close(controller, menu), { signal });
   const pressed = (/** @type {KeyboardEvent} */ { key }) => {
     if (key === "Escape" && !menu.hidden) close(controller, menu);
   };
   controller.addEventListener("keydown", pressed, { signal });
-  // An entry's list lies beside what is seen of the sheet unscrolled.
+  // An entry's list is beside the visible part of the menu.
   menu.addEventListener("toggle", () => menu.scrollTo(0, 0), { signal });
 }
 
@@ -63,8 +59,8 @@ function close(controller, menu) {
 }
 
 /**
- * The overview of the keys, with the switch for those that are single characters. The switch is
- * where it is known whether they are on: it works where nothing can be saved, too.
+ * Dialog of keyboard shortcuts, with the switch for single characters. The switch holds the
+ * setting, so it works without browser storage, too.
  * @param {HTMLElement} box @param {HTMLElement} controller @param {AbortSignal} signal
  */
 export function keysDialog(box, controller, signal) {
@@ -75,13 +71,13 @@ export function keysDialog(box, controller, signal) {
   letters.checked = settings().hasLetterKeys ?? true;
   const save = () => saveSettings({ hasLetterKeys: letters.checked });
   letters.addEventListener("change", save, { signal });
-  // The switch is at its end, and a small screen would begin there. In the markup, browsers would
-  // complain of it in frames of other sites.
+  // The switch is at the end, where a small screen would start. As an attribute, browsers would
+  // report autofocus in frames of other sites.
   dialog.autofocus = true;
   /** @param {Event} event */
   const open = (event) => {
     if (event instanceof KeyboardEvent && ![" ", "Enter"].includes(event.key)) return;
-    // What has the focus gets it back when the dialog is closed, so it must be there then.
+    // The focused element gets the focus back when the dialog closes, so it must stay visible.
     close(controller, menu);
     dialog.showModal();
   };

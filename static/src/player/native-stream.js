@@ -1,4 +1,4 @@
-/** Plays the stream by the browser's own means where hls.js can't: iPhones before iOS 17.1. */
+/** Plays the stream without hls.js where hls.js can't: iPhones before iOS 17.1. */
 import { isGone } from "./troubles.js";
 
 /** @type {Record<number, import("./troubles.js").Trouble>} */
@@ -10,9 +10,9 @@ export function isNative(video) {
   return !hasMediaSource && video.canPlayType("application/vnd.apple.mpegurl") !== "";
 }
 
-/** The same interface as HlsStream; the browser chooses qualities and recovers by itself. */
+/** Interface of HlsStream; the browser chooses qualities and recovers by itself. */
 export class NativeStream extends EventTarget {
-  /** The browser doesn't tell. @type {number | undefined} */
+  /** Unknown in the browser's own player. @type {number | undefined} */
   framesPerSecond;
 
   /**

@@ -1,7 +1,6 @@
 /**
- * Brings <video data-player data-src> to life: controls by media-chrome, the stream by hls.js. Both
- * are files of their own, fetched when there is a player on the page; until then the poster stands
- * in its place.
+ * Starts <video data-player data-src>: controls by media-chrome, the stream by hls.js. Both scripts
+ * are fetched when a page has a player; until then it shows the poster.
  */
 
 import { element, setText } from "../dom.js";
@@ -23,15 +22,15 @@ export function startPlayer(video, signal) {
   return new Player(video, box, signal).start();
 }
 
-// A shorter wait than this isn't worth words; the line at the player's foot shows it.
+// Shorter waits are shown only by the line at the player's foot.
 const PATIENCE_MS = 2_000;
-// What is buffered may be short of the whole by so much.
+// Tolerance between the buffered and the total length.
 const END_S = 0.05;
 
 class Player {
   /** @type {import("./hls-stream.js").HlsStream | NativeStream | null} */
   #stream = null;
-  /** Whether what was asked for last did not come. */
+  /** Whether the last requested segment did not arrive. */
   #isCutOff = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #patience;
@@ -61,7 +60,7 @@ class Player {
 
   async start() {
     const { video, signal, controller } = this;
-    // Only a frame takes orders from its address, because whoever embeds it wrote that.
+    // Only an embedded player reads options from its address, which the embedding site chose.
     const query = new URLSearchParams("embedded" in video.dataset ? location.search : "");
     if (query.get("muted") === "1") video.muted = true;
     restoreSettings(video, signal);
@@ -82,7 +81,7 @@ class Player {
     if (query.get("autoplay") === "1") video.play().catch(() => {}); // browsers may refuse to, with sound
   }
 
-  /** Where it is, or where it is to begin. */
+  /** Return the position, or the start position before the video is loaded. */
   get #position_s() {
     return this.video.currentTime || startPosition_s(this.video);
   }
@@ -92,7 +91,7 @@ class Player {
     try {
       this.#stream ??= await this.#makeStream();
     } catch {
-      // The scripts of controls and stream didn't arrive.
+      // The scripts of controls and stream failed to load.
       return this.#show("network");
     }
     if (this.signal.aborted) this.#stream.close();
@@ -113,7 +112,7 @@ class Player {
   }
 
   /**
-   * The storyboard may be made after the page was, and after the video was ready.
+   * Add the storyboard, which may be created after the page and after the video is ready.
    * @param {string} url
    */
   #addThumbnails(url) {
@@ -129,7 +128,7 @@ class Player {
     this.#stream?.close();
   }
 
-  /** Who still has something to watch need not know that there's no more. */
+  /** Return whether the buffer ends soon; a longer one needs no message about missing data. */
   get #isShort() {
     const { currentTime, duration, buffered, readyState, dataset } = this.video;
     const last = buffered.length - 1;
@@ -153,7 +152,7 @@ class Player {
   #recovered() {
     this.#isCutOff = false;
     this.#isWell();
-    // What came may be of the sound alone, or of another time.
+    // The arrived data may be sound alone, or of another time.
     if (!this.video.paused || this.video.seeking) this.#expectMore();
   }
 
@@ -198,7 +197,7 @@ class Player {
     const { video, signal } = this;
     video.dataset.src = source;
     delete video.dataset.grows;
-    // One that is still to come will have them from the beginning.
+    // A later stream reads them from its start.
     if (!this.#stream || this.#stream.adoptQualities(source)) return;
     const reopen = () => this.#open(this.#position_s);
     if (video.paused) reopen();

@@ -10,7 +10,7 @@ const POSITIONS_KEY = "portal.positions";
 const POSITIONS_LIMIT = 100;
 // Positions before this are not saved.
 const WATCHED_S = 5;
-// Nor are positions in the ending, which is this share of the video, at most `ENDING_S`.
+// Positions in the ending are not saved, either: this share of the video, at most `ENDING_S`.
 const ENDING_SHARE = 0.05;
 const ENDING_S = 20;
 const SAVE_EVERY_S = 5;
@@ -106,7 +106,7 @@ function savePosition(videoId, at_s, duration_s) {
 }
 
 /**
- * Saves the language of the chosen captions, for the next video.
+ * Save the language of the chosen captions for the next video.
  * @param {HTMLElement} controller @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
 export function rememberCaptions(controller, video, signal) {

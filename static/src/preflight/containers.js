@@ -1,13 +1,13 @@
-/** Files of other kinds than the portal takes: told by their first bytes or by their names. Pure. */
+/** Recognises files that the portal does not take, by their first bytes or names. Pure. */
 
 /** @typedef {"video" | "audio" | "other"} Kind */
 /** `name` comes with its article. @typedef {{ name: string, kind: Kind }} Container */
 
-/** So many bytes are enough for every signature: two packets of a transport stream. */
+/** Bytes that are enough for every signature: two packets of a transport stream. */
 export const SIGNATURE_BYTES = 400;
 
 const ANYWHERE = -1;
-/** The first all of whose marks are there counts: each at its offset. */
+/** Signatures by offset; the first one that matches completely counts. */
 const SIGNATURES =
   /** @type {[name: string, kind: Kind, ...marks: [at: number, text: string][]][]} */ ([
     ["a WebM", "video", [0, "\x1aE\xdf\xa3"], [ANYWHERE, "webm"]],
@@ -62,7 +62,7 @@ const BY_EXTENSION = Object.fromEntries(
   ),
 );
 
-/** What to do about a file of each kind. @type {Record<Kind, string>} */
+/** Remedy for each kind of file. @type {Record<Kind, string>} */
 export const REMEDIES = {
   video: "Convert it to MP4, for example with HandBrake, then upload the MP4.",
   audio: "Add a picture in a video editor, export the result as MP4, then upload that.",

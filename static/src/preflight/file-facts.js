@@ -1,13 +1,13 @@
 /**
- * Looks into a chosen file: what kind it is, and what its tracks are; mediabunny makes sense of its
- * index. Runs as a worker: a file that keeps it busy keeps nothing else, and it can be ended.
+ * Inspects a chosen file: its kind and its tracks; mediabunny parses its index. Runs in a worker,
+ * so that a file that keeps it busy blocks nothing else and can be stopped.
  */
 
 import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
 import { containerOf, SIGNATURE_BYTES } from "./containers.js";
 
 /**
- * What a file is: "read" has tracks; "unknown" was not understood, which says nothing against it.
+ * Kind of a file: "read" has tracks; "unknown" could not be parsed, which is no objection.
  * @typedef {"read" | "unknown" | "not_a_video" | "truncated"} Outcome
  *
  * Width and height are as shown: upright, with square pixels. The codec is null when it has no
@@ -24,9 +24,9 @@ import { containerOf, SIGNATURE_BYTES } from "./containers.js";
  * `media_share` is how much of the announced media is inside the file.
  */
 
-/** A sample entry that announces encryption: ISO/IEC 23001-7, or of the iTunes store. */
+/** Sample entries of encrypted tracks: ISO/IEC 23001-7, or of the iTunes store. */
 const ENCRYPTED = /stsd.{12}(encv|enca|drmi|drms)/s;
-/** Sample entries of sound that has no decoder. */
+/** Sample entries of sound without a decoder. */
 const UNSUPPORTED_SOUND = new Set(["apac", "mha1", "mha2", "mhm1", "mhm2", "ac-4"]);
 /** The configuration of Dolby Vision. */
 const DOLBY_VISION = /dv[cvw]C/;
@@ -34,9 +34,9 @@ const DOLBY_RECORD_BYTES = 5;
 /** The head of a clean aperture, a box of 40 bytes. */
 const CLEAN_APERTURE = "\0\0\0(clap";
 const APERTURE_BYTES = 32;
-/** So much of an index is searched for these. */
+/** Part of an index that is searched for these boxes. */
 const SEARCHED_BYTES = 4 * 2 ** 20;
-/** So many frames show how many there are in a second. */
+/** Number of frames from which the frame rate is measured. */
 const COUNTED_FRAMES = 120;
 const HEADER_BYTES = 16;
 
@@ -53,14 +53,14 @@ export async function examine(file) {
     const moov = boxes.find(({ kind }) => kind === "moov");
     const mdat = boxes.findLast(({ kind }) => kind === "mdat");
     if (!moov || moov.end > file.size) {
-      // As the portal itself judges it: most recorders write the index last, and a lone segment of a
-      // stream never had one.
+      // The portal uses the same rule: most recorders write the index last, and a single segment of
+      // a stream never had one.
       const isCut = moov || (mdat && !boxes.some(({ kind }) => kind === "moof"));
       if (isCut) return { ...NOTHING, outcome: "truncated" };
       const first = new Uint8Array(await file.slice(0, SIGNATURE_BYTES).arrayBuffer());
       return { ...NOTHING, outcome: "not_a_video", container: containerOf(first) };
     }
-    // mediabunny doesn't understand all of these.
+    // mediabunny can't parse all of these.
     const index = await file.slice(moov.at, moov.at + SEARCHED_BYTES).arrayBuffer();
     const text = new TextDecoder("latin1").decode(index);
     const isEncrypted = ENCRYPTED.test(text);
@@ -74,8 +74,8 @@ export async function examine(file) {
 }
 
 /**
- * Whether the colours are of a kind of Dolby Vision that the portal can't convert: profile 5, and 10
- * or 20 without a compatible base layer.
+ * Return whether the colours are in a form of Dolby Vision that the portal can't convert: profile
+ * 5, and 10 or 20 without a compatible base layer.
  * @param {ArrayBuffer} index @param {string} text of the same bytes
  */
 function isDolbyOnly(index, text) {
@@ -93,8 +93,8 @@ function shareOf({ body_at, end }, file) {
 }
 
 /**
- * One of the outermost boxes of an MP4 or QuickTime file (ISO/IEC 14496-12), which tell a cut-off
- * file from one of another kind. `end` is where the box says that it ends, which a cut-off file
+ * A top-level box of an MP4 or QuickTime file (ISO/IEC 14496-12); the boxes distinguish a truncated
+ * file from one of another kind. `end` is the end according to the box, which a truncated file
  * doesn't reach.
  * @typedef {{ kind: string, at: number, body_at: number, end: number }} Box
  */
@@ -110,7 +110,7 @@ async function readBoxes(file) {
     if (size_bytes < body_bytes) break;
     const kind = String.fromCharCode(...[4, 5, 6, 7].map((offset) => header.getUint8(offset)));
     boxes.push({ kind, at, body_at: at + body_bytes, end: at + size_bytes });
-    // Fragments follow by the thousand.
+    // There may be thousands of fragments.
     if (kind === "moof" && boxes.some((box) => box.kind === "moov")) break;
     at += size_bytes;
   }
@@ -188,7 +188,7 @@ async function videoFacts(track, index, text) {
 }
 
 /**
- * How much of a frame's width and height the clean aperture leaves (ISO/IEC 14496-12, 12.1.4).
+ * Return the share of a frame's width and height in its clean aperture (ISO/IEC 14496-12, 12.1.4).
  * @param {ArrayBuffer} index @param {string} text of the same bytes
  * @param {{ width: number, height: number }} coded
  */
@@ -205,5 +205,5 @@ function apertureShare(index, text, coded) {
   return share.x > 0 && share.x <= 1 && share.y > 0 && share.y <= 1 ? share : whole;
 }
 
-// Node, in which this is tested without a browser, has no such listener.
+// Node, which runs the tests, has no such listener.
 globalThis.addEventListener?.("message", async ({ data }) => postMessage(await examine(data)));

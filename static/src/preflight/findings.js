@@ -1,4 +1,4 @@
-/** What an editor should know of a chosen file before it is published, and in which words. Pure. */
+/** Findings about a chosen file for its editor, with their texts. Pure. */
 
 import { formatClock, formatSize, wholeSeconds } from "../format.js";
 import { containerNamed, extensionOf, REMEDIES } from "./containers.js";
@@ -11,13 +11,14 @@ import { containerNamed, extensionOf, REMEDIES } from "./containers.js";
  * @typedef {{ videos: number | null, size_bytes: number | null }} Left
  */
 /**
- * "refuse": the portal is sure not to publish it. "warn": look again. "info": what will happen.
+ * "refuse": the portal can't publish the file. "warn": check the file. "info": a remark about the
+ * conversion.
  * @typedef {"refuse" | "warn" | "info"} Weight
  * @typedef {{ code: string, weight: Weight, title: string, text: string }} Finding
  * @typedef {{ facts: string, findings: Finding[] }} Inspection
  */
 
-/** As the portal itself has them. */
+/** Limits of the portal. */
 const MAX_SIDE_PX = 16_384;
 const MIN_READABLE_SHARE = 0.9;
 const MAX_FPS = 60.5;
@@ -110,7 +111,7 @@ function refusalsOf({ outcome, isEncrypted, video, duration_s }, limits) {
 /** @param {Facts} facts */
 function notesOf({ media_share, video, audio }) {
   const codes = [];
-  // The share of bytes only stands for that of the frames: the portal counts those.
+  // The share of bytes approximates the share of frames, which the portal counts.
   if (media_share < MIN_READABLE_SHARE) codes.push("end_missing");
   if (!audio) codes.push("no_audio");
   if (audio?.unsupported)
@@ -124,7 +125,7 @@ function notesOf({ media_share, video, audio }) {
   return codes;
 }
 
-/** Others are called by their capitals. @type {Record<string, string>} */
+/** Names of codecs; others are shown in capitals. @type {Record<string, string>} */
 const CODECS = { avc: "H.264", prores: "ProRes", mpeg4: "MPEG-4" };
 
 /** @param {Facts} facts @returns such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo" */
@@ -146,7 +147,7 @@ function formatChannels(channels) {
 }
 
 /**
- * Why a file isn't even uploaded.
+ * Return why a file can't be uploaded.
  * @param {File} file @param {string | null} contentType @param {number} max_size_bytes 0 for any
  * @returns {string} empty when it is
  */
@@ -165,7 +166,7 @@ export function unsuitable(file, contentType, max_size_bytes) {
 }
 
 /**
- * Why a file isn't even uploaded beside those that were chosen before it.
+ * Return why a file can't be uploaded in addition to those that were chosen before it.
  * @param {File} file @param {{ size_bytes: number }[]} chosen
  * @param {Left | null} [left] without it there are no quotas @returns {string} empty when it is
  */
@@ -190,12 +191,13 @@ export function contentTypeOf({ name, type }) {
   const byExtension = TYPES[extensionOf(name)];
   if (!byExtension) return null;
   if (Object.values(TYPES).includes(type)) return type;
-  // Browsers know few extensions: an empty or odd type (video/x-m4v) says less than the name.
+  // Browsers know few extensions, so the name counts more than an empty or unusual type
+  // (video/x-m4v).
   return type !== "" && !type.startsWith("video/") ? null : byExtension;
 }
 
 /**
- * Why the chosen file doesn't continue an unfinished upload.
+ * Return why the chosen file doesn't continue an unfinished upload.
  * @param {{ fileName: string, size_bytes: number }} upload
  */
 export function wrongFile({ fileName, size_bytes }) {

@@ -1,13 +1,11 @@
-/**
- * Looks at a chosen file before it is sent, which never waits for it: its facts and first frame.
- */
+/** Reads facts and the first frame of a chosen file; the upload never waits for it. */
 
 const FACTS_TIMEOUT_MS = 10_000;
 const FRAME_TIMEOUT_MS = 8_000;
 const WIDTH_PX = 192;
 
 /**
- * Has a worker look into a file (`file-facts.js`), for as long as that is worth the while.
+ * Inspect a file in a worker (`file-facts.js`), with a time limit.
  * @param {string} url of the worker @param {File} file @param {AbortSignal} signal
  * @returns {Promise<import("./file-facts.js").Facts | null>} null when nothing was found in time
  */

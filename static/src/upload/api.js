@@ -1,13 +1,10 @@
-/**
- * The portal's JSON API, as far as the upload page uses it. Media bytes go to storage without the
- * portal.
- */
+/** The calls of the JSON API that the upload page uses. Media bytes go directly to storage. */
 
 import { request, requestJson } from "../requests.js";
 
-/** Putting thousands of parts together may take storage a while. */
+/** Storage may take long to assemble thousands of parts. */
 const COMPLETE_TIMEOUT_MS = 90_000;
-/** Has the portal's own id of the upload in it. */
+/** Contains the portal's id of the upload. */
 const KEY = /^videos\/([0-9a-f]{32})\./;
 
 /**
@@ -24,7 +21,7 @@ export class Api {
   }
 
   /**
-   * A new key, and an address for one PUT of the whole file.
+   * Request a new key, and a URL for one PUT of the whole file.
    * @param {File} file @param {string} contentType @param {AbortSignal} signal
    * @returns {Promise<{ key: string, uploadUrl: string }>}
    */
@@ -34,8 +31,8 @@ export class Api {
   }
 
   /**
-   * Starts an upload in parts, or tells how far it is. Not to be aborted: an upload that starts
-   * after its cancellation would stay.
+   * Start an upload in parts, or return its state. It can't be aborted, because an upload that
+   * starts after its cancellation would stay.
    * @param {string} key @param {number} sizeBytes @returns {Promise<UploadState>}
    */
   begin(key, sizeBytes) {
@@ -57,7 +54,7 @@ export class Api {
   }
 
   /**
-   * Puts the parts together.
+   * Assemble the parts.
    * @param {string} key @param {AbortSignal} signal @returns {Promise<UploadState>}
    */
   complete(key, signal) {
@@ -65,7 +62,7 @@ export class Api {
     return requestJson("POST", url, { signal, timeout_ms: COMPLETE_TIMEOUT_MS });
   }
 
-  /** Removes what has been sent. @param {string} key */
+  /** Delete the uploaded data. @param {string} key */
   remove(key) {
     return requestJson("DELETE", this.#uploadUrl(key), { keepalive: true });
   }

@@ -1,6 +1,5 @@
 /**
- * What can go wrong with an upload: which failures are worth another try and what each costs, what
- * they are called, and what to do about them.
+ * Failures of an upload: whether and at what cost they are retried, their names and their remedies.
  */
 
 import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";
@@ -8,25 +7,26 @@ import { Backoff } from "../backoff.js";
 import { formatWhen } from "../format.js";
 import { isSignedOut, NoAnswer, needsSignIn, Refused, SIGNED_OUT } from "../requests.js";
 
-/** Of the retry policy's budget: a long attempt is mostly sending; only this much is failure. */
+/**
+ * Cost of an attempt in the retry policy's budget: a long attempt spends most of its time sending.
+ */
 const ATTEMPT_COST_MS = 10_000;
-/** So that three answers in a row that won't change are the end. */
+/** Cost of a lasting refusal: the third in a row is the last. */
 const LASTING_COST_MS = 50_000;
-/** Refusals that mean that the upload is in another state than this page believes. */
+/** Refusals that show that this page's state of the upload is outdated. */
 const STALE_CODES = ["upload_not_started", "upload_not_issued", "upload_gone", "parts_missing"];
-/** Answers about this moment, not about the request. */
+/** Statuses of temporary conditions. */
 const PASSING_STATUSES = [408, 425, 429];
-/** What publishing is refused with until someone signs in. */
+/** Refusals of publishing until someone signs in. */
 export const WHO_HAS_TO_SIGN_IN = new Set([SIGNED_OUT, SOMEONE_ELSE]);
 
 /** @typedef {"" | "file_unreadable" | "etag_hidden" | "incomplete"} FailureCode */
 
 /**
- * The file did not arrive. `status` is storage's answer, or 0 when there was none.
- * `code` is empty, or
+ * The file did not arrive. `status` is storage's response, or 0 without one. `code` is empty, or
  * - `file_unreadable`: the file was moved, changed or removed since it was chosen;
- * - `etag_hidden`: storage's CORS rules do not expose the ETag of its answers;
- * - `incomplete`: storage accepted everything, and still does not have it.
+ * - `etag_hidden`: storage's CORS rules do not expose the ETag;
+ * - `incomplete`: storage accepted all parts but does not have the file.
  */
 export class TransferFailed extends Error {
   /** @param {number} status @param {FailureCode} [code] */
@@ -37,7 +37,7 @@ export class TransferFailed extends Error {
   }
 }
 
-/** The portal did not publish. */
+/** The portal refused to publish. */
 export class NotPublished extends Error {
   /**
    * @param {import("../requests.js").FieldFault[]} faults of the form's fields
@@ -52,13 +52,13 @@ export class NotPublished extends Error {
   }
 }
 
-/** Whether there was no connection, or none for long enough. @param {unknown} error */
+/** Return whether the connection was missing, or missing for too long. @param {unknown} error */
 export function isDisconnected(error) {
   if (error instanceof NoAnswer) return true;
   return error instanceof TransferFailed && error.status === 0 && error.code === "";
 }
 
-/** Whether reading the upload's state is what to do next. @param {unknown} error */
+/** Return whether the upload's state has to be read next. @param {unknown} error */
 export function isStale(error) {
   if (error instanceof Refused) return STALE_CODES.includes(error.code);
   return error instanceof TransferFailed && error.status === 404;
@@ -73,12 +73,12 @@ export function isPassing(status) {
 export function canRetry(error) {
   if (error instanceof NoAnswer || isStale(error)) return true;
   if (error instanceof Refused) return isPassing(error.status);
-  // A new signature cures an expired one, and S3 answers some broken connections with 400.
+  // A new signature replaces an expired one, and S3 responds to some broken connections with 400.
   return error instanceof TransferFailed && error.code === "";
 }
 
 /**
- * Whether the same request would get the same answer, unless its signature had expired.
+ * Return whether the same request would fail again, except for an expired signature.
  * @param {unknown} error
  */
 function isLasting(error) {
@@ -86,14 +86,11 @@ function isLasting(error) {
   return !isPassing(error.status);
 }
 
-/**
- * Errors whose budget is spent: retrying one level up must not start all over.
- * @type {WeakSet<object>}
- */
+/** Errors whose budget is spent; an outer level must not start again. @type {WeakSet<object>} */
 const final = new WeakSet();
 
 /**
- * Repeats an attempt with growing, jittered pauses until it succeeds.
+ * Repeat an attempt with growing, jittered pauses until it succeeds.
  * @template T
  * @param {(succeeded: () => void) => Promise<T>} attempt may call `succeeded` when part of its work
  *   is done, which renews the budget
@@ -181,7 +178,7 @@ export function transferTrouble(error) {
 }
 
 /**
- * What a refusal for a quota is called, and what to do about it.
+ * Return title and remedy of a refusal by a quota.
  * @param {unknown} error @returns {[title: string, text: string] | null} null for another error
  */
 export function quotaTrouble(error) {
@@ -189,7 +186,7 @@ export function quotaTrouble(error) {
   const { code, detail, freeAt } = error;
   if (code === "storage_quota_exceeded") return ["Not enough storage for this file", detail];
   if (code !== "video_quota_exceeded") return null;
-  // In the reader's own time, where the portal's words have UTC.
+  // Shown in the reader's time zone; the portal's text is in UTC.
   const when = freeAt ? formatWhen(Date.parse(freeAt)) : "later";
   const text = `Your account has reached its limit of videos per 24 hours. You can publish the next one ${when}; your upload is kept until then. To raise the limit, ask an owner of this portal.`;
   return ["You’ve reached your publishing limit", text];

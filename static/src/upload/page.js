@@ -1,6 +1,6 @@
 /**
- * The upload page: a list of files, which upload while the details of the open one are filled in.
- * Everything shown is drawn from the store's state, and everything done is told to it as an event.
+ * The upload page: a list of files that upload while the details of the open one are filled in. The
+ * page is drawn from the store's state, and every action becomes an event of the store.
  */
 
 import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
@@ -46,7 +46,7 @@ class UploadPage {
     acceptDrops(this.drop, (files) => store.choose(files), signal);
     const take = () => takeFiles(this.input, (files) => store.choose(files));
     this.input.addEventListener("change", take, { signal });
-    // Someone may have been faster than this script.
+    // Files may have been chosen before this script started.
     take();
     list.addEventListener("click", (event) => this.#pressed(event), { signal });
     form.addEventListener("click", ({ target }) => this.#act(target, store.state.open), { signal });
@@ -68,7 +68,7 @@ class UploadPage {
     const opener = closest(target, "[data-open]");
     if (!opener) return this.#act(target, number);
     this.store.dispatch({ type: "opened", number });
-    // On a narrow screen they stand below the list.
+    // On a narrow screen the details are below the list.
     const isBelow = this.form.getBoundingClientRect().top > innerHeight / 2;
     if (isBelow) this.form.scrollIntoView();
   }
@@ -108,7 +108,10 @@ class UploadPage {
     this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer });
   }
 
-  /** An unfinished upload gets its file, or a refused one another. @param {Event} event */
+  /**
+   * Pass a chosen file to the unfinished or refused upload that asked for it.
+   * @param {Event} event
+   */
   #fileChosen({ target }) {
     if (!(target instanceof HTMLInputElement) || target.type !== "file") return;
     takeFiles(target, (files) => this.store.choose(files, is.openOf(this.store.state)));
@@ -116,7 +119,7 @@ class UploadPage {
 
   #submit() {
     askAgain();
-    // Browsers fill in fields without an event when they restore a page.
+    // Browsers restore fields of a page without an event.
     const details = this.details.read();
     this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer: "" });
     this.store.dispatch({ type: "submitted" });
@@ -189,8 +192,7 @@ class UploadPage {
   }
 
   /**
-   * What is typed goes into no other upload's details, and a button that went away does not take the
-   * keyboard's place in the page with it.
+   * Keep the focus in place when the open upload or a button changes.
    * @param {Element | null} focused @param {State} state @param {State} before
    */
   #keepFocus(focused, state, before) {
@@ -223,14 +225,13 @@ function numberOf(target) {
 /** @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles */
 function takeFiles(input, onFiles) {
   const files = [...(input.files ?? [])];
-  // Emptied, so that choosing the same file again counts as a change.
+  // Cleared, so that choosing the same file again is a change.
   input.value = "";
   if (files.length) onFiles(files);
 }
 
 /**
- * Files may be dropped anywhere: a near miss of the drop zone must not make the browser leave the
- * page to open the file.
+ * Accept files that are dropped anywhere, so that the browser never leaves the page to open one.
  * @param {HTMLElement} zone @param {(files: File[]) => void} onFiles @param {AbortSignal} signal
  */
 function acceptDrops(zone, onFiles, signal) {

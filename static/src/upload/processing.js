@@ -1,6 +1,6 @@
 /**
- * Follows published videos until they are ready or have failed, by the portal's own documents about
- * their transcoding. After a failure it pauses longer and longer, and as long as it is asked to.
+ * Follows published videos until they are ready or have failed, by the API. After a failure the
+ * pauses grow, and follow the portal's Retry-After.
  */
 
 import { SomeoneElse } from "../accounts/sign-in-again.js";
@@ -9,18 +9,18 @@ import { Refused, requestJson } from "../requests.js";
 import { isPassing } from "./failures.js";
 
 const PAUSE_MS = 2_000;
-/** Once the pauses of the retry policy are used up. */
+/** Pause after the retry policy's budget is spent. */
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * How a video stands. The `failure` is in words, and empty where it has not failed; of
- * `queuePosition` 1 is next.
+ * Progress of a video. `failure` is a text, empty if it has not failed; a `queuePosition` of 1 is
+ * next.
  * @typedef {{ stage: "waiting" | "probing" | "transcoding" | "finishing" | "ready" | "failed",
  *   percent: number, queuePosition: number | null, hasPoster: boolean, failure: string }} Processing
  */
 
 /**
- * Follows a video until it is ready, has failed, or can't be seen any more by who is signed in now.
+ * Follow a video until it is ready, has failed, or is no longer visible to the account.
  * @param {string} url of its document
  * @param {(processing: Processing | null) => void} tell null for the last of these
  * @param {AbortSignal} signal ends it

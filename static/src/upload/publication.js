@@ -1,18 +1,17 @@
 /**
- * Publishes an upload, also after a request that got no answer, and says what a refusal means for
- * the upload.
+ * Publishes an upload, also after a request without a response, and translates refusals.
  *
- * A request without an answer may have been done. It is remembered, and sent again unchanged before
- * anything else: the portal answers a repetition with the same video, whereas a new request with
- * the same key would be refused. What was typed since is then written to that video. Visibility
- * alone is sent as it is wanted now, so that more people than wanted never see the video.
+ * A request without a response may have succeeded. It is saved and sent again unchanged before
+ * anything else: the portal returns the same video for a repetition, but would refuse a new request
+ * with the same key. Later changes are then written to that video. Only the visibility is sent in its present
+ * form, so that the video is never visible to more people than chosen.
  */
 
 import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";
 import { isSignedOut, NoAnswer, Refused, SIGNED_OUT } from "../requests.js";
 import { canRetry, NotPublished, quotaTrouble, retrying } from "./failures.js";
 
-/** Refusals that only another upload of the file can cure. */
+/** Refusals that need another upload of the file. */
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
 /** Members of the request that have a field in the form. */
 const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
@@ -54,20 +53,20 @@ export async function publish(api, wanted, unanswered, remember) {
  * @throws {Refused | NoAnswer} when it can still not be told whether it was done
  */
 async function repeat(api, unanswered, { visibility }, remember) {
-  // Which of both counts is not known until there is an answer.
+  // It is unknown until a response which of both counts.
   if (visibility !== unanswered.visibility) remember({ ...unanswered, visibility: "" });
   try {
     return await post(api, { ...unanswered, visibility });
   } catch (error) {
     if (!(error instanceof Refused) || canRetry(error) || isSignedOut(error)) throw error;
-    // The lost answer was a success.
+    // The lost response was a success.
     return error.code === "visibility_differs" ? error.present : null;
   }
 }
 
 /** @type {(api: Api, wanted: Request, remember: (it: Request | null) => void) => Promise<Video>} */
 async function create(api, wanted, remember) {
-  // Before it is sent: the page may be gone before the answer comes.
+  // Saved before sending, because the page may close before the response.
   remember(wanted);
   try {
     return await post(api, wanted);
@@ -79,7 +78,7 @@ async function create(api, wanted, remember) {
 }
 
 /**
- * Writes what was typed since.
+ * Send the changes since the first request.
  * @param {Api} api @param {Video} video
  * @param {Request} sent what it was made with @param {Request} wanted @returns {Promise<Video>}
  */
@@ -112,7 +111,7 @@ function post(api, request) {
 
 /** @param {unknown} error */
 function isBusy(error) {
-  // With a part of the portal away it may take longer; then people decide when to try again.
+  // This may take longer during an outage; then the person decides when to try again.
   return error instanceof Refused && (error.status === 429 || error.code === "overloaded");
 }
 

@@ -1,20 +1,20 @@
 /**
- * Uploads that can be continued after a reload, a closed tab or a crash: what is known of each is
- * kept in localStorage, without the file, which has to be chosen again. A tab holds a lock for
- * each upload it works on, and the browser gives it back however the tab ends.
+ * Uploads that can be continued after a reload, a closed tab or a crash: localStorage keeps their
+ * state, without the file, which has to be chosen again. A tab holds a lock for each of its
+ * uploads, and the browser releases it however the tab ends.
  *
- * Limits: outside secure contexts (plain http on another host) browsers have no locks, so there
- * other tabs' uploads are offered too. That does no harm but sending parts twice.
+ * Limits: insecure contexts (plain http on another host) have no locks, so uploads of other tabs
+ * are offered, too. The only harm is that parts are sent twice.
  */
 
 import { readStored, storedKeys, writeStored } from "../browser-storage.js";
 import { isKept } from "./selectors.js";
 
-/** One entry an upload, so that tabs that write at once do not overwrite each other's. */
+/** One entry for each upload, so that tabs do not overwrite each other's entries. */
 const PREFIX = "portal.uploads.";
 const LOCK_PREFIX = "portal.upload.";
 const SAMPLE_BYTES = 2 ** 20;
-/** Then the entry is removed, with the words that were typed. */
+/** Age at which an entry is removed with its details. */
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -36,8 +36,8 @@ export function savedUploads() {
 }
 
 /**
- * Waits until no other page works on an upload. One that has just been left may hold on to its
- * uploads for a moment.
+ * Wait until no other page uses an upload. A page that was just left may keep its locks for a
+ * moment.
  * @param {string} id @param {AbortSignal} signal
  * @returns {Promise<Saved | null>} null when there is nothing to continue any more
  */
@@ -47,11 +47,11 @@ export async function released(id, signal) {
   return navigator.locks.request(LOCK_PREFIX + id, { signal }, read).catch(() => null);
 }
 
-/** Saves what has changed. @param {Upload} was @param {Upload} now */
+/** Save a changed upload. @param {Upload} was @param {Upload} now */
 export function keep(was, now) {
   const saved = savedOf(now);
   if (!isKept(now) || JSON.stringify(saved) === JSON.stringify(savedOf(was))) return;
-  // Where it can't be kept the upload goes on; it only can't be continued after a reload.
+  // An upload that can't be saved continues, but not after a reload.
   writeStored(PREFIX + now.id, saved);
 }
 
@@ -60,19 +60,19 @@ function savedOf({ phase, ...upload }) {
   const { id, key, fileName, size_bytes, contentType, fingerprint } = upload;
   const { details, request, picture, saved_at } = upload;
   const file = { fileName, size_bytes, contentType, fingerprint, picture };
-  /** Storage has the whole file, which only waits to be published. */
+  /** Whether storage has the whole file, which then waits to be published. */
   const isStored = phase === "sent";
   return { id, key, ...file, isStored, details, request, saved_at };
 }
 
-/** Published or discarded: no longer to be continued. @param {string} id */
+/** Remove a published or discarded upload. @param {string} id */
 export function forget(id) {
   writeStored(PREFIX + id, undefined);
   releases.get(id)?.();
   releases.delete(id);
 }
 
-/** This page works on the upload, until it is forgotten or the page is gone. @param {string} id */
+/** Lock an upload for this page until it is removed or the page closes. @param {string} id */
 export function claim(id) {
   if (!navigator.locks || releases.has(id)) return;
   /** @type {Promise<void>} */
@@ -80,13 +80,13 @@ export function claim(id) {
   navigator.locks.request(LOCK_PREFIX + id, () => end);
 }
 
-/** Unlike `crypto.randomUUID`, also there outside secure contexts. */
+/** `crypto.randomUUID` is missing in insecure contexts. */
 export function newId() {
   return hex(crypto.getRandomValues(new Uint8Array(16)));
 }
 
 /**
- * What tells one file from another of the same name and size.
+ * Return a value that distinguishes files of the same name and size.
  * @param {File} file @returns {Promise<string>} SHA-256 over its size, its first and its last MiB
  * @throws {DOMException} the file can't be read (any more)
  */
@@ -94,7 +94,7 @@ export async function fingerprintOf(file) {
   const first = file.slice(0, SAMPLE_BYTES);
   const last = file.slice(Math.max(0, file.size - SAMPLE_BYTES));
   const sample = await new Blob([String(file.size), first, last]).arrayBuffer();
-  // Only secure contexts have it; elsewhere the time of the last change has to do.
+  // Insecure contexts have no digest; they use the time of the last change.
   if (!globalThis.crypto.subtle) return `modified-${file.lastModified}`;
   return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", sample)));
 }
@@ -106,10 +106,10 @@ export async function fingerprintOf(file) {
 export async function matches({ fileName, size_bytes, fingerprint }, file) {
   if (fileName !== file.name || size_bytes !== file.size) return false;
   try {
-    // Without one nothing was sent: the file could not be read from the beginning.
+    // Without a fingerprint nothing was sent, because the file could not be read.
     return !fingerprint || fingerprint === (await fingerprintOf(file));
   } catch {
-    // It can't be read; sending it will say so.
+    // The file can't be read; sending it reports the error.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** Questions about the state and its uploads, and which transfers and publications begin. Pure. */
+/** Selectors of the state and its uploads, and the start of transfers and publications. Pure. */
 
 import { beyondQuota, contentTypeOf, unsuitable } from "../preflight/findings.js";
 import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
@@ -8,76 +8,85 @@ import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
 /** @typedef {import("./upload.js").FieldFault} FieldFault */
 /** @typedef {(upload: Upload) => boolean} Test */
 
-/** A file up to the size of a part is one PUT: fewer requests, and as little to send again. */
+/** Files up to the size of a part are sent by one PUT: fewer requests, and as little to repeat. */
 const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
-/** So many files are sent at once; the others wait in the order of their lines. */
+/** Number of files that are sent at once; the others wait in the order of the list. */
 const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const DISCARDED = new Set(["cancelled", "refused"]);
-/** Details that other videos can get, too. */
+/** Details that can be applied to all uploads. */
 const SHARED = /** @type {const} */ (["categoryIds", "tags", "visibility"]);
 /** From the fewest viewers to the most. */
 const VISIBILITIES = ["private", "unlisted", "public"];
 
-/** Something is being done, or will be without the editor. @type {Test} */
+/** Return whether work is in progress, or will start without the editor. @type {Test} */
 export const isInFlight = ({ phase }) => IN_FLIGHT.has(phase);
 
-/** Its transfer takes one of the places at storage. @param {Upload | undefined} upload */
+/**
+ * Return whether the transfer occupies one of the connections to storage.
+ * @param {Upload | undefined} upload
+ */
 export const isRunning = (upload) => ["sending", "confirming"].includes(upload?.phase ?? "");
 
-/** It is being sent, and nothing of it arrives. @type {Test} */
+/** Return whether a transfer is running without progress. @type {Test} */
 export const isStalled = ({ failure, isSilent }) => isSilent || isDisconnected(failure);
 
-/** It is sent in one piece, of which nothing is kept. @param {{ size_bytes: number }} file */
+/**
+ * Return whether the file is sent by one PUT, which keeps nothing when it fails.
+ * @param {{ size_bytes: number }} file
+ */
 export const isSentWhole = ({ size_bytes }) => size_bytes <= SINGLE_PUT_LIMIT_BYTES;
 
-/** What was sent of it is no longer wanted. @param {Upload | undefined} upload */
+/** Return whether the uploaded data is no longer needed. @param {Upload | undefined} upload */
 export const isDiscarded = (upload) => !upload || DISCARDED.has(upload.phase);
 
-/** The portal does not publish what was sent. @type {Test} */
+/** Return whether the portal refuses to publish the uploaded file. @type {Test} */
 export const isUnusable = ({ phase, failure }) =>
   phase === "failed" && failure instanceof NotPublished;
 
-/** It failed because there was no connection. @type {Test} */
+/** Return whether the upload failed without a connection. @type {Test} */
 export const isCutOff = ({ phase, failure }) => phase === "failed" && isDisconnected(failure);
 
-/** It failed because its file can't be read, and would go on with it. @type {Test} */
+/**
+ * Return whether the upload failed because its file can't be read, and needs it to continue.
+ * @type {Test}
+ */
 export const lacksFile = ({ phase, failure }) =>
   phase === "failed" && failure instanceof TransferFailed && failure.code === "file_unreadable";
 
-/** All of it is from an earlier visit. @type {Test} */
+/** Return whether the upload is known only from an earlier visit. @type {Test} */
 export const isRestored = ({ file, id }) => file === null && id !== "";
 
 /** @type {Test} */
 export const isUnpublished = ({ publishing }) => publishing !== "published";
 
-/** It would go on if its file was chosen again. @type {Test} */
+/** Return whether the upload could continue with its file. @type {Test} */
 export const isUnfinished = (upload) =>
   isUnpublished(upload) && (lacksFile(upload) || isRestored(upload));
 
-/** Something was typed that only its author could restore. @type {Test} */
+/** Return whether there are typed details that only their author could restore. @type {Test} */
 export const isTyped = ({ details, cleanDetails }) =>
   JSON.stringify(details) !== JSON.stringify(cleanDetails);
 
-/** Leaving the page would lose something, or stop it. @type {Test} */
+/** Return whether leaving the page would lose or stop something. @type {Test} */
 export const holdsWork = (upload) =>
   isUnpublished(upload) && ((upload.file !== null && !isDiscarded(upload)) || isTyped(upload));
 
-/** Removing it deletes what would not have to be sent again. @type {Test} */
+/** Return whether removing the upload deletes data that is still useful. @type {Test} */
 export const holdsSent = (upload) =>
   (upload.phase === "sent" || !isSentWhole(upload)) &&
   isUnpublished(upload) &&
   !isDiscarded(upload) &&
   upload.sent_bytes > 0;
 
-/** It can be published, now or later. @type {Test} */
+/** Return whether the upload can be published, now or later. @type {Test} */
 export const isPublishable = (upload) => isUnpublished(upload) && !UNPUBLISHABLE.has(upload.phase);
 
-/** It counts in the totals of all uploads. @type {Test} */
+/** Return whether the upload counts in the totals. @type {Test} */
 export const isCounted = (upload) => isPublishable(upload) || !isUnpublished(upload);
 
-/** It is kept in this browser, for another visit. @type {Test} */
+/** Return whether the upload is saved for another visit. @type {Test} */
 export const isKept = (upload) =>
   upload.id !== "" && upload.key !== "" && isUnpublished(upload) && !isDiscarded(upload);
 
@@ -86,18 +95,18 @@ export function uploadOf({ uploads }, number) {
   return uploads.find((upload) => upload.number === number);
 }
 
-/** The one whose details are shown. @param {State} state */
+/** Return the upload whose details are open. @param {State} state */
 export const openOf = (state) => uploadOf(state, state.open);
 
 /**
- * A published video needs no details any more, and the next one is shown that could be published.
+ * Return the upload to open after a publication: the next one that could be published.
  * @param {State} before @param {State} after
  * @returns {number} of the one whose details are shown; 0 for none
  */
 export function openAfter(before, after) {
   const open = openOf(after);
   if (open && isUnpublished(open)) return after.open;
-  // Only a file that was chosen just now opens by itself.
+  // Only a newly chosen file opens by itself.
   if (!before.open && after.uploads.length <= before.uploads.length) return 0;
   const at = before.uploads.findIndex(({ number }) => number === before.open);
   /** @type {Test} */
@@ -118,11 +127,17 @@ export function sharedOf({ uploads, blank }, number) {
   return Object.fromEntries(chosen.map((name) => [name, details[name]]));
 }
 
-/** Those that can get its details. @param {State} state @param {number} number */
+/**
+ * Return the uploads to which the details can be applied.
+ * @param {State} state @param {number} number
+ */
 export const othersOf = ({ uploads }, number) =>
   uploads.filter((it) => it.number !== number && isUnpublished(it));
 
-/** Those that more people would see then. @param {State} state @param {number} number */
+/**
+ * Return the uploads that more people would see then.
+ * @param {State} state @param {number} number
+ */
 export function loosenedBy(state, number) {
   const reach = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
   const reachOf = (/** @type {Upload} */ it) => VISIBILITIES.indexOf(it.details.visibility);
@@ -138,9 +153,9 @@ export function faultOf({ uploads, limits }, { file, match }) {
   if (isListed) return `“${file.name}” is in the list already.`;
   const fault = unsuitable(file, contentTypeOf(file), limits.size_bytes);
   const own = uploads.find(({ number }) => number === match);
-  // What continues an upload has its room already.
+  // A continued upload is already counted.
   if (fault || (own && isUnfinished(own))) return fault;
-  // Those of earlier visits were counted when the page was opened, as far as they are known.
+  // Uploads of earlier visits were counted when the page was opened, as far as known.
   const isNew = (/** @type {Upload} */ it) => it.file && it.arrived_bytes === null;
   const others = uploads.filter((it) => it !== own && isNew(it) && !isDiscarded(it));
   return beyondQuota(file, others, limits.left);
@@ -153,7 +168,7 @@ function isFileOf(upload, file) {
   return own.name === file.name && own.size === file.size && own.lastModified === file.lastModified;
 }
 
-/** What can be said without asking the portal, whose word is final. @param {Upload} upload */
+/** Return the faults that are known without the portal, which decides. @param {Upload} upload */
 export function faultsOf({ details }) {
   const title = { pointer: "/title", message: "Give the video a title." };
   const category = { pointer: "/categoryIds", message: "Choose at least one category." };
@@ -168,7 +183,10 @@ export function without(faults, pointer) {
   return faults.filter((it) => it.pointer !== pointer && !it.pointer.startsWith(`${pointer}/`));
 }
 
-/** Transfers start up to the limit, publications on arrival. @type {(state: State) => State} */
+/**
+ * Start transfers up to the limit, and publications of complete uploads.
+ * @type {(state: State) => State}
+ */
 export function started(state) {
   let free = FILE_CONCURRENCY - state.uploads.filter(isRunning).length;
   const uploads = state.uploads.map((upload) => {

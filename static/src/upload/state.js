@@ -1,6 +1,6 @@
 /**
- * The upload page's one state, and what events make of it. Pure: the state before and the event
- * determine the state after. What is done about a change stands in `store.js`.
+ * The single state of the upload page, and its reducer. Pure: the previous state and the event
+ * determine the next state. `store.js` runs the side effects.
  */
 
 import { needsSignIn } from "../requests.js";
@@ -9,14 +9,14 @@ import * as is from "./selectors.js";
 import * as own from "./upload.js";
 import { appliedInWords, newsOf } from "./words.js";
 
-/** Events after which details that were applied to all stay as they are. */
+/** Events after which details that were applied to all can't be undone. */
 const CHANGES = new Set(["edited", "chosen", "submitted"]);
 
 /** @typedef {own.Upload} Upload */
 /** @typedef {import("../preflight/findings.js").Limits} Limits */
 /**
- * `match` is the upload that the file continues, or whose file it replaces; `fault` says why it does
- * not, where one is known.
+ * `match` is the upload that the file continues or replaces; `fault` says why it does not, if
+ * known.
  * @typedef {{ file: File, id: string, match: number | null, fault?: string }} Choice
  */
 /**
@@ -30,8 +30,7 @@ const CHANGES = new Set(["edited", "chosen", "submitted"]);
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
 /**
- * Events of one upload, and those that concern more than one, or what the keyboard and screen
- * readers follow.
+ * Events of one upload, events of several, and the state of keyboard focus and announcements.
  * @typedef {{
  *   looked: { isStored: boolean, arrived_bytes: number },
  *   inspected: { inspection: own.Inspection }, pictured: { picture: string },
@@ -79,7 +78,7 @@ function handled(state, event) {
 /** @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T]) => Upload }} */
 const ownHandlers = {
   looked: (upload, { isStored, arrived_bytes }) =>
-    // Meanwhile its file may have been chosen.
+    // The upload's file may have been chosen in the meantime.
     is.isRestored(upload) ? own.withArrived(upload, isStored, arrived_bytes) : upload,
 
   inspected: (upload, { inspection }) => own.withInspection(upload, inspection),
@@ -155,7 +154,7 @@ const pageHandlers = {
         return { ...upload, faults, publishing: "", phase: "failed", failure: error };
       return { ...upload, faults, publishing: "", publishTrouble: words };
     });
-    // Who is mending another is not called away from it.
+    // Don't switch uploads while the editor is fixing another one.
     const isBusy = state.open !== number && is.openOf(state)?.faults.length;
     if (isBusy) return next;
     return {

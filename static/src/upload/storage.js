@@ -1,30 +1,30 @@
 /**
- * Object storage: PUTs a file, or the parts of it that are missing, to presigned addresses.
- * XMLHttpRequest is used because fetch has no upload progress.
+ * Object storage: PUTs a file or its missing parts to presigned URLs. XMLHttpRequest is used
+ * because fetch has no upload progress.
  */
 
 import { isSignedOut } from "../requests.js";
 import { isDisconnected, TransferFailed } from "./failures.js";
 
 /**
- * On a slower line, parts are sent one after the other: together they would all arrive late, and a
- * reload would lose all of them.
+ * Rate below which parts are sent one after the other: in parallel they would all finish late, and
+ * a reload would lose all of them.
  */
 const SLOW_LINE_BPS = 1.5e6;
-/** Two files with three connections each are all that browsers open to one host (HTTP/1.1). */
+/** Browsers open six connections to one host (HTTP/1.1): two files with three each. */
 const PART_CONCURRENCY = 3;
 /**
- * How far ahead of the lowest part not yet in storage others may be sent. The embedded S3 server
- * keeps in memory what arrives out of order, up to 256 MiB of an upload.
+ * Maximum distance of a part from the lowest missing one. The embedded S3 server keeps parts that
+ * arrive out of order in memory, up to 256 MiB of an upload.
  */
 const WINDOW_BYTES = 192 * 2 ** 20;
-/** Without a byte moving for this long a connection counts as lost. */
+/** Time without progress after which a connection counts as lost. */
 const STALL_TIMEOUT_MS = 60_000;
 
 /** @typedef {import("./api.js").UploadState} UploadState */
 
 /**
- * PUTs one Blob.
+ * PUT one Blob.
  * @param {string} url @param {Blob} data
  * @param {{ contentType?: string, onProgress: (sent_bytes: number) => void,
  *   signal: AbortSignal }} options `signal` rejects with its reason
@@ -36,7 +36,7 @@ export async function put(url, data, options) {
     return await send(url, data, options);
   } catch (error) {
     if (!isDisconnected(error) || options.signal.aborted) throw error;
-    // Browsers call it a network error when a file has changed on disk or its drive is gone.
+    // Browsers report a network error if a file has changed on disk or its drive is gone.
     const first = data.slice(0, 1).arrayBuffer();
     await first.catch(() => Promise.reject(new TransferFailed(0, "file_unreadable")));
     throw error;
@@ -96,7 +96,7 @@ export function sizeOf(upload, number) {
 }
 
 /**
- * Sends parts, several at once.
+ * Send parts, several at once.
  * @param {UploadState} upload @param {number[]} numbers of the parts, ascending
  * @param {(number: number, signal: AbortSignal) => Promise<void>} send
  * @param {AbortSignal} signal rejects with its reason
@@ -108,7 +108,7 @@ export async function sendParts(upload, numbers, send, signal) {
   /** @type {Map<number, Promise<void>>} */
   const active = new Map();
   const began_ms = performance.now();
-  // The first part shows how fast the line is.
+  // The first part measures the rate of the line.
   let concurrency = 1;
   /** @param {number} number */
   const sendOne = async (number) => {
@@ -134,11 +134,11 @@ export async function sendParts(upload, numbers, send, signal) {
     }
     await Promise.all(active.values());
   } catch (error) {
-    // Parts signed before the session ended still arrive.
+    // Parts that were signed before the session ended still arrive.
     if (isSignedOut(error)) await Promise.allSettled(active.values());
     throw error;
   } finally {
-    // After a failure, the other parts' connections would go on to their end.
+    // After a failure the connections of the other parts would continue.
     stop.abort();
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Holds the page's state and runs its side effects. After each event it compares every upload with
- * how it was before: it starts or stops the transfer, saves the upload in this browser, examines its
- * file, or publishes it. Results come back as events.
+ * its previous state: it starts or stops the transfer, saves the upload, inspects its file, or
+ * publishes it. Results come back as events.
  */
 
 import { factsInWords, findingsOf, wrongFile } from "../preflight/findings.js";
@@ -25,7 +25,7 @@ export class Store {
   #api;
   /** @type {Map<number, Run>} by the number of the upload */
   #runs = new Map();
-  /** One file after the other is looked into. @type {Promise<unknown>} */
+  /** Files are inspected one after the other. @type {Promise<unknown>} */
   #examined = Promise.resolve();
 
   /**
@@ -38,7 +38,7 @@ export class Store {
     this.signal = signal;
     this.#api = new Api(urls);
     this.state = initialState(limits, blank);
-    // Whether it is offline a browser doesn't know: a portal may be on its own machine.
+    // navigator.onLine is no use: the portal may be on the same machine.
     window.addEventListener("online", () => this.dispatch({ type: "connected" }), { signal });
     signal.addEventListener("abort", () => {
       for (const { stop } of this.#runs.values()) stop.abort();
@@ -57,7 +57,7 @@ export class Store {
     this.changed(this.state, before);
   }
 
-  /** Lists what earlier visits left unfinished, and what other pages do once they are gone. */
+  /** List unfinished uploads of earlier visits, and those of other pages once these are closed. */
   restore() {
     for (const { id } of browser.savedUploads()) {
       browser.released(id, this.signal).then((saved) => {
@@ -108,7 +108,7 @@ export class Store {
   }
 
   /**
-   * Stops the run of its transfer, and starts another where it is to run.
+   * Stop an upload's transfer, and start another if it should run.
    * @param {number} number @param {Upload | undefined} upload
    */
   #switch(number, upload) {
@@ -120,7 +120,7 @@ export class Store {
     const isSame = before?.transfer.file === file && before.transfer.key === key;
     const transfer = isSame ? before.transfer : new Transfer({ ...upload, file }, this.#api);
     const stop = new AbortController();
-    // Two runs at once would send the same parts.
+    // Two transfers at once would send the same parts.
     const ended = Promise.resolve(before?.ended).then(() =>
       this.#send(number, transfer, stop.signal),
     );
@@ -140,21 +140,21 @@ export class Store {
       report({ phase: "sent" });
     } catch (error) {
       if (signal.aborted) return;
-      // Also a mistake in these scripts must not leave the editor waiting; but it is to be seen.
+      // A bug in these scripts must end the wait, too, and still be reported.
       if (error instanceof TypeError || error instanceof ReferenceError) reportError(error);
       const failure = error instanceof Error ? error : new Error(String(error));
       this.dispatch({ type: "failed", number, error: failure });
     }
   }
 
-  /** Deletes what was sent of it. @param {Upload} upload cancelled, removed, or refused */
+  /** Delete the uploaded data. @param {Upload} upload cancelled, removed, or refused */
   async #discard({ id, number, key }) {
     const run = this.#runs.get(number);
     if (id) browser.forget(id);
     await run?.ended;
-    // The portal may have issued the key in the last moment.
+    // The portal may have issued the key at the last moment.
     const sent = run?.transfer.key || key;
-    // What is left is swept by the portal later.
+    // The portal's janitor removes the rest later.
     if (sent) await this.#api.remove(sent).catch(() => {});
   }
 

@@ -1,6 +1,6 @@
 /**
- * Brings one file into storage, however often it is interrupted. Each round reads the upload's
- * state as storage has it, and does the next thing; so a round may be broken off anywhere, and the
+ * Transfers one file to storage across any number of interruptions. Each round reads the upload's
+ * state from storage and does the next step, so that a round may be interrupted anywhere, and the
  * same rounds resume, repair and confirm.
  */
 
@@ -10,16 +10,16 @@ import { fingerprintOf } from "./saved.js";
 import { isSentWhole } from "./selectors.js";
 import { put, rangeOf, sendParts, sizeOf } from "./storage.js";
 
-/** After so long without a word people are told what is waited for. */
+/** Time without progress after which the page names the cause. */
 const SILENCE_MS = 4_000;
-/** So often may storage lack something after it has taken everything. */
+/** Number of repairs when storage lacks parts after it has accepted all. */
 const MAX_REPAIRS = 5;
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./api.js").UploadState} UploadState */
 /**
- * What a transfer tells of itself. `stored_bytes` are in whole parts that storage has; `sent_bytes`
- * are those that it had before, and what was sent since, arrived or not.
+ * Progress of a transfer. `stored_bytes` are in whole parts in storage; `sent_bytes` also include
+ * sent bytes that may not have arrived.
  * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
  *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null,
  *   isSilent?: boolean }} TransferNews
@@ -33,7 +33,7 @@ export class Transfer {
   #signal = new AbortController().signal;
   /** @type {(news: TransferNews) => void} */
   #report = () => {};
-  /** Something has arrived. */
+  /** Called when data has arrived. */
   #succeeded = () => {};
 
   /**
@@ -103,7 +103,7 @@ export class Transfer {
       return await this.api.read(this.key, this.#signal);
     } catch (error) {
       if (!(error instanceof Refused && error.code === "upload_not_issued")) throw error;
-      // The portal has forgotten it since: its database was restored, for instance.
+      // The portal does not know the upload any more, for example after its database was restored.
       this.#setKey("");
       return null;
     }
@@ -117,7 +117,7 @@ export class Transfer {
 
   /** @param {UploadState | null} upload */
   async #sendWhole(upload) {
-    // An address signed earlier may have expired, and an object of another size may be there.
+    // An earlier URL may have expired, and an object of another size may exist.
     if (upload?.state === "stored") await this.api.remove(this.key);
     this.#isAllSent = false;
     await put(await this.#presign(), this.file, {
@@ -175,7 +175,7 @@ export class Transfer {
       this.#report({ trouble: null, stored_bytes, sent_bytes });
       this.#succeeded();
     };
-    // Of a stale upload nothing can be sent before its state was read.
+    // A stale upload's state has to be read before anything is sent.
     const isWorthIt = (/** @type {unknown} */ error) => canRetry(error) && !isStale(error);
     const onTrouble = (/** @type {Error} */ trouble) =>
       isWorthIt(trouble) && this.#report({ trouble });
@@ -203,7 +203,7 @@ export class Transfer {
 }
 
 /**
- * What storage lacks, or has otherwise than it was sent.
+ * Return the parts that storage lacks, or has with another ETag or size.
  * @param {UploadState} upload with the parts that storage lists
  * @param {ReadonlyMap<number, string>} etags what storage answered to the parts sent from here;
  *   of parts from a former page the size has to do
@@ -222,7 +222,7 @@ export function partsToSend(upload, etags) {
 }
 
 /**
- * How far an upload of another visit is.
+ * Return the progress of an upload of an earlier visit.
  * @param {Api} api @param {{ key: string, size_bytes: number }} upload
  * @returns {Promise<{ isStored: boolean, arrived_bytes: number } | null>} null without an answer; it
  *   can be continued all the same
@@ -231,7 +231,7 @@ export async function arrivedOf(api, { key, size_bytes }) {
   try {
     const { state, sizeBytes, parts } = await api.read(key);
     const isStored = state === "stored" && sizeBytes === size_bytes;
-    // Something else than the file is as good as nothing.
+    // A different object counts as nothing.
     const counted = state === "stored" ? [] : parts;
     return { isStored, arrived_bytes: counted.reduce((sum, part) => sum + part.sizeBytes, 0) };
   } catch (error) {

@@ -1,4 +1,4 @@
-/** One video on the upload page as plain state, and what happens to it. Pure. */
+/** State of one video on the upload page, and its transitions. Pure. */
 
 import { contentTypeOf } from "../preflight/findings.js";
 import * as is from "./selectors.js";
@@ -23,14 +23,14 @@ import * as is from "./selectors.js";
 export const NO_DETAILS = { title: "", description: "", categoryIds: [], tags: "", visibility: "" };
 
 /**
- * Speed is an average that forgets slowly, so that neither it nor the time left jumps with each
+ * Rate of a transfer: an exponential average, so that neither it nor the time left jumps with each
  * burst.
  * @typedef {{ speed_bps: number | null, sent_bytes: number, at_ms: number | null }} Rate
  */
 
 const RATE_MEMORY_S = 4;
 const RATE_STEP_S = 0.2;
-/** Nothing was measured yet. @type {Rate} */
+/** A rate without measurements. @type {Rate} */
 const NO_RATE = { speed_bps: null, sent_bytes: 0, at_ms: null };
 
 /**
@@ -52,50 +52,50 @@ function measured(rate, sent_bytes, now_ms) {
 export function newUpload(number, details = NO_DETAILS) {
   return {
     number,
-    /** What it is kept under in this browser. */
+    /** Key in this browser's storage. */
     id: "",
     phase: /** @type {Phase} */ ("waiting"),
-    /** Null where it has to be chosen again, or an earlier visit sent it. */
+    /** Null if it has to be chosen again, or an earlier visit sent it. */
     file: /** @type {File | null} */ (null),
     fileName: "",
     size_bytes: 0,
     contentType: "",
-    /** Tells the file from others of its name and size. */
+    /** Distinguishes files of the same name and size. */
     fingerprint: "",
-    /** In storage; empty until the portal has issued it. */
+    /** Key in storage; empty until the portal has issued it. */
     key: "",
     /**
-     * What a reload goes on from, or what was sent of a file that is sent whole. Goes down only
-     * where a file begins anew; the whole size only in `sent`.
+     * Bytes from which a reload continues, or the sent bytes of a single PUT. Decreases only when a
+     * file is restarted; reaches the whole size only in `sent`.
      */
     sent_bytes: 0,
-    /** Of an unfinished upload; null when unknown. */
+    /** Bytes in storage of an unfinished upload; null if unknown. */
     arrived_bytes: /** @type {number | null} */ (null),
     rate: NO_RATE,
-    /** Nothing was heard of its transfer for some seconds. */
+    /** Whether the transfer has had no progress for some seconds. */
     isSilent: false,
-    /** In `failed` the reason; before, what is being tried again. */
+    /** The reason in `failed`; before, the error that is being retried. */
     failure: /** @type {Error | null} */ (null),
-    /** What was found in the file. */
+    /** Result of the inspection. */
     inspection: /** @type {Inspection | null} */ (null),
-    /** The first frame as an address; empty where there is none. */
+    /** URL of the first frame; empty without one. */
     picture: "",
     /** As typed. */
     details,
-    /** Made from the file's name. */
+    /** Title that was derived from the file's name. */
     prefilledTitle: "",
-    /** What nobody would miss: prefilled, or kept with the upload. */
+    /** Details that are prefilled or saved with the upload, so that losing them is harmless. */
     cleanDetails: details,
     /** Shown beside the fields. */
     faults: /** @type {FieldFault[]} */ ([]),
     publishing: /** @type {"" | "wanted" | "publishing" | "published"} */ (""),
     publishTrouble: "",
-    /** To publish, which the portal may have done. */
+    /** Pending request to publish, which may have succeeded. */
     request: /** @type {(Details & { fileName: string, key: string }) | null} */ (null),
     video: /** @type {{ id: string, title: string } | null} */ (null),
-    /** Of the video; null while unknown. */
+    /** Progress of the video; null while unknown. */
     processing: /** @type {import("./processing.js").Processing | null} */ (null),
-    /** When it was begun, in milliseconds since the epoch. */
+    /** Time of the start, in milliseconds since the epoch. */
     saved_at: 0,
   };
 }
@@ -119,8 +119,8 @@ export function withArrived(upload, isStored, arrived_bytes) {
 }
 
 /**
- * A file was chosen: it is sent, or the rest of it where it continues the upload. What was typed
- * stays also where it takes the place of another file.
+ * Accept a chosen file: send it, or the rest of it if it continues the upload. Typed details stay
+ * even if it replaces another file.
  * @param {Upload} upload @param {{ file: File, id: string, saved_at: number }} choice
  * @returns {Upload} to be queued
  */
@@ -128,7 +128,7 @@ export function withFile(upload, { file, id, saved_at }) {
   const { name: fileName, size: size_bytes } = file;
   const faults = is.without(upload.faults, "/file");
   const chosen = { ...upload, file, fileName, size_bytes, faults, inspection: null, picture: "" };
-  // For a file that went away on its way, what was asked for still holds.
+  // A pending request to publish stays valid for a file that became unreadable.
   if (!is.lacksFile(upload)) chosen.publishing = "";
   if (is.isUnfinished(upload)) return is.isUnusable(upload) ? restarted(chosen) : chosen;
   const contentType = contentTypeOf(file) ?? "";
@@ -137,7 +137,7 @@ export function withFile(upload, { file, id, saved_at }) {
 }
 
 /**
- * The title is the file's name, unless something else was typed.
+ * Derive the title from the file's name, unless another was typed.
  * @param {Upload} upload @returns {Upload}
  */
 function prefilled(upload) {
@@ -150,14 +150,14 @@ function prefilled(upload) {
   return { ...upload, prefilledTitle, details, cleanDetails, faults };
 }
 
-/** Sending begins again from nothing. @param {Upload} upload @returns {Upload} */
+/** Restart the upload from the beginning. @param {Upload} upload @returns {Upload} */
 export function restarted(upload) {
   return { ...upload, key: "", sent_bytes: 0, request: null };
 }
 
 /** @param {Upload} upload @returns {Upload} */
 export function queued(upload) {
-  // Of what is sent as a whole nothing has arrived before all of it has.
+  // A single PUT has stored nothing before its end.
   const sent_bytes = is.isSentWhole(upload) ? 0 : upload.sent_bytes;
   return { ...upload, phase: "waiting", failure: null, sent_bytes, rate: NO_RATE };
 }
@@ -172,10 +172,11 @@ export function withNews(upload, { sent_bytes, stored_bytes, trouble, ...rest },
   if (rest.phase === "sent") return { ...next, sent_bytes: upload.size_bytes, failure: null };
   const told_bytes = sent_bytes ?? stored_bytes;
   if (told_bytes === undefined) return next;
-  // What is on its way would be lost by a reload, and the last byte only counts once storage says so.
+  // Data in flight would be lost by a reload, and the last byte only counts once storage confirms
+  // it.
   const kept_bytes = (is.isSentWhole(upload) ? sent_bytes : stored_bytes) ?? 0;
   next.sent_bytes = Math.max(upload.sent_bytes, Math.min(kept_bytes, upload.size_bytes - 1));
-  // What was there before has not been sent just now.
+  // Bytes that were stored before do not count for the rate.
   const since = sent_bytes === undefined ? NO_RATE : upload.rate;
   next.rate = measured(since, told_bytes, now_ms);
   return next;
@@ -189,7 +190,7 @@ export function withInspection(upload, inspection) {
 }
 
 /**
- * Publish was pressed: it happens as soon as the file has arrived, if the details are right.
+ * Request the publication, as soon as the file has arrived and the details are valid.
  * @param {Upload} upload @returns {Upload}
  */
 export function submitted(upload) {

@@ -1,6 +1,6 @@
 /**
- * Draws one upload's line in the list (its picture, how it stands, and what can be done with it),
- * and the details of the open upload (its file, what is wrong with it, and its form).
+ * Draws an upload's line in the list (picture, status and actions), and the details of the open
+ * upload (file, faults and form).
  */
 
 import { element, setText, setTexts } from "../dom.js";
@@ -10,9 +10,9 @@ import { WHO_HAS_TO_SIGN_IN } from "./failures.js";
 import * as is from "./selectors.js";
 import { appliedInWords, noteOf, standingOf, visibilityInWords } from "./words.js";
 
-/** Buttons that take each other's place. @type {Record<string, string>} */
+/** Buttons that replace each other, for the focus. @type {Record<string, string>} */
 const SWAPS = { pause: "resume", resume: "pause" };
-/** The order of the fields on the page; the first one at fault gets the focus. */
+/** The order of the fields on the page; the first invalid one gets the focus. */
 const POINTERS = ["/file", "/title", "/categoryIds", "/description", "/tags", "/visibility"];
 /** Fields that hold one text each. */
 const TEXTS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
@@ -22,7 +22,7 @@ const COPY_HINT = "The categories, tags and visibility you set here";
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {import("./upload.js").Details} Details */
 /** @typedef {import("./words.js").Standing} Standing */
-/** Addresses of a video's pages, with VIDEO_ID in them; the last one is for others. */
+/** URLs of a video's pages, with the placeholder VIDEO_ID; `publicUrl` is for other people. */
 /** @typedef {{ videoUrl: string, editUrl: string, publicUrl: string }} Addresses */
 
 export class LineView {
@@ -68,7 +68,10 @@ export class LineView {
     element(this.root, "[data-copies]").dataset.copies = this.#address("publicUrl", video.id);
   }
 
-  /** The keyboard goes on from here. @param {Element | null} [lost] the button that went away */
+  /**
+   * Focus this line, or the button that replaced a removed one.
+   * @param {Element | null} [lost] the button that went away
+   */
   focus(lost) {
     const swap = SWAPS[lost?.getAttribute("data-action") ?? ""];
     const places = [`[data-action=${swap}]`, "[data-open]", "[data-video]"];
@@ -168,7 +171,7 @@ export class DetailsView {
     setText(place, "[data-copy-hint]", applied.length ? appliedInWords(applied) : COPY_HINT);
   }
 
-  /** Leads the keyboard to the first input at fault. */
+  /** Focus the first invalid field. */
   focusFault() {
     const inputs = POINTERS.flatMap((pointer) => this.#inputs(pointer));
     inputs.find((input) => input.hasAttribute("aria-invalid"))?.focus();

@@ -1,4 +1,4 @@
-/** What is shown of the state: where an upload stands, in words, and what can be done. Pure. */
+/** Texts and actions for the state of an upload. Pure. */
 
 import { formatSize, formatTimeLeft, formatWhen } from "../format.js";
 import { needsSignIn } from "../requests.js";
@@ -9,9 +9,9 @@ import * as is from "./selectors.js";
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {"pause" | "resume" | "retry" | "cancel" | "remove"} Button */
 /**
- * Where an upload stands. `figure` and `rest` are shown in its line, with a bar where `share` is
- * given: from 0 to 1, or null for a beginning. `trouble` says what to do, with a link to sign in
- * where that is the cure; `unfinished` asks for the file.
+ * Status of an upload. Its line shows `figure` and `rest`, with a bar if `share` is given: from 0
+ * to 1, or null for a start. `trouble` is an error with its remedy, and a link to sign in if that
+ * is the remedy; `unfinished` asks for the file.
  * @typedef {{ art?: "file" | "good" | "bad", figure: string, rest?: string, share?: number | null,
  *   trouble?: { title: string, text: string, needsSignIn?: boolean }, unfinished?: string,
  *   canReplace?: boolean, buttons: Button[] }} Standing
@@ -20,7 +20,7 @@ import * as is from "./selectors.js";
 const SMALL_FILES = "small files restart from the beginning";
 const WILL_BE_PUBLISHED = "Will be published when the upload finishes";
 const SILENT = "Waiting for storage to respond…";
-/** Whoever has to wait longer than this may leave the page. */
+/** From this time left on, the person may leave the page. */
 const LONG_S = 20;
 
 /** @param {Upload} upload @returns {Standing} */
@@ -118,7 +118,7 @@ function troubleOf({ failure, inspection, file }) {
 }
 
 /**
- * What is said of publishing in an upload's line.
+ * Return the remark about publishing in an upload's line.
  * @param {Upload} upload @returns {{ words: string, isBad?: boolean }}
  */
 export function noteOf(upload) {
@@ -133,7 +133,10 @@ export function noteOf(upload) {
   return isAsked ? { words: "Some details are missing", isBad: true } : { words: "" };
 }
 
-/** Who can see it, where that is not the default. @param {Upload} upload @param {string} usual */
+/**
+ * Return the visibility in words, if it is not the default.
+ * @param {Upload} upload @param {string} usual
+ */
 export const visibilityInWords = ({ details: { visibility } }, usual) =>
   visibility === usual ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
 
@@ -144,7 +147,7 @@ const videosInWords = ({ length }) => (length === 1 ? "1 video" : `${length} vid
 export const appliedInWords = (applied) => `Applied to ${videosInWords(applied)}`;
 
 /**
- * What is asked before an action that deletes what was sent, or shows a video to more people.
+ * Return the question before an action that deletes uploaded data, or shows a video to more people.
  * @param {State} state @param {string} action @param {number} number of the upload
  * @returns {{ title: string, text: string, yes: string, no: string } | null} null without a question
  */
@@ -171,7 +174,7 @@ export function questionOf(state, action, number) {
 }
 
 /**
- * The one button that publishes, and the words beside it.
+ * Return the state of the button that publishes, and the text beside it.
  * @param {State} state
  * @returns {{ isHidden: boolean, label: string, isBusy: boolean, words: string,
  *   isLacking?: boolean }} `isLacking` where none of them could be published yet
@@ -202,13 +205,13 @@ function missingInWords(lacking) {
   return `${videosInWords(lacking)} ${verb} ${[...needed].join(" or ")}`;
 }
 
-/** Bytes that were not sent, arrived or not. @param {Upload} upload */
+/** Return the bytes that are still to be sent. @param {Upload} upload */
 const leftOf = ({ size_bytes, sent_bytes, rate }) =>
   size_bytes - Math.max(sent_bytes, rate.sent_bytes);
 
 /**
- * The progress of all files of this visit: `share` is 1 only when everything is sent, `speed_bps`
- * that of all that are being sent, 0 while unknown.
+ * Return the progress of all files of this visit: `share` is 1 only when everything is sent,
+ * `speed_bps` is the total rate, 0 while unknown.
  * @param {Upload[]} uploads
  */
 export function overallOf(uploads) {
@@ -224,11 +227,11 @@ export function overallOf(uploads) {
   return { count: counted.length, share, ...bytes };
 }
 
-/** What is said of all files, once there are several. @param {State} state */
+/** Return the summary of several files. @param {State} state */
 export function batchOf({ uploads }) {
   const counted = uploads.filter(is.isCounted);
   const overall = overallOf(uploads);
-  // What an earlier visit has sent adds no bytes, but is there.
+  // Data of an earlier visit adds no bytes, but counts as sent.
   const isSent = counted.every(({ phase }) => phase === "sent");
   const share = isSent ? 1 : overall.share;
   const published = counted.filter((upload) => !is.isUnpublished(upload)).length;
@@ -247,14 +250,14 @@ export function batchOf({ uploads }) {
     share,
     percent: share < 1 ? `${Math.floor(share * 100)}%` : "",
     count,
-    // It follows the number of files.
+    // The verb follows the number of files.
     rest: sent_bytes < total_bytes ? parts.join(" · ") : "",
   };
 }
 
 /**
- * What screen readers are told of new phases, findings, and each quarter of the whole; they are not
- * read the figures out.
+ * Return the announcements of new phases and findings, and of each quarter of the whole; figures
+ * are not announced.
  * @param {State} before @param {State} after @returns {string[]}
  */
 export function newsOf(before, after) {
