@@ -39,7 +39,7 @@ ADDRESS = "198.51.100.7"
 # Environment variables in which the client of storage finds its credentials.
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 NO_LIMITS = {"rate_limit_changes": 0, "rate_limit_searches": 0, "rate_limit_sign_ins": 0}
-# Has a row while a query waits for another transaction.
+# Query that has a row while another query waits for a transaction.
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 # Tables to empty; other rows are deleted with theirs.
 TABLES = (
@@ -195,7 +195,7 @@ class Sender:
 
     async def ask(self, method: str, path: str, **options: Any) -> Response:
         """Send a request with these options of Quart's test client."""
-        # With this header the app never responds with a stream, which would not end.
+        # This header prevents responses that are streams, which would not end.
         headers = {"Accept": "text/html", **self.headers, **options.pop("headers", {})}
         client = self.app.test_client(use_cookies=False)
         scope = {"client": (self.address, 50_000)}
