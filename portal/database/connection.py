@@ -68,7 +68,8 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
     a server handles requests in other tasks than the one that started it.
     """
     context = await Tortoise.init(
-        tortoise_config(config, fail_fast=fail_fast), _enable_global_fallback=True
+        tortoise_config(config, fail_fast=fail_fast),
+        _enable_global_fallback=True,  # as in Tortoise's own integrations of web frameworks
     )
     try:
         yield
