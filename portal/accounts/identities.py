@@ -140,7 +140,7 @@ def read_claims(claims: Mapping[str, Any], config: Config) -> Person:
         subject=subject,
         email=email,
         name=name[:MAX_NAME_LENGTH] if isinstance(name, str) else "",
-        role=_role(claims, config),
+        role=_mapped_role(claims, config),
         has_mapped_role=bool(config.oidc_roles),
     )
 
@@ -199,7 +199,7 @@ def _verified_email(claims: Mapping[str, Any]) -> str:
     return plain if is_same and people.EMAIL.fullmatch(plain) else ""
 
 
-def _role(claims: Mapping[str, Any], config: Config) -> Role | None:
+def _mapped_role(claims: Mapping[str, Any], config: Config) -> Role | None:
     """Return the highest role that the claims are mapped to, or the default role."""
     claim = value_of(claims, config.oidc_role_claim)
     values = claim if isinstance(claim, list) else [claim]

@@ -59,7 +59,7 @@ async def revoke_invitation(link_id: UUID) -> None:
         link = await pending.first()
         # The first of two concurrent requests deletes the row and writes the audit log.
         if link is not None and await pending.delete():
-            await note(AuditAction.INVITATION_REVOKED, link_id, name=_role(link).value)
+            await note(AuditAction.INVITATION_REVOKED, link_id, name=_link_role(link).value)
 
 
 async def look_up(secret: str) -> tuple[str, Role]:
@@ -68,7 +68,7 @@ async def look_up(secret: str) -> tuple[str, Role]:
     Raises `LinkNotValid`.
     """
     link, account = await _find_link(secret)
-    return (account.email, account.role) if account else ("", _role(link))
+    return (account.email, account.role) if account else ("", _link_role(link))
 
 
 async def accept(secret: str, *, email: str, password: str, passwords: Passwords) -> Account:
@@ -87,7 +87,7 @@ async def accept(secret: str, *, email: str, password: str, passwords: Passwords
         if not await OneTimeLink.filter(id=link.id).delete():
             raise LinkNotValid
         if account is None:
-            role = _role(link)
+            role = _link_role(link)
             account = await people.add_locked(
                 email, role, password_hash=password_hash, email_unverified=True
             )
@@ -120,5 +120,5 @@ async def _find_link(secret: str) -> tuple[OneTimeLink, Account | None]:
     return link, link.account
 
 
-def _role(link: OneTimeLink) -> Role:
+def _link_role(link: OneTimeLink) -> Role:
     return link.role or Role.VIEWER

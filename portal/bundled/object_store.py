@@ -18,7 +18,7 @@ from pathlib import Path
 
 from portal.bundled.addresses import authority, http_status, local_peer
 from portal.bundled.data_folder import DataFolder, UpError
-from portal.processes.output import LogFile
+from portal.processes.output import log_output
 from portal.processes.records import write_atomically
 from portal.processes.supervisor import ChildSpec
 from portal.storage.objects import UPLOAD_FOLDER
@@ -82,7 +82,7 @@ class ObjectStore:
                 "RCLONE_CONFIG": "",
                 "RCLONE_AUTH_KEY": f'"{self.access_key},{self.secret_key}"',
             },
-            output=LogFile(self.log),
+            output=log_output(self.log),
             ready=self.answers,
             ready_timeout_s=15,
             must_start=True,

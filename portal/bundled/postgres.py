@@ -22,7 +22,7 @@ import psycopg
 
 from portal.bundled import data_folder
 from portal.processes.child import SystemUser
-from portal.processes.output import LogFile
+from portal.processes.output import log_output
 from portal.processes.supervisor import Children, ChildSpec
 
 MAJOR_VERSION = 18
@@ -80,7 +80,7 @@ class PostgresServer:
             name="database",
             argv=(_program("postgres"), "-D", str(self.cluster), *options),
             environ=_environ(),
-            output=LogFile(self.log),
+            output=log_output(self.log),
             ready=self.answers,
             ready_timeout_s=READY_TIMEOUT_S,
             must_start=True,
@@ -174,7 +174,7 @@ async def _initdb(
             "--builtin-locale=C.UTF-8",
         ),
         environ=_environ(),
-        output=LogFile(folder.log("initdb")),
+        output=log_output(folder.log("initdb")),
         ready_timeout_s=INITDB_TIMEOUT_S,
         user=account,
         cwd=Path("/"),

@@ -1,8 +1,7 @@
-"""Output of a supervised child, written to a log file or passed on line by line."""
+"""Output of a supervised child, passed on line by line or written to a log file."""
 
 import asyncio
 import os
-import shutil
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,51 +14,14 @@ LINE_LIMIT_BYTES = 16_384
 
 
 @dataclass(slots=True)
-class LogFile:
-    """Log file of limited size, with one older file next to it.
+class LineOutput:
+    """Output of which each line is passed to `write`.
 
-    The child writes to the file directly, so it never waits for this process.
+    `is_shown` tells that people see the lines as they come, so that errors need not repeat them.
     """
 
-    path: Path
-    limit_bytes: int = LOG_FILE_LIMIT_BYTES
-    _start: int = 0
-
-    def open(self) -> int:
-        """Return a new file descriptor for the child's output, which the caller closes."""
-        self.trim()
-        output = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._start = os.fstat(output).st_size
-        return output
-
-    def tail(self) -> list[str]:
-        """Return the last lines since the latest `open`."""
-        try:
-            with self.path.open("rb") as log:
-                size = log.seek(0, os.SEEK_END)
-                log.seek(max(min(self._start, size), size - LINE_LIMIT_BYTES))
-                text = log.read().decode(errors="replace")
-        except OSError:
-            return []
-        return text.splitlines()[-TAIL_LINES:]
-
-    def trim(self) -> None:
-        """Limit the size of the file; called regularly while the child runs."""
-        # Copied and truncated, not renamed, because a running child keeps the file open. On a full
-        # disk it is truncated without a copy.
-        with suppress(OSError):
-            if self.path.stat().st_size > self.limit_bytes:
-                with suppress(OSError):
-                    shutil.copyfile(self.path, self.path.with_suffix(".1.log"))
-                os.truncate(self.path, 0)
-                self._start = 0
-
-
-@dataclass(slots=True)
-class LineOutput:
-    """Output of which each line is passed to `write`, for example to show it in a terminal."""
-
     write: Callable[[str], None]
+    is_shown: bool = True
     _reader: int | None = None
     _lines: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
 
@@ -74,9 +36,6 @@ class LineOutput:
     def tail(self) -> list[str]:
         """Return the last lines since the latest `open`."""
         return list(self._lines)
-
-    def trim(self) -> None:
-        """Do nothing: no output is stored."""
 
     async def pump(self) -> None:
         """Read until the child and all processes that share its output have closed it."""
@@ -108,4 +67,17 @@ class LineOutput:
         self.write(text)
 
 
-Output = LogFile | LineOutput
+def log_output(path: Path, *, limit_bytes: int = LOG_FILE_LIMIT_BYTES) -> LineOutput:
+    """Return an output that is appended to a log file of limited size.
+
+    One older file is kept next to it. Lines are lost while the disk is full.
+    """
+
+    def append(line: str) -> None:
+        with suppress(OSError):
+            if path.exists() and path.stat().st_size > limit_bytes:
+                path.replace(path.with_suffix(".1.log"))
+            with path.open("a", encoding="utf-8") as log:
+                log.write(f"{line}\n")
+
+    return LineOutput(append, is_shown=False)

@@ -19,7 +19,7 @@ from typing import Any
 
 from portal.concurrency import task_group
 from portal.processes.child import SystemUser, describe_exit, kill_group, send, spawn, stop
-from portal.processes.output import LineOutput, LogFile, Output
+from portal.processes.output import LineOutput
 from portal.processes.records import record_children, write_atomically
 from portal.retry import Backoff
 
@@ -44,7 +44,7 @@ class ChildSpec:
     name: str
     argv: tuple[str, ...]
     environ: Mapping[str, str]
-    output: Output
+    output: LineOutput
     ready: Callable[[], Awaitable[bool]] | None = None
     ready_timeout_s: float = 30.0
     must_start: bool = False
@@ -169,8 +169,7 @@ class Children:
             text = f"{spec.name} died: {reason}{again}; restarting it in {pause_s:.1f} s"
             logger.warning(
                 "%s",
-                # The other kind of output was shown as it came.
-                _with_tail(text, spec) if isinstance(spec.output, LogFile) else text,
+                text if spec.output.is_shown else _with_tail(text, spec),
                 extra={"action": "child_restart", "child": spec.name, "failures": child.failures},
             )
             await asyncio.sleep(pause_s)
@@ -200,7 +199,6 @@ class Children:
                 if child.failures:
                     child.failures = 0
                     self._write_state()
-                await asyncio.to_thread(spec.output.trim)
         if spec.ready is not None:
             child.served_s = monotonic() - ready_at
         kill_group(process)
@@ -231,8 +229,7 @@ class Children:
                 os.close(output)
         except OSError as exc:
             raise ChildError(f"{spec.name} cannot be started: {exc}") from exc
-        if isinstance(spec.output, LineOutput):
-            child.pump = self._pumps.create_task(spec.output.pump())
+        child.pump = self._pumps.create_task(spec.output.pump())
         self._write_state()
         return child.process
 

@@ -40,7 +40,7 @@ from portal.client.calls import Api
 from portal.config import Config
 from portal.database.schema import migrate
 from portal.events.log import EventType
-from portal.processes.output import LogFile
+from portal.processes.output import log_output
 from portal.processes.supervisor import Children, ChildSpec, RestartPolicy, running_children
 from portal.retry import Backoff, retry
 
@@ -299,7 +299,7 @@ async def coming_back(data: Path) -> AsyncIterator[Run]:
                     name=command,
                     argv=(sys.executable, "-m", "portal", command),
                     environ=environ,
-                    output=LogFile(folder.log(command)),
+                    output=log_output(folder.log(command)),
                 )
                 for command in ("web", "worker")
             ]
@@ -309,6 +309,6 @@ async def coming_back(data: Path) -> AsyncIterator[Run]:
                 yield Run(children, address, environ["DATABASE_URL"])
             finally:
                 for spec in specs:
-                    sys.stderr.write(spec.output.path.read_text(errors="replace")[-10_000:])
+                    sys.stderr.write(folder.log(spec.name).read_text(errors="replace")[-10_000:])
     finally:
         release_socket_folder(folder)

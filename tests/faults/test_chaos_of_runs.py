@@ -22,7 +22,7 @@ from running_up import environment
 from test_chaos import LEFT_TO_DO
 
 from portal.config import Config
-from portal.processes.output import LogFile
+from portal.processes.output import log_output
 from portal.processes.supervisor import Children, ChildSpec, RestartPolicy, running_children
 from portal.storage.bucket import open_storage
 from portal.storage.objects import output_prefix, output_root
@@ -70,7 +70,7 @@ async def test_shared_film_is_whole_whoever_dies(
                     name=f"worker-{number}",
                     argv=(sys.executable, "-c", EAGER),
                     environ=environ,
-                    output=LogFile(tmp_path / f"worker-{number}.log"),
+                    output=log_output(tmp_path / f"worker-{number}.log"),
                 )
                 for number in range(WORKERS)
             )

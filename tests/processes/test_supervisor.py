@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from portal.processes.output import LineOutput, LogFile
+from portal.processes.output import LineOutput, log_output
 from portal.processes.records import end_orphans, record_children
 from portal.processes.supervisor import (
     ChildError,
@@ -112,7 +112,7 @@ async def test_a_child_that_keeps_dying_is_reported_and_restarted_and_the_others
     failing = tmp_path / "failing"
     async with polite(lines, failing=failing) as children:
         assert failing.read_text() == ""
-        await children.start(child("broken", DYING, LogFile(tmp_path / "broken.log")))
+        await children.start(child("broken", DYING, log_output(tmp_path / "broken.log")))
         await until(lambda: len(caplog.messages) >= 6)
         assert failing.read_text() == "broken\n"
     assert caplog.messages[5].startswith("broken died: exit status 3 (failure 6 in a row)")
@@ -183,15 +183,14 @@ async def test_long_output_without_a_line_feed_is_split_and_read(lines: Lines) -
     assert max(map(len, lines)) < 100_000
 
 
-async def test_a_log_file_stays_small_and_keeps_the_last_lines(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "loud.log", limit_bytes=1000)
+async def test_log_file_is_rotated_and_one_older_file_is_kept(tmp_path: Path) -> None:
+    log = log_output(tmp_path / "loud.log", limit_bytes=1000)
     async with running_children() as children:
         for number in range(3):
             await children.run(child("loud", f"print('{number}' * 1500)", log))
-    log.trim()
 
-    assert (tmp_path / "loud.log").stat().st_size <= 1000
-    assert (tmp_path / "loud.1.log").read_text().strip() == "2" * 1500
+    texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert texts == {"loud.1.log": "1" * 1500 + "\n", "loud.log": "2" * 1500 + "\n"}
 
 
 async def test_orphans_of_an_earlier_start_are_ended(tmp_path: Path) -> None:
