@@ -18,6 +18,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 
 from portal.errors import Overloaded, TooManyRequests
+from portal.web.server.context import SAFE_METHODS
 
 # Largest body of most routes. Media are sent to storage.
 MAX_BODY_BYTES = 64 * 1024
@@ -62,6 +63,9 @@ class BodyLimits:
 
     def max_file_bytes(self, method: str, path: str) -> int:
         """Return the size of the largest file that a request may send; 0 if it may send none."""
+        # Saves frequent reads the second matching of their route.
+        if method in SAFE_METHODS:
+            return 0
         try:
             endpoint, _ = self._adapter.match(path, method)
         except HTTPException:
