@@ -136,10 +136,9 @@ def _examine(
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
         video |= sample_index.facts(container, stream, keys, offsets)
-    elif (end_s := _fragments_end_s(container, outline, stream)) is not None:
-        last_sample = outline.fragments[stream.id].last_sample
-        last_frame_s = end_s - float(last_sample * (stream.time_base or 0))
-        video |= {"fragments_end_s": end_s, "last_frame_s": last_frame_s}
+    elif end_s := _track_end_s(container, outline, stream):
+        frame_s = float(1 / stream.average_rate) if stream.average_rate else 0.0
+        video |= {"fragments_end_s": end_s, "last_frame_s": end_s - frame_s}
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
@@ -281,9 +280,7 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
                     "channels": channels,
                     "layout": layout,
                     "sample_rate_hz": stream.sample_rate,
-                    "end_s": _fragments_end_s(container, outline, stream)
-                    if outline.is_fragmented
-                    else sample_index.audio_end_s(container, stream),
+                    "end_s": _track_end_s(container, outline, stream),
                 }
             )
     del audio[_MAX_AUDIO_TRACKS:]
@@ -390,16 +387,10 @@ def _ratio(value: Any) -> str | None:
     return f"{value.numerator}/{value.denominator}" if value else None
 
 
-def _fragments_end_s(
-    container: InputContainer, outline: boxes.Outline, stream: Any
-) -> float | None:
-    """Return when a track in fragments ends, from the film's start; None if unknown."""
-    times = outline.fragments.get(stream.id)
-    if times is None or times.first is None:
-        return None
-    length_s = float((times.end - times.first) * stream.time_base)
-    begins_s = _seconds(stream.start_time, stream.time_base) or 0.0
-    return max(0.0, length_s + begins_s - source.film_start_s(container))
+def _track_end_s(container: InputContainer, outline: boxes.Outline, stream: Any) -> float | None:
+    # Headers of fragmented files often have the duration of a longer film.
+    is_known = not outline.is_fragmented or outline.has_segment_index
+    return sample_index.track_end_s(container, stream, is_duration_known=is_known)
 
 
 def _seconds(value: int | None, time_base: Any) -> float | None:

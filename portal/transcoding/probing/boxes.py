@@ -13,6 +13,7 @@ decode times are shown unevenly, and one with uneven ones evenly.
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
@@ -34,8 +35,7 @@ _HANDLER_OFFSET_BYTES = 8
 _COUNT_PREFIX_BYTES = 8
 # Boxes that are entered on the way from the index to the sample entries, by their parents.
 _INSIDE = {
-    b"moov": {b"mvex", b"trak"},
-    b"mvex": set[bytes](),
+    b"moov": {b"trak"},
     b"trak": {b"mdia"},
     b"mdia": {b"minf"},
     b"minf": {b"dinf", b"stbl"},
@@ -69,26 +69,6 @@ class PictureEntry:
     boxes: Mapping[bytes, bytes]
 
 
-_TRACK_DEFAULTS = struct.Struct(">4xIII")
-# Limit on fragments, each of which is a request over http. Lengths of longer films are unknown.
-_MAX_FRAGMENTS = 400
-_MAX_RUN_BYTES = 256 * 1024
-
-
-@dataclass(slots=True)
-class FragmentTimes:
-    """When a track's samples in fragments begin and end, in ticks of the track.
-
-    `first` is None before the first fragment, `last_sample` is how long the last sample lasts, and
-    `default` how long samples last that don't have a duration.
-    """
-
-    first: int | None = None
-    end: int = 0
-    last_sample: int = 0
-    default: int = 0
-
-
 @dataclass(slots=True)
 class Outline:
     """Facts that the walk collects."""
@@ -97,6 +77,7 @@ class Outline:
     has_index: bool = False
     has_media: bool = False
     has_fragments: bool = False
+    has_segment_index: bool = False
     is_index_cut: bool = False
     announces_fragments: bool = False
     is_encrypted: bool = False
@@ -110,8 +91,6 @@ class Outline:
     handlers: dict[int, bytes] = field(default_factory=dict)
     # Sample entries of video tracks by the track's number.
     pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
-    # Times in fragments by the track's number; empty if there are too many fragments to read.
-    fragments: dict[int, FragmentTimes] = field(default_factory=dict)
 
     @property
     def is_fragmented(self) -> bool:
@@ -206,11 +185,8 @@ def read_outline(request: dict[str, Any]) -> Outline:
     with _open_raw(request, _WINDOW_BYTES) as container:
         reader = _BoxReader(container)
         outline.size_bytes = reader.size_bytes
-        try:
+        with suppress(_OutOfBudget):
             _walk_top(outline, reader)
-        except _OutOfBudget:
-            outline.fragments.clear()
-        else:
             outline.is_unfinished = False
     return outline
 
@@ -230,26 +206,17 @@ def _open_raw(request: dict[str, Any], window_bytes: int) -> InputContainer:
 
 
 def _walk_top(outline: Outline, reader: _BoxReader) -> None:
-    """Walk up to the index, and through the fragments after it if it announces any."""
-    fragment_count = 0
+    """Walk up to the index, and up to the first fragment after it if it announces any."""
     for box in reader.boxes(0, reader.size_bytes):
-        if box.kind == b"mdat":
-            outline.has_media = True
-        elif box.kind == b"moov":
+        outline.has_media |= box.kind == b"mdat"
+        outline.has_fragments |= box.kind == b"moof"
+        outline.has_segment_index |= box.kind == b"sidx"
+        if box.kind == b"moov":
             outline.has_index = True
             outline.is_index_cut = box.end > reader.size_bytes
             _walk_index(outline, reader, box)
-            outline.is_unfinished = False
-            if not outline.announces_fragments:
-                return
-        elif box.kind == b"moof":
-            outline.has_fragments = True
-            fragment_count += 1
-            if fragment_count > _MAX_FRAGMENTS:
-                raise _OutOfBudget
-            for track in reader.boxes(box.body, box.end):
-                if track.kind == b"traf" and outline.has_index:
-                    _read_fragment(outline, reader, track)
+        if outline.has_index and (outline.has_fragments or not outline.announces_fragments):
+            return
 
 
 def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int = 0) -> None:
@@ -260,9 +227,6 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
             track = _track_number(reader, box)
         elif box.kind == b"ctts":
             outline.composition[track] = (box.body, box.end)
-        elif box.kind == b"trex":
-            number, _, ticks = _TRACK_DEFAULTS.unpack(reader.read(box.body).ljust(16, b"\0"))
-            outline.fragments[number] = FragmentTimes(default=ticks)
         elif box.kind == b"hdlr" and parent.kind == b"mdia":
             outline.handlers[track] = reader.read(box.body + _HANDLER_OFFSET_BYTES)[:4]
         elif box.kind == b"stsd":
@@ -299,32 +263,6 @@ def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
         for box in reader.boxes(entry.body + _PICTURE_BOXES_AT, entry.end)
     }
     return PictureEntry((int.from_bytes(size[:2]), int.from_bytes(size[2:4])), boxes)
-
-
-def _read_fragment(outline: Outline, reader: _BoxReader, fragment: _Box) -> None:
-    """Record when the samples of a track fragment end (ISO/IEC 14496-12, 8.8)."""
-    times = FragmentTimes()
-    default = 0
-    for box in reader.boxes(fragment.body, fragment.end):
-        content = reader.read(box.body, min(box.end - box.body, _MAX_RUN_BYTES)).ljust(16, b"\0")
-        flags = int.from_bytes(content[1:4])
-        value = int.from_bytes(content[4:8])
-        if box.kind == b"tfhd":
-            times = outline.fragments.setdefault(value, FragmentTimes())
-            place = 8 + 8 * bool(flags & 1) + 4 * bool(flags & 2)
-            default = int.from_bytes(content[place : place + 4]) if flags & 8 else times.default
-        elif box.kind == b"tfdt":
-            times.end = int.from_bytes(content[4:12] if content[0] else content[4:8])
-            times.first = times.end if times.first is None else times.first
-        elif box.kind == b"trun":
-            durations = [default] * min(value, _MAX_RUN_BYTES)
-            if flags & 0x100:
-                place = 8 + 4 * bool(flags & 1) + 4 * bool(flags & 4)
-                row_bytes = 4 * (flags >> 8 & 0xF).bit_count()
-                rows = range(place, min(len(content), place + value * row_bytes), row_bytes)
-                durations = [int.from_bytes(content[row : row + 4]) for row in rows]
-            times.end += sum(durations)
-            times.last_sample = durations[-1] if durations else times.last_sample
 
 
 def _is_external(reader: _BoxReader, reference: _Box) -> bool:

@@ -96,7 +96,7 @@ def facts(
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
     grid = None if offsets is None else frame_grid(presentation.shown, time_base, claimed_fps)
     first = entries[0].timestamp
-    end = round(_track_end(stream, first, entries[-1].timestamp, len(entries)))
+    end = round(_track_end(first, entries[-1].timestamp, len(entries), stream.duration))
     duration_s = float((end - first) * time_base)
     # The first frame is shown from the film's start.
     delay = presentation.shown[0] - first
@@ -174,7 +174,8 @@ def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> 
     time_base = stream.time_base or Fraction(1)
     # FFmpeg moves decode times so that no frame is shown before it is decoded.
     ordered = sorted(at + summary.latest_decoding for at in summary.shown)
-    if claimed := stream.duration or 0:
+    claimed = stream.duration
+    if claimed:
         kept_count = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
         misplaced = len(ordered) - kept_count
         is_rare = misplaced <= max(1, _MAX_MISPLACED_SHARE * len(ordered))
@@ -189,34 +190,42 @@ def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> 
     return _Presentation(
         shown=array("q", ordered),
         last_s=float(ordered[-1] * time_base) - start_s,
-        end_s=float(_track_end(stream, ordered[0], ordered[-1], len(ordered)) * time_base)
+        end_s=float(_track_end(ordered[0], ordered[-1], len(ordered), claimed) * time_base)
         - start_s,
         longest_s=max(float(max(distances, default=0) * time_base), first_lasts_s),
     )
 
 
-def _track_end(stream: Any, first: int, last: int, count: int) -> float:
+def _track_end(first: int, last: int, count: int, claimed: int | None) -> float:
     """Return when the last sample of a track ends, in ticks.
 
-    FFmpeg's duration is the shortest of those in the header, the sample table and the edit list. If
-    it ends before the last sample, that lasts as long as the others on average.
+    The claimed duration is FFmpeg's, which is the shortest of those in the header, the sample table
+    and the edit list. If it ends before the last sample, or there is none, that sample lasts as
+    long as the others on average.
     """
-    claimed_end = first + (stream.duration or 0)
+    claimed_end = first + (claimed or 0)
     return claimed_end if claimed_end > last else last + (last - first) / max(1, count - 1)
 
 
-def audio_end_s(container: InputContainer, stream: Any) -> float | None:
-    """Return when a sound track ends, from the film's start; None without an index."""
+def track_end_s(container: InputContainer, stream: Any, *, is_duration_known: bool) -> float | None:
+    """Return when a track ends, from the film's start; None if it has no samples.
+
+    Samples after the end of a truncated file don't count.
+    """
     entries = stream.index_entries
-    count = len(entries) if stream.frames else 0
+    count = len(entries)
     while count and 0 < container.size < entries[count - 1].pos + entries[count - 1].size:
         count -= 1
     if not count:
         return None
     first = entries[0].timestamp
-    last = entries[count - 1].timestamp
-    is_whole = count == len(entries)
-    end = _track_end(stream, first, last, count) if is_whole else last
+    end: float = entries[count - 1].timestamp
+    if count == len(entries):
+        claimed = stream.duration if is_duration_known else None
+        end = _track_end(first, entries[-1].timestamp, count, claimed)
+    if not stream.frames:
+        # In fragments, the first sample may be shown later than it is decoded.
+        end += (stream.start_time or 0) - first
     return float(end * stream.time_base) - film_start_s(container)
 
 
