@@ -74,6 +74,8 @@ async def retry(
                 pause_s = max(pause_s, exc.pause_s)
             if part:
                 logger.warning(
-                    "%s away, trying again", part, extra={"action": "retry", "failures": failures}
+                    "%s unreachable, trying again",
+                    part,
+                    extra={"action": "retry", "failures": failures},
                 )
         await asyncio.sleep(pause_s)

@@ -73,10 +73,14 @@ def install_error_handlers(app: Quart) -> None:
         if _is_owner_gone(error):
             return await _error_response(errors.NotSignedIn("Your account was removed."))
         if is_outage(error):
-            logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
+            logger.warning(
+                "Database unreachable: %s", error, extra={"action": "database_unavailable"}
+            )
             return await _error_response(errors.DatabaseUnavailable())
         if isinstance(error, psycopg.errors.QueryCanceled):
-            logger.warning("Statement took too long", extra={"action": "statement_timeout"})
+            logger.warning(
+                "A statement exceeded its time limit", extra={"action": "statement_timeout"}
+            )
             return await _error_response(errors.Overloaded())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
         return await _error_response(errors.PortalError())

@@ -136,7 +136,11 @@ async def _figures() -> Mapping[str, Rows] | None:
         async with asyncio.timeout(FIGURES_TIMEOUT_S):
             return await web_context().figures.get(max_age_s=FIGURES_MAX_AGE_S)
     except Exception as exc:  # noqa: BLE001  # on any error there are no figures
-        logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
+        logger.warning(
+            "Metrics without the service's figures: %s",
+            type(exc).__name__,
+            extra={"action": "metrics"},
+        )
         return None
 
 
