@@ -151,12 +151,10 @@ def read_times(line: str) -> CueTimes | None:
     match = _TIMES.fullmatch(_INVISIBLE.sub("", line))
     if match is None or (match["comma"] and not (match["start_f"] and match["end_f"])):
         return None
-    return CueTimes(
-        _seconds(match, "start"),
-        _seconds(match, "end"),
-        suffix=(match["suffix"] or "").strip(),
-        has_frames=_has_frames(match, "start") or _has_frames(match, "end"),
-    )
+    start_s, start_has_frames = _read_time(match, "start")
+    end_s, end_has_frames = _read_time(match, "end")
+    suffix = (match["suffix"] or "").strip()
+    return CueTimes(start_s, end_s, suffix, has_frames=start_has_frames or end_has_frames)
 
 
 def looks_like_times(line: str) -> bool:
@@ -165,17 +163,14 @@ def looks_like_times(line: str) -> bool:
     return _LOOKS_LIKE_TIMES.match(plain) is not None
 
 
-def _has_frames(match: re.Match[str], which: str) -> bool:
-    is_count = match[f"{which}_point"] in (":", ";", "\uff1a")
-    return is_count and len(match[f"{which}_f"]) <= 2
-
-
-def _seconds(match: re.Match[str], which: str) -> float:
-    fraction = match[f"{which}_f"] or "0"
-    if _has_frames(match, which):
-        fraction_s = int(fraction) / FRAMES_PER_S
-    else:
-        fraction_s = float(f"0.{int(fraction):0{len(fraction)}}")
-    minutes = int(match[f"{which}_h"] or 0) * 60 + int(match[f"{which}_m"])
-    seconds = minutes * 60 + int(match[f"{which}_s"]) + fraction_s
-    return -seconds if match[f"{which}_sign"] else seconds
+def _read_time(match: re.Match[str], which: str) -> tuple[float, bool]:
+    """Return a time in seconds, and whether its last part counts frames."""
+    sign, hours, minutes, seconds, point, fraction = (
+        match[f"{which}_{part}"] or "" for part in ("sign", "h", "m", "s", "point", "f")
+    )
+    has_frames = point in (":", ";", "\uff1a") and 0 < len(fraction) <= 2
+    # `int` also reads digits of other scripts.
+    digits = f"{int(fraction or 0):0{len(fraction)}}"
+    fraction_s = int(digits) / FRAMES_PER_S if has_frames else float(f"0.{digits}")
+    time_s = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds) + fraction_s
+    return (-time_s if sign else time_s), has_frames
