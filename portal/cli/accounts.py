@@ -266,7 +266,7 @@ def _token_row(token: Row) -> Row:
         "account": token["email"],
         "name": token["name"],
         "scopes": ", ".join(token["scopes"]),
-        "made": token["created_at"],
+        "created": token["created_at"],
         "used": token["used_at"],
         "expires": expires,
     }

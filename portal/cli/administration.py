@@ -55,7 +55,7 @@ async def list_keys(as_json: bool) -> None:
     """List the keys: the first one signs, all of them verify."""
     records = await playback_links.list_keys()
     empty = "No keys yet. The first one is created when a playback URL is signed."
-    rows = [{"id": key["kid"], "made": key["created_at"]} for key in records]
+    rows = [{"id": key["kid"], "created": key["created_at"]} for key in records]
     common.print_list("keys", records, rows, as_json=as_json, empty=empty)
 
 

@@ -144,7 +144,7 @@ async def test_token_is_printed_once_and_works_until_revoked(
     assert (await sender.post("/api/videos/presign", **PRESIGN)).status_code == 200
 
     heads, row = await table(environ, "tokens", "list")
-    assert heads == ["ID", "ACCOUNT", "NAME", "SCOPES", "MADE", "USED", "EXPIRES"]
+    assert heads == ["ID", "ACCOUNT", "NAME", "SCOPES", "CREATED", "USED", "EXPIRES"]
     assert row[1:4] == ["ann@example.org", "nightly", "videos:read, videos:write"]
     assert row[6] == "in 30 d"
     [record] = (await document(environ, "tokens", "list"))["tokens"]
