@@ -136,8 +136,8 @@ async def get_access(id: str) -> Response:
 async def put_access(id: str) -> Response:
     """Change the audience of a video.
 
-    The change takes effect before you get the answer, which takes up to 2 s unless the video is
-    now public. If-Match must name the version that you read, or be `*`. If someone else has changed
+    The change is in effect when you get the response, which takes up to 2 s unless the video is
+    public now. If-Match must name the version that you read, or be `*`. If someone else has changed
     the audience since, nothing is written.
     """
     video = await read_video(id)

@@ -119,9 +119,9 @@ class TranscriptionRecord(Shape, from_attributes=True):
 async def get_transcode(id: str) -> Response:
     """Read the progress of a video's transcoding.
 
-    `stage` goes from waiting over probing, transcoding and finishing to ready or failed. An import
-    begins with importing, and only its owner can see it until the video exists. Its percent stays 0
-    if the server doesn't report the file's size.
+    `stage` goes from waiting through probing, transcoding and finishing to ready or failed. An
+    import begins with importing, and only its owner can see it until the video exists. Its percent
+    stays 0 if the server doesn't report the file's size.
     A long video is ready before all its renditions are complete. Until then `remaining` has the
     progress of the others; afterwards it is null.
     """
