@@ -171,7 +171,7 @@ async def list_events(
         of_types = sql_with(IS_OF_TYPES, listed=listed, types=[kind.value for kind in types])
     read = sql_with(IS_READ, listed=listed)
     condition = sql_with(LISTED, newest=newest, days=KEEP_DAYS, read=read, of_types=of_types)
-    rows = await _fetch(after or 0, condition, limit)
+    rows = await _fetch_events(after or 0, condition, limit)
     is_full = len(rows) == limit
     next_after: int = rows[-1]["number"] if is_full else max(newest, after or 0)
     return [event for row in rows if (event := as_seen_by(seen_by.may_list, row))], next_after
@@ -186,14 +186,14 @@ async def require_kept(number: int) -> None:
 async def fetch_after(number: int, *, video_id: str = "", limit: int) -> list[Row]:
     """Return the events after a number, of one video or of all, for `as_seen_by`."""
     of_video = sql_with("events.video_id = {id}" if video_id else "true", id=video_id)
-    return await _fetch(number, of_video, limit)
+    return await _fetch_events(number, of_video, limit)
 
 
 async def read_event(number: int, *, seen_by: Principal) -> Row | None:
     """Return one event as `seen_by` reads it; None if it is hidden from them, or deleted."""
-    rows = await _fetch(number - 1, sql_with("number = {number}", number=number), 1)
+    rows = await _fetch_events(number - 1, sql_with("number = {number}", number=number), 1)
     return as_seen_by(seen_by.may_list, rows[0]) if rows else None
 
 
-async def _fetch(after: int, condition: sql.Composable, limit: int) -> list[Row]:
+async def _fetch_events(after: int, condition: sql.Composable, limit: int) -> list[Row]:
     return await run_query(sql_with(AFTER, after=after, limit=limit, condition=condition))

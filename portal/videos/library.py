@@ -117,25 +117,27 @@ async def list_videos(
     """Return a page of the library: the first one, or the one after or before a place."""
     if query.finds_nothing:
         return LibraryPage()
-    total = written = await _count(query, query.tiers[-1].whole)
+    total = written = await _count_matches(query, query.tiers[-1].whole)
     # Nobody pages through more than `COUNT_CAP` videos to spoken matches.
     if query.words and written <= COUNT_CAP:
         spoken = await videos_that_say(query.words, among=_filters(query))
         query = replace(query, is_said=tuple(spoken))
         if query.is_said:
-            total = await _count(query, query.tiers[-1].whole)
+            total = await _count_matches(query, query.tiers[-1].whole)
     if total == 0:
         return LibraryPage()
     order = ORDERS[query.sort]
     if before is not None:
-        places = await _find(query, order.reverse(), before, written=written, limit=limit + 1)
+        places = await _find_places(
+            query, order.reverse(), before, written=written, limit=limit + 1
+        )
         if len(places) > limit:
-            return await _page(places[limit - 1 :: -1], total, is_first=False, has_next=True)
+            return await _read_page(places[limit - 1 :: -1], total, is_first=False, has_next=True)
         # Less than a page is left before the place, so return the first page.
         after = None
-    places = await _find(query, order, after, written=written, limit=limit + 1)
+    places = await _find_places(query, order, after, written=written, limit=limit + 1)
     has_next = len(places) > limit
-    return await _page(places[:limit], total, is_first=after is None, has_next=has_next)
+    return await _read_page(places[:limit], total, is_first=after is None, has_next=has_next)
 
 
 async def read_work(video_ids: list[UUID]) -> dict[UUID, Work]:
@@ -167,7 +169,9 @@ async def related_videos(video: Video, *, seen_by: Principal, limit: int) -> lis
     return [by_id[row["id"]] for row in rows if row["id"] in by_id]
 
 
-async def _page(places: list[Cursor], total: int, *, is_first: bool, has_next: bool) -> LibraryPage:
+async def _read_page(
+    places: list[Cursor], total: int, *, is_first: bool, has_next: bool
+) -> LibraryPage:
     # A video that was deleted after the query is left out.
     by_id = await fetch_videos([place.video_id for place in places])
     return LibraryPage(
@@ -179,11 +183,11 @@ async def _page(places: list[Cursor], total: int, *, is_first: bool, has_next: b
     )
 
 
-async def _find(
+async def _find_places(
     query: LibraryQuery, order: Order, start: Cursor | None, *, written: int, limit: int
 ) -> list[Cursor]:
     if written <= COUNT_CAP:
-        return await _fetch(query, order, start, tier=None, limit=limit)
+        return await _sort_all(query, order, start, tier=None, limit=limit)
     places: list[Cursor] = []
     for tier in reversed(query.tiers) if order.backwards else query.tiers:
         if start and (tier.number > start.tier if order.backwards else tier.number < start.tier):
@@ -198,14 +202,14 @@ async def _find(
 async def _find_in_tier(
     query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, limit: int
 ) -> list[Cursor]:
-    if len(query.tiers) == 1 or await _count(query, tier.own) > COUNT_CAP:
+    if len(query.tiers) == 1 or await _count_matches(query, tier.own) > COUNT_CAP:
         places = await _walk(query, tier, order, start, limit=limit)
         if len(places) == limit:
             return places
-    return await _fetch(query, order, start, tier=tier, limit=limit)
+    return await _sort_all(query, order, start, tier=tier, limit=limit)
 
 
-async def _count(query: LibraryQuery, match: Match) -> int:
+async def _count_matches(query: LibraryQuery, match: Match) -> int:
     """Return the number of videos that match and pass the filters, at most `COUNT_CAP` + 1."""
     [counted] = await run_query(sql_with(COUNT, where=_where(query, match), limit=COUNT_CAP + 1))
     return int(counted["total"])
@@ -227,7 +231,7 @@ async def _walk(
     return [Cursor(tier.number, row["value"], row["id"]) for row in await run_query(text)]
 
 
-async def _fetch(
+async def _sort_all(
     query: LibraryQuery, order: Order, start: Cursor | None, *, tier: Tier | None, limit: int
 ) -> list[Cursor]:
     """Return the first matches after `start`, of one tier or of all, by sorting all matches."""

@@ -103,11 +103,11 @@ async def make_poster(
             if video is None:
                 return
             if request is not None:
-                picture = await _picture(video, request, storage, work_dir)
+                picture = await _make_picture(video, request, storage, work_dir)
                 key = poster_key(video_id, video.published_attempt or 0, number)
                 await storage.put(key, picture, content_type="image/jpeg")
-                await _finish(video, number, key, storage, queue)
-            await _remove_unused(video_id, storage)
+                await _set_poster(video, number, key, storage, queue)
+            await _remove_unused_posters(video_id, storage)
     except (*FAULTS, TriesExhausted) as exc:
         logger.warning("No poster was made: %s", exc, extra={"action": "poster_failed"})
         code = getattr(exc, "code", "rendition_unreadable")
@@ -118,10 +118,12 @@ async def make_poster(
         raise StorageUnavailable from exc
 
 
-async def _picture(video: Video, request: PosterRequest, storage: Storage, work_dir: Path) -> bytes:
+async def _make_picture(
+    video: Video, request: PosterRequest, storage: Storage, work_dir: Path
+) -> bytes:
     """Return the requested poster as JPEG."""
     if request.time_s is not None:
-        return await _frame(video, request.time_s, storage, work_dir)
+        return await _cut_frame(video, request.time_s, storage, work_dir)
     rows = await fetch_rows(PICTURE, video.id)
     shape = (video.width or 0, video.height or 0)
     with TemporaryDirectory(dir=work_dir) as own:
@@ -130,8 +132,8 @@ async def _picture(video: Video, request: PosterRequest, storage: Storage, work_
         return await fit_picture(picture, shape=shape, work_dir=Path(own))
 
 
-async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
-    best = await open_rendition(await _best(video), storage)
+async def _cut_frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
+    best = await open_rendition(await _poster_rendition(video), storage)
     playlist = best.playlist
     # The segment that plays at this time, or the last one.
     place = min(bisect_right(playlist.starts_s, time_s, lo=1), len(playlist.segments)) - 1
@@ -142,7 +144,7 @@ async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) 
         return await cut_frame(init, segment, at_s=at_s, work_dir=Path(own))
 
 
-async def _best(video: Video) -> Rendition:
+async def _poster_rendition(video: Video) -> Rendition:
     """Return the smallest complete rendition that is large enough, or the largest one."""
     rows = await Rendition.filter(video_id=video.id, kind=Kind.VIDEO, state=RenditionState.COMPLETE)
     if not rows:
@@ -152,7 +154,7 @@ async def _best(video: Video) -> Rendition:
     return by_size[min(large_sizes) if large_sizes else max(by_size)]
 
 
-async def _finish(former: Video, number: int, key: str, storage: Storage, queue: Queue) -> None:
+async def _set_poster(former: Video, number: int, key: str, storage: Storage, queue: Queue) -> None:
     """Make the stored picture the video's poster, unless the request is superseded."""
     async with transaction():
         video = await lock_video(former.id)
@@ -171,7 +173,7 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
         await storage.delete(key)
 
 
-async def _remove_unused(video_id: UUID, storage: Storage) -> None:
+async def _remove_unused_posters(video_id: UUID, storage: Storage) -> None:
     """Remove replaced posters, but not the result of a later request."""
     video = await Video.get_or_none(id=video_id)
     if video is None:

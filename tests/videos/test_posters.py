@@ -140,7 +140,7 @@ async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(poste
     await PosterRequest.all().update(state=PosterState.WORKING)
     await deletion.delete_video(video.id, queue=queue)
     await storage.put(poster.key(1), b"late", content_type="image/jpeg")
-    await posters._finish(video, 1, poster.key(1), storage, queue)
+    await posters._set_poster(video, 1, poster.key(1), storage, queue)
     await run_sql(poster.resources.config.database_url, "UPDATE deletions SET settles_at = now()")
     await removal.remove_files(video.id, storage=storage)
     assert await stored(storage, video.id) == []
