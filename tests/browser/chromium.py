@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from front_end import in_turn, install_tools
@@ -15,6 +16,7 @@ from running_portal import create
 
 OpenPage = Callable[..., Awaitable[Page]]
 Publish = Callable[..., Awaitable[str]]
+Scheme = Literal["light", "dark"]
 
 # Credentials of the portal's owner.
 OWNER = "ann@example.org"
@@ -52,6 +54,8 @@ SMALL_TARGETS = """() => [...document.querySelectorAll("button:not([data-open]),
 SCREENSHOTS = Path(__file__).with_name("screenshots")
 WIDTHS = (320, 360, 768, 1440)
 SCREENSHOT_WIDTHS = (360, 1440)
+# Rules of axe-core whose result depends on colours.
+COLOUR_RULES = ("color-contrast", "link-in-text-block")
 
 
 def find_or_install(package: str, *names: str) -> str | None:
@@ -112,30 +116,39 @@ async def hold_requests(page: Page, address: str | re.Pattern[str]) -> asyncio.E
     return released
 
 
-async def axe_findings(page: Page) -> list[str]:
-    """Return the violations that axe-core finds once all transitions have ended."""
+async def axe_findings(page: Page, *rules: str) -> list[str]:
+    """Return the violations of these rules of axe-core, by default all, after all transitions."""
     axe = install_tools() / "axe-core" / "axe.min.js"
     await page.evaluate(axe.read_text(encoding="utf-8"))
     await page.evaluate(AWAIT_ANIMATIONS)
-    result = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    options: dict[str, object] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = rules
+    result = await page.evaluate("options => axe.run(document, options)", options)
     return [
         f"{violation['id']}: {[node['html'] for node in violation['nodes']]}"
         for violation in result["violations"]
     ]
 
 
-async def suits_everyone(page: Page, name: str) -> None:
-    """Check that nothing is cut off and axe finds no violations; save screenshots."""
+async def suits_everyone(page: Page, name: str, scheme: Scheme = "light") -> None:
+    """Check that nothing is cut off and axe finds no violations; save screenshots.
+
+    The dark scheme has other colours and the same layout, so only its colours are checked.
+    """
+    is_dark = scheme == "dark"
     # Chromium takes seconds to photograph a page behind another.
     await page.bring_to_front()
-    for width in WIDTHS:
+    await page.emulate_media(color_scheme=scheme)
+    for width in SCREENSHOT_WIDTHS if is_dark else WIDTHS:
         await page.set_viewport_size({"width": width, "height": 900})
         surplus = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert surplus <= 0, f"{name} at {width}"
         if width in SCREENSHOT_WIDTHS:
-            await page.screenshot(path=SCREENSHOTS / f"{name}-{width}.png", full_page=True)
-    findings = await axe_findings(page)
-    assert findings == [], f"{name}: {findings}"
+            path = SCREENSHOTS / f"{name}-{scheme}-{width}.png"
+            await page.screenshot(path=path, full_page=True)
+    findings = await axe_findings(page, *(COLOUR_RULES if is_dark else ()))
+    assert findings == [], f"{name}, {scheme}: {findings}"
 
 
 async def publish_file(portal_url: str, path: Path, title: str) -> str:

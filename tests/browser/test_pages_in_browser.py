@@ -11,6 +11,7 @@ from chromium import (
     SMALL_TARGETS,
     TRANSCODE_TIMEOUT_MS,
     OpenPage,
+    Scheme,
     play_past,
     publish_file,
     suits_everyone,
@@ -153,7 +154,7 @@ async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_every_page_suits_everyone(
-    open_page: OpenPage, addresses: dict[str, str], scheme: str
+    open_page: OpenPage, addresses: dict[str, str], scheme: Scheme
 ) -> None:
     """Every page fits all widths and has no violations of axe."""
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
@@ -161,30 +162,30 @@ async def test_every_page_suits_everyone(
         await page.goto(address)
         if name == "ready":
             await play_past(page, 0)
-        await suits_everyone(page, f"{name}-{scheme}")
+        await suits_everyone(page, name, scheme)
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_every_page_of_a_closed_portal_suits_everyone(
-    open_page: OpenPage, portal: LivePortal, scheme: str
+    open_page: OpenPage, portal: LivePortal, scheme: Scheme
 ) -> None:
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await page.goto(f"{portal.base_url}/set-up")
-    await suits_everyone(page, f"set-up-{scheme}")
+    await suits_everyone(page, "set-up", scheme)
     await page.get_by_role("textbox", name="Email address").fill(f"{'long.' * 9}a@a.example")
     await page.get_by_role("textbox", name="Password").fill(OWNER["password"])
     await page.locator("main button[type=submit]").click()
     for path in ("", "videos", "account", "people", "audit", "webhooks"):
         await page.goto(f"{portal.base_url}/{path}")
-        await suits_everyone(page, f"{path or 'empty'}-{scheme}")
+        await suits_everyone(page, path or "empty", scheme)
     await page.goto(f"{portal.base_url}/people")
     await page.get_by_role("button", name="Create invitation").click()
     link = await page.get_by_label("One-time link", exact=True).input_value()
-    await suits_everyone(page, f"people-link-{scheme}")
+    await suits_everyone(page, "people-link", scheme)
     stranger = await open_page(color_scheme=scheme, reduced_motion="reduce")
     for name, address in (("welcome", link), ("sign-in", f"{portal.base_url}/upload")):
         await stranger.goto(address)
-        await suits_everyone(stranger, f"{name}-{scheme}")
+        await suits_everyone(stranger, name, scheme)
 
 
 @pytest.mark.parametrize("name", ["library", "ready"])
@@ -229,7 +230,7 @@ async def test_controls_are_large_enough_for_a_thumb(
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_components_suit_everyone_in_every_state(
-    app: Quart, open_page: OpenPage, scheme: str
+    app: Quart, open_page: OpenPage, scheme: Scheme
 ) -> None:
     loader = app.jinja_env.loader
     assert loader is not None
@@ -240,4 +241,4 @@ async def test_components_suit_everyone_in_every_state(
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await page.route("**/components", lambda route: route.fulfill(body=components))
     await page.goto("/components")
-    await suits_everyone(page, f"components-{scheme}")
+    await suits_everyone(page, "components", scheme)

@@ -10,6 +10,7 @@ from chromium import (
     SMALL_TARGETS,
     TRANSCODE_TIMEOUT_MS,
     OpenPage,
+    Scheme,
     axe_findings,
     record_requests,
     suits_everyone,
@@ -157,7 +158,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_list_and_details_suit_everyone_in_any_state(
-    open_page: OpenPage, films: list[Path], notes: Path, tmp_path: Path, scheme: str
+    open_page: OpenPage, films: list[Path], notes: Path, tmp_path: Path, scheme: Scheme
 ) -> None:
     page = await open_page(color_scheme=scheme, reduced_motion="reduce", width=360, has_touch=True)
     silent = run_ffmpeg(tmp_path / "silent.mp4", "-i", str(films[0]), "-an", "-c", "copy")
@@ -182,7 +183,7 @@ async def test_list_and_details_suit_everyone_in_any_state(
     await line(page, films[1].name).get_by_role("button", name="Pause").click()
     await expect(line(page, films[1].name)).to_contain_text("Paused at")
     await page.evaluate("document.activeElement.blur()")
-    await suits_everyone(page, f"upload-{scheme}")
+    await suits_everyone(page, "upload", scheme)
     await open_line(page, notes.name)
     await expect(details(page).get_by_text("isn’t a video that can be read")).to_be_visible()  # noqa: RUF001
     await expect(details(page).get_by_label("Title")).to_be_hidden()
