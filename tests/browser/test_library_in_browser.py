@@ -103,6 +103,7 @@ async def test_storyboard_follows_the_pointer_and_plays_by_itself_for_the_keyboa
 ) -> None:
     # Without transitions screenshots are comparable.
     page = await open_page(reduced_motion="reduce")
+    await page.clock.install()
     boards = record_requests(page, "storyboard")
     await page.goto(READY_SEARCH)
     card = page.locator(f"#card-{ready_video}")
@@ -125,7 +126,8 @@ async def test_storyboard_follows_the_pointer_and_plays_by_itself_for_the_keyboa
     await expect(card.locator("canvas")).to_have_count(0)
     # Previews do not start by themselves with reduced motion.
     await _tab_to(page, f"/videos/{ready_video}")
-    await page.wait_for_timeout(300)  # more than a preview waits for
+    # A preview would start within this time.
+    await page.clock.run_for(1_000)
     await expect(card.locator("canvas")).to_have_count(0)
 
     await page.emulate_media(reduced_motion="no-preference")
