@@ -69,7 +69,7 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
     """
     context = await Tortoise.init(
         tortoise_config(config, fail_fast=fail_fast),
-        _enable_global_fallback=True,  # as in Tortoise's own integrations of web frameworks
+        _enable_global_fallback=True,  # argument of Tortoise's own web integrations
     )
     try:
         yield

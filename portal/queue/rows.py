@@ -99,7 +99,7 @@ SELECT EXISTS (
     )
 ) AS waits
 """
-# `FOR KEY SHARE` keeps a worker from taking the job before the current transaction ends.
+# The lock `FOR KEY SHARE` keeps a worker from taking the job before the transaction ends.
 WAKE_WAITING = """
 SELECT pg_notify('procrastinate_queue_v1#' || queue_name, '{"type": "job_inserted"}')
 FROM (

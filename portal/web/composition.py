@@ -109,7 +109,7 @@ class WebContext:
     streams: EventStreams
     # Limit of concurrent searches, the most expensive requests that anyone may send.
     searches: asyncio.Semaphore
-    # None without single sign-on.
+    # The provider of single sign-on, if there is one.
     provider: Provider | None = None
     sessions: DataLoader[str, Principal] = field(
         default_factory=partial(DataLoader, sessions.fetch_principals)

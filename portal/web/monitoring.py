@@ -118,7 +118,7 @@ async def metrics() -> Response:
         headers = {"WWW-Authenticate": 'Bearer realm="metrics"'}
         return Response("Send METRICS_TOKEN as a bearer token.\n", 401, headers)
     figures = await _figures()
-    # With several web processes the registry reads files, hence the threads.
+    # The registry of several web processes reads files, hence the threads.
     text = await asyncio.to_thread(generate_latest, process_registry())
     text += await asyncio.to_thread(generate_latest, FiguresCollector(figures))
     response = Response(text, content_type=CONTENT_TYPE_PLAIN_0_0_4)
