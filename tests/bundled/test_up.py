@@ -29,7 +29,7 @@ async def fail(data: Path, port: int = 0) -> str:
     code, out, err = await run_program(*command, *options, env=environment())
     message = out + err
     assert (code, message.count("\n")) == (1, 1), message
-    assert message.startswith("portal up: ")
+    assert message.startswith("Error: ")
     return message
 
 
@@ -108,7 +108,7 @@ async def test_reason_for_a_failed_start_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         message = await fail(tmp_path, port)
-    assert f"port {port} on 127.0.0.1 is in use; choose another one with --port" in message
+    assert f"Port {port} on 127.0.0.1 is in use. Choose another one with --port." in message
     tmp_path.chmod(0o500)
     # Root can write to every folder except those of the kernel.
     message = await fail(tmp_path if os.geteuid() else Path("/sys/portal"))
