@@ -189,7 +189,7 @@ async def cells(
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-async def test_each_kind_of_sender_meets_what_each_route_declares(app: Quart, kind: Any) -> None:
+async def test_each_kind_of_caller_gets_what_each_route_declares(app: Quart, kind: Any) -> None:
     """Each is a row of the table; its cells are the routes, with own and others' things."""
     founder = await make_account("olga")
     sender, principal, account = await who(app, kind)
@@ -237,7 +237,7 @@ async def test_everyone_may_do_everything_on_an_open_portal(app: Quart) -> None:
     assert wrong == []
 
 
-async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) -> None:
+async def test_pages_redirect_signed_out_people_to_the_form_and_back(app: Quart) -> None:
     await make_account("olga")
     video_id = str(uuid4())
     nobody = Sender(app)
@@ -259,7 +259,7 @@ async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) 
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 
-async def test_session_that_has_ended_is_led_to_the_form_as_nobody_is(app: Quart) -> None:
+async def test_ended_session_is_redirected_to_the_form(app: Quart) -> None:
     await make_account("olga")
     sender = browser(app, "ended")
     assert (await sender.get("/upload")).headers["Location"] == "/sign-in?next=/upload"
@@ -267,7 +267,7 @@ async def test_session_that_has_ended_is_led_to_the_form_as_nobody_is(app: Quart
     await problem(await sender.post("/api/videos/presign"), 401, "not_signed_in")
 
 
-async def test_program_with_a_refused_token_is_told_so_everywhere(app: Quart) -> None:
+async def test_refused_token_gets_401_everywhere(app: Quart) -> None:
     """A program has no use for a form, and where it may watch without a token it must not think
     that it was known.
     """
@@ -304,7 +304,7 @@ async def test_four_calls_need_nothing_until_the_first_account_closes_the_portal
     assert (await token.get(f"/api/uploads/{upload['key'][7:39]}")).status_code == 200
 
 
-async def test_answers_to_credentials_are_kept_by_nobody_else(app: Quart) -> None:
+async def test_answers_to_credentials_are_not_cached_for_others(app: Quart) -> None:
     olga = await make_account("olga")
     video = await make_video(olga)
     senders = [browser(app, await session_of(olga)), program(app, await token_of(olga))]

@@ -68,7 +68,7 @@ async def finds(sender: Sender, query: str, video: Video) -> bool:
 
 
 @pytest.mark.parametrize("before", AUDIENCES)
-async def test_everything_told_follows_the_present_audience(
+async def test_events_streams_and_webhooks_follow_the_present_audience(
     app: Quart, resources: WebContext, cast: Cast, before: str
 ) -> None:
     wrong = []
@@ -127,7 +127,7 @@ async def test_everything_told_follows_the_present_audience(
     assert all("title" not in row["data"] for row in rows), "nothing is kept of what is removed"
 
 
-async def test_video_that_comes_back_is_told_again(
+async def test_video_that_is_restored_has_events_again(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
     start = await newest_number()

@@ -45,7 +45,7 @@ async def test_portal_without_a_part_is_alive_but_not_ready(
         assert await readiness(client) == (503 if fault else 200, WORKS | fault)
 
 
-async def test_storage_that_refuses_the_credentials_is_told_from_one_that_is_away(
+async def test_storage_that_refuses_credentials_differs_from_unreachable_storage(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")

@@ -60,7 +60,7 @@ async def scrape(client: Client) -> Scrape:
     return Scrape((await response.get_data()).decode())
 
 
-async def test_metrics_are_for_who_has_the_token_where_they_are_wanted(config: Config) -> None:
+async def test_metrics_require_the_setting_and_the_token(config: Config) -> None:
     async with app_client(config) as client:
         assert (await client.get("/metrics")).status_code == 404
     async with app_client(config, metrics=True, metrics_token=TOKEN) as client:
@@ -105,7 +105,7 @@ async def reject(video_id: UUID, code: str) -> None:
     await attempts.reject(attempt, Failure(code), message="Sorry.")
 
 
-async def test_uploads_queue_videos_failures_and_leases_are_told(
+async def test_metrics_report_uploads_queue_videos_failures_and_leases(
     config: Config, impatient: None
 ) -> None:
     async with app_client(config, metrics=True) as client:

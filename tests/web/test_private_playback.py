@@ -121,7 +121,7 @@ async def test_own_address_ends_with_the_right_to_watch(
         assert await statuses(player, token, video) <= {404, 410}
 
 
-async def test_token_opens_nothing_but_what_plays_its_video(
+async def test_token_grants_only_the_playback_of_its_video(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
     """Every method of every route below it, with the cookies of an owner; and other videos."""
@@ -165,7 +165,7 @@ async def test_refusals_below_a_token_are_all_alike(
             assert private == unknown, (token, path)
 
 
-async def test_tokens_stand_in_no_log_line(
+async def test_tokens_are_never_logged(
     app: Quart, resources: WebContext, cast: Cast, caplog: pytest.LogCaptureFixture
 ) -> None:
     video = await make_ready(resources, cast.editor)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.shared_app(downloads=True)
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)
-async def test_every_address_of_a_video_is_there_for_its_audience_alone(
+async def test_every_address_of_a_video_is_limited_to_its_audience(
     app: Quart, resources: WebContext, cast: Cast, audience: str
 ) -> None:
     """Each cell of the table role x route x visibility; 404 tells what an unknown id tells."""
@@ -49,7 +49,7 @@ def listed(page: str) -> set[str]:
     return {title for title in AUDIENCES if re.search(rf">\s*Heron {title}\s*<", page)}
 
 
-async def test_lists_polls_and_oembed_tell_of_what_is_there_and_count_nothing_else(
+async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
     for audience in AUDIENCES:

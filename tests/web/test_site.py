@@ -25,7 +25,7 @@ DATABASE = {"DATABASE_URL": "postgresql://portal@db.example/portal"}
 PAGES = ("/", "/upload", "/sign-in", "/set-up", "/api/docs", "/nothing-here")
 
 
-async def test_every_page_has_the_sites_name_and_other_sites_are_told_it(config: Config) -> None:
+async def test_every_page_and_oembed_have_the_sites_name(config: Config) -> None:
     async with app_client(config, site_name="Films & <Friends>") as client:
         pages = {address: await text_of(await client.get(address)) for address in PAGES}
         video = await make_row(**READY)
@@ -62,7 +62,7 @@ async def test_accent_and_logo_are_files_that_browsers_keep(config: Config, tmp_
     assert "#b00020" not in dark
 
 
-async def test_site_without_its_own_has_neither(client: Client) -> None:
+async def test_site_without_branding_has_neither(client: Client) -> None:
     for address in ("/site.css", "/site-logo"):
         assert (await client.get(address)).status_code == 404
         assert address not in await page(client, "/")

@@ -41,7 +41,7 @@ FOREIGN_KEYS = [
 ]
 
 
-async def test_creation_answers_the_record_and_where_it_is(
+async def test_creation_returns_the_record_and_its_location(
     client: Client, resources: WebContext
 ) -> None:
     """Texts are kept exactly as they were sent."""
@@ -99,7 +99,7 @@ async def test_key_is_for_one_uncompressed_file(client: Client, resources: WebCo
     assert (await client.post("/api/videos", json=body)).status_code == 201
 
 
-async def test_same_request_answers_the_same_record_and_another_is_a_conflict(
+async def test_same_request_returns_the_same_record_and_another_is_a_conflict(
     client: Client, resources: WebContext
 ) -> None:
     """Repetitions may be simultaneous, and the file may be gone."""
@@ -120,7 +120,7 @@ async def test_same_request_answers_the_same_record_and_another_is_a_conflict(
     assert {member: read[member] for member in record} == record
 
 
-async def test_repetition_with_another_visibility_is_no_success(client: Client) -> None:
+async def test_repetition_with_another_visibility_is_a_conflict(client: Client) -> None:
     body = metadata(await uploaded(client))
     created = await answered(await client.post("/api/videos", json=body), 201)
     again = await client.post("/api/videos?visibility=private", json=body)

@@ -19,7 +19,7 @@ async def test_categories_are_a_fixed_table(client: Client) -> None:
     assert body["categories"][0] == {"id": 1, "name": "Film & Animation"}
 
 
-async def test_presign_answers_a_key_and_an_address_that_is_signed_for_an_hour(
+async def test_presign_returns_a_key_and_an_address_that_is_signed_for_an_hour(
     client: Client, resources: WebContext
 ) -> None:
     upload = await presign(client, "Some clip.MOV", "video/quicktime")

@@ -108,7 +108,7 @@ async def test_stream_of_a_video_begins_with_its_record_and_ends_with_its_deleti
     ]
 
 
-async def test_stream_goes_on_after_the_last_event_that_arrived(
+async def test_stream_resumes_after_the_last_event_that_arrived(
     app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This holds for more events than one reader's backlog, or than one read."""
@@ -165,7 +165,7 @@ async def test_failed_import_is_sent_to_its_owner_alone(app: Quart, edith: Accou
             assert (await stream.next())["event"] == "video.updated"
 
 
-async def test_refusals_say_what_to_do(client: Client) -> None:
+async def test_refusals_name_a_remedy(client: Client) -> None:
     created = await published(client)
     [old] = (await answered(await client.get("/api/events")))["events"]
     await execute("UPDATE events SET at = at - interval '31 days'")
@@ -222,7 +222,7 @@ async def test_each_reader_gets_what_lists_show_them(app: Quart, edith: Account)
         assert await of_public.next() == {}
 
 
-async def test_stream_ends_when_its_reader_may_do_something_else(
+async def test_stream_ends_when_its_readers_permissions_change(
     app: Quart, edith: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_streams, "HEARTBEAT_S", 0.05)
@@ -244,7 +244,7 @@ async def test_stream_ends_when_its_reader_may_do_something_else(
         assert await anyone.chunk() == ":\n\n", "others go on"
 
 
-async def test_progress_is_told_beside_the_events(
+async def test_progress_is_sent_beside_the_events(
     app: Quart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_streams, "PROGRESS_INTERVAL_S", 0.05)
@@ -283,7 +283,7 @@ async def test_one_connection_listens_for_all_and_nothing_is_missed_when_it_brea
 
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
-async def test_streams_are_no_concurrent_requests_and_end_with_their_process(
+async def test_streams_do_not_count_as_concurrent_requests_and_end_with_their_process(
     environ: dict[str, str], tmp_path: Path, workers: str
 ) -> None:
     """While other requests are still answered, by each of several processes."""

@@ -52,7 +52,7 @@ async def test_list_of_certain_types_is_in_pages_and_misses_nothing(
     assert (await faults(faulty))["/type/0"].startswith("Choose 'video.created', ")
 
 
-async def test_each_change_of_a_video_is_told_with_its_record(client: Client) -> None:
+async def test_each_change_of_a_video_has_an_event_with_its_record(client: Client) -> None:
     created = await published(client)
     address = f"/api/videos/{created['id']}"
     await answered(await client.patch(address, json={"title": "Harbour at dusk"}))
@@ -87,7 +87,7 @@ async def test_each_change_of_a_video_is_told_with_its_record(client: Client) ->
     assert events[3]["data"] == events[5]["data"] == {"id": created["id"]}
 
 
-async def test_list_goes_on_where_it_was_left(client: Client) -> None:
+async def test_list_resumes_after_the_cursor(client: Client) -> None:
     start = await answered(await client.get("/api/events?after=latest"))
     assert start["events"] == []
     for _ in range(3):
@@ -102,7 +102,7 @@ async def test_list_goes_on_where_it_was_left(client: Client) -> None:
     await problem(await client.get("/api/events?after=5d0e"), 422, "validation_failed")
 
 
-async def test_who_was_away_for_too_long_is_told_so(client: Client) -> None:
+async def test_reader_that_was_away_too_long_gets_410(client: Client) -> None:
     await published(client)
     await published(client)
     first, last = await listed(client)
@@ -113,7 +113,9 @@ async def test_who_was_away_for_too_long_is_told_so(client: Client) -> None:
     assert await listed(client, f"?after={last['id']}") == []
 
 
-async def test_events_are_of_videos_that_the_library_shows(app: Quart, edith: Account) -> None:
+async def test_events_are_limited_to_videos_that_the_library_shows(
+    app: Quart, edith: Account
+) -> None:
     public = await make_video(edith)
     hidden = await make_video(edith)
     private = await make_video(edith, visibility=Visibility.PRIVATE)

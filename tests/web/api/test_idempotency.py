@@ -78,7 +78,7 @@ async def test_key_is_for_one_request_of_one_account(app: Quart, olga: Account) 
 
 
 @pytest.mark.parametrize("key", ["", "two words", "clé", "x" * 256])
-async def test_key_at_fault_is_named(client: Client, key: str) -> None:
+async def test_invalid_key_is_named(client: Client, key: str) -> None:
     response = await client.post(PRESIGN, json=FILE, headers={"Idempotency-Key": key})
     details = await problem(response, 422, "validation_failed")
     assert [error["pointer"] for error in details["errors"]] == ["/Idempotency-Key"]
@@ -93,9 +93,7 @@ async def test_failure_of_the_portal_is_not_kept(client: Client, resources: WebC
     await answered(await client.post(PRESIGN, json=FILE, headers=KEY))
 
 
-async def test_refusal_that_may_pass_later_is_not_kept(
-    client: Client, resources: WebContext
-) -> None:
+async def test_temporary_refusal_is_not_kept(client: Client, resources: WebContext) -> None:
     upload = await presign(client)
     body = metadata(upload["key"])
     early = await client.post("/api/videos", json=body, headers=KEY)
@@ -121,7 +119,7 @@ async def test_refusal_that_may_pass_later_is_not_kept(
     assert len(await rows(resources.config.database_url, "SELECT FROM idempotency_keys")) == 2
 
 
-async def test_answer_is_kept_when_the_client_has_gone(
+async def test_answer_is_kept_after_the_client_disconnects(
     client: Client, resources: WebContext
 ) -> None:
     video = await make_row()
@@ -164,7 +162,7 @@ async def test_key_of_a_killed_process_is_taken_over_and_an_old_one_forgotten(
     assert await rows(url, "SELECT FROM idempotency_keys") == []
 
 
-async def test_processes_and_their_successors_are_one(web: LivePortal) -> None:
+async def test_web_processes_share_the_keys(web: LivePortal) -> None:
     async def ask(portal: LivePortal, key: int) -> tuple[int, Any]:
         address = f"{portal.base_url}{PRESIGN}"
         headers = {"Idempotency-Key": str(key)}

@@ -63,7 +63,7 @@ async def test_filters_may_be_combined(client: Client) -> None:
         assert await listed(client, f"?{query}") == [str(video.id) for video in matches], query
 
 
-async def test_every_change_of_a_video_moves_the_time_by_which_lists_find_it(
+async def test_every_change_of_a_video_updates_its_time_in_lists(
     client: Client,
 ) -> None:
     video = await make_row()
@@ -108,7 +108,9 @@ async def test_every_change_of_a_video_moves_the_time_by_which_lists_find_it(
         ("&".join(f"id={Video().id}" for _ in range(101)), "/id"),
     ],
 )
-async def test_what_is_not_understood_is_named(client: Client, query: str, member: str) -> None:
+async def test_invalid_parameters_of_the_list_are_named(
+    client: Client, query: str, member: str
+) -> None:
     response = await client.get(f"/api/videos?{query}")
     body = await problem(response, 422, "validation_failed")
     assert [error["pointer"] for error in body["errors"]] == [member]

@@ -20,7 +20,7 @@ async def test_on_a_portal_without_accounts_everyone_is_an_owner(client: Client)
     assert me == {**NOBODY, "role": "owner", "scopes": list(Scope)}
 
 
-async def test_sender_is_told_account_role_and_scopes(app: Quart, olga: Account) -> None:
+async def test_caller_gets_account_role_and_scopes(app: Quart, olga: Account) -> None:
     anyone = await answered(await Sender(app).get("/api/me"))
     assert anyone == {**NOBODY, "scopes": ["videos:read"]}
     person = await answered(await (await signed_in(app, olga)).get("/api/me"))
@@ -28,7 +28,7 @@ async def test_sender_is_told_account_role_and_scopes(app: Quart, olga: Account)
     assert person == {**NOBODY, **account, "scopes": list(Scope)}
 
 
-async def test_token_is_told_its_name_scopes_and_end(app: Quart, olga: Account) -> None:
+async def test_token_gets_its_name_scopes_and_expiry(app: Quart, olga: Account) -> None:
     secret = await tokens.create(olga.id, name="nightly", scopes=["videos:write"], days=7)
     response = await program(app, secret).get("/api/me")
     me = await answered(response)

@@ -79,7 +79,7 @@ async def test_patch_is_one_change_with_its_events(client: Client) -> None:
     assert {event["data"]["title"] for event in events} == {"Harbour at dusk"}
 
 
-async def test_passthrough_is_told_by_metadata_events_and_lists_that_ask_alone(
+async def test_passthrough_is_in_metadata_events_and_lists_that_include_it(
     client: Client,
 ) -> None:
     video = await make_row()
@@ -129,7 +129,7 @@ async def test_records_have_the_members_that_include_names(client: Client) -> No
 
 
 @pytest.mark.parametrize("theirs", [{"title": "Theirs"}, {"visibility": "unlisted"}])
-async def test_patch_over_another_version_is_answered_with_the_present_values(
+async def test_patch_of_another_version_returns_the_present_values(
     client: Client, theirs: dict[str, str]
 ) -> None:
     video = await make_row()
@@ -186,7 +186,7 @@ async def test_etag_of_the_record_fits_patch_and_delete_until_the_metadata_chang
         (["title"], ""),
     ],
 )
-async def test_patch_at_fault_names_the_member_and_changes_nothing(
+async def test_invalid_patch_names_the_member_and_changes_nothing(
     client: Client, body: Any, member: str
 ) -> None:
     video = await make_row()
@@ -194,7 +194,7 @@ async def test_patch_at_fault_names_the_member_and_changes_nothing(
     assert (await Video.get(id=video.id)).title == video.title
 
 
-async def test_delete_may_be_repeated_until_the_files_are_gone_by_who_could_see_the_video(
+async def test_viewers_of_a_deleted_video_may_repeat_delete_until_the_files_are_removed(
     app: Quart, resources: WebContext, edith: Account
 ) -> None:
     video = await make_video(edith, visibility=Visibility.PRIVATE)

@@ -92,7 +92,7 @@ async def test_list_has_the_links_that_work_the_newest_first(
         await problem(answer, 404, "playback_link_not_found")
 
 
-async def test_life_is_within_limits_and_the_video_ready(app: Quart, edith: Account) -> None:
+async def test_lifetime_has_limits_and_the_video_must_be_ready(app: Quart, edith: Account) -> None:
     video = await ready_video(edith)
     sender = await signed_in(app, edith)
     limits = {MIN_LIFE_S - 1: "Give 60 or more.", MAX_LIFE_S + 1: "Give 31,536,000 or less."}
@@ -104,7 +104,7 @@ async def test_life_is_within_limits_and_the_video_ready(app: Quart, edith: Acco
     await problem(await sender.post(links_of(processing), json=LIFE), 409, "not_playable")
 
 
-async def test_no_more_than_a_thousand_links_also_when_asked_at_once(
+async def test_no_more_than_a_thousand_links_even_with_simultaneous_requests(
     app: Quart, resources: WebContext, edith: Account
 ) -> None:
     video = await ready_video(edith)

@@ -114,7 +114,7 @@ def test_texts_are_strings_that_the_database_can_hold(member: str) -> None:
         ),
     ],
 )
-def test_who_may_see_a_video_has_rules(changes: dict[str, Any], pointer: str, remedy: str) -> None:
+def test_audience_of_a_video_has_rules(changes: dict[str, Any], pointer: str, remedy: str) -> None:
     body = {"visibility": "public", "signedInOnly": False, "embedOrigins": [], **changes}
     [(invalid, words)] = refusals(AccessRecord, body).items()
     assert invalid == pointer
@@ -155,7 +155,7 @@ async def test_body_is_one_json_object_in_utf_8_of_at_most_64_kib(client: Client
     await problem(large, 413, "request_entity_too_large")
 
 
-async def test_body_has_to_be_announced_as_json(client: Client) -> None:
+async def test_body_requires_a_json_content_type(client: Client) -> None:
     for taken in ("application/json", "Application/JSON;charset=UTF-8"):
         assert (await send(client, GOOD, taken)).status_code == 200
     for content_type in (None, "text/plain", "application/problem+json", "multipart/form-data"):

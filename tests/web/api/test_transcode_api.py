@@ -29,7 +29,7 @@ def by_name(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {rendition["name"]: rendition for rendition in body["renditions"]}
 
 
-async def test_waiting_videos_know_their_place(client: Client) -> None:
+async def test_waiting_videos_show_their_queue_position(client: Client) -> None:
     first, second, third = [await make_row(number) for number in (1, 2, 3)]
     assert await document(client, first) == {
         "stage": "waiting",
@@ -51,7 +51,7 @@ async def test_waiting_videos_know_their_place(client: Client) -> None:
     assert (await document(client, first))["queuePosition"] is None
 
 
-async def test_running_pass_tells_how_far_it_is_and_what_it_makes(client: Client) -> None:
+async def test_running_pass_shows_its_progress_and_renditions(client: Client) -> None:
     video = await make_row()
     await make_attempt(video, 2, stage="transcoding", percent=41.66, eta_s=12.4)
     await make_rendition(
@@ -100,7 +100,7 @@ async def test_ready_video_lists_what_was_made(client: Client, resources: WebCon
     assert body["storyboardUrl"] == f"{page}/storyboard.vtt"
 
 
-async def test_ladder_under_way_never_counts_less_than_before(client: Client) -> None:
+async def test_progress_of_a_growing_ladder_never_decreases(client: Client) -> None:
     video = await make_row(**READY, complete_job_id=5)
     await make_rendition(video, "360p")
     sizes = {"480p": (640, 480), "720p": (1280, 720)}

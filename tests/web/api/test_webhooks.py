@@ -33,7 +33,7 @@ async def test_webhook_is_made_read_changed_and_removed(client: Client) -> None:
         await problem(await client.get(path), 404, "webhook_not_found")
 
 
-async def test_what_is_wrong_with_a_webhook_is_named(client: Client) -> None:
+async def test_faults_of_a_webhook_are_named(client: Client) -> None:
     async def refused(**body: object) -> dict[str, str]:
         return await faults(await client.post("/api/webhooks", json=body))
 

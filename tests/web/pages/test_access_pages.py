@@ -45,7 +45,7 @@ def fault_in(text: str, field: str) -> str:
     return html.unescape(match)
 
 
-async def test_portal_without_accounts_says_that_private_is_not_yet(
+async def test_portal_without_accounts_warns_that_private_videos_are_visible(
     app: Quart, anyone: Sender
 ) -> None:
     configure(app, default_visibility="private")
@@ -57,7 +57,7 @@ async def test_portal_without_accounts_says_that_private_is_not_yet(
     assert "Private: only you and admins (needs accounts)" in upload
 
 
-async def test_form_without_scripts_saves_and_leads_back(app: Quart, edith: Account) -> None:
+async def test_form_without_scripts_saves_and_redirects_back(app: Quart, edith: Account) -> None:
     video = await ready_video(edith)
     sender = await signed_in(app, edith)
     fields = form(video, "private", signedInOnly="on", embedOrigins=f"{SITE}\r\n\r\n {SITE} ")
@@ -69,7 +69,7 @@ async def test_form_without_scripts_saves_and_leads_back(app: Quart, edith: Acco
     assert await recorded(video) == (Visibility.PRIVATE, True, [SITE])
 
 
-async def test_panel_saves_and_brings_the_head_of_the_page_along(
+async def test_panel_saves_and_updates_the_head_of_the_page(
     app: Quart, olga: Account, edith: Account
 ) -> None:
     video = await ready_video(edith)
@@ -81,7 +81,7 @@ async def test_panel_saves_and_brings_the_head_of_the_page_along(
 
 
 @pytest.mark.parametrize(("route", "choice"), [(PANEL, "mine"), ("access", "theirs")])
-async def test_what_both_changed_is_asked(
+async def test_conflicting_changes_are_shown_for_a_choice(
     app: Quart, olga: Account, edith: Account, route: str, choice: str
 ) -> None:
     video = await ready_video(edith)
@@ -119,7 +119,7 @@ async def test_what_both_changed_is_asked(
     ],
     ids=["visibility", "site"],
 )
-async def test_fault_is_told_at_its_field_and_nothing_is_saved(
+async def test_fault_is_shown_at_its_field_and_nothing_is_saved(
     app: Quart, edith: Account, route: str, fields: str, field: str, fault: str
 ) -> None:
     video = await ready_video(edith)
@@ -133,7 +133,7 @@ async def test_fault_is_told_at_its_field_and_nothing_is_saved(
     assert "<script>alert" not in text
 
 
-async def test_page_tells_others_of_a_video_as_far_as_they_may_see_it(
+async def test_page_describes_a_video_to_other_sites_only_if_they_may_see_it(
     app: Quart, edith: Account
 ) -> None:
     sender = await signed_in(app, edith)

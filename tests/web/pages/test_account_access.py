@@ -24,7 +24,7 @@ def header_of(text: str) -> str:
     return text[text.index("<header") : text.index("</header>")]
 
 
-async def test_header_leads_each_to_what_they_may_do(app: Quart, anyone: Sender) -> None:
+async def test_header_links_to_the_pages_of_each_role(app: Quart, anyone: Sender) -> None:
     """Error pages and the API reference have the header, too."""
     accounts = {role: await make_account(role.value, role) for role in Role}
     for path in ("/", "/api/docs"):
@@ -59,7 +59,7 @@ async def test_only_people_who_publish_filter_by_status(
         assert ('name="status"' in await page(sender, "/")) is is_offered
 
 
-async def test_who_is_signed_out_is_led_to_sign_in_and_back_by_a_missing_video(
+async def test_missing_video_offers_signed_out_people_to_sign_in_and_return(
     anyone: Sender, olga: Account
 ) -> None:
     path = f"/videos/{UNKNOWN_VIDEO_ID}"
@@ -78,9 +78,7 @@ async def _tools(sender: Sender, video: Video) -> set[str]:
     return {tool for tool in TOOLS if any(tool in text for text in texts)}
 
 
-async def test_who_may_edit_a_video_is_shown_how_and_nobody_else(
-    app: Quart, anyone: Sender
-) -> None:
+async def test_only_editors_of_a_video_get_its_controls(app: Quart, anyone: Sender) -> None:
     video = await make_row(1, **READY)
     await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
     assert await _tools(anyone, video) == set(TOOLS)

@@ -29,7 +29,7 @@ WRONG = "Wrong email address or password."
 pytestmark = pytest.mark.shared_app
 
 
-async def test_refused_sign_in_says_so_and_keeps_all_but_the_password(
+async def test_refused_sign_in_shows_the_reason_and_keeps_all_but_the_password(
     app: Quart, anyone: Sender
 ) -> None:
     """Scripts that accept problem details get them."""
@@ -54,7 +54,7 @@ async def test_refused_sign_in_says_so_and_keeps_all_but_the_password(
     assert value_of(text, "email") == "ann@example.org"
 
 
-async def test_invited_learns_the_role_and_each_fault_beside_its_field(anyone: Sender) -> None:
+async def test_invitation_shows_the_role_and_each_fault_at_its_field(anyone: Sender) -> None:
     ann = await make_account("ann")
     path = f"/welcome/{await invitations.invite(Role.EDITOR, by=person(ann))}"
     assert "Editor: publishes, edits and deletes own videos" in await page(anyone, path)
@@ -87,7 +87,9 @@ async def test_first_account_is_made_on_the_machine_itself_alone(
         assert "has accounts already" in await page(sender, "/set-up", 404)
 
 
-async def test_faulty_token_is_told_so_and_a_good_one_is_listed_until_revoked(app: Quart) -> None:
+async def test_invalid_token_form_shows_faults_and_a_valid_token_is_listed_until_revoked(
+    app: Quart,
+) -> None:
     """Typed values stay. security/test_told_secrets checks that a token is shown once."""
     sender = await signed_in(app, await make_account("ann"))
     path = "/account/tokens"
@@ -106,7 +108,7 @@ async def test_faulty_token_is_told_so_and_a_good_one_is_listed_until_revoked(ap
     assert "Nightly" not in await page(sender, done.headers["Location"])
 
 
-async def test_admin_is_offered_nothing_about_owners(app: Quart) -> None:
+async def test_admin_has_no_controls_for_owners(app: Quart) -> None:
     ann = await make_account("ann")
     sender = await signed_in(app, await make_account("ada", Role.ADMIN))
     text = await page(sender, "/people")

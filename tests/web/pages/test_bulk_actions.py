@@ -80,7 +80,7 @@ async def test_category_and_visibility_are_set(ed: Sender) -> None:
         assert (video.category_ids, video.visibility) == ([3], Visibility.PRIVATE)
 
 
-async def test_what_belongs_to_someone_else_is_left_alone(
+async def test_videos_of_other_people_are_not_changed(
     app: Quart, ed: Sender, olga: Account
 ) -> None:
     own = await eds("Ed's")
@@ -104,7 +104,7 @@ async def test_what_belongs_to_someone_else_is_left_alone(
     )
 
 
-async def test_form_that_says_too_little_changes_nothing(anyone: Sender) -> None:
+async def test_incomplete_form_changes_nothing(anyone: Sender) -> None:
     video = await add_video("One", tags="a")
     assert "Select videos first" in await act(anyone, "add-tags", tags="b")
     for action, fields in (
@@ -116,7 +116,7 @@ async def test_form_that_says_too_little_changes_nothing(anyone: Sender) -> None
     assert await act(anyone, "ask", Video(id=uuid4())) == "1 is no longer available."
 
 
-async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
+async def test_deletion_is_confirmed_once_and_can_be_undone(anyone: Sender) -> None:
     first = await add_video("One <1>", 1, **READY)
     second = await add_video("Two", 2, **READY)
     ids = [str(first.id), str(second.id)]

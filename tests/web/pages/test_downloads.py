@@ -11,7 +11,7 @@ from signed_in import configure
 pytestmark = pytest.mark.shared_app(downloads=True)
 
 
-async def test_original_is_not_offered_unless_that_is_switched_on(
+async def test_original_is_offered_only_if_downloads_are_enabled(
     app: Quart, client: Client
 ) -> None:
     configure(app, downloads=False)
@@ -21,7 +21,7 @@ async def test_original_is_not_offered_unless_that_is_switched_on(
     assert "Download original" not in page
 
 
-async def test_storage_hands_the_original_out_under_its_own_name(client: Client) -> None:
+async def test_storage_serves_the_original_under_its_file_name(client: Client) -> None:
     file_name = '日本 "🎬".mov'
     upload = await presign(client)
     # Other headers of the upload are not passed on.

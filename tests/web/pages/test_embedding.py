@@ -24,7 +24,7 @@ async def oembed(client: Client, status: int = 200, **query: Any) -> dict[str, A
     return await answered(response, status)
 
 
-async def test_player_page_asks_again_until_the_video_is_ready(client: Client) -> None:
+async def test_player_page_polls_until_the_video_is_ready(client: Client) -> None:
     video = await make_row()
     assert f'hx-get="/embed/{video.id}/stage"' in await page(client, f"/embed/{video.id}")
     await Video.filter(id=video.id).update(**READY)
@@ -51,7 +51,7 @@ async def test_oembed_gives_a_frame_that_embeds(client: Client, resources: WebCo
     assert again["width"] == 270
 
 
-async def test_oembed_knows_only_addresses_of_ready_videos_here(
+async def test_oembed_accepts_only_addresses_of_ready_videos_of_this_portal(
     client: Client, resources: WebContext
 ) -> None:
     ready = await make_row(**READY)

@@ -46,7 +46,7 @@ def addresses(text: str) -> list[str | None]:
         ("https://example.org/1:05", []),
     ],
 )
-def test_times_that_the_video_has_lead_to_them(text: str, expected: list[str]) -> None:
+def test_times_within_the_video_become_links(text: str, expected: list[str]) -> None:
     reader = Reader(str(linkify(text, 7200)))
     assert reader.text == text
     times = [attributes for _, attributes in reader.tags if "data-seek" in attributes]

@@ -15,7 +15,7 @@ async def rename(sender: Sender, name: str, status: int = 303) -> str:
     return await send(sender, "/account/name", {"name": name}, status)
 
 
-async def test_pages_say_by_whom_and_never_tell_the_address(
+async def test_pages_show_the_owners_name_but_never_the_address(
     app: Quart, anyone: Sender, olga: Account
 ) -> None:
     videos = [await make_row(number, **READY, owner_id=olga.id) for number in (1, 2)]

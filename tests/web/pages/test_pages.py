@@ -15,7 +15,7 @@ from portal.transcoding.packaging.master import Kind
 pytestmark = pytest.mark.shared_app
 
 
-async def test_waiting_and_processing_videos_tell_how_far_they_are(client: Client) -> None:
+async def test_waiting_and_processing_videos_show_their_progress(client: Client) -> None:
     working = await make_row(1)
     video = await make_row(2)
     text = await page(client, f"/videos/{video.id}/status")
@@ -33,7 +33,7 @@ async def test_waiting_and_processing_videos_tell_how_far_they_are(client: Clien
     assert words_of(text).startswith("Processing 41% estimating time left…")
 
 
-async def test_ready_video_plays_and_tells_what_is_still_being_made(client: Client) -> None:
+async def test_ready_video_plays_and_lists_renditions_in_progress(client: Client) -> None:
     video = await make_row(**READY, complete_job_id=7)
     text = await page(client, f"/videos/{video.id}/status")
     assert f'data-src="/hls/{video.id}/1/master.m3u8"' in text
@@ -85,7 +85,7 @@ async def test_address_of_a_form_leads_to_the_page_with_the_form(
     assert response.headers["Location"] == page_address
 
 
-async def test_page_that_takes_no_form_says_what_to_do(client: Client) -> None:
+async def test_page_that_takes_no_form_names_the_remedy(client: Client) -> None:
     response = await client.put("/people", json={})
     text = words_of(await response.get_data(as_text=True))
     assert response.status_code == 405

@@ -45,7 +45,7 @@ def left_on(text: str) -> tuple[int | None, int | None]:
     return remaining["videos"], remaining["size_bytes"]
 
 
-async def test_pages_say_how_much_is_used_and_when_there_is_room_again(
+async def test_pages_show_the_used_quota_and_when_the_next_video_is_possible(
     app: Quart, edith: Account
 ) -> None:
     limit(app, videos=10, stored_bytes=20 * GB)
@@ -77,7 +77,9 @@ async def test_pages_say_how_much_is_used_and_when_there_is_room_again(
     assert "next video" not in words
 
 
-async def test_admins_see_everyones(app: Quart, olga: Account, edith: Account) -> None:
+async def test_admins_see_the_quota_of_each_account(
+    app: Quart, olga: Account, edith: Account
+) -> None:
     await make_account("vera", Role.VIEWER)
     await with_videos(edith, 2)
     sender = await signed_in(app, olga)

@@ -49,7 +49,7 @@ async def test_editor_finds_all_own_videos_and_no_others(
         assert tabs_of((await read(sender)).text) == ["All videos*", "My videos"]
 
 
-async def test_row_says_what_there_is_to_know(app: Quart, edith: Account) -> None:
+async def test_row_shows_the_facts_of_a_video(app: Quart, edith: Account) -> None:
     ready = {**READY, "visibility": Visibility.UNLISTED, "owner_id": edith.id}
     video = await add_video("<b>Quoted</b>", 1, **ready)
     await add_video("Broken", 0, owner_id=edith.id, **FAILED)

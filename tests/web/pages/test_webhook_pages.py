@@ -77,7 +77,7 @@ async def test_example_has_the_members_of_an_event_and_each_type_is_explained(
         assert words in html.unescape(text)
 
 
-async def test_forms_say_what_is_wrong_and_keep_what_was_typed(anyone: Sender) -> None:
+async def test_forms_show_faults_and_keep_typed_values(anyone: Sender) -> None:
     webhook = await endpoints.make("https://example.org/", ["video.ready"], account_id=None)
     for path in ("/webhooks", f"/webhooks/{webhook.id}"):
         response = await send_fields(anyone, path, url="https://10.0.0.1/", events=[])

@@ -39,7 +39,7 @@ def test_names_that_anyone_may_own_are_not_the_portals(host: str, is_own: bool) 
     assert is_own_host(host, public_url=PUBLIC, allowed=("also.example",)) is is_own
 
 
-async def test_a_rebound_name_gets_nothing_and_changes_nothing(client: Client) -> None:
+async def test_rebound_host_name_is_refused(client: Client) -> None:
     """Over http to such a name browsers send no Sec-Fetch-Site, and its own name as origin."""
     headers = {"Host": "evil.example", "Origin": "http://evil.example"}
     for path in ("/", "/static/x.js", "/nothing", "/healthz"):

@@ -101,7 +101,7 @@ async def test_accounts_behind_one_address_have_a_rate_limit_each(config: Config
         assert (await first.get("/api/categories")).status_code == 200
 
 
-async def test_searches_and_tries_to_sign_in_are_counted_apart_and_for_each_address(
+async def test_searches_and_sign_in_attempts_have_separate_limits_per_address(
     config: Config,
 ) -> None:
     async with limited(config, rate_limit_searches=1, rate_limit_sign_ins=1) as app:

@@ -65,7 +65,7 @@ async def test_pages_with_a_player_take_inline_styles_but_no_inline_scripts(
         assert directives["script-src"] == ["'self'"], path
 
 
-def test_transport_security_is_asked_for_on_https_alone(config: Config) -> None:
+def test_transport_security_is_required_on_https_only(config: Config) -> None:
     assert "Strict-Transport-Security" not in security_headers(config, STORAGE)
     public = replace(config, public_url="https://portal.example")
     assert "Strict-Transport-Security" in security_headers(public, STORAGE)
@@ -79,7 +79,7 @@ def test_only_the_portals_own_pages_can_change_something(sender: str) -> None:
         require_same_origin(Headers(headers), hosts=frozenset({"localhost", "127.0.0.1:8000"}))
 
 
-async def test_reading_is_open_sets_no_cookies_and_tells_other_sites_nothing(
+async def test_reading_is_open_sets_no_cookies_and_is_closed_to_other_sites(
     app: Quart, client: Client
 ) -> None:
     """Players and embeds are the exception."""
