@@ -6,7 +6,7 @@ No transaction spans a call to storage.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -61,17 +61,6 @@ class SourceTooLarge(errors.InvalidRequest):
     """The file is larger than the portal accepts, and has to be removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewUpload:
-    """A storage key for one file, issued to an account if the portal has accounts."""
-
-    id: UUID
-    key: str
-    file_name: str
-    content_type: str
-    owner_id: UUID | None
-
-
 class CategoryTable:
     """The fixed category table, read once from the database."""
 
@@ -87,20 +76,23 @@ class CategoryTable:
 
 async def begin_upload(
     file_name: str, content_type: str, *, owner_id: UUID | None = None, quota: Quota = NO_QUOTA
-) -> NewUpload:
-    """Choose a storage key, which `issue_uploads` has to record.
+) -> Upload:
+    """Return a new upload, which `issue_uploads` has to record.
 
     Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` if the account may not publish now.
     """
     await quotas.require_beginning(owner_id, quota)
     upload_id = uuid4()
     key = upload_key(upload_id, key_extension(file_name, content_type))
-    return NewUpload(upload_id, key, file_name, content_type, owner_id)
+    return Upload(
+        id=upload_id, key=key, file_name=file_name, content_type=content_type, owner_id=owner_id
+    )
 
 
-async def issue_uploads(new: Sequence[NewUpload]) -> dict[NewUpload, bool]:
+async def issue_uploads(new: Sequence[Upload]) -> dict[Upload, bool]:
     """Record uploads by one statement. Return those that were not of a removed account."""
-    columns = [[getattr(upload, column.name) for upload in new] for column in fields(NewUpload)]
+    names = ("id", "key", "file_name", "content_type", "owner_id")
+    columns = [[getattr(upload, name) for upload in new] for name in names]
     ids = {row["id"] for row in await fetch_rows(ISSUE_UPLOADS, *columns)}
     metrics.UPLOAD_ISSUED.inc(len(ids))
     return {upload: True for upload in new if upload.id in ids}

@@ -9,16 +9,17 @@ process reads the words that are new to it. A correction is shown only if it fin
 import asyncio
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice, product
 from uuid import UUID
 
 from psycopg import sql
+from pydantic import Field
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from portal.database.connection import Row, fetch_rows, run_query, sql_with
 from portal.database.search import spoken_query
+from portal.events.records import Shape
 from portal.transcoding.packaging.webvtt import Cue, clock
 
 # Cap on spoken matches.
@@ -54,12 +55,11 @@ MAX_TYPOS_OF_LONG = 2
 MOST_GUESSES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Spoken match: the language, second and text of the cue with the words closest together."""
+class SpokenMatch(Shape):
+    """Moment at which the query's words are spoken closest together."""
 
-    language: str
-    at_s: int
+    language: str = Field(description="Language of the captions (BCP 47).")
+    seconds: int = Field(description="Start of the caption in the video.")
     text: str
 
 
@@ -73,7 +73,7 @@ async def videos_that_say(words: list[str], *, among: sql.Composable) -> list[UU
     return sorted(row["id"] for row in rows)
 
 
-async def find_said(words: list[str], video_ids: Collection[UUID]) -> dict[UUID, Said]:
+async def find_said(words: list[str], video_ids: Collection[UUID]) -> dict[UUID, SpokenMatch]:
     """For each video, return the cue in which the words of a query are spoken closest together."""
     if not words or not video_ids:
         return {}
@@ -92,7 +92,7 @@ async def find_said(words: list[str], video_ids: Collection[UUID]) -> dict[UUID,
     cues = await run_query(sql_with(CUES, ids=track_ids, moments=moments))
     texts = {row["id"]: _first_text(row["text"]) for row in cues}
     return {
-        video_id: Said(language, at_s, texts.get(track_id, ""))
+        video_id: SpokenMatch(language=language, seconds=at_s, text=texts.get(track_id, ""))
         for video_id, (track_id, language, at_s) in matches.items()
     }
 

@@ -21,14 +21,14 @@ from portal.accounts.permissions import Principal
 from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
-from portal.database.models import Video
+from portal.database.models import Upload, Video
 from portal.events.records import VideoRow
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress, read_figures
-from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
+from portal.videos.publishing import CategoryTable, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
 from portal.videos.words import Vocabulary
 from portal.web.event_streams import EventStreams
@@ -128,7 +128,7 @@ class WebContext:
         default_factory=partial(DataLoader, people.fetch_principals)
     )
     # Simultaneous uploads are recorded by one statement.
-    new_uploads: DataLoader[NewUpload, bool] = field(
+    new_uploads: DataLoader[Upload, bool] = field(
         default_factory=partial(DataLoader, issue_uploads)
     )
     categories: CategoryTable = field(default_factory=CategoryTable)

@@ -34,7 +34,7 @@ from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, master_url, stream_below
-from portal.videos.words import find_said
+from portal.videos.words import SpokenMatch, find_said
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import WebContext, web_context
@@ -125,14 +125,6 @@ class ImportProblem(Problem):
     """Problem details with the reason why the video's import failed, if it did."""
 
     failure: TranscodeFailure | None = Field(default=None, description="With import_failed only.")
-
-
-class SpokenMatch(Shape):
-    """Moment at which the query's words are spoken closest together."""
-
-    language: str = Field(description="Language of the captions (BCP 47).")
-    seconds: int = Field(description="Start of the caption in the video.")
-    text: str
 
 
 class ListedVideo(RetrievedVideo):
@@ -317,14 +309,8 @@ async def _list_records(page: LibraryPage, query: VideosQuery) -> list[ListedVid
         return records
     words = query_words(page.text or query.q)
     spoken = await find_said(words, [video.id for video in page.videos])
-    matches = {
-        str(video_id): SpokenMatch(language=match.language, seconds=match.at_s, text=match.text)
-        for video_id, match in spoken.items()
-    }
-    return [
-        record.model_copy(update={"matches": [matches[record.id]] if record.id in matches else []})
-        for record in records
-    ]
+    matches = {str(video_id): [match] for video_id, match in spoken.items()}
+    return [record.model_copy(update={"matches": matches.get(record.id, [])}) for record in records]
 
 
 async def _with_included(record: VideoRow, include: Collection[Included]) -> ListedVideo:
