@@ -117,7 +117,7 @@ async def recover(queue: Queue) -> int:
     stalled = await fetch_rows(STALLED)
     for row in stalled:
         logger.warning(
-            "Enqueued a stalled job again",
+            "Enqueuing a stalled job again",
             extra={"action": "recover", "job_id": row["id"], "task": row["task"]},
         )
         # The next periodic job of the kind may be queued already, or the video was deleted.
@@ -128,7 +128,7 @@ async def recover(queue: Queue) -> int:
     lost = await fetch_rows(WITHOUT_JOB)
     for row in lost:
         fields = {"kind": row["kind"], "video_id": str(row["video_id"]), "job_id": row["job_id"]}
-        logger.warning("Replaced a lost job", extra={"action": "recover", **fields})
+        logger.warning("Replacing a lost job", extra={"action": "recover", **fields})
         async with transaction():
             await _replace_lost_job(row, queue)
     return len(stalled) + len(lost)
