@@ -21,7 +21,6 @@ from uuid import UUID
 from quart import Blueprint, Response, redirect, render_template, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.config import Config
 from portal.database.models import VideoStatus
 from portal.errors import NotFound
 from portal.processing.captions import captions_root
@@ -55,22 +54,14 @@ OWN_ADDRESS_LIFE_S = 12 * 3600
 
 
 async def link_addresses(link: PlaybackLink) -> dict[str, str]:
-    """Return the addresses of a playback link."""
-    web = web_context()
-    token = await link.token(web.signing_keys)
-    return signed_addresses(web.config, link.video_id, link.published_attempt, token=token)
-
-
-def signed_addresses(
-    config: Config, video_id: UUID, published_attempt: int | None, *, token: str
-) -> dict[str, str]:
-    """Return the addresses that a token grants: a video's stream and its embeddable player.
+    """Return the addresses of a playback link: a video's stream and its embeddable player.
 
     The address of the stream is empty while there is none.
     """
-    base = f"{config.public_url}/p/{token}"
-    stream = stream_below(base, video_id, published_attempt)
-    return {"playback_url": stream, "embed_url": f"{base}/embed/{video_id}"}
+    web = web_context()
+    base = f"{web.config.public_url}/p/{await link.token(web.signing_keys)}"
+    stream = stream_below(base, link.video_id, link.published_attempt)
+    return {"playback_url": stream, "embed_url": f"{base}/embed/{link.video_id}"}
 
 
 async def token_base(own_id: UUID, video_id: UUID, *, web: WebContext) -> str:

@@ -158,7 +158,10 @@ class Provider(OpenAPIProvider):
             if status in documented:
                 names = declaration.headers if status in SUCCESSES else CONFLICTS.get(status, ())
             if names:
-                answer["headers"] = {name: {"schema": _header_schema(name)} for name in names}
+                answer["headers"] = {
+                    name: {"schema": {"type": "integer" if name == "Retry-After" else "string"}}
+                    for name in names
+                }
             if status >= 400:
                 answer["content"] = {"application/problem+json": answer["content"].pop(JSON)}
         operation["responses"] = {str(status): answers[status] for status in sorted(answers)}
@@ -173,10 +176,6 @@ def _describe_security(required: Policy) -> list[dict[str, list[str]]]:
     if required in ACTIONS:
         return [{}, {"token": [ACTIONS[required].scope.value]}, {"session": []}]
     return [{}, {"token": []}, {"session": []}] if required is Policy.SELF else []
-
-
-def _header_schema(name: str) -> dict[str, str]:
-    return {"type": "integer" if name == "Retry-After" else "string"}
 
 
 def _describe_content(
