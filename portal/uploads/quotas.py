@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from portal.config import Config
-from portal.database.connection import execute, fetch_rows
+from portal.database.connection import NOW, execute, fetch_rows
+from portal.database.models import Upload
 from portal.errors import StorageQuotaExceeded, VideoQuotaExceeded
 from portal.text import size_in_words
 
@@ -205,8 +206,7 @@ async def video_refusal(
     refusal = usage.refusal()
     if refusal:
         # From now on the size counts, and the janitor keeps the file for another day.
-        keep = "UPDATE uploads SET size_bytes = %s, active_at = now() WHERE id = %s"
-        await execute(keep, size_bytes, upload_id)
+        await Upload.filter(id=upload_id).update(size_bytes=size_bytes, active_at=NOW)
     return refusal
 
 

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from portal.database.connection import transaction
 from portal.database.models import Video, Visibility
-from portal.errors import MetadataChanged
+from portal.errors import KeyAlreadyUsed, MetadataChanged, VisibilityDiffers
 from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_blank, split_tags, with_line_feeds
 from portal.videos.merging import Merged, MergeRule, merge, united
@@ -168,6 +168,21 @@ def recorded(video: Video) -> EditableMetadata:
         category_ids=tuple(video.category_ids),
         tags=video.tags,
     )
+
+
+def require_repetition(submission: Submission, video: Video) -> None:
+    """Check that a submission repeats the one of a video, so that nothing new is requested.
+
+    Raises `KeyAlreadyUsed` or `VisibilityDiffers`.
+    """
+    # The metadata may be that of the first submission, or the present one.
+    metadata = submission.metadata
+    is_same = metadata == recorded(video) or metadata.digest() == video.submitted_digest
+    if not is_same or submission.file_name != video.file_name:
+        raise KeyAlreadyUsed
+    if submission.visibility not in (None, video.visibility):
+        present = {"id": str(video.id), "title": video.title, "visibility": video.visibility.value}
+        raise VisibilityDiffers(present=present)
 
 
 async def patch_video(

@@ -27,7 +27,7 @@ from portal.transcoding.errors import RejectCode
 from portal.uploads import quotas
 from portal.uploads import service as uploads
 from portal.uploads.quotas import NO_QUOTA, Quota
-from portal.videos.metadata import Submission, key_extension, recorded
+from portal.videos.metadata import Submission, key_extension, require_repetition
 
 logger = logging.getLogger(__name__)
 
@@ -123,18 +123,22 @@ async def publish(
         VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
+    not_issued = errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
     source = await _find_source(submission.key, storage)
     issued = await uploads.find(submission.key)
     if issued is None:
-        raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
+        raise not_issued
     try:
         async with transaction():
             upload = await uploads.lock(issued.id)
             if upload is None or audience.owner_id not in (None, upload.owner_id):
-                raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
+                raise not_issued
             existing = await Video.get_or_none(storage_key=upload.key)
             if existing is not None:
-                return _repeated(submission, existing), False
+                if existing.deleted_at is not None:
+                    raise not_issued
+                require_repetition(submission, existing)
+                return existing, False
             checked = _checked_source(upload, source, max_source_bytes)
             refusal = await quotas.video_refusal(
                 audience.owner_id,
@@ -171,21 +175,6 @@ async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
         return None
     except TimeoutError as exc:
         raise errors.StorageUnavailable from exc
-
-
-def _repeated(submission: Submission, video: Video) -> Video:
-    """Return the video of an upload. Raise unless the submission repeats the one of the video."""
-    if video.deleted_at is not None:
-        raise errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
-    # The metadata is that of the first submission, or the present one.
-    metadata = submission.metadata
-    is_same = metadata == recorded(video) or metadata.digest() == video.submitted_digest
-    if not is_same or submission.file_name != video.file_name:
-        raise errors.KeyAlreadyUsed
-    if submission.visibility not in (None, video.visibility):
-        present = {"id": str(video.id), "title": video.title, "visibility": video.visibility.value}
-        raise errors.VisibilityDiffers(present=present)
-    return video
 
 
 def _checked_source(upload: Upload, source: ObjectInfo | None, max_source_bytes: int) -> ObjectInfo:
