@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
@@ -140,24 +140,25 @@ def open_terminal(log: Path) -> Iterator[Terminal]:
 
 async def up(*, host: str, port: int, data_dir: Path) -> None:
     """Run the portal until a signal stops it. Raises `UpError` if it can't start."""
-    with _stop_signals() as stop:
-        folder = data_folder.open_data_folder(data_dir)
-        with data_folder.claim(folder), open_terminal(folder.log("portal")) as terminal:
-            await asyncio.to_thread(end_orphans, folder.children)
-            addresses.check_port(host, port)
-            plan = _Plan(host, port, folder, without_made_settings(os.environ))
-            try:
-                async with running_children(
-                    record=folder.children, failing=folder.failing
-                ) as children:
-                    stop.at_once = children.stop_now
-                    await stop.interrupt(_run(plan, children, terminal))
+    folder = data_folder.open_data_folder(data_dir)
+    with data_folder.claim(folder), open_terminal(folder.log("portal")) as terminal:
+        await asyncio.to_thread(end_orphans, folder.children)
+        addresses.check_port(host, port)
+        plan = _Plan(host, port, folder, without_made_settings(os.environ))
+        try:
+            async with running_children(record=folder.children, failing=folder.failing) as children:
+                with _stop_signals(children) as requested:
+                    async with asyncio.TaskGroup() as group:
+                        running = group.create_task(_run(plan, children, terminal))
+                        await requested.wait()
+                        running.cancel()
                     terminal.write("Stopping. Press Ctrl-C again to stop immediately.")
-            except ChildError as exc:
-                raise data_folder.UpError(str(exc)) from exc
-            finally:
-                release_socket_folder(folder)
-            terminal.write(f"Stopped. Your data is in {folder.shown}.")
+                    await children.stop()
+        except ChildError as exc:
+            raise data_folder.UpError(str(exc)) from exc
+        finally:
+            release_socket_folder(folder)
+        terminal.write(f"Stopped. Your data is in {folder.shown}.")
 
 
 def without_made_settings(environ: Mapping[str, str]) -> dict[str, str]:
@@ -211,40 +212,24 @@ async def start_embedded(
     return environ
 
 
-class _Stop:
-    """State of the stop signals; the second one stops immediately."""
-
-    def __init__(self) -> None:
-        self.requested = asyncio.Event()
-        self.at_once: Callable[[], None] = lambda: None
-
-    def request(self) -> None:
-        """Handle a stop signal."""
-        if self.requested.is_set():
-            self.at_once()
-        self.requested.set()
-
-    async def interrupt(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine until it ends, fails, or a stop signal arrives."""
-        async with asyncio.TaskGroup() as group:
-            working = group.create_task(work)
-            waiting = group.create_task(self.requested.wait())
-            await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
-            working.cancel()
-            waiting.cancel()
-
-
 @contextmanager
-def _stop_signals() -> Iterator[_Stop]:
+def _stop_signals(children: Children) -> Iterator[asyncio.Event]:
+    """Provide the event of a stop signal; a second signal stops the children immediately."""
     loop = asyncio.get_running_loop()
-    stop = _Stop()
+    requested = asyncio.Event()
+
+    def handle_signal() -> None:
+        if requested.is_set():
+            children.stop_now()
+        requested.set()
+
     # Under nohup, which ignores SIGHUP, the end of the terminal must not stop the portal.
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     handled = [s for s in STOP_SIGNALS if not (s == signal.SIGHUP and is_nohup)]
     for number in handled:
-        loop.add_signal_handler(number, stop.request)
+        loop.add_signal_handler(number, handle_signal)
     try:
-        yield stop
+        yield requested
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
