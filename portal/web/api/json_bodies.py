@@ -41,7 +41,7 @@ async def read_json(*, mimetypes: Collection[str] = (JSON,)) -> Any:
 
 def _parse_object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(members)
-    # With two values for `visibility`, the wrong one could take effect.
+    # A second value for `visibility` could replace the intended one.
     if len(value) < len(members):
         raise ValueError("a member is named twice")
     return value

@@ -287,7 +287,7 @@ def _list_errors() -> dict[str, tuple[int, str]]:
     kinds = [PortalError]
     for kind in kinds:
         kinds += kind.__subclasses__()
-        # These two are base classes only.
+        # Base classes are never raised themselves.
         if kind not in (Conflict, Unavailable):
             entries.setdefault(kind.code, (kind.status, inspect.cleandoc(kind.__doc__ or "")))
     return dict(sorted(entries.items(), key=lambda entry: (entry[1][0], entry[0])))
