@@ -236,6 +236,7 @@ def _stop_signals(children: Children) -> Iterator[asyncio.Event]:
 
 
 async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
+    """Start the services and the portal in a set of children, and wait for ever."""
     embedded = await start_embedded(
         children,
         plan.folder,
@@ -244,7 +245,15 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
         public_host=urlsplit(plan.public_url).hostname or "",
         database=not plan.has_own_database,
     )
-    settings = {**embedded, **_settings(plan)}
+    settings = {
+        **embedded,
+        "HOST": plan.host,
+        "PORT": str(plan.port),
+        "PUBLIC_URL": plan.public_url,
+        "LOG_FORMAT": plan.environ.get("LOG_FORMAT") or "text",
+    }
+    if storage_url := plan.environ.get("S3_PUBLIC_ENDPOINT_URL"):
+        settings["S3_PUBLIC_ENDPOINT_URL"] = storage_url
     environ = _child_environ(plan, settings)
     # Includes the operator's own database and storage, for commands with --data-dir.
     own = (OWN_DATABASE, "S3_", AWS_PREFIX)
@@ -272,20 +281,12 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
 
     web = portal("web", "--host", plan.host, "--port", str(plan.port), ready=web_answers)
     await children.start(web, portal("worker"))
-    terminal.write(_announcement(plan))
+    terminal.write(
+        f"\nThe portal is ready: {plan.public_url}\n"
+        f"Data folder: {plan.folder.root}\n"
+        "Press Ctrl-C to stop.\n"
+    )
     await asyncio.Event().wait()
-
-
-def _settings(plan: _Plan) -> dict[str, str]:
-    """Return the settings of a start, including the operator's public URL of storage."""
-    storage_url = plan.environ.get("S3_PUBLIC_ENDPOINT_URL")
-    return {
-        "HOST": plan.host,
-        "PORT": str(plan.port),
-        "PUBLIC_URL": plan.public_url,
-        "LOG_FORMAT": plan.environ.get("LOG_FORMAT") or "text",
-        **({"S3_PUBLIC_ENDPOINT_URL": storage_url} if storage_url else {}),
-    }
 
 
 def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
@@ -299,13 +300,3 @@ def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
     # The web process reports failing siblings in /readyz.
     failing = str(plan.folder.failing)
     return {**inherited, **settings, "PYTHONUNBUFFERED": "1", "FAILING_PROCESSES_FILE": failing}
-
-
-def _announcement(plan: _Plan) -> str:
-    rows = [
-        f"The portal is ready: {plan.public_url}",
-        f"Data folder: {plan.folder.root}",
-        "Press Ctrl-C to stop.",
-    ]
-    rule = "-" * (max(map(len, rows)) + 2)
-    return "\n".join(["", rule, *(f" {row}" for row in rows), rule, ""])
