@@ -18,6 +18,7 @@ from portal.processing import runs
 from portal.processing.attempts import OpenAttempt
 from portal.processing.outputs import StorageSink
 from portal.processing.progress import Heartbeat
+from portal.processing.sources import Source
 from portal.queue.app import Queue
 from portal.queue.rows import is_overtaken
 from portal.storage.bucket import Storage
@@ -35,7 +36,6 @@ from portal.transcoding.errors import RejectCode
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import master_playlist
 from portal.transcoding.planning.ladder import Plan
-from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits
 
 logger = logging.getLogger(__name__)
@@ -248,8 +248,7 @@ class EncodingRun:
     attempt: OpenAttempt
     tools: Tools
     heartbeat: Heartbeat
-    source_url: str
-    source: Probe
+    source: Source
     plan: Plan
     targets: tuple[str, ...]
     reference: MediaPlaylist | None = None
@@ -278,7 +277,7 @@ class EncodingRun:
             tools=tools,
             heartbeat=self.heartbeat,
             names=encoded,
-            duration_s=self.source.duration_s,
+            duration_s=self.source.probe.duration_s,
             may_share=self.plan.encode_s(self.targets) >= runs.SHARED_FROM_S,
         )
         meter = WorkMeter(self.heartbeat.report, tools.limits)
@@ -294,8 +293,8 @@ class EncodingRun:
         async with task_group() as tasks:
             watching = tasks.create_task(preemption.watch()) if encoded else None
             output = await make_renditions(
-                self.source_url,
-                self.source,
+                self.source.url,
+                self.source.probe,
                 self.plan,
                 wanted=self.targets,
                 is_first=not attempt.targets,

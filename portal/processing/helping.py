@@ -58,14 +58,14 @@ async def _make_held_run(held: HeldRun, video: Video, tools: Tools, job_id: int)
     heartbeat.held = held
     heartbeat.folders = dict.fromkeys(row.renditions, row.folder)
     async with (
-        probed_source(video, tools.storage, tools.limits) as (source_url, probe),
+        probed_source(video, tools.storage, tools.limits) as source,
         task_group() as tasks,
     ):
         watching = tasks.create_task(Preemption(job_id=job_id, is_first=False).watch())
         work = make_run(
-            source_url,
-            probe,
-            plan_renditions(probe),
+            source.url,
+            source.probe,
+            plan_renditions(source.probe),
             held.run,
             names=row.renditions,
             sink=StorageSink(tools.storage, video.id, None, row.folder),

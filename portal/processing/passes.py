@@ -9,7 +9,7 @@ killed worker loses at most the renditions that it was making.
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 from uuid import UUID
@@ -24,7 +24,12 @@ from portal.processing.encoding import EncodingRun, PassOutcome, Preempted, Tool
 from portal.processing.outputs import StorageSink, open_rendition, put_master, write_master
 from portal.processing.progress import Heartbeat, under_lease
 from portal.processing.removal import remove_again
-from portal.processing.sources import SourceChanged, SourceInterrupted, probed_source
+from portal.processing.sources import (
+    Source,
+    SourceChanged,
+    SourceInterrupted,
+    probed_source,
+)
 from portal.processing.tries import is_interruption
 from portal.storage.objects import output_prefix
 from portal.telemetry.tracing import span
@@ -33,7 +38,6 @@ from portal.transcoding import errors
 from portal.transcoding.encoding.pictures import make_storyboard
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.storyboard import plan_storyboard
-from portal.transcoding.probing.facts import Probe
 
 logger = logging.getLogger(__name__)
 
@@ -56,23 +60,23 @@ class Pass:
         async with self._closed_afterwards():
             try:
                 work = partial(self._first_pass, may_encode=may_encode)
-                probe, result = await self._under_lease(work)
+                source, result = await self._under_lease(work)
             except (errors.SourceRejected, SourceChanged) as exc:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 failure = Failure(str(exc.code), exc.detail)
                 await attempts.reject(attempt, failure, message=exc.message)
                 return
             if isinstance(result, Plan):
-                await self._queue_encode(result)
+                await self._queue_encode(source, result)
             else:
-                await self._publish(probe, result)
+                await self._publish(source, result)
 
-    async def _publish(self, probe: Probe, outcome: PassOutcome) -> None:
+    async def _publish(self, source: Source, outcome: PassOutcome) -> None:
         publish = partial(
             renditions.publish,
             self.attempt,
             outcome.output,
-            probe,
+            source,
             folders=outcome.folders,
             queue=self.tools.queue,
         )
@@ -80,8 +84,10 @@ class Pass:
             await retry_outage(publish)
         logger.info("Video is ready", extra={"action": "video_ready"})
 
-    async def _queue_encode(self, plan: Plan) -> None:
-        queue_encode = partial(renditions.queue_encode, self.attempt, plan, queue=self.tools.queue)
+    async def _queue_encode(self, source: Source, plan: Plan) -> None:
+        queue_encode = partial(
+            renditions.queue_encode, self.attempt, plan, source, queue=self.tools.queue
+        )
         await retry_outage(queue_encode)
         fields = {"action": "encode_queued", "video_id": str(self.attempt.video_id)}
         logger.info("Encode is queued", extra=fields)
@@ -165,30 +171,30 @@ class Pass:
 
     async def _first_pass(
         self, heartbeat: Heartbeat, *, may_encode: bool
-    ) -> tuple[Probe, PassOutcome | Plan]:
+    ) -> tuple[Source, PassOutcome | Plan]:
         make = partial(self._make_first, heartbeat=heartbeat, may_encode=may_encode)
-        async with self._probed_source() as (source_url, probe):
+        async with self._probed_source() as source:
             try:
-                result = await make(source_url, probe)
+                result = await make(source)
             except errors.CopyUndeliverable as exc:
                 fields = {"action": "copy_undeliverable"}
                 logger.info("Copy is undeliverable: %s", exc, extra=fields)
-                self.attempt.video.notes.append(errors.Note.COPY_UNDELIVERABLE)
-                result = await make(source_url, probe)
+                source = replace(source, notes=(*source.notes, errors.Note.COPY_UNDELIVERABLE))
+                result = await make(source)
         if isinstance(result, PassOutcome):
             prefix = output_prefix(self.attempt.video_id, self.attempt.number)
             await write_master(self.tools.storage, prefix, result.master)
-        return probe, result
+        return source, result
 
     async def _make_first(
-        self, source_url: str, probe: Probe, *, heartbeat: Heartbeat, may_encode: bool
+        self, source: Source, *, heartbeat: Heartbeat, may_encode: bool
     ) -> PassOutcome | Plan:
         """Plan a ladder, and make its first pass; return the plan if that needs an encoder.
 
         A source whose copy is known to be undeliverable is encoded.
         """
-        may_copy = errors.Note.COPY_UNDELIVERABLE not in self.attempt.video.notes
-        plan = plan_renditions(probe, may_copy=may_copy)
+        may_copy = errors.Note.COPY_UNDELIVERABLE not in source.notes
+        plan = plan_renditions(source.probe, may_copy=may_copy)
         limits = self.tools.limits
         if 0 < limits.max_transcode_s < plan.ladder_s:
             detail = f"The ladder is expected to take {plan.ladder_s:.0f} s."
@@ -196,13 +202,12 @@ class Pass:
         targets = plan.first_pass(cautious=self.attempt.is_cautious)
         if plan.encode_s(targets) > 0 and not may_encode:
             return plan
-        await renditions.plan(self.attempt, plan, targets=targets)
+        await renditions.plan(self.attempt, plan, source, targets=targets)
         return await EncodingRun(
             attempt=self.attempt,
             tools=self.tools,
             heartbeat=heartbeat,
-            source_url=source_url,
-            source=probe,
+            source=source,
             plan=plan,
             targets=targets,
         ).make()
@@ -218,8 +223,8 @@ class Pass:
 
     async def _make_targets(self, heartbeat: Heartbeat) -> PassOutcome:
         attempt = self.attempt
-        async with self._probed_source() as (source_url, probe):
-            plan = plan_renditions(probe, may_copy=False)
+        async with self._probed_source() as source:
+            plan = plan_renditions(source.probe, may_copy=False)
             planned = {rung.name for rung in plan.video}
             await renditions.forget(attempt, set(attempt.targets) - planned)
             targets = tuple(name for name in attempt.targets if name in planned)
@@ -229,8 +234,7 @@ class Pass:
                 attempt=attempt,
                 tools=self.tools,
                 heartbeat=heartbeat,
-                source_url=source_url,
-                source=probe,
+                source=source,
                 plan=plan,
                 targets=targets,
                 reference=reference,
@@ -249,7 +253,7 @@ class Pass:
             on_progress=heartbeat.report,
         )
 
-    def _probed_source(self) -> AbstractAsyncContextManager[tuple[str, Probe]]:
+    def _probed_source(self) -> AbstractAsyncContextManager[Source]:
         return probed_source(
             self.attempt.video,
             self.tools.storage,

@@ -28,6 +28,7 @@ from portal.database.models import (
 from portal.events.log import EventType, note_outcome
 from portal.processing import attempts, captions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
+from portal.processing.sources import Source
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode
 from portal.transcoding.encoding.transcode import PassOutput
@@ -35,7 +36,6 @@ from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, early_rendition, is_made_together
 from portal.transcoding.planning.storyboard import is_quickly_made
-from portal.transcoding.probing.facts import Probe
 
 # Tries of each rendition, and of the storyboard, of a ready video.
 MAX_TRIES = 3
@@ -56,19 +56,23 @@ PLANNED_ANEW = {
 }
 
 
-async def plan(attempt: OpenAttempt, planned: Plan, *, targets: Collection[str]) -> None:
-    """Record a plan, of which this attempt makes the `targets`, sound and subtitles."""
+async def plan(
+    attempt: OpenAttempt, planned: Plan, source: Source, *, targets: Collection[str]
+) -> None:
+    """Record the plan for a source, of which this attempt makes the `targets` and all sound."""
     async with transaction():
         await lock_video(attempt.video_id)
         await attempts.hold(attempt)
-        await _replace_plan(attempt.video, planned)
+        await _replace_plan(attempt.video, planned, source)
         in_this_attempt = ~Q(kind=Kind.VIDEO) | Q(name__in=targets)
         rows = Rendition.filter(in_this_attempt, video_id=attempt.video_id)
         await rows.update(attempt_number=attempt.number, tries=1)
 
 
-async def queue_encode(attempt: OpenAttempt, planned: Plan, *, queue: Queue) -> None:
-    """Record a plan, and queue the job that encodes its first pass.
+async def queue_encode(
+    attempt: OpenAttempt, planned: Plan, source: Source, *, queue: Queue
+) -> None:
+    """Record the plan for a source, and queue the job that encodes its first pass.
 
     The attempt is deleted, because that job begins another one. Raises `LeaseLost`.
     """
@@ -80,8 +84,9 @@ async def queue_encode(attempt: OpenAttempt, planned: Plan, *, queue: Queue) -> 
         await _replace_plan(
             video,
             planned,
+            source,
             encode_job_id=await defer_encode(video, queue, expected_s=expected_s),
-            notes=video.notes,
+            notes=list(source.notes),
             updated_at=NOW,
         )
 
@@ -89,7 +94,7 @@ async def queue_encode(attempt: OpenAttempt, planned: Plan, *, queue: Queue) -> 
 async def publish(
     attempt: OpenAttempt,
     output: PassOutput,
-    source: Probe,
+    source: Source,
     *,
     folders: Mapping[str, int],
     queue: Queue,
@@ -100,8 +105,9 @@ async def publish(
     earlier attempt began. Raises `LeaseLost`.
     """
     video = attempt.video
+    probe = source.probe
     lowest = next(track for track in output.renditions if track.kind is Kind.VIDEO)
-    key_distance_s = source.video.max_key_distance_s if lowest.copied else None
+    key_distance_s = probe.video.max_key_distance_s if lowest.copied else None
     is_quick = is_quickly_made(lowest, duration_s=output.duration_s, key_distance_s=key_distance_s)
     async with transaction():
         await lock_video(video.id)
@@ -114,17 +120,17 @@ async def publish(
             complete_job_id=await defer_completion(video, queue, is_quick=is_quick),
             captions_job_id=await captions.adopt(video, output, queue),
             duration_s=output.duration_s,
-            width=source.video.width,
-            height=source.video.height,
-            notes=[*video.notes, *(note.value for note in output.notes)],
+            width=probe.video.width,
+            height=probe.video.height,
+            notes=[*source.notes, *(note.value for note in output.notes)],
             has_poster=output.has_poster,
             has_storyboard=False,
             storyboard_tries=0,
         )
         if not changed:
             raise LeaseLost
-        if source.chapters:
-            await execute(KEEP_CHAPTERS, video.id, json.dumps(source.chapters))
+        if probe.chapters:
+            await execute(KEEP_CHAPTERS, video.id, json.dumps(probe.chapters))
         await note_outcome(EventType.READY, video.id)
 
 
@@ -176,15 +182,15 @@ async def lowest_complete(video: Video) -> Rendition:
     return lowest
 
 
-async def _replace_plan(video: Video, planned: Plan, **values: object) -> None:
-    """Record a plan, the probe's answer that it is made from, and columns of the video."""
+async def _replace_plan(video: Video, planned: Plan, source: Source, **columns: object) -> None:
+    """Record a plan, the probe that it is made from, and columns of the video."""
     await Rendition.filter(video_id=video.id).delete()
     rows = [
         Rendition(video_id=video.id, position=position, **columns)
         for position, columns in enumerate(_planned(planned))
     ]
     await Rendition.bulk_create(rows)
-    await Video.filter(id=video.id).update(probe_answer=video.probe_answer, **values)
+    await Video.filter(id=video.id).update(probe_answer=source.answer, **columns)
 
 
 def _planned(planned: Plan) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ import hashlib
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from portal.database.models import Video
@@ -134,13 +134,28 @@ async def checked_source(
     await check_source(video, storage)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Checked source of a video: its address, its probe, and the notes about it so far.
+
+    `answer` is the probe as the video's row stores it.
+    """
+
+    url: str
+    probe: Probe
+    answer: str
+    notes: tuple[str, ...]
+
+
 @asynccontextmanager
 async def probed_source(
     video: Video, storage: Storage, limits: SourceLimits, *, interruptions: int = 0
-) -> AsyncIterator[tuple[str, Probe]]:
-    """Yield as `checked_source`, with the probe of the source, which is stored and done once."""
-    async with checked_source(video, storage, interruptions=interruptions) as source_url:
-        if video.probe_answer is None:
+) -> AsyncIterator[Source]:
+    """Yield the source, checked as by `checked_source`; it is probed unless the row has a probe."""
+    async with checked_source(video, storage, interruptions=interruptions) as url:
+        answer = video.probe_answer
+        if answer is None:
             with span("probe"):
-                video.probe_answer = await examine(source_url, limits=limits)
-        yield source_url, judge(video.probe_answer, limits)
+                answer = await examine(url, limits=limits)
+        probe = judge(answer, limits)
+        yield Source(url=url, probe=probe, answer=answer, notes=tuple(video.notes))
