@@ -19,8 +19,9 @@ MAX_SUBJECT_LENGTH = 255
 MAX_PATH_LENGTH = 2000
 
 
+# `accounts.permissions` has the rules.
 class Role(StrEnum):
-    """Role of an account, from most to least permissions; see `accounts.permissions`."""
+    """Role of an account, from most to least permissions."""
 
     OWNER = "owner"
     ADMIN = "admin"

@@ -49,8 +49,9 @@ class Event(Model):
         table = "events"
 
 
+# The API documents the values of this enum, and the database stores them.
 class DisabledReason(StrEnum):
-    """Reason why a webhook is disabled. Values are stored and documented."""
+    """Reason why a webhook is disabled: by a person, its address is gone, or it keeps failing."""
 
     PERSON = "person"
     GONE = "gone"

@@ -59,11 +59,9 @@ class PosterState(StrEnum):
     FAILED = "failed"
 
 
+# `accounts.permissions` has the rules.
 class Visibility(StrEnum):
-    """Visibility of a video, from the largest audience to the smallest.
-
-    `accounts.permissions` has the rules.
-    """
+    """Visibility of a video, from the largest audience to the smallest."""
 
     PUBLIC = "public"
     UNLISTED = "unlisted"

@@ -40,8 +40,9 @@ RETURNING webhook_id, lane
 """
 
 
+# The API documents the values of this enum, and the database stores them.
 class EventType(StrEnum):
-    """Types of the events that integrators receive. Values are stored and documented."""
+    """Type of an event."""
 
     CREATED = "video.created"
     UPDATED = "video.updated"

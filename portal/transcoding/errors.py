@@ -91,8 +91,9 @@ _REJECTIONS = {
 }
 
 
+# The API documents the values of this enum, and the database stores them.
 class Note(StrEnum):
-    """Difference between source and renditions. Values are stored; don't rename them."""
+    """Difference between a source and its renditions."""
 
     PARTLY_DAMAGED = "partly_damaged"
     HDR_CONVERTED = "hdr_converted"

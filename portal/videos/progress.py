@@ -130,8 +130,9 @@ SELECT outcome, error_code, duration_range, attempts, duration_s, media_s FROM a
 """
 
 
+# The first three are those of `transcoding.Stage`.
 class TranscodeStage(StrEnum):
-    """Stage of a video's processing. The first three are those of `transcoding.Stage`."""
+    """Stage of a video's processing."""
 
     PROBING = "probing"
     TRANSCODING = "transcoding"
