@@ -59,22 +59,22 @@ async def adopt(video: Video, output: PassOutput, queue: Queue) -> int | None:
     """
     rows = await Caption.filter(video_id=video.id).only("id", "rendition", "language")
     adopted = {row.rendition for row in rows}
-    taken = {row.language for row in rows}
+    languages = {row.language for row in rows}
     for track in output.renditions:
         if track.kind is not Kind.SUBTITLES or track.name in adopted:
             continue
         text = await asyncio.to_thread(CaptionText.of, output.captions[track.name])
         row = await Caption.create(
             video_id=video.id,
-            language=next(tag for tag in language_tags(track.language) if tag not in taken),
+            language=next(tag for tag in language_tags(track.language) if tag not in languages),
             label=track.label,
             is_default=track.is_default,
             source=CaptionSource.FILE,
             rendition=track.name,
             **asdict(text),
         )
-        taken.add(row.language)
-    return await defer_captions(video.id, queue) if taken else None
+        languages.add(row.language)
+    return await defer_captions(video.id, queue) if languages else None
 
 
 def language_tags(language: str | None) -> Iterator[str]:

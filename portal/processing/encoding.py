@@ -183,13 +183,13 @@ class PassRuns:
             unmade = await runs.left(attempt.video_id)
             self.begun_share = unmade.share if unmade else 1.0
             return
-        made = await runs.find_made(attempt.video_id, self.names, self.tools.storage)
-        for rendition in made.values():
+        recorded = await runs.find_made(attempt.video_id, self.names, self.tools.storage)
+        for rendition in recorded.values():
             made_s = float(rendition.time_s(rendition.segments[-1].facts.until_ticks))
             self.begun_share = made_s / self.duration_s
-        await runs.keep(attempt.video_id, self.names, made)
-        prefix = f"{attempt.number}-" if made else ""
-        self._plain = Run(starts_s=starts_s, made=made, prefix=prefix)
+        await runs.keep(attempt.video_id, self.names, recorded)
+        prefix = f"{attempt.number}-" if recorded else ""
+        self._plain = Run(starts_s=starts_s, made=recorded, prefix=prefix)
 
     async def next(self) -> Run | None:
         """Return the first free run, or a part of another one; None when all runs are made.

@@ -73,7 +73,7 @@ class Heartbeat:
             **{name: getattr(segment.facts, name) for name in FACTS},
         )
         if self.held and rendition == self.held.row.renditions[0]:
-            self.held.made = max(self.held.made, number + 1)
+            self.held.next_segment = max(self.held.next_segment, number + 1)
 
     async def beat_forever(self) -> None:
         """Beat while there is news or a lease to renew. Raises `LeaseLost`."""

@@ -70,18 +70,18 @@ SELECT until, elsewhere.* FROM held CROSS JOIN LATERAL (
 class HeldRun:
     """Run whose lease this process holds: its row, and the run as the engine takes it.
 
-    `made` is the number of the next segment to make. `eta_elsewhere_s` is the time until other
-    workers have made their runs of the pass.
+    `next_segment` is the number of the next segment to make. `eta_elsewhere_s` is the time until
+    other workers have made their runs of the pass.
     """
 
     row: PassRun
     run: Run
-    made: int
+    next_segment: int
     eta_elsewhere_s: float = 0.0
 
     async def renew(self, eta_s: float | None) -> None:
         """Renew the lease, and read the run's end and others' progress. Raises `LeaseLost`."""
-        rows = await fetch_rows(RENEW, self.made, eta_s, self.row.id, self.row.claims)
+        rows = await fetch_rows(RENEW, self.next_segment, eta_s, self.row.id, self.row.claims)
         if not rows:
             raise LeaseLost
         self.run.end = rows[0]["until"]
@@ -162,30 +162,34 @@ async def _claim_row(row: PassRun | None, worker: str, storage: Storage) -> Held
     if not await free.update(worker=worker, lease_expires_at=LEASE_END, claims=claims):
         return None
     await row.refresh_from_db()
-    made = await find_made(row.video_id, row.renditions, storage, first=row.start, until=row.until)
+    recorded = await find_made(
+        row.video_id, row.renditions, storage, first=row.start, until=row.until
+    )
     # Names of segments have a prefix, unless no other worker can have written them.
-    prefix = f"{row.id}.{row.claims}-" if row.start or made else ""
-    run = Run(starts_s=row.starts_s, first=row.start, end=row.until, made=made, prefix=prefix)
-    count = await keep(row.video_id, row.renditions, made, first=row.start, until=row.until)
-    return HeldRun(row, run, made=row.start + count)
+    prefix = f"{row.id}.{row.claims}-" if row.start or recorded else ""
+    run = Run(starts_s=row.starts_s, first=row.start, end=row.until, made=recorded, prefix=prefix)
+    kept_count = await keep(
+        row.video_id, row.renditions, recorded, first=row.start, until=row.until
+    )
+    return HeldRun(row, run, next_segment=row.start + kept_count)
 
 
 async def keep(
     video_id: UUID,
     names: list[str],
-    made: Mapping[str, MadeRendition],
+    recorded: Mapping[str, MadeRendition],
     *,
     first: int = 0,
     until: int = MAX_NUMBER,
 ) -> int:
-    """Delete recorded segments of a run beyond those that all `made` renditions have.
+    """Delete recorded segments of a run beyond those that all renditions have.
 
     Returns how many segments of each rendition are kept.
     """
-    count_kept = min((len(rendition.segments) for rendition in made.values()), default=0)
+    kept_count = min((len(rendition.segments) for rendition in recorded.values()), default=0)
     beyond = SegmentRow.filter(video_id=video_id, rendition__in=names)
-    await beyond.filter(number__gte=first + count_kept, number__lt=until).delete()
-    return count_kept
+    await beyond.filter(number__gte=first + kept_count, number__lt=until).delete()
+    return kept_count
 
 
 async def split(*, video_id: UUID | None = None, queue: Queue | None = None) -> PassRun | None:
