@@ -127,8 +127,9 @@ async def make_captions(
                         files, transcript, model=model, work_dir=work_dir, paused=paused
                     )
                     beating.cancel()
-            finally:
+            except BaseException:
                 await held.update(**_written(transcript))
+                raise
             await retry_outage(lambda: _finish(held, video_id, transcript, queue))
         logger.info("Transcription is done", extra={"action": "transcription_done"})
     except (_Superseded, VideoNotFound):
