@@ -18,7 +18,8 @@ from serving import Hanging, Serve, begin_range, children_naming, cut
 from portal.transcoding.copying.remux import remux
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 
-VIDEO, SOUND = "video", "audio"
+VIDEO = "video"
+SOUND = "audio"
 GROUPS = ("-g", "60", "-bf", "2")
 SIGNED = "?X-Amz-Signature=secret"
 
@@ -34,7 +35,7 @@ class Copied:
     dropped: Mapping[str, str]
 
     def packets(self, kind: str) -> tuple[list[Packet], list[Packet]]:
-        """Those of the copy, and those of its source."""
+        """Return the packets of the copy, and those of its source."""
         return packets(joined(self.folder, kind), kind), packets(self.source, kind)
 
 
@@ -122,7 +123,7 @@ async def test_segments_begin_where_the_rule_says_and_decode_alone(
 async def test_a_few_frames_at_the_end_are_no_segment(
     make_video: MakeMedia, tmp_path: Path
 ) -> None:
-    """The last frame is a key frame, eight seconds after the start."""
+    """The last frame, at eight seconds, is a key frame."""
     keys = ("-g", "999", "-force_key_frames", "0,4,8")
     await copy(make_video("a key at the end.mp4", *keys, rate="25", duration_s=8.04), tmp_path)
 
@@ -175,7 +176,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("make", "reason"), REFUSED.values(), ids=REFUSED)
-async def test_a_video_that_players_stumble_over_is_refused(
+async def test_a_video_that_players_may_fail_at_is_refused(
     make: Make, reason: str, make_video: MakeMedia, make_media: MakeMedia, tmp_path: Path
 ) -> None:
     with pytest.raises(CopyUndeliverable) as caught:
@@ -213,17 +214,18 @@ def large(make_video: MakeMedia) -> Path:
 PROGRAM = "portal.transcoding.copying"
 
 
-async def test_broken_connections_are_taken_up_again(
+async def test_reading_continues_after_broken_connections(
     large: Path, serve: Serve, tmp_path: Path
 ) -> None:
-    content, asked = large.read_bytes(), 0
+    content = large.read_bytes()
+    request_count = 0
     positions: list[float] = []
 
     async def unsteady(request: web.Request) -> web.StreamResponse:
-        nonlocal asked
-        asked += 1
+        nonlocal request_count
+        request_count += 1
         start, response = await begin_range(request, len(content))
-        if asked <= 2:
+        if request_count <= 2:
             await response.write(content[start : (start + len(content)) // 2])
             cut(request)
             return response
@@ -236,7 +238,7 @@ async def test_broken_connections_are_taken_up_again(
 
     copied = await copy(large, tmp_path, address=await serve(unsteady), on_progress=on_progress)
 
-    assert asked > 2
+    assert request_count > 2
     video, own_video = copied.packets(VIDEO)
     assert video == own_video
     assert positions == sorted(positions)
@@ -244,15 +246,16 @@ async def test_broken_connections_are_taken_up_again(
     assert not children_naming(PROGRAM)
 
 
-async def test_a_source_that_breaks_off_for_good_is_no_damaged_one(
+async def test_an_unreachable_source_is_not_damaged(
     large: Path, serve: Serve, tmp_path: Path
 ) -> None:
-    content, asked = large.read_bytes(), 0
+    content = large.read_bytes()
+    request_count = 0
 
     async def going(request: web.Request) -> web.StreamResponse:
-        nonlocal asked
-        asked += 1
-        if asked > 1:
+        nonlocal request_count
+        request_count += 1
+        if request_count > 1:
             return web.Response(status=403)
         start, response = await begin_range(request, len(content))
         await response.write(content[start : len(content) // 2])
@@ -269,7 +272,7 @@ LIMITS = {FailCode.STALLED: {"stall_s": 0.5}, FailCode.TIMED_OUT: {"timeout_s": 
 
 
 @pytest.mark.parametrize("code", LIMITS)
-async def test_a_copy_that_does_not_get_on_is_ended(
+async def test_a_copy_without_progress_is_ended(
     plain: Path, hanging: Hanging, tmp_path: Path, code: FailCode
 ) -> None:
     with pytest.raises(TranscodeFailed) as caught:
@@ -278,11 +281,12 @@ async def test_a_copy_that_does_not_get_on_is_ended(
     assert not children_naming(PROGRAM)
 
 
-CRASHED, KILLED = (signal.SIGSEGV, CopyUndeliverable), (signal.SIGKILL, TranscodeFailed)
+CRASHED = (signal.SIGSEGV, CopyUndeliverable)
+KILLED = (signal.SIGKILL, TranscodeFailed)
 
 
 @pytest.mark.parametrize(("number", "expected"), [CRASHED, KILLED])
-async def test_a_file_that_kills_its_copy_is_encoded_and_a_killed_one_tried_again(
+async def test_a_source_that_crashes_its_copy_is_encoded_and_a_killed_copy_is_retried(
     number: int, expected: type[Exception], plain: Path, hanging: Hanging, tmp_path: Path
 ) -> None:
     task = asyncio.create_task(copy(plain, tmp_path, address=hanging.address))

@@ -1,4 +1,4 @@
-"""A pass that goes on after what is made: as one that was never ended."""
+"""A resumed pass gives the same renditions as one that was never interrupted."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -19,13 +19,13 @@ from portal.transcoding.encoding.runs import OneRun
 from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME
 
-TWO_RUNGS, ONE_RUNG = "544x308", "320x180"
+TWO_RUNGS = "544x308"
+ONE_RUNG = "320x180"
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-level:v", "5.1", "-pix_fmt", "yuv420p")
 B_FRAMES = (*X264, "-bf", "3", "-g", "75")
-OPEN_GOP = (
-    *("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1"),
-    *("-x265-params", "log-level=error:open-gop=1:bframes=4:keyint=50:min-keyint=50:scenecut=0"),
-)
+OPEN_GOP_PARAMS = "log-level=error:open-gop=1:bframes=4:keyint=50:min-keyint=50:scenecut=0"
+X265 = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1")
+OPEN_GOP = (*X265, "-x265-params", OPEN_GOP_PARAMS)
 TICK_S = 0.001
 # Size, rate and options.
 SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -51,7 +51,7 @@ def moving(make_media: MakeMedia, kind: str) -> Path:
 
 
 class Record:
-    """What passes told of the segments that they stored, by rendition and number."""
+    """Segments that passes stored, by rendition and number."""
 
     def __init__(self) -> None:
         self.made: dict[str, dict[int, MadeSegment]] = {}
@@ -59,8 +59,8 @@ class Record:
     def __call__(self, name: str, number: int, segment: MadeSegment) -> None:
         self.made.setdefault(name, {})[number] = segment
 
-    def kept(self, sink: FolderSink, count: int, prefix: str) -> OneRun:
-        """The first segments of each picture."""
+    def run_after(self, sink: FolderSink, count: int, prefix: str) -> OneRun:
+        """Return a run after the first segments of each video rendition."""
         renditions = {
             name: MadeRendition(
                 init=(sink.folder / name / INIT_NAME).read_bytes(),
@@ -73,57 +73,58 @@ class Record:
 
 
 async def continued(path: Path, sink: FolderSink, **options: Any) -> Result:
-    """Make a pass, go on with it after its first segment, and with that after three."""
+    """Make a pass, resume it after its first segment, and resume that after three."""
     record = Record()
     await make_pass(path, sink=sink, on_made=record, **options)
     for count, prefix in ((1, "2-"), (3, "3-")):
-        kept = record.kept(sink, count, prefix)
-        result = await make_pass(path, sink=sink, on_made=record, runs=kept, **options)
+        run = record.run_after(sink, count, prefix)
+        result = await make_pass(path, sink=sink, on_made=record, runs=run, **options)
     return result
 
 
 def times_s(folder: Path, name: str) -> list[float]:
-    """When each frame is shown, in the order of showing."""
-    made = packets(joined(folder, name))
-    assert all(a.decoded_s < b.decoded_s for a, b in pairwise(made)), "decode times fall"
-    return sorted(float(packet.shown_s) for packet in made)
+    """Return the sorted times at which frames are shown."""
+    frames = packets(joined(folder, name))
+    assert all(a.decoded_s < b.decoded_s for a, b in pairwise(frames)), "decode times fall"
+    return sorted(float(frame.shown_s) for frame in frames)
 
 
 def check_alike(whole: Path, parts: Path, name: str, *, within_s: float) -> None:
-    """The same frames in the same segments, each shown from where the one before it ends."""
+    """Check that frames and segments are the same, and that segments follow each other."""
     assert times_s(parts, name) == pytest.approx(times_s(whole, name), abs=within_s)
-    made = playlist(parts, name)
+    resumed = playlist(parts, name)
     starts_s = playlist(whole, name).starts_s
-    assert made.starts_s == pytest.approx(starts_s, abs=within_s + 1e-6)
-    uris = [segment.uri for segment in made.segments]
+    assert resumed.starts_s == pytest.approx(starts_s, abs=within_s + 1e-6)
+    uris = [segment.uri for segment in resumed.segments]
     assert uris[:4] == ["00000.m4s", "2-00001.m4s", "2-00002.m4s", "3-00003.m4s"]
     scale = time_scale((parts / name / INIT_NAME).read_bytes())
     segments = [inspect_segment((parts / name / uri).read_bytes()) for uri in uris]
     assert all(segment.is_closed for segment in segments)
-    for one, next_one in pairwise(segments):
-        assert abs(next_one.from_ticks - one.until_ticks) / scale <= TICK_S
+    for before, after in pairwise(segments):
+        assert abs(after.from_ticks - before.until_ticks) / scale <= TICK_S
 
 
 @pytest.mark.parametrize(
     "kind",
     [
-        it if it in ("ntsc", "pauses") else pytest.param(it, marks=pytest.mark.slow)
-        for it in SOURCES
+        kind if kind in ("ntsc", "pauses") else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in SOURCES
     ],
 )
 async def test_frames_and_sound_are_those_of_an_unbroken_pass(
     kind: str, make_media: MakeMedia, tmp_path: Path
 ) -> None:
     path = moving(make_media, kind)
-    whole, parts = FolderSink(tmp_path / "whole"), FolderSink(tmp_path / "parts")
+    whole = FolderSink(tmp_path / "whole")
+    parts = FolderSink(tmp_path / "parts")
     unbroken = await make_pass(path, sink=whole, work_dir=tmp_path)
     result = await continued(path, parts, work_dir=tmp_path)
     within_s = 0.0 if unbroken.source.video.constant_rate else TICK_S
     for each in unbroken.renditions:
         check_alike(whole.folder, parts.folder, each.name, within_s=within_s)
     assert result.output.duration_s == pytest.approx(unbroken.output.duration_s, abs=TICK_S)
-    one, other = (packets(joined(it.folder, "audio"), "audio") for it in (whole, parts))
-    assert [packet.data for packet in one] == [packet.data for packet in other]
+    sounds = [packets(joined(sink.folder, "audio"), "audio") for sink in (whole, parts)]
+    assert [packet.data for packet in sounds[0]] == [packet.data for packet in sounds[1]]
 
 
 async def test_parts_of_other_shapes_and_fields_are_those_of_an_unbroken_pass(
@@ -157,31 +158,36 @@ async def test_parts_of_other_shapes_and_fields_are_those_of_an_unbroken_pass(
 
 
 @pytest.mark.slow
-async def test_later_renditions_go_on_at_the_cuts_of_the_first(
+async def test_later_renditions_resume_at_the_cuts_of_the_first(
     make_media: MakeMedia, tmp_path: Path
 ) -> None:
     path = moving(make_media, "ntsc")
-    sink, again = FolderSink(tmp_path / "whole"), FolderSink(tmp_path / "parts")
+    sink = FolderSink(tmp_path / "whole")
+    again = FolderSink(tmp_path / "parts")
     first = await make_pass(path, sink=sink, work_dir=tmp_path)
     name = first.renditions[0].name
     reference = playlist(sink.folder, name)
     await continued(path, again, reference=reference, wanted=[name], work_dir=tmp_path)
-    # Made alone it is encoded in the same way, so that either may go on with the other.
-    inits = [(it.folder / name / INIT_NAME).read_bytes() for it in (sink, again)]
+    # A rendition is encoded in the same way in both passes, so either can resume the other.
+    inits = [(each.folder / name / INIT_NAME).read_bytes() for each in (sink, again)]
     assert inits[0] == inits[1]
     check_alike(sink.folder, again.folder, name, within_s=0.0)
 
 
-async def test_what_does_not_fit_is_not_gone_on_with(make_media: MakeMedia, tmp_path: Path) -> None:
-    path, sink, record = moving(make_media, "ntsc"), FolderSink(tmp_path / "sink"), Record()
+async def test_a_pass_is_not_resumed_after_segments_that_do_not_fit(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    path = moving(make_media, "ntsc")
+    sink = FolderSink(tmp_path / "sink")
+    record = Record()
     options = {"sink": sink, "work_dir": tmp_path}
     [low, _] = (await make_pass(path, on_made=record, **options)).renditions
-    kept = record.kept(sink, 2, "2-")
+    run = record.run_after(sink, 2, "2-")
     with pytest.raises(NotContinuable, match="other renditions"):
-        await make_pass(path, runs=kept, wanted=[low.name], **options)
+        await make_pass(path, runs=run, wanted=[low.name], **options)
     with pytest.raises(NotContinuable, match="no segment"):
-        await make_pass(path, runs=record.kept(sink, 0, "2-"), **options)
-    for rendition in kept.run.made.values():
+        await make_pass(path, runs=record.run_after(sink, 0, "2-"), **options)
+    for rendition in run.run.made.values():
         object.__setattr__(rendition, "init", rendition.init.replace(b"avcC\x01d", b"avcC\x01M"))
     with pytest.raises(NotContinuable, match="init segment"):
-        await make_pass(path, runs=kept, **options)
+        await make_pass(path, runs=run, **options)

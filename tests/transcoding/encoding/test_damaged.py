@@ -1,4 +1,4 @@
-"""A source with a hole in it: what is left is published, with a note about it, if it is enough."""
+"""A source with a small hole is published with a note; one with large holes is refused."""
 
 from pathlib import Path
 
@@ -20,10 +20,12 @@ def undamaged(make_video: MakeMedia) -> Path:
 
 
 def with_a_hole(source: Path, *, share: float) -> bytes:
-    """Its content with a stretch in the middle of its media data set to zero."""
+    """Return the content of a file with zeros in the middle of its media data."""
     content = bytearray(source.read_bytes())
-    start, end = content.index(b"mdat") + 4, content.index(b"moov") - 4
-    middle, half = (start + end) // 2, int((end - start) * share / 2)
+    start = content.index(b"mdat") + 4
+    end = content.index(b"moov") - 4
+    middle = (start + end) // 2
+    half = int((end - start) * share / 2)
     content[middle - half : middle + half] = bytes(2 * half)
     return bytes(content)
 
@@ -59,9 +61,9 @@ async def test_a_copy_whose_beginning_does_not_decode_is_undeliverable(
     whole = make_card(make_media, "copyable.mp4", *COPYABLE)
     with av.open(str(whole)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
-    hurt = next(packet for packet in packets[5:] if packet.size > 400)
+    damaged = next(packet for packet in packets[5:] if packet.size > 400)
     content = bytearray(whole.read_bytes())
-    inside = slice(hurt.pos + 100, hurt.pos + 300)
+    inside = slice(damaged.pos + 100, damaged.pos + 300)
     content[inside] = bytes(byte ^ 0x55 for byte in content[inside])
 
     with pytest.raises(CopyUndeliverable, match="undecodable"):

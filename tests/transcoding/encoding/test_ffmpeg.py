@@ -1,4 +1,4 @@
-"""Running ffmpeg: its reports, its limits, and that nothing of it outlives the call."""
+"""Reports and limits of ffmpeg, which never outlives the call."""
 
 import asyncio
 import os
@@ -15,20 +15,16 @@ from portal.processes.child import Limits
 from portal.transcoding.encoding.ffmpeg import FfmpegLog, RunReport, run
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
-# In real time, so that it is still running when the test looks.
-ENDLESS = (
-    *("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1", "-re"),
-    *("-f", "lavfi", "-i", "testsrc2=s=64x64", "-f", "null", "-"),
-)
-ENCODING = (
-    *("-nostdin", "-y", "-f", "lavfi", "-i", "testsrc2=s=1920x1080:d=120"),
-    *("-c:v", "libx264", "-threads", "1"),
-)
+PROGRESS = ("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1")
+# Arguments of a run in real time, which does not end during the test.
+ENDLESS = (*PROGRESS, "-re", "-f", "lavfi", "-i", "testsrc2=s=64x64", "-f", "null", "-")
+LARGE = ("-nostdin", "-y", "-f", "lavfi", "-i", "testsrc2=s=1920x1080:d=120")
+ENCODING = (*LARGE, "-c:v", "libx264", "-threads", "1")
 
 
 async def started() -> psutil.Process:
-    """The process that runs it, once it is ffmpeg: while it becomes so, it has no arguments."""
-    await eventually(lambda: any("ffmpeg" in it.name() for it in children_naming("testsrc2")))
+    """Return the child process once it runs ffmpeg."""
+    await eventually(lambda: any("ffmpeg" in child.name() for child in children_naming("testsrc2")))
     return children_naming("testsrc2")[0]
 
 
@@ -63,14 +59,14 @@ def test_the_log_keeps_complaints_however_they_come() -> None:
         (FailCode.OUTPUT_TOO_LARGE, Limits(file_bytes=10_000)),
     ],
 )
-async def test_a_run_over_its_limits_ends_with_a_code_of_its_own(
+async def test_each_limit_that_a_run_exceeds_has_a_code(
     tmp_path: Path, code: FailCode, limits: Limits
 ) -> None:
     with pytest.raises(TranscodeFailed, match=code):
         await run((*ENCODING, str(tmp_path / "out.mp4")), timeout_s=600, limits=limits)
 
 
-async def test_a_run_is_limited_without_being_told() -> None:
+async def test_a_run_has_limits_by_default() -> None:
     task = asyncio.create_task(run(ENDLESS, timeout_s=60))
     ffmpeg = await started()
     cores = len(os.sched_getaffinity(0))
@@ -99,7 +95,7 @@ async def test_a_run_over_its_time_or_without_progress_is_ended(
 
 @dataclass
 class Clock:
-    """In the place of the module `time`: the real clock, which can be put forward."""
+    """Replacement of the module `time`: the real clock, which can be put forward."""
 
     ahead_s: float = 0
     looks: int = 0
@@ -119,8 +115,9 @@ async def test_backpressure_stops_the_process_and_the_clock(
     ffmpeg = await started()
     paused.set()
     await eventually(lambda: ffmpeg.status() == psutil.STATUS_STOPPED)
-    # Longer than both limits: had the clock gone on, the run would end by itself.
-    clock.ahead_s, looks = 3_600, clock.looks
+    # This exceeds both limits, so the run would end if its clock were not stopped.
+    clock.ahead_s = 3_600
+    looks = clock.looks
     await eventually(lambda: task.done() or clock.looks > looks + 3)
     assert not task.done()
     paused.clear()

@@ -1,4 +1,4 @@
-"""Interlaced pictures lose their combs and none of their frames, wherever they begin."""
+"""Interlaced parts of films lose their combs, and no frames."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +11,7 @@ from published_checks import check_published
 
 from portal.transcoding.errors import Note
 
-STEP_PX = 2  # the bar's way from one field to the next
+STEP_PX = 2  # movement of the bar from one field to the next
 BRIGHT = 110
 # A white bar that moves to the right fifty times a second.
 BAR = (
@@ -21,9 +21,10 @@ BAR = (
 
 
 def left_edges(frame: av.VideoFrame) -> list[int]:
-    """Where the bar begins in each line of the middle."""
+    """Return the left edge of the bar in each line of the middle."""
     plane = frame.planes[0]
-    data, stride = bytes(plane), plane.line_size
+    data = bytes(plane)
+    stride = plane.line_size
     edges = []
     for row in range(plane.height // 4, plane.height * 3 // 4):
         line = data[row * stride : row * stride + plane.width]
@@ -32,7 +33,7 @@ def left_edges(frame: av.VideoFrame) -> list[int]:
 
 
 def combing_px(frame: av.VideoFrame) -> float:
-    """How far neighbouring lines are apart, in the mean."""
+    """Return the mean distance of the bar's edges in neighbouring lines."""
     edges = left_edges(frame)
     return sum(abs(a - b) for a, b in pairwise(edges)) / (len(edges) - 1)
 
@@ -65,7 +66,7 @@ async def test_no_comb_is_left_of_interlaced_pictures(
 
 
 def moving_part(make_media: MakeMedia, kind: str, frames: int) -> Path:
-    """Raw H.264 of a bar that moves fifty times a second: progressive, tff or bff."""
+    """Make raw H.264 of a bar that moves fifty times a second: progressive, tff or bff."""
     duration_s = frames / 25
     moving = f"color=black:s=96x64:r=50:d={duration_s}[b]"
     moving += f";color=white:s=16x64:r=50:d={duration_s}[w];[b][w]overlay=x=mod(n*{STEP_PX}\\,64)"
@@ -90,7 +91,7 @@ def moving_part(make_media: MakeMedia, kind: str, frames: int) -> Path:
         ((("progressive", 30), ("tff", 30)), True),
         ((("tff", 30), ("progressive", 30)), True),
         ((("tff", 30), ("bff", 30)), True),
-        # So short that it lies between the sampled key frames.
+        # The interlaced part is so short that no sampled key frame is in it.
         ((("progressive", 100), ("tff", 10), ("progressive", 130)), False),
     ],
 )

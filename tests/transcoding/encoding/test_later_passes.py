@@ -1,4 +1,4 @@
-"""A video is made in passes: playable early, and complete later with everything aligned."""
+"""Renditions of a later pass have the same segments as those of the first."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,9 +33,11 @@ async def test_a_later_pass_joins_on_to_the_first(
     picture = card(rate=rate, duration_s=10, flashes_s=(0.6, 9))
     sound = beeps(duration_s=10, at_s=(0.6, 9))
     source = make_card(make_media, "passes.mp4", *options, picture=picture, sound=sound, yuv=yuv)
-    sink, work_dir = FolderSink(tmp_path / "sink"), tmp_path / "work"
+    sink = FolderSink(tmp_path / "sink")
+    work_dir = tmp_path / "work"
     early = await make_pass(source, wanted=[first], sink=sink, work_dir=work_dir)
-    reference, made = playlist(sink.folder, first), len(sink.names)
+    reference = playlist(sink.folder, first)
+    early_count = len(sink.names)
     [other] = [rung.name for rung in early.plan.video if rung.name != first]
 
     later = await make_pass(
@@ -43,7 +45,7 @@ async def test_a_later_pass_joins_on_to_the_first(
     )
 
     assert early.renditions[0].copied == (options == COPYABLE)
-    assert all(name.startswith(f"{other}/") for name in sink.names[made:])
+    assert all(name.startswith(f"{other}/") for name in sink.names[early_count:])
     assert not later.output.has_poster
     assert playlist(sink.folder, other).starts_s == pytest.approx(reference.starts_s, abs=1e-4)
     videos = sorted((*early.renditions, *later.renditions), key=lambda each: each.width or 0)

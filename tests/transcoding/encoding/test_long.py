@@ -1,4 +1,4 @@
-"""Two hours cost no more memory and disk at a time than ten minutes do."""
+"""A film of two hours takes no more memory and disk than one of ten minutes."""
 
 import asyncio
 from contextlib import suppress
@@ -16,17 +16,18 @@ MIB = 1024**2
 
 
 class Discarding:
-    """Takes everything and keeps nothing."""
+    """Sink that keeps nothing."""
 
     async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
 
 
 async def watch_peaks(work_dir: Path, peaks: dict[str, int]) -> None:
-    """The most that is in use at one time, of this process with its children, and of disk."""
+    """Record the highest use of memory by this process and its children, and of disk."""
     own = psutil.Process()
     before = own.memory_info().rss
     while True:
-        memory, disk = own.memory_info().rss - before, 0
+        memory = own.memory_info().rss - before
+        disk = 0
         for child in own.children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 memory += child.memory_info().rss
@@ -42,7 +43,7 @@ async def watch_peaks(work_dir: Path, peaks: dict[str, int]) -> None:
 async def test_the_peaks_of_two_hours_are_those_of_ten_minutes(
     kind: str, make_media: MakeMedia, tmp_path: Path
 ) -> None:
-    # Two rungs and, when copied, a stream that is only cut.
+    # The size gives two rungs; a copied source also has a stream that is only cut.
     gop = ("-g", "20") if kind == "copied" else ()
     picture = card(size="544x306", rate="5", duration_s=60, flashes_s=(1, 58))
     minute = make_card(

@@ -1,4 +1,4 @@
-"""The check of what was written finds what is missing, empty, short or out of step."""
+"""Validation finds missing, empty, short and misaligned output."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,7 @@ async def source(plain: Path) -> Probe:
     return await probe(str(plain))
 
 
-def test_much_less_than_the_source_claims_is_damage(source: Probe) -> None:
+def test_a_picture_much_shorter_than_its_source_is_damage(source: Probe) -> None:
     check_duration(9.2, source.video.duration_s)
     with pytest.raises(SourceRejected, match=RejectCode.DAMAGED):
         check_duration(8.9, source.video.duration_s)
@@ -66,7 +66,7 @@ def test_missing_frames_are_damage(source: Probe) -> None:
         check_frames(source, RunReport(frames_decoded=count // 2))
 
 
-def test_a_copy_is_whole_and_begins_each_segment_anew(source: Probe) -> None:
+def test_a_copy_has_all_frames_and_closed_segments(source: Probe) -> None:
     facts = SegmentFacts(
         sample_count=150,
         key_size_bytes=1,
@@ -76,9 +76,9 @@ def test_a_copy_is_whole_and_begins_each_segment_anew(source: Probe) -> None:
         is_closed=True,
     )
     check_copy([facts, facts], source)
-    for made, reason in (
+    for segments, reason in (
         ([facts], "frames_missing"),
         ([facts, replace(facts, is_closed=False)], "open_segment"),
     ):
         with pytest.raises(CopyUndeliverable, match=reason):
-            check_copy(made, source)
+            check_copy(segments, source)

@@ -1,4 +1,4 @@
-"""Frames are shown as their file means them: light levels, colours, apertures."""
+"""Light levels, colours and apertures are those that the file describes."""
 
 import io
 import struct
@@ -51,7 +51,7 @@ def sizes(published: Published) -> set[tuple[int, int]]:
         ("mastered.mp4", "bt2020nc", ("transfer=undef", MASTERING)),
     ],
 )
-async def test_hdr_is_converted_whatever_tells_it(
+async def test_hdr_is_converted_however_the_file_declares_it(
     name: str, matrix: str, params: Sequence[str], make_media: MakeMedia, publish: Publish
 ) -> None:
     unnamed = "" if "transfer=smpte2084" in params else ",setparams=color_trc=unknown"
@@ -97,7 +97,7 @@ async def test_dolby_vision_goes_by_its_base_layer(
 
 
 def with_aperture(make_media: MakeMedia, name: str, filters: str, *aperture: int) -> Path:
-    """A card in a larger frame, which an aperture cuts out."""
+    """Make a card in a larger frame, which an aperture cuts out."""
     padded = make_card(
         make_media,
         name,

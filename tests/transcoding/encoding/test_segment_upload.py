@@ -20,18 +20,18 @@ from portal.transcoding.probing import probe as probing
 
 @pytest.fixture
 def long_video(make_video: MakeMedia) -> Path:
-    """Takes long enough to be interrupted."""
+    """A video that takes long enough to be interrupted."""
     return make_video("long.mp4", duration_s=40, size="544x306")
 
 
 class FailingSink:
-    """Takes two files and refuses the third, like a storage that went away."""
+    """Sink that stores two files and fails at the third."""
 
-    taken = 0
+    count = 0
 
     async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
-        self.taken += 1
-        if self.taken > 2:
+        self.count += 1
+        if self.count > 2:
             raise ConnectionError("storage went away")
 
 
@@ -52,7 +52,8 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
 ) -> None:
     monkeypatch.setitem(probing._PERSISTENT, "reconnect_delay_max", "1")
     content = long_video.read_bytes()
-    half, examined = len(content) // 2, asyncio.Event()
+    half = len(content) // 2
+    examined = asyncio.Event()
 
     def everything_once_examined(plan: Plan) -> list[str]:
         examined.set()
@@ -63,11 +64,11 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
             return web.Response(status=503)
         start, response = await begin_range(request, len(content))
         with suppress(ConnectionError):
-            if not examined.is_set() or start > half:  # the index lies at the end
+            if not examined.is_set() or start > half:  # the index is at the end
                 await response.write(content[start:])
             else:
                 await response.write(content[start:half])
-                # The other half never comes, however slow the encoder is.
+                # The other half is never sent, however slow the encoder is.
                 await eventually(lambda: sink.names)
                 cut(request)
         return response
@@ -79,7 +80,7 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
 
 
 class SlowSink(FolderSink):
-    """Takes nothing until it is opened."""
+    """Sink that stores nothing until it is opened."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -98,15 +99,16 @@ async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
 ) -> None:
     monkeypatch.setattr("portal.transcoding.encoding.segment_upload._PAUSE_BACKLOG_FILES", 6)
     monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RESUME_BACKLOG_FILES", 3)
-    sink, percents = SlowSink(tmp_path / "sink"), [0.0]
+    sink = SlowSink(tmp_path / "sink")
+    percents = [0.0]
 
     async def remember(stage: Stage, percent: float, seconds_left: float | None) -> None:
         percents.append(percent)
 
     def is_held_up() -> bool:
         with suppress(psutil.NoSuchProcess):
-            found = children_naming(str(long_video))
-            return any(child.status() == psutil.STATUS_STOPPED for child in found)
+            children = children_naming(str(long_video))
+            return any(child.status() == psutil.STATUS_STOPPED for child in children)
         return False
 
     work_dir = tmp_path / "work"

@@ -1,4 +1,4 @@
-"""A pass that is made in several runs at once: as one run over the whole film."""
+"""A pass of several runs gives the same renditions as one run over the whole film."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.planning.ladder import Rung, plan_renditions
 
-# In this order: 2 is made before 1, by who began with 0; 1 by a helper.
+# Segments of the runs in the order in which they are made; the last one is another worker's.
 CUTS = ((0, 2), (4, 7), (2, 4))
 HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params")
 GROUPS = "log-level=error:open-gop=1:bframes=4:keyint={0}:min-keyint={0}:scenecut=0"
@@ -50,11 +50,14 @@ SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 class SharedRuns:
-    """Lends out the middle of a pass, and makes the other runs."""
+    """Runs of a pass whose middle is made by another worker."""
 
     def __init__(self, path: Path, sink: FolderSink, work_dir: Path, record: Record) -> None:
-        self.path, self.sink, self.work_dir, self.record = path, sink, work_dir, record
-        self.left = list(CUTS)
+        self.path = path
+        self.sink = sink
+        self.work_dir = work_dir
+        self.record = record
+        self.open_cuts = list(CUTS)
         self.starts_s: Starts = None
 
     async def begin(self, starts_s: Starts) -> None:
@@ -63,11 +66,11 @@ class SharedRuns:
         assert len(starts_s) == CUTS[1][1]
 
     async def next(self) -> Run | None:
-        if not self.left:
+        if not self.open_cuts:
             return None
-        first, end = self.left.pop(0)
+        first, end = self.open_cuts.pop(0)
         run = Run(self.starts_s, first, end, self.origins() if first else {}, f"{first}-")
-        if self.left:
+        if self.open_cuts:
             return run
         await self.help(run)
         return None
@@ -91,9 +94,9 @@ class SharedRuns:
             name: MadeRendition(
                 init=(self.sink.folder / name / INIT_NAME).read_bytes(),
                 segments=(),
-                origin_ticks=made[0].facts.from_ticks,
+                origin_ticks=segments[0].facts.from_ticks,
             )
-            for name, made in self.record.made.items()
+            for name, segments in self.record.made.items()
             if not name.startswith("audio")
         }
 
@@ -101,22 +104,22 @@ class SharedRuns:
         assert not faults
 
     async def whole(self) -> Whole:
-        made = {
+        renditions = {
             name: MadeRendition(
                 init=origin.init,
-                segments=tuple(self.record.made[name][it] for it in sorted(self.record.made[name])),
+                segments=tuple(segment for _, segment in sorted(self.record.made[name].items())),
             )
             for name, origin in self.origins().items()
         }
-        assert not list(broken_joins(made))
-        return Whole(renditions=made)
+        assert not list(broken_joins(renditions))
+        return Whole(renditions=renditions)
 
 
 @pytest.mark.parametrize(
     "kind",
     [
-        it if it in ("ntsc", "pauses") else pytest.param(it, marks=pytest.mark.slow)
-        for it in SOURCES
+        kind if kind in ("ntsc", "pauses") else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in SOURCES
     ],
 )
 async def test_runs_that_are_made_apart_have_no_seam(
@@ -124,63 +127,66 @@ async def test_runs_that_are_made_apart_have_no_seam(
 ) -> None:
     size, rate, options = SOURCES[kind]
     turn = TURNED if kind.startswith("turned") else ()
-    # Only times are compared, and a plain picture is quick to encode. The one of 9 Mbit/s is busy.
+    # Only times are compared, and a plain picture is quick to encode. 9 Mbit/s need a busy picture.
     picture = "testsrc2=" if "9M" in options else "color=teal:"
     inputs = lavfi(f"{picture}s={size}:r={rate}:d=27", "sine=f=440:d=27:r=48000")
     path = make_media(f"shared {kind}.mp4", *turn, *inputs, *options)
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole = tmp_path / "whole"
+    parts = tmp_path / "parts"
     undivided, shared = await made_both(path, whole, parts)
     for each in undivided.renditions:
         check_alike(whole, parts, each.name)
         assert each.copied or prefixes(parts, each.name) == {"", "2-", "4-"}
     assert shared.output.duration_s == pytest.approx(undivided.output.duration_s, abs=TICK_S)
-    sounds = [packets(joined(it, "audio"), "audio") for it in (whole, parts)]
-    assert [it.data for it in sounds[0]] == [it.data for it in sounds[1]]
+    sounds = [packets(joined(folder, "audio"), "audio") for folder in (whole, parts)]
+    assert [packet.data for packet in sounds[0]] == [packet.data for packet in sounds[1]]
 
 
 @pytest.mark.slow
 async def test_rate_and_quality_hold_where_runs_meet(make_media: MakeMedia, tmp_path: Path) -> None:
-    # It takes all that the cap allows.
+    # This picture takes all bits that the cap allows.
     hard = f"mandelbrot=s={TWO_RUNGS}:r=30:end_pts=900,noise=c0s=4:c0f=t,trim=duration=27"
     path = make_media("hard.mp4", *lavfi(hard), *HEVC, GROUPS.format(75))
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole = tmp_path / "whole"
+    parts = tmp_path / "parts"
     undivided, _ = await made_both(path, whole, parts)
     for rung in undivided.plan.video:
-        made = [joined(folder, rung.name) for folder in (whole, parts)]
-        assert most_in_buffer(packets(made[1]), rung) <= 1
+        renditions = [joined(folder, rung.name) for folder in (whole, parts)]
+        assert most_in_buffer(packets(renditions[1]), rung) <= 1
         for at_s in (8, 16):
-            one, other = (vmaf(it, path, at_s, rung, tmp_path / "log") for it in made)
-            assert other == pytest.approx(one, abs=1)
+            scores = [vmaf(each, path, at_s, rung, tmp_path / "log") for each in renditions]
+            assert scores[1] == pytest.approx(scores[0], abs=1)
 
 
-def most_in_buffer(made: Sequence[Packet], rung: Rung) -> float:
-    """What any window of time takes at most above the cap, as a share of the decoder's buffer."""
+def most_in_buffer(frames: Sequence[Packet], rung: Rung) -> float:
+    """Return the most bits above the cap in any window of time, as a share of the buffer."""
     bits = most = 0.0
-    for before, packet in pairwise((made[0], *made)):
+    for before, packet in pairwise((frames[0], *frames)):
         drained = float(packet.decoded_s - before.decoded_s) * rung.max_bitrate_bps
         bits = max(0.0, bits - drained) + 8 * len(packet.data)
         most = max(most, bits)
     return most / rung.buffer_bits
 
 
-def vmaf(made: bytes, path: Path, at_s: float, rung: Rung, log: Path) -> float:
-    """Of the second before and the one after this time."""
+def vmaf(rendition: bytes, path: Path, at_s: float, rung: Rung, log: Path) -> float:
+    """Return VMAF of the second before and the second after this time."""
     excerpt = f"setparams=range=tv,trim={at_s - 1}:{at_s + 1},setpts=PTS-STARTPTS"
     graph = (
         f"[0:v]{excerpt}[made];[1:v]{excerpt},scale={rung.width}:{rung.height}[given];"
         f"[made][given]libvmaf=log_fmt=json:log_path={log}"
     )
-    rendition = log.with_name("rendition.mp4")
-    rendition.write_bytes(made)
-    inputs = ("-i", str(rendition), "-i", str(path))
+    file = log.with_name("rendition.mp4")
+    file.write_bytes(rendition)
+    inputs = ("-i", str(file), "-i", str(path))
     run_ffmpeg(Path("-"), *inputs, "-filter_complex", graph, "-f", "null")
     score: float = json.loads(log.read_text())["pooled_metrics"]["vmaf"]["mean"]
     return score
 
 
 async def made_both(path: Path, whole: Path, parts: Path) -> tuple[Result, Result]:
-    """Make a film in one run, and in those of `CUTS`, into these folders."""
-    sink, record = FolderSink(parts), Record()
+    """Make a film in one run, and in the runs of `CUTS`, into these folders."""
+    sink = FolderSink(parts)
+    record = Record()
     undivided = await make_pass(path, sink=FolderSink(whole), work_dir=parts.parent)
     runs = SharedRuns(path, sink, parts.parent, record)
     shared = await make_pass(path, sink=sink, work_dir=parts.parent, runs=runs, on_made=record)
@@ -188,16 +194,16 @@ async def made_both(path: Path, whole: Path, parts: Path) -> tuple[Result, Resul
 
 
 def prefixes(folder: Path, name: str) -> set[str]:
-    return {it.uri.removesuffix(it.uri[-9:]) for it in playlist(folder, name).segments}
+    return {segment.uri[:-9] for segment in playlist(folder, name).segments}
 
 
 def check_alike(whole: Path, parts: Path, name: str) -> None:
-    """The same frames in the same segments, each shown from where the one before it ends."""
+    """Check that frames and segments are the same, and that segments follow each other."""
     assert times_s(parts, name) == pytest.approx(times_s(whole, name), abs=TICK_S)
-    made = playlist(parts, name)
-    assert made.starts_s == pytest.approx(playlist(whole, name).starts_s, abs=TICK_S)
+    shared = playlist(parts, name)
+    assert shared.starts_s == pytest.approx(playlist(whole, name).starts_s, abs=TICK_S)
     scale = time_scale((parts / name / INIT_NAME).read_bytes())
-    facts = [inspect_segment((parts / name / it.uri).read_bytes()) for it in made.segments]
-    assert all(it.is_closed for it in facts)
-    gaps_s = [(b.from_ticks - a.until_ticks) / scale for a, b in pairwise(facts)]
+    segments = [inspect_segment((parts / name / each.uri).read_bytes()) for each in shared.segments]
+    assert all(segment.is_closed for segment in segments)
+    gaps_s = [(b.from_ticks - a.until_ticks) / scale for a, b in pairwise(segments)]
     assert max(map(abs, gaps_s)) <= TICK_S

@@ -1,4 +1,4 @@
-"""Pictures that change their size or shape on the way are fitted into one, in their own shape."""
+"""Pictures that change their size within a film are fitted into the largest size, undistorted."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ RAW = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "5", "-level:v", "4", "-
 
 
 def make_parts(make_media: MakeMedia, *sizes: str, rotation: str = "0") -> Path:
-    """Half a second of each size, whose parameter sets come in the middle of the stream."""
+    """Make a film of half a second of each size, with parameter sets within the stream."""
     parts = [
         make_media(
             f"{size}.h264",
@@ -32,7 +32,7 @@ def make_parts(make_media: MakeMedia, *sizes: str, rotation: str = "0") -> Path:
 
 
 def picture_box(frame: av.VideoFrame) -> tuple[int, int, int, int]:
-    """Return left, top, width and height of what isn't black, to which corners of cards reach."""
+    """Return left, top, width and height of the part that isn't black, which is the card."""
     plane = frame.planes[0]
     rows = [bytes(plane)[row * plane.line_size :][: plane.width] for row in range(plane.height)]
     lit_rows = [number for number, row in enumerate(rows) if max(row) > BRIGHT]

@@ -1,4 +1,4 @@
-"""Sound: every track is there with its own sound and language, in one or two channels."""
+"""Sound tracks are published with their languages, in one or two channels."""
 
 import math
 import struct
@@ -22,14 +22,10 @@ async def test_each_alternate_holds_its_own_sound(make_media: MakeMedia, publish
     """Three tones; the second track is the default one."""
     picture = card(size="320x180", flashes_s=())
     mute = make_card(make_media, "mute card.mp4", picture=picture, sound=None)
-    tracks = [
-        option
-        for number, language in enumerate(TONES_HZ)
-        for option in (
-            *("-map", f"{number + 1}:a", f"-metadata:s:a:{number}", f"language={language}"),
-            *(f"-disposition:a:{number}", "default" if language == "eng" else "0"),
-        )
-    ]
+    tracks: list[str] = []
+    for number, language in enumerate(TONES_HZ):
+        tracks += ["-map", f"{number + 1}:a", f"-metadata:s:a:{number}", f"language={language}"]
+        tracks += [f"-disposition:a:{number}", "default" if language == "eng" else "0"]
     source = make_media(
         "three languages.mp4",
         *("-i", str(mute), *lavfi(*(f"sine=f={hz}:d=7:r=48000" for hz in TONES_HZ.values()))),
@@ -54,8 +50,8 @@ async def test_five_channels_become_two_and_none_gets_lost(
     picture = card(size="320x180", duration_s=3, flashes_s=())
     words = ["0.5*sin(2*PI*500*t)" if name == speaker else "0" for name in SURROUND]
     sound = f"aevalsrc=exprs='{'|'.join(words)}':c=5.1:s=48000:d=3"
-    name, rate = f"{speaker}.mp4", ("-b:a", "384k")
-    published = await publish(make_card(make_media, name, *rate, picture=picture, sound=sound))
+    source = make_card(make_media, f"{speaker}.mp4", "-b:a", "384k", picture=picture, sound=sound)
+    published = await publish(source)
     (rendition,) = published.result.audio
     assert rendition.channels == 2
     heard = published.sounds["audio"]
@@ -71,17 +67,15 @@ async def test_five_channels_become_two_and_none_gets_lost(
 async def test_a_hole_in_the_sound_does_not_move_what_follows(
     make_media: MakeMedia, publish: Publish
 ) -> None:
-    """As a recorder leaves it that drops sound: the packets of a stretch are missing."""
+    """Some packets are missing, as if a recorder had dropped sound."""
     path = str(make_card(make_media, "card.mp4"))
     hole = "noise=drop='gt(pts*tb,2)*lt(pts*tb,3.5)'"
     source = make_media("hole.mp4", "-i", path, "-c", "copy", "-bsf:a", hole)
     check_published(await publish(source), corners=CORNERS, in_sync=True)
 
 
-async def test_other_tracks_do_not_stand_in_the_way(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    """Time code, cover art and a second picture beside what is to be seen."""
+async def test_other_tracks_are_ignored(make_media: MakeMedia, publish: Publish) -> None:
+    """The file has time code, cover art and a second picture."""
     plain = make_card(make_media, "card.mp4")
     cover = make_media("cover.png", *lavfi("testsrc2=s=64x64"), "-frames:v", "1")
     source = make_media(

@@ -1,4 +1,4 @@
-"""A signed address stays between the worker and its ffmpeg, and the source is read as before."""
+"""A signed address is hidden from other users of the machine while ffmpeg reads the source."""
 
 import asyncio
 from contextlib import suppress
@@ -17,35 +17,37 @@ SIGNED = "?X-Amz-Credential=KEYID&X-Amz-Signature=5ecret7"
 SECRETS = ("KEYID", "5ecret7")
 
 
-async def watch_children(seen: dict[str, str]) -> None:
-    """Note what the system tells of this process's children: argument lists and environments."""
+async def watch_children(texts: dict[str, str]) -> None:
+    """Record argument lists and environments of this process's children."""
     while True:
         for child in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
                 program = Path(f"/proc/{child.pid}/exe").readlink().name
                 for kind in ("cmdline", "environ"):
                     text = Path(f"/proc/{child.pid}/{kind}").read_bytes().decode(errors="replace")
-                    seen[f"{program} {kind}"] = seen.get(f"{program} {kind}", "") + text
+                    texts[f"{program} {kind}"] = texts.get(f"{program} {kind}", "") + text
         await asyncio.sleep(0.02)
 
 
-async def test_neither_arguments_nor_environment_of_a_child_tell_the_address(
+async def test_neither_arguments_nor_environment_of_a_child_contain_the_address(
     make_media: MakeMedia, serve: Serve, sink: FolderSink, work_dir: Path
 ) -> None:
     source = make_card(make_media, "copyable.mp4", *COPYABLE)
-    seen: dict[str, str] = {}
-    watching = asyncio.create_task(watch_children(seen))
+    texts: dict[str, str] = {}
+    watching = asyncio.create_task(watch_children(texts))
     try:
-        # Its index lies at the end: reading it takes seeks.
+        # The index is at the end of the file, so that ffmpeg seeks.
         result = await transcode(await serve(source) + SIGNED, sink=sink, work_dir=work_dir)
     finally:
         watching.cancel()
-    assert not {key: text for key, text in seen.items() if any(it in text for it in SECRETS)}
-    ffmpeg = "".join(text for key, text in seen.items() if "ffmpeg" in key)
-    assert "source.invalid" in ffmpeg, "the encoder was never looked at"
-    programs = "".join(seen.values())
+    assert not {
+        key: text for key, text in texts.items() if any(secret in text for secret in SECRETS)
+    }
+    ffmpeg = "".join(text for key, text in texts.items() if "ffmpeg" in key)
+    assert "source.invalid" in ffmpeg, "ffmpeg was not observed"
+    programs = "".join(texts.values())
     for package in ("probing", "copying"):
-        assert f"portal.transcoding.{package}" in programs, "never looked at"
+        assert f"portal.transcoding.{package}" in programs, "the child was not observed"
     assert result.output.duration_s == pytest.approx(7, abs=0.05)
     assert not list(work_dir.iterdir())
 

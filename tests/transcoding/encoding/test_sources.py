@@ -1,4 +1,4 @@
-"""Every kind of source comes out as the same card: whole, upright, in time, in true colours."""
+"""Each kind of source gives the same card: complete, upright, in sync, in the right colours."""
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,8 @@ from published_checks import check_published
 
 from portal.transcoding.errors import Note
 
-SMALL = card(size="320x180")  # one rung: for what is not about the picture
+# The card in a size with one rung, for tests that are not about the picture.
+SMALL = card(size="320x180")
 A, B, C, D = CORNERS
 BLACK: RGB = (0, 0, 0)
 ON_ITS_SIDE = ("-display_rotation", "90")
@@ -38,7 +39,7 @@ DOLBY_VISION_8_4 = box(b"dvvC", struct.pack(">BBHB", 1, 0, _PROFILE_8_LEVEL_4, 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """One kind of source. `tolerance` is of colours, in steps of 255."""
+    """Kind of source. `tolerance` is that of colours, in steps of 1/255."""
 
     name: str
     make: Callable[[MakeMedia], Path]
@@ -49,11 +50,11 @@ class Row:
 
 
 def row(name: str, *options: str, extension: str = "mp4", **recipe: object) -> Row:
-    """A card made in one step; what the row itself is told is taken out of the recipe."""
-    own = ("corners", "tolerance", "in_sync", "is_hdr")
-    kept = {key: recipe.pop(key) for key in own if key in recipe}
+    """Describe a card that is made in one step; members of `Row` are removed from the recipe."""
+    members = ("corners", "tolerance", "in_sync", "is_hdr")
+    fields = {key: recipe.pop(key) for key in members if key in recipe}
     file = f"{name}.{extension}"
-    return Row(name=name, make=lambda media: make_card(media, file, *options, **recipe), **kept)
+    return Row(name=name, make=lambda media: make_card(media, file, *options, **recipe), **fields)
 
 
 def remuxed(
@@ -63,7 +64,7 @@ def remuxed(
     corners: Sequence[RGB] = CORNERS,
     **recipe: object,
 ) -> Row:
-    """A card put into another file without encoding."""
+    """Describe a card that is copied into another file without encoding."""
 
     def make(media: MakeMedia) -> Path:
         path = make_card(media, "card.mp4", *options, **recipe)
@@ -73,7 +74,7 @@ def remuxed(
 
 
 def late(name: str, which: str, late_s: float, **recipe: object) -> Row:
-    """Picture or sound begins later than the other, by an empty edit."""
+    """Describe a card whose picture or sound begins late, by an empty edit."""
 
     def make(media: MakeMedia) -> Path:
         return with_late(
@@ -90,7 +91,7 @@ def hdr(name: str, transfer: str) -> Row:
 
 
 def dolby_vision_of_a_phone(media: MakeMedia) -> Path:
-    """HLG with Dolby Vision's configuration; the sensor lies on its side, and the matrix tells."""
+    """Make a film in HLG with Dolby Vision's configuration, turned by its display matrix."""
     tags = "colorprim=bt2020:colormatrix=bt2020nc:transfer=arib-std-b67"
     lying = make_card(
         media,
@@ -106,12 +107,12 @@ def dolby_vision_of_a_phone(media: MakeMedia) -> Path:
 
 
 def of_each_kind() -> Iterator[Row]:
-    """One or two of each kind, by default."""
+    """Yield one or two sources of each kind, which are tested by default."""
     yield row("h264-10bit-422", yuv=as_yuv("yuv422p10le"))
     yield row("hevc-10bit", codec=X265, yuv=as_yuv("yuv420p10le"))
     mpeg4 = ("-c:v", "mpeg4", "-q:v", "2", "-bf", "2")
     yield row("mpeg4-part2", codec=mpeg4, yuv=as_yuv(matrix="smpte170m"))
-    # The lower left quarter is blue, and quite transparent: it must not show.
+    # The lower left quarter is blue and fully transparent, so it must be black.
     hole = ",format=rgba,drawbox=x=0:y=ih/2:w=iw/2:h=ih/2:c=0x3040c0@0:t=fill:replace=1"
     png = {"codec": ("-c:v", "png"), "yuv": "format=rgba", "extension": "mov"}
     yield row("alpha-png", picture=SMALL + hole, corners=(A, B, BLACK, D), **png)
@@ -145,8 +146,8 @@ def of_each_kind() -> Iterator[Row]:
     yield row("one-frame", picture=card(duration_s=0.04, flashes_s=()), sound=None, in_sync=False)
 
 
-def others() -> Iterator[Row]:
-    """More of the same, with `-m soak`."""
+def more_of_each_kind() -> Iterator[Row]:
+    """Yield more sources, which are tested with `-m soak`."""
     prores = ("-c:v", "prores_ks", "-profile:v", "1")
     yield row("prores-422", codec=prores, yuv=as_yuv("yuv422p10le"), extension="mov")
     jfif = as_yuv("yuvj422p", matrix="smpte170m", full_range=True)
@@ -157,7 +158,8 @@ def others() -> Iterator[Row]:
     yield row("rgb", codec=("-c:v", "qtrle"), yuv="format=rgb24", extension="mov")
     for codec in ("alac", "libopus", "libmp3lame"):
         yield row(f"audio-{codec}", "-c:a", codec, picture=SMALL)
-    pcm, high = ("-c:a", "pcm_s24le"), beeps(rate_hz=192_000)
+    pcm = ("-c:a", "pcm_s24le")
+    high = beeps(rate_hz=192_000)
     yield row("audio-pcm-192000-hz", *pcm, picture=SMALL, sound=high, extension="mov")
     yield late("picture-off-the-frame-grid", "0:v", 0.05, picture=card(rate="10"))
     yield row("negative-offsets", "-bf", "3", "-movflags", "negative_cts_offsets")
@@ -177,11 +179,11 @@ def others() -> Iterator[Row]:
 @pytest.mark.parametrize(
     "source",
     [
-        *(pytest.param(it, id=it.name) for it in of_each_kind()),
-        *(pytest.param(it, id=it.name, marks=pytest.mark.soak) for it in others()),
+        *(pytest.param(row, id=row.name) for row in of_each_kind()),
+        *(pytest.param(row, id=row.name, marks=pytest.mark.soak) for row in more_of_each_kind()),
     ],
 )
-async def test_a_source_is_published_as_it_was_meant(
+async def test_a_source_is_published_as_the_same_card(
     source: Row, make_media: MakeMedia, publish: Publish
 ) -> None:
     published = await publish(source.make(make_media))

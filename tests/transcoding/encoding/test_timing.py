@@ -1,4 +1,4 @@
-"""Frame times: a constant rate is made exact, anything else stays as it was, with B-frames."""
+"""Frames of a constant rate get exact times, and others keep their times, also B-frames."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,14 +15,14 @@ QUICK = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv422p")
 STILL = "select='lt(mod(t,4),0.7)+eq(n,359)'"
 
 
-def check_decoding(made: Sequence[Packet]) -> None:
-    assert all(a.decoded_s < b.decoded_s for a, b in pairwise(made)), "decode times fall"
-    assert all(each.decoded_s <= each.shown_s + 1e-6 for each in made)
-    assert any(b.shown_s < a.shown_s for a, b in pairwise(made)), "no B-frames"
+def check_decoding(frames: Sequence[Packet]) -> None:
+    assert all(a.decoded_s < b.decoded_s for a, b in pairwise(frames)), "decode times fall"
+    assert all(frame.decoded_s <= frame.shown_s + 1e-6 for frame in frames)
+    assert any(b.shown_s < a.shown_s for a, b in pairwise(frames)), "no B-frames"
 
 
 def check_joins(published: Published, name: str) -> None:
-    """Each segment lasts until the next one begins, read alone."""
+    """Check that each segment, read alone, lasts until the next one begins."""
     written = playlist(published.folder, name)
     ends_s = [*written.starts_s[1:], written.duration_s]
     for number, (start_s, end_s) in enumerate(zip(written.starts_s, ends_s, strict=True)):
@@ -38,7 +38,7 @@ def check_joins(published: Published, name: str) -> None:
     [
         pytest.param(jittering("null", 6000), "30000/1001", 2, id="jittering"),
         pytest.param(IRREGULAR, "240", 2, id="irregular"),
-        # With B-frames and pauses, a source doesn't tell how long its last frame stands.
+        # The duration of the last frame of a source with B-frames and pauses is unknown.
         pytest.param(STILL, "30", 0, id="still"),
     ],
 )
@@ -51,16 +51,18 @@ async def test_every_frame_is_shown_at_its_time(
 
     published = await publish(source)
 
-    expected_s, within_s = source_times_s(published), TICK_S
+    expected_s = source_times_s(published)
+    within_s = TICK_S
     if published.result.source.video.constant_rate:
         assert rate == "30000/1001"
-        expected_s, within_s = [n * 1001 / 30_000 for n in range(len(expected_s))], 1e-6
+        expected_s = [n * 1001 / 30_000 for n in range(len(expected_s))]
+        within_s = 1e-6
     ends_s = max(each.shown_s + each.length_s for each in packets(source))
     for name in published.pictures:
-        made = packets(joined(published.folder, name))
-        times_s = sorted(each.shown_s for each in made)
+        frames = packets(joined(published.folder, name))
+        times_s = sorted(frame.shown_s for frame in frames)
         assert times_s == pytest.approx(expected_s, abs=within_s)
-        check_decoding(made)
+        check_decoding(frames)
         check_joins(published, name)
         length_s = playlist(published.folder, name).duration_s
         assert length_s == pytest.approx(ends_s, abs=0.05)

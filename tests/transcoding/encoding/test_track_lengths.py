@@ -1,6 +1,6 @@
-"""Tracks of different lengths: silence where only the picture is, the last frame where it is not.
+"""Tracks that end early are extended: sound by silence, the picture by its last frame.
 
-Players stall where one track ends long before the other, and where segments are very long.
+Players stall if one track ends long before the other, and if segments are very long.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ FRAGMENTED = (*X264, "-bf", "0", "-movflags", "frag_keyframe+empty_moov+default_
 
 
 def check_length(published: Published, film_s: float) -> None:
-    """Every track lasts as long as the film, to a frame of sound."""
+    """Check that each track lasts as long as the film, to a frame of sound."""
     assert published.result.source.duration_s == pytest.approx(film_s, abs=0.03)
     assert published.result.output.duration_s == pytest.approx(film_s, abs=0.06)
     for each in (*published.result.renditions, *published.result.audio):
@@ -37,7 +37,7 @@ def check_length(published: Published, film_s: float) -> None:
     [(*X264, *COPYABLE), ENCODED, FRAGMENTED],
     ids=["copied", "encoded", "fragmented"],
 )
-async def test_sound_that_ends_early_goes_on_in_silence(
+async def test_sound_that_ends_early_is_followed_by_silence(
     codec: Sequence[str], make_media: MakeMedia, publish: Publish
 ) -> None:
     inputs = lavfi(f"testsrc2=s={SMALL}:r=10:d={FILM_S}", "sine=d=2", "sine=d=5:r=44100")
@@ -54,7 +54,7 @@ async def test_sound_that_ends_early_goes_on_in_silence(
 
 
 @pytest.mark.parametrize("codec", [(*X264, *COPYABLE), ENCODED], ids=["copied", "encoded"])
-async def test_sound_that_begins_late_begins_in_silence(
+async def test_sound_that_begins_late_follows_silence(
     codec: Sequence[str], make_media: MakeMedia, publish: Publish
 ) -> None:
     inputs = (*lavfi(f"testsrc2=s={SMALL}:r=10:d=8"), "-itsoffset", "3", *lavfi("sine=d=5"))
@@ -81,7 +81,7 @@ async def test_the_last_frame_stays_until_the_sound_ends(
     assert not published.result.renditions[-1].copied
     check_length(published, FILM_S)
     own = [n / 10 for n in range(round(picture_s * 10))]
-    # Without an edit list the picture of fragments begins a little later.
+    # The picture of fragments without an edit list begins a little later.
     if codec != FRAGMENTED:
         check_held(published, own)
     for pictures in published.pictures.values():
@@ -91,7 +91,7 @@ async def test_the_last_frame_stays_until_the_sound_ends(
 
 
 class Clock(FolderSink):
-    """Sink that keeps when ffmpeg finished each segment."""
+    """Sink that records when ffmpeg finished each segment."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -104,7 +104,7 @@ class Clock(FolderSink):
 
 
 @pytest.mark.parametrize(("picture_s", "sound_s"), [(30, 2), (2, 30)])
-async def test_a_track_that_ended_goes_on_while_the_other_is_being_encoded(
+async def test_a_track_that_ended_is_extended_while_the_other_is_being_encoded(
     picture_s: int, sound_s: int, make_media: MakeMedia, tmp_path: Path
 ) -> None:
     inputs = lavfi(f"testsrc2=s={SMALL}:r=50:d={picture_s}", f"sine=d={sound_s}")
@@ -119,7 +119,7 @@ async def test_a_track_that_ended_goes_on_while_the_other_is_being_encoded(
 
 
 def check_held(published: Published, own_times_s: Sequence[float]) -> None:
-    """Frames are shown at their own times, and again where a segment begins without one."""
+    """Check that frames have their times, and are repeated where segments begin without one."""
     film_s = published.result.output.duration_s
     sources = look(published.path)
     starts_s = [float(at) for at in range(0, int(film_s), SEGMENT_S)]
@@ -139,12 +139,12 @@ def assert_same(picture: Shown, other: Shown) -> None:
     assert picture.centre_luma == pytest.approx(other.centre_luma, abs=6)
 
 
-# Bursts of change and long pauses, one at the end; a frame is close to where a segment begins.
+# Frame times with bursts and long pauses, one at the end; one is close to the start of a segment.
 GAPS_S = (0.0, 0.1, 0.7, 3.997, 13.5, 13.55, 20.003, 21.0)
 
 
 def recording(make_media: MakeMedia, times_s: Sequence[float] = GAPS_S) -> Path:
-    """A screen recording: the centre is bright in every second frame."""
+    """Make a screen recording whose centre is bright in every second frame."""
     number = "+".join(f"gte(T,{at - 0.0005})" for at in times_s[1:])
     shown = "+".join(f"lt(abs(t-{at}),0.0005)" for at in times_s)
     picture = f"color=c=black:s={SMALL}:r=1000:d={times_s[-1] + 0.01},select='{shown}'"

@@ -1,4 +1,4 @@
-"""A whole first pass with real media: what is written plays, and nothing else is left behind."""
+"""A first pass writes playable renditions, a poster, and nothing else."""
 
 from pathlib import Path
 
@@ -15,16 +15,17 @@ async def test_a_plain_source_is_cut_into_four_seconds_and_its_playlists_come_la
     plain: Path, publish: Publish
 ) -> None:
     published = await publish(plain)
-    stored, listed = published.sink.names, playlist(published.folder, "240p").segments
+    stored = published.sink.names
+    listed = playlist(published.folder, "240p").segments
     assert len(listed) == 3
     assert all(4 <= segment.duration_s <= 4.1 for segment in listed[:-1])
     assert len(stored) == len(set(stored))
     for name in ("240p", "360p", "audio"):
-        own = [it for it in stored if it.startswith(f"{name}/") and it.endswith(".m4s")]
+        own = [file for file in stored if file.startswith(f"{name}/") and file.endswith(".m4s")]
         uris = [segment.uri for segment in playlist(published.folder, name).segments]
         assert sorted(own) == [f"{name}/{uri}" for uri in uris]
         finished_at = stored.index(f"{name}/playlist.m3u8")
-        assert all(stored.index(it) < finished_at for it in own)
+        assert all(stored.index(file) < finished_at for file in own)
 
 
 async def test_progress_never_falls_and_ends_at_100(

@@ -1,4 +1,4 @@
-"""Sound that can't be decoded, or that isn't there, is left out; the film is published."""
+"""Sound that can't be decoded, or is empty, is left out, and the film is published."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def without_samples(content: bytes) -> bytes:
 
 
 def as_other_codec(content: bytes, sample_entry: bytes) -> bytes:
-    """Call the first sound of a file by another name; its `esds` box would tell its true one."""
+    """Rename the codec of the first sound of a file, and hide the `esds` box that names it too."""
     return content.replace(b"mp4a", sample_entry, 1).replace(b"esds", b"free", 1)
 
 
@@ -67,7 +67,7 @@ async def test_sound_without_a_decoder_is_named(
     assert published.result.output.notes == (note,)
 
 
-async def test_beside_other_sound_it_is_left_out_silently(
+async def test_sound_without_a_decoder_beside_other_sound_has_no_note(
     film_with_two_sounds: Path, publish: Publish, tmp_path: Path
 ) -> None:
     source = tmp_path / "film.mp4"
@@ -97,7 +97,7 @@ async def test_an_empty_second_track_is_left_out(
     assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
 
 
-async def test_samples_beyond_the_end_of_the_file_are_none(
+async def test_a_track_with_all_samples_beyond_the_end_of_the_file_is_left_out(
     film: Path, publish: Publish, tmp_path: Path
 ) -> None:
     content = film.read_bytes()
@@ -109,7 +109,7 @@ async def test_samples_beyond_the_end_of_the_file_are_none(
     assert published.result.output.notes == (Note.SOUND_LEFT_OUT,)
 
 
-async def test_samples_that_last_no_time_are_none(
+async def test_a_track_whose_samples_have_no_duration_is_left_out(
     film: Path, publish: Publish, tmp_path: Path
 ) -> None:
     content = film.read_bytes()

@@ -25,8 +25,9 @@ _CUE = re.compile(
 
 
 async def checked_storyboard(published: Published, sink: FolderSink) -> list[Place]:
-    """From when to when, in which sprite, and where in it. Made into a sink of its own."""
-    folder, lowest = published.folder, published.result.output.renditions[0]
+    """Make a storyboard, check it, and return start, end, sprite and area of each thumbnail."""
+    folder = published.folder
+    lowest = published.result.output.renditions[0]
 
     async def read(uri: str) -> bytes:
         return (folder / lowest.name / uri).read_bytes()
@@ -42,37 +43,38 @@ async def checked_storyboard(published: Published, sink: FolderSink) -> list[Pla
     )
     text = (sink.folder / STORYBOARD_NAME).read_text()
     assert text.startswith("WEBVTT\n")
-    found: list[Place] = []
+    thumbnails: list[Place] = []
     for start_s, end_s, sprite, *area in _CUE.findall(text):
         x, y, width, height = map(int, area)
-        found.append((float(start_s), float(end_s), sprite, (x, y, width, height)))
-    assert len(found) == text.count("-->"), "a cue of another form"
-    assert found[0][0] == 0
-    assert all(one[1] == other[0] for one, other in pairwise(found))
-    assert all(one[1] > one[0] for one in found)
-    assert found[-1][1] == pytest.approx(published.result.output.duration_s, abs=0.002)
-    named = {sprite for _, _, sprite, _ in found}
+        thumbnails.append((float(start_s), float(end_s), sprite, (x, y, width, height)))
+    assert len(thumbnails) == text.count("-->"), "a cue of another form"
+    assert thumbnails[0][0] == 0
+    assert all(before[1] == after[0] for before, after in pairwise(thumbnails))
+    assert all(thumbnail[1] > thumbnail[0] for thumbnail in thumbnails)
+    assert thumbnails[-1][1] == pytest.approx(published.result.output.duration_s, abs=0.002)
+    named = {sprite for _, _, sprite, _ in thumbnails}
     assert named == {path.name for path in sink.folder.glob("storyboard-*.jpg")}
-    assert len(named) == math.ceil(len(found) / 25)
-    assert len({(sprite, place) for _, _, sprite, place in found}) == len(found)
-    assert len({place[2:] for *_, place in found}) == 1, "thumbnails of different sizes"
-    return found
+    assert len(named) == math.ceil(len(thumbnails) / 25)
+    assert len({(sprite, place) for _, _, sprite, place in thumbnails}) == len(thumbnails)
+    assert len({place[2:] for *_, place in thumbnails}) == 1, "thumbnails of different sizes"
+    return thumbnails
 
 
-# Each frame has its number in bars, from the lowest bit on: light for one, dark for zero.
-BITS, BAR_PX = 13, 16
+# Each frame shows its number in bars, from the lowest bit on: light for one, dark for zero.
+BITS = 13
+BAR_PX = 16
 NUMBERED = (
     f"nullsrc=s={BITS * BAR_PX}x120:r=25:d=20,format=gray,"
     f"geq=lum='if(mod(floor(N/pow(2,floor(X/{BAR_PX}))),2),220,40)'"
 )
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-sc_threshold", "0")
-# Its key frames are no IDR pictures: what is shown before them needs what was before them.
+# Key frames are no IDR pictures, because frames that are shown before them refer to earlier ones.
 OPEN_GROUPS = "open-gop=1:scenecut=0:bframes=3:log-level=none"
 X265 = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", OPEN_GROUPS)
 
 
 def number(plane: av.video.plane.VideoPlane, x: int, y: int, width: int, height: int) -> int:
-    """Which frame a part of a picture shows."""
+    """Return the number of the frame that a part of a picture shows."""
     row = memoryview(plane)[(y + height // 2) * plane.line_size :]
     middles = (x + (2 * bit + 1) * width // (2 * BITS) for bit in range(BITS))
     return sum((row[middle] > 128) << bit for bit, middle in enumerate(middles))
@@ -88,7 +90,7 @@ def picture(content: bytes) -> av.video.plane.VideoPlane:
     [(X264, 2), (X264, 10), (X265, 10)],
     ids=["of key frames", "of all frames", "of an encoded film with open groups"],
 )
-async def test_thumbnails_and_offered_frames_are_what_players_show_then(
+async def test_thumbnails_and_offered_frames_are_those_that_players_show(
     codec: tuple[str, ...],
     key_distance_s: int,
     make_media: MakeMedia,
@@ -100,24 +102,25 @@ async def test_thumbnails_and_offered_frames_are_what_players_show_then(
     source = make_media(f"keys {key_distance_s}.mp4", "-f", "lavfi", "-i", NUMBERED, *options)
     published = await publish(source)
     assert published.result.renditions[0].copied is (codec == X264)
-    found = await checked_storyboard(published, sink)
-    for starts_s, ends_s, sprite, place in found:
+    thumbnails = await checked_storyboard(published, sink)
+    for starts_s, ends_s, sprite, place in thumbnails:
         at_s = number(picture((sink.folder / sprite).read_bytes()), *place) / 25
         assert max(at_s - starts_s, ends_s - at_s) <= 1.5
-    shown = frames_of(published.folder, published.result.renditions[0].name)
+    player_frames = frames_of(published.folder, published.result.renditions[0].name)
     offered = spread_tiles((sink.folder / STORYBOARD_NAME).read_text(), 6)
     assert len(offered) == 6
     for tile in offered:
         sprite = picture((sink.folder / tile.sprite).read_bytes())
         thumbnail = number(sprite, tile.x, tile.y, tile.width, tile.height)
         poster = picture(await cut(published, tile.at_s, tmp_path))
-        [player] = [it for it in shown if 0 <= tile.at_s - it.time < 0.04]
-        numbers = [number(it, 0, 0, it.width, it.height) for it in (poster, player.planes[0])]
+        [player] = [frame for frame in player_frames if 0 <= tile.at_s - frame.time < 0.04]
+        planes = (poster, player.planes[0])
+        numbers = [number(plane, 0, 0, plane.width, plane.height) for plane in planes]
         assert numbers == [thumbnail, thumbnail]
 
 
 async def cut(published: Published, at_s: float, work_dir: Path) -> bytes:
-    """The poster of this time."""
+    """Return the poster of this time."""
     name = published.result.renditions[0].name
     files = playlist(published.folder, name)
     place = bisect_right(files.starts_s, at_s) - 1
@@ -159,5 +162,5 @@ async def test_a_single_frame_has_a_storyboard(
 ) -> None:
     picture = card(size="180x320", duration_s=0.04, flashes_s=())
     published = await publish(make_card(make_media, "one frame.mp4", picture=picture, sound=None))
-    found = await checked_storyboard(published, sink)
-    assert found[0][3][2:] == (108, 192)
+    thumbnails = await checked_storyboard(published, sink)
+    assert thumbnails[0][3][2:] == (108, 192)

@@ -48,11 +48,13 @@ async def test_the_probe_runs_within_limits_without_secrets_and_ends_when_cancel
 @pytest.mark.parametrize(
     ("number", "code"),
     [
-        *((it, FailCode.PROBE_FAILED) for it in (signal.SIGKILL, signal.SIGTERM)),
-        *((it, RejectCode.DAMAGED) for it in (signal.SIGSEGV, signal.SIGXCPU)),
+        (signal.SIGKILL, FailCode.PROBE_FAILED),
+        (signal.SIGTERM, FailCode.PROBE_FAILED),
+        (signal.SIGSEGV, RejectCode.DAMAGED),
+        (signal.SIGXCPU, RejectCode.DAMAGED),
     ],
 )
-async def test_a_source_that_breaks_its_probe_is_told_from_an_end_from_outside(
+async def test_a_source_that_crashes_its_probe_is_refused_and_a_killed_probe_is_retried(
     number: signal.Signals, code: str, plain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     default = f"signal.signal({number:d}, signal.SIG_DFL)" if number != signal.SIGKILL else "pass"

@@ -1,4 +1,4 @@
-"""Where a copied stream is cut, by the times of its IDR pictures."""
+"""A copied stream is cut by the times of its IDR pictures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files made to do harm: each is dealt with in seconds, within limits, touching nothing else."""
+"""Hostile files are examined in seconds, within limits, and read no other files."""
 
 import ctypes
 import os
@@ -32,9 +32,13 @@ from portal.transcoding.errors import RejectCode, SourceRejected, TranscodeFaile
 from portal.transcoding.probing import probe as probing
 from portal.transcoding.probing.facts import Probe
 
-IN_NONBLOCK, IN_ACCESS, IN_OPEN = os.O_NONBLOCK, 0x1, 0x20
-# Seconds of CPU, which other work on the machine does not lengthen. Most take a tenth of one.
-SOON_S, LATE_S = 10, 35
+IN_NONBLOCK = os.O_NONBLOCK
+IN_ACCESS = 0x1
+IN_OPEN = 0x20
+# Limits in seconds of processor time, which doesn't depend on other work of the machine. Most files
+# take a tenth of a second.
+SOON_S = 10
+LATE_S = 35
 FREE = struct.pack(">I4s", 8, b"free")
 PNG_ENTRY = picture_entry(b"png ", 64, 64)
 EMPTY_TRACK = track(PNG_ENTRY, sample_sizes([]), frames=0)
@@ -47,9 +51,9 @@ def png_movie(
     frames: int = 1,
     data_reference: bytes = HERE,
     edits: bytes = b"",
-    others: Sequence[bytes] = (),
+    other_tracks: Sequence[bytes] = (),
 ) -> bytes:
-    """A film of the same picture over and over, stored once per frame, `others` beside it."""
+    """Make a film whose frames are all the same picture, with `other_tracks`."""
     picture = png(width, height)
     film = track(
         picture_entry(b"png ", width, height),
@@ -59,14 +63,15 @@ def png_movie(
         data_reference=data_reference,
         edits=edits,
     )
-    return movie(picture * frames, film, *others, duration_ms=frames * FRAME_MS)
+    return movie(picture * frames, film, *other_tracks, duration_ms=frames * FRAME_MS)
 
 
 class Neighbourhood:
-    """What a file may name and must not get at: a file and a server."""
+    """File and server that a hostile file names but must not read."""
 
     def __init__(self, folder: Path) -> None:
-        self.canary, self.source = folder / "canary.txt", folder / "source.mp4"
+        self.canary = folder / "canary.txt"
+        self.source = folder / "source.mp4"
         self.canary.write_text("secret")
         self.address = ""
         self.asked: list[str] = []
@@ -83,7 +88,7 @@ class Neighbourhood:
 
     @contextmanager
     def untouched(self) -> Iterator[None]:
-        """Fail when anyone opens the file (inotify(7)) or asks the server meanwhile."""
+        """Fail if the file is opened (inotify(7)) or the server gets a request in the context."""
         libc = ctypes.CDLL(None, use_errno=True)
         watch = libc.inotify_init1(IN_NONBLOCK)
         try:
@@ -105,7 +110,7 @@ async def neighbourhood(tmp_path: Path) -> AsyncIterator[Neighbourhood]:
 
 
 def cpu_of_children_s() -> float:
-    """What all processes that this one began and saw end have computed."""
+    """Return the processor time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -147,7 +152,7 @@ def alias(path: bytes) -> bytes:
 
 @pytest.mark.parametrize("kind", ["url", "alias"])
 @pytest.mark.parametrize("scheme", ["file", "http"])
-async def test_media_that_lie_elsewhere_are_fetched_neither_by_the_probe_nor_by_the_engine(
+async def test_media_in_other_files_are_read_neither_by_the_probe_nor_by_ffmpeg(
     neighbourhood: Neighbourhood, write: Write, kind: str, scheme: str
 ) -> None:
     place = neighbourhood.names[scheme].encode()
@@ -156,7 +161,7 @@ async def test_media_that_lie_elsewhere_are_fetched_neither_by_the_probe_nor_by_
     reading = ("-nostdin", "-progress", "pipe:1", "-protocol_whitelist", "file", "-f", "mov")
     with neighbourhood.untouched():
         assert await refused(source) == RejectCode.ZERO_DURATION
-        with suppress(TranscodeFailed):  # it may also end with no picture
+        with suppress(TranscodeFailed):  # a run without pictures may succeed or fail
             await run((*reading, "-i", f"file:{source}", "-f", "null", "-"), timeout_s=8)
 
 
@@ -175,9 +180,9 @@ def beside(handler: bytes, reference: bytes) -> bytes:
 async def test_a_track_beside_the_picture_may_not_lie_elsewhere(
     write: Write, handler: bytes
 ) -> None:
-    source = write(png_movie(64, 64, others=[beside(handler, HERE)]))
+    source = write(png_movie(64, 64, other_tracks=[beside(handler, HERE)]))
     assert (await probe(str(source))).video.frame_count == 1
-    source = write(png_movie(64, 64, others=[beside(handler, ELSEWHERE)]))
+    source = write(png_movie(64, 64, other_tracks=[beside(handler, ELSEWHERE)]))
     assert await refused(source) == RejectCode.EXTERNAL_MEDIA
 
 
@@ -194,7 +199,7 @@ async def test_boxes_before_the_index_hide_nothing(neighbourhood: Neighbourhood)
     assert (await probed(png_movie(64, 64))).video.frame_count == 1
     for hidden, code in (
         (png_movie(64, 64, data_reference=ELSEWHERE), RejectCode.ZERO_DURATION),
-        (png_movie(64, 64, others=[beside(b"soun", ELSEWHERE)]), RejectCode.EXTERNAL_MEDIA),
+        (png_movie(64, 64, other_tracks=[beside(b"soun", ELSEWHERE)]), RejectCode.EXTERNAL_MEDIA),
         (png_movie(64, 64).replace(b"png ", b"encv"), RejectCode.ENCRYPTED),
     ):
         with pytest.raises(SourceRejected, match=code):
@@ -202,12 +207,15 @@ async def test_boxes_before_the_index_hide_nothing(neighbourhood: Neighbourhood)
 
 
 @pytest.mark.parametrize("where", ["in the index", "far apart"])
-async def test_an_index_that_is_not_reached_is_not_taken(
+async def test_an_index_beyond_the_limits_is_refused(
     neighbourhood: Neighbourhood, where: str
 ) -> None:
-    film, code = png_movie(64, 64), RejectCode.NOT_A_VIDEO
+    film = png_movie(64, 64)
+    code = RejectCode.NOT_A_VIDEO
     if where == "in the index":
-        at, padding, code = film.index(b"moov") - 4, FREE * 1_000_000, RejectCode.DAMAGED
+        at = film.index(b"moov") - 4
+        padding = FREE * 1_000_000
+        code = RejectCode.DAMAGED
         size = int.from_bytes(film[at : at + 4]) + len(padding)
         film = film[:at] + struct.pack(">I4s", size, b"moov") + padding + film[at + 8 :]
     else:
@@ -221,7 +229,7 @@ def nested(kind: bytes, depth: int) -> bytes:
 
 
 def claiming(frames: int) -> bytes:
-    """A few bytes that claim to be so many samples."""
+    """Make a film of a few bytes that claims to have this number of samples."""
     film = track(PNG_ENTRY, sample_sizes([], count=frames, same=1), frames=frames)
     return movie(bytes(100), film, duration_ms=2**32 - 1)
 
@@ -241,7 +249,8 @@ def sequence_parameters(width: int, height: int) -> bytes:
 
 
 def huge_picture_in_a_small_entry() -> bytes:
-    sps, pps = sequence_parameters(65536, 65536), b"\x68\xce\x3c\x80"
+    sps = sequence_parameters(65536, 65536)
+    pps = b"\x68\xce\x3c\x80"
     config = b"\x01\x42\x00\x33\xff\xe1" + struct.pack(">H", len(sps)) + sps
     config += b"\x01" + struct.pack(">H", len(pps)) + pps
     slice_ = b"\x65\x88\x84\x00\x10\xff\xfe\xf6\xf0\xfe\x05\x36\x56\x04\x50\x96\x7b\x3f"
@@ -251,7 +260,7 @@ def huge_picture_in_a_small_entry() -> bytes:
 
 
 def repeated(frames: int, times: int) -> bytes:
-    """The same moments over and over, by an edit list."""
+    """Make a film that repeats its frames by an edit list."""
     edits = table(b"elst", "IIHH", *[(frames * FRAME_MS, 0, 1, 0)] * times)
     return png_movie(64, 64, frames=frames, edits=box(b"edts", edits))
 
@@ -299,7 +308,7 @@ HOSTILE: dict[RejectCode, dict[str, Callable[[], bytes]]] = {
         for name, make in files.items()
     ],
 )
-async def test_a_hostile_file_is_refused_soon(
+async def test_a_hostile_file_is_refused_within_seconds(
     write: Write, make: Callable[[], bytes], code: RejectCode
 ) -> None:
     assert await refused(write(make())) == code
@@ -308,6 +317,6 @@ async def test_a_hostile_file_is_refused_soon(
 async def test_a_file_that_fills_the_memory_is_damaged(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which is told of the file: neither a crash nor a reason to try again."""
+    """The file is refused, and the probe is not retried."""
     monkeypatch.setattr(probing, "_MEMORY_BYTES", 512 * MIB)
     assert await refused(write(one_fragment(20_000_000))) == RejectCode.DAMAGED

@@ -86,14 +86,14 @@ CLAIMS: dict[str, Callable[[bytearray], bytearray]] = {
 async def test_a_film_is_as_long_as_its_samples(
     claim: Callable[[bytearray], bytearray], film: bytearray, write: Write
 ) -> None:
-    found = await probe(str(write(bytes(claim(film)))))
+    source_facts = await probe(str(write(bytes(claim(film)))))
 
-    assert found.duration_s == pytest.approx(FILM_S, abs=0.03)
-    assert found.video.duration_s == pytest.approx(FILM_S, abs=0.001)
-    assert found.audio[0].end_s == pytest.approx(FILM_S, abs=0.03)
-    assert found.video.last_frame_s == pytest.approx(FILM_S - 0.1, abs=0.001)
-    assert found.video.longest_frame_s == pytest.approx(0.1, abs=0.001)
-    assert not found.video.misplaced_frames
+    assert source_facts.duration_s == pytest.approx(FILM_S, abs=0.03)
+    assert source_facts.video.duration_s == pytest.approx(FILM_S, abs=0.001)
+    assert source_facts.audio[0].end_s == pytest.approx(FILM_S, abs=0.03)
+    assert source_facts.video.last_frame_s == pytest.approx(FILM_S - 0.1, abs=0.001)
+    assert source_facts.video.longest_frame_s == pytest.approx(0.1, abs=0.001)
+    assert not source_facts.video.misplaced_frames
 
 
 async def test_what_nothing_contradicts_counts_and_is_held_against_the_limit(
@@ -103,9 +103,9 @@ async def test_what_nothing_contradicts_counts_and_is_held_against_the_limit(
     long = without_edits(claiming(with_last_frame(film, HOUR_S), [b"mdhd", b"mvhd"], 2**31))
     source = write(bytes(long))
 
-    found = await probe(str(source))
+    source_facts = await probe(str(source))
 
-    assert found.duration_s == pytest.approx(HOUR_S + FILM_S - 0.1, abs=0.001)
+    assert source_facts.duration_s == pytest.approx(HOUR_S + FILM_S - 0.1, abs=0.001)
     limits = SourceLimits(max_duration_s=HOUR_S / 2)
     assert await rejection(source, limits) == RejectCode.TOO_LONG
 
@@ -122,10 +122,10 @@ async def test_a_misplaced_frame_counts_for_nothing(
     at = places(content, b"stsc")[0] - 8
     source = write(bytes(_replaced(content, at, 0, table)))
 
-    found = await probe(str(source))
+    source_facts = await probe(str(source))
 
-    assert found.video.misplaced_frames == 1
-    assert found.duration_s == pytest.approx(FILM_S, abs=0.15)
+    assert source_facts.video.misplaced_frames == 1
+    assert source_facts.duration_s == pytest.approx(FILM_S, abs=0.15)
 
 
 @pytest.mark.parametrize("flags", ["frag_keyframe+empty_moov", "dash+delay_moov"])
@@ -136,13 +136,15 @@ async def test_fragments_tell_how_long_they_last(
     codec = ("-c:v", "libx264", "-bf", "2", "-g", "10", "-movflags", flags)
     content = bytearray(make_media("fragments.mp4", *inputs, *codec).read_bytes())
     for ticks in (0, 2**31):
-        found = await probe(str(write(bytes(claiming(content, tuple(DURATION_AT), ticks)))))
+        source_facts = await probe(str(write(bytes(claiming(content, tuple(DURATION_AT), ticks)))))
 
-        assert found.duration_s == pytest.approx(5, abs=0.21)
-        assert found.video.duration_s == found.duration_s
-        assert found.video.last_frame_s == pytest.approx(found.duration_s - 0.1, abs=0.001)
+        assert source_facts.duration_s == pytest.approx(5, abs=0.21)
+        assert source_facts.video.duration_s == source_facts.duration_s
+        assert source_facts.video.last_frame_s == pytest.approx(
+            source_facts.duration_s - 0.1, abs=0.001
+        )
         # Without an edit list all begins later, by the delay of decoding.
-        assert found.audio[0].end_s == pytest.approx(2, abs=0.21)
+        assert source_facts.audio[0].end_s == pytest.approx(2, abs=0.21)
 
 
 async def test_many_frames_in_a_short_header_are_no_attack(
@@ -151,9 +153,9 @@ async def test_many_frames_in_a_short_header_are_no_attack(
     source = make_media("dense.mp4", *lavfi("testsrc2=s=16x16:r=240:d=5"), "-c:v", "mpeg4")
     unknown = claiming(bytearray(source.read_bytes()), tuple(DURATION_AT), 0)
 
-    found = await probe(str(write(bytes(unknown))))
+    source_facts = await probe(str(write(bytes(unknown))))
 
-    assert found.duration_s == pytest.approx(5, abs=0.01)
+    assert source_facts.duration_s == pytest.approx(5, abs=0.01)
 
 
 async def test_frames_begin_and_end_with_the_film(make_media: MakeMedia) -> None:
@@ -161,8 +163,8 @@ async def test_frames_begin_and_end_with_the_film(make_media: MakeMedia) -> None
     late = ("-itsoffset", "3", *lavfi("testsrc2=s=64x48:r=10:d=2"))
     source: Path = make_media("late picture.mp4", *late, *lavfi("sine=d=7"), "-c:v", "mpeg4")
 
-    found = await probe(str(source))
+    source_facts = await probe(str(source))
 
-    assert found.video.duration_s == pytest.approx(5, abs=0.05)
-    assert found.video.longest_frame_s == pytest.approx(3.1, abs=0.05)
-    assert found.duration_s == pytest.approx(7, abs=0.05)
+    assert source_facts.video.duration_s == pytest.approx(5, abs=0.05)
+    assert source_facts.video.longest_frame_s == pytest.approx(3.1, abs=0.05)
+    assert source_facts.duration_s == pytest.approx(7, abs=0.05)

@@ -40,15 +40,15 @@ async def test_the_size_is_that_of_the_frames_that_ffmpeg_gives(
     video = (await probe(str(source))).video
     assert (video.width, video.height, video.mirrored) == (*size, mirrored)
     assert (video.coded_width, video.coded_height) == (640, 360)
-    shown = make_media(f"{name}.png", "-i", str(source), "-frames:v", "1")
-    assert struct.unpack(">II", shown.read_bytes()[16:24]) == size
+    picture = make_media(f"{name}.png", "-i", str(source), "-frames:v", "1")
+    assert struct.unpack(">II", picture.read_bytes()[16:24]) == size
 
 
 async def test_stream_and_index_are_described(make_video: MakeMedia) -> None:
     source = make_video("keys.mp4", "-g", "15", "-bf", "2", rate="30000/1001", duration_s=4)
-    found = await probe(str(source))
-    assert (found.size_bytes, found.readable_share) == (source.stat().st_size, 1.0)
-    video = found.video
+    result = await probe(str(source))
+    assert (result.size_bytes, result.readable_share) == (source.stat().st_size, 1.0)
+    video = result.video
     assert (video.codec, video.profile, video.pix_fmt) == ("h264", "Main", "yuv420p")
     assert (video.width, video.height, video.fps) == (640, 360, Fraction(30000, 1001))
     assert (video.frame_count, video.start_s, video.constant_rate) == (120, 0.0, True)
@@ -60,7 +60,7 @@ async def test_stream_and_index_are_described(make_video: MakeMedia) -> None:
     assert 1 <= video.peak_bitrate_bps / video.bitrate_bps < 2
     assert video.closed_gops
     assert (video.has_alpha, video.mirrored) == (False, False)
-    [sound] = found.audio
+    [sound] = result.audio
     assert (sound.codec, sound.channels, sound.sample_rate_hz) == ("aac", 1, 44100)
 
 
@@ -69,15 +69,16 @@ async def test_bytes_that_samples_share_count_once_and_are_not_copied(
 ) -> None:
     with av.open(str(make_video("picture.mp4", duration_s=1))) as film:
         [stream] = film.streams.video
-        avcc, picture = stream.codec_context.extradata or b"", bytes(next(film.demux(stream)))
+        avcc = stream.codec_context.extradata or b""
+        picture = bytes(next(film.demux(stream)))
         size = (stream.width, stream.height)
     sizes = sample_sizes([len(picture)] * 100)
     entry = picture_entry(b"avc1", *size, box(b"avcC", avcc))
     frames = track(entry, sizes, frames=100, size=size, shared=True)
-    found = (await probe(str(write(movie(picture, frames, duration_ms=100 * FRAME_MS))))).video
-    assert found.frame_count == 100
-    assert found.bitrate_bps == pytest.approx(len(picture) * 8000 / (100 * FRAME_MS), rel=0.05)
-    assert not found.closed_gops
+    result = (await probe(str(write(movie(picture, frames, duration_ms=100 * FRAME_MS))))).video
+    assert result.frame_count == 100
+    assert result.bitrate_bps == pytest.approx(len(picture) * 8000 / (100 * FRAME_MS), rel=0.05)
+    assert not result.closed_gops
 
 
 @pytest.mark.parametrize("params", ["open-gop=1:keyint=15:bframes=2", "intra-refresh=1:keyint=15"])
@@ -127,13 +128,13 @@ async def test_tracks_are_listed_with_their_names_and_the_default_first(
         *("-metadata:s:a:2", "handler_name=Director's commentary"),
         *("-metadata:s:s:1", "language=fra", "-metadata:s:s:1", "handler_name=Pour tous"),
     )
-    found = await probe(str(source))
-    assert [(track.index, track.language, track.title) for track in found.audio] == [
+    result = await probe(str(source))
+    assert [(track.index, track.language, track.title) for track in result.audio] == [
         (3, "deu", "Director's commentary"),
         (1, "eng", None),
         *((index, None, None) for index in (2, 4, 5, 6, 7, 8)),
     ]
-    assert [(track.codec, track.language, track.title) for track in found.subtitles] == [
+    assert [(track.codec, track.language, track.title) for track in result.subtitles] == [
         ("mov_text", None, None),
         ("mov_text", "fra", "Pour tous"),
     ]
@@ -169,9 +170,9 @@ async def test_a_source_cut_off_is_refused_unless_it_lacks_a_little(
     content = front.read_bytes()
     assert await rejection(write(content[: int(len(content) * 0.85)])) == RejectCode.TRUNCATED
     source = write(content[: int(len(content) * 0.95)])
-    found = await probe(str(source))
-    assert 0.9 <= found.readable_share < 1
-    assert found.size_bytes == source.stat().st_size
+    result = await probe(str(source))
+    assert 0.9 <= result.readable_share < 1
+    assert result.size_bytes == source.stat().st_size
 
 
 LIMITS = [
@@ -209,7 +210,8 @@ async def test_a_protected_source_is_refused_even_if_only_its_sound_is(
 
 async def test_pictures_that_do_not_decode_are_refused(plain: Path, write: Write) -> None:
     content = plain.read_bytes()
-    start, end = content.index(b"mdat") + 4, content.index(b"moov") - 4
+    start = content.index(b"mdat") + 4
+    end = content.index(b"moov") - 4
     zeroed = write(content[:start] + bytes(end - start) + content[end:])
     assert await rejection(zeroed) == RejectCode.DAMAGED
 
@@ -218,14 +220,14 @@ async def test_few_requests_are_made_however_long_the_source(
     serve: Serve, make_video: MakeMedia
 ) -> None:
     source = make_video("minutes.mp4", "-g", "60", "-qp", "10", duration_s=60)
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def count(request: web.Request) -> web.StreamResponse:
-        asked.append(request.headers.get("Range", ""))
+        requests.append(request.headers.get("Range", ""))
         return web.FileResponse(source)
 
     assert (await probe(await serve(count))).video.closed_gops
-    assert 2 < len(asked) < 20
+    assert 2 < len(requests) < 20
 
 
 @pytest.mark.parametrize("status", [403, 503])
