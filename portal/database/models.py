@@ -336,9 +336,7 @@ class PosterRequest(Model):
     """
 
     id = fields.BigIntField(primary_key=True)
-    video: fields.OneToOneRelation[Video] = fields.OneToOneField(
-        "portal.Video", related_name="poster_request", on_delete=fields.CASCADE
-    )
+    video_id = fields.UUIDField(unique=True)
     number = fields.IntField()
     # The time is None for an uploaded picture.
     time_s: float | None = fields.FloatField(null=True)
@@ -346,8 +344,6 @@ class PosterRequest(Model):
     tries = fields.IntField(default=0)
     job_id = fields.BigIntField()
     error_code = fields.CharField(max_length=60, null=True)
-
-    video_id: UUID
 
     class Meta:
         table = "poster_requests"

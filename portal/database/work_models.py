@@ -19,9 +19,7 @@ class MadeSegment(Model):
     """
 
     id = fields.BigIntField(primary_key=True)
-    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
-        "portal.Video", related_name="made_segments", on_delete=fields.CASCADE
-    )
+    video_id = fields.UUIDField()
     rendition = fields.CharField(max_length=40)
     number = fields.IntField()
     folder = fields.BigIntField()
@@ -34,8 +32,6 @@ class MadeSegment(Model):
     from_ticks = fields.BigIntField()
     last_ticks = fields.BigIntField()
     until_ticks = fields.BigIntField()
-
-    video_id: UUID
 
     class Meta:
         table = "made_segments"
@@ -53,9 +49,7 @@ class PassRun(Model):
     """
 
     id = fields.BigIntField(primary_key=True)
-    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
-        "portal.Video", related_name="runs", on_delete=fields.CASCADE
-    )
+    video_id = fields.UUIDField()
     renditions: list[str] = fields.JSONField()
     folder = fields.BigIntField()
     starts_s: list[float] = fields.JSONField()
@@ -70,8 +64,6 @@ class PassRun(Model):
     is_done = fields.BooleanField(default=False)
     faults = fields.IntField(default=0)
     network_faults = fields.IntField(default=0)
-
-    video_id: UUID
 
     class Meta:
         table = "pass_runs"

@@ -94,7 +94,9 @@ async def test_transcode_of_a_private_video_has_addresses_that_any_player_can_us
     await Video.filter(id=video.id).update(status=VideoStatus.PROCESSING)
     segment = {"rendition": "low", "folder": 1, "made_by": 1, "uri": "00000.m4s", "duration_s": 4}
     numbers = ("number", "size_bytes", "key_size_bytes", "sample_count", "from_ticks", "last_ticks")
-    await MadeSegment.create(video=video, **segment, **dict.fromkeys(numbers, 0), until_ticks=0)
+    await MadeSegment.create(
+        video_id=video.id, **segment, **dict.fromkeys(numbers, 0), until_ticks=0
+    )
     response = await sender.get(path)
     assert "private" in response.headers["Cache-Control"]
     preview = await answered(response)
