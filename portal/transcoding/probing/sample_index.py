@@ -221,8 +221,10 @@ def track_end_s(container: InputContainer, stream: Any, *, is_duration_known: bo
     first = entries[0].timestamp
     end: float = entries[count - 1].timestamp
     if count == len(entries):
-        claimed = stream.duration if is_duration_known else None
-        end = _track_end(first, entries[-1].timestamp, count, claimed)
+        last = entries[-1].timestamp
+        end = _track_end(first, last, count, stream.duration)
+        if not is_duration_known:
+            end = min(end, _track_end(first, last, count, None))
     if not stream.frames:
         # In fragments, the first sample may be shown later than it is decoded.
         end += (stream.start_time or 0) - first
