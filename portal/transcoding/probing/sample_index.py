@@ -185,14 +185,14 @@ def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> 
             and ordered[kept_count - 1] <= claimed + _MAX_OVERHANG_S / time_base
         ):
             del ordered[kept_count:]
-    distances = [after - at for at, after in pairwise(ordered)]
+    longest = max((after - at for at, after in pairwise(ordered)), default=0)
     first_lasts_s = float(ordered[1] * time_base) - start_s if len(ordered) > 1 else 0.0
     return _Presentation(
         shown=array("q", ordered),
         last_s=float(ordered[-1] * time_base) - start_s,
         end_s=float(_track_end(ordered[0], ordered[-1], len(ordered), claimed) * time_base)
         - start_s,
-        longest_s=max(float(max(distances, default=0) * time_base), first_lasts_s),
+        longest_s=max(float(longest * time_base), first_lasts_s),
     )
 
 
@@ -210,7 +210,8 @@ def _track_end(first: int, last: int, count: int, claimed: int | None) -> float:
 def track_end_s(container: InputContainer, stream: Any, *, is_duration_known: bool) -> float | None:
     """Return when a track ends, from the film's start; None if it has no samples.
 
-    Samples after the end of a truncated file don't count.
+    Samples after the end of a truncated file don't count. Unless `is_duration_known`, FFmpeg's
+    duration may be too long, and counts only if it ends with the last sample.
     """
     entries = stream.index_entries
     count = len(entries)
