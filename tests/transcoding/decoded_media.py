@@ -22,7 +22,9 @@ from av.stream import Disposition
 RGB = tuple[float, float, float]
 Source = Path | bytes | io.BytesIO
 
-_BRIGHT, _LOUD, _PAUSE_S = 110, 0.1, 0.25
+_BRIGHT = 110
+_LOUD = 0.1
+_PAUSE_S = 0.25
 _SOUND_RATE_HZ = 48_000
 
 
@@ -80,7 +82,7 @@ class Heard:
         return float((sum(value * value for value in part) / len(part)) ** 0.5)
 
     def frequency_hz(self, from_s: float, to_s: float, channel: int = 0) -> float:
-        """Of a pure tone: half the number of its zero crossings."""
+        """Return the frequency of a pure tone: half the number of its zero crossings."""
         part = self._part(from_s, to_s, channel)
         crossings = sum((a < 0) != (b < 0) for a, b in pairwise(part))
         return crossings / 2 / (len(part) / _SOUND_RATE_HZ)
@@ -98,7 +100,7 @@ def open_media(source: Source, **options: str) -> Any:
 
 
 def packets(source: Source, kind: str = "video") -> list[Packet]:
-    """Those of the first track of a kind, none without one, in the order of decoding."""
+    """Return the packets of the first track of a kind, in decode order; none without a track."""
     with open_media(source) as container:
         return [
             Packet(

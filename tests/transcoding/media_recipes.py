@@ -11,10 +11,11 @@ SIZE = "544x306"  # the smallest 16:9 that gets two rungs
 DURATION_S = 7.0  # two segments, and one group of pictures too long to be copied
 FLASHES_S = (0.5, 6.0)
 FLASH_S = 0.2
-# In reading order: upper left, upper right, lower left, lower right.
+# Corners in reading order: upper left, upper right, lower left, lower right.
 CORNERS: tuple[RGB, ...] = ((192, 48, 48), (48, 160, 48), (48, 64, 192), (192, 176, 64))
 # A level above what players are sure to take, so that a source has to be encoded; and a common one.
-ENCODED, COPYABLE = ("-level:v", "5.1"), ("-g", "50", "-level:v", "4")
+ENCODED = ("-level:v", "5.1")
+COPYABLE = ("-g", "50", "-level:v", "4")
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-bf", "2", *ENCODED)
 X265 = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1")
 X265 += ("-x265-params", "log-level=error")
@@ -71,11 +72,9 @@ def as_hdr(transfer: str, matrix: str = "bt2020nc") -> str:
     )
 
 
-# What a filter says of times is kept to the microsecond.
-EXACT_TIMES = (
-    *("-fps_mode", "passthrough", "-enc_time_base", "1/1000000"),
-    *("-video_track_timescale", "1000000"),
-)
+# Options that keep times of filters to the microsecond.
+MICROSECONDS = ("-enc_time_base", "1/1000000", "-video_track_timescale", "1000000")
+EXACT_TIMES = ("-fps_mode", "passthrough", *MICROSECONDS)
 
 
 # Between 15 and 60 a second, of 240, with times that are on no grid.

@@ -69,7 +69,7 @@ def track(
     shared: bool = False,
     later: tuple[bytes, int, int] | None = None,
 ) -> bytes:
-    """One track whose samples lie one behind the other, or, if `shared`, are all the first.
+    """Make a track whose samples follow each other, or share the bytes of the first if `shared`.
 
     Of another sample entry are so many `later` samples, which begin so far behind the first one.
     """
@@ -154,7 +154,7 @@ def channel_layout(tag: int, *labels: int) -> bytes:
 
 
 def zeros(size_bytes: int) -> bytes:
-    """So many zero bytes in zlib's format; a block is compressed once and repeated."""
+    """Return zero bytes in zlib's format; a block is compressed once and repeated."""
     blocks, rest = divmod(size_bytes, MIB)
     packer = zlib.compressobj(9, wbits=-15)
     block = packer.compress(bytes(MIB)) + packer.flush(zlib.Z_FULL_FLUSH)

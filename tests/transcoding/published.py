@@ -1,4 +1,4 @@
-"""What the tests do with the engine: make the renditions of a source, and read what came out."""
+"""Make the renditions of a source with the engine, and read them."""
 
 import shutil
 from collections.abc import Awaitable, Callable, Collection
@@ -30,7 +30,7 @@ MASTER_TYPE = "application/vnd.apple.mpegurl"
 
 
 class FolderSink:
-    """Stores what it is given in a folder; `names` are in the order it was given."""
+    """Sink that stores files in a folder; `names` are in the order of storing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class FolderSink:
 
 
 async def ignore(stage: Stage, percent: float, seconds_left: float | None) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""
 
 
 def everything(plan: Plan) -> list[str]:
@@ -56,7 +56,7 @@ def everything(plan: Plan) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the first pass made of a source, and what had been found and planned."""
+    """Output of the first pass over a source, with its probe and plan."""
 
     source: Probe
     plan: Plan
@@ -76,7 +76,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Published:
-    """A source that was published into a folder. What is measured of it is measured once."""
+    """Source that was published into a folder; each measurement is made once."""
 
     path: Path
     result: Result
@@ -92,22 +92,22 @@ class Published:
 
     @cached_property
     def pictures(self) -> dict[str, list[Shown]]:
-        """Every video rendition, decoded completely."""
+        """Return all video renditions, decoded completely."""
         return {each.name: shown(self.folder, each.name) for each in self.result.renditions}
 
     @cached_property
     def sounds(self) -> dict[str, Heard]:
-        """Every audio rendition, decoded completely."""
-        return {it.name: listen(joined(self.folder, it.name)) for it in self.result.audio}
+        """Return all audio renditions, decoded completely."""
+        return {sound.name: listen(joined(self.folder, sound.name)) for sound in self.result.audio}
 
 
-# What the fixtures of the same names are called with.
+# Types of the fixtures with these names.
 Publish = Callable[[Path], Awaitable[Published]]
 Write = Callable[[bytes], Path]
 
 
 async def probe(source_url: str, *, limits: SourceLimits | None = None, **how: float) -> Probe:
-    """What a source holds."""
+    """Probe a source."""
     limits = limits or SourceLimits()
     return judge(await examine(source_url, limits=limits, **how), limits)
 
@@ -123,7 +123,7 @@ async def make_pass(
     choose: Callable[[Plan], Collection[str]] = everything,
     **options: Any,
 ) -> Result:
-    """One pass, a later one when a reference is given; without a master playlist."""
+    """Make one pass, a later one if there is a reference, without a master playlist."""
     source = await probe(str(path))
     plan = plan_renditions(source, may_copy=may_copy)
     work_dir.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ async def make_pass(
 
 
 async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
-    """Everything in one pass, or what is chosen, and a master playlist that names it."""
+    """Make all renditions, or the chosen ones, in one pass, and a master playlist."""
     result = await make_pass(source_url, sink=sink, **options)
     master = master_playlist([("", rendition) for rendition in result.output.renditions])
     await sink.put(MASTER_NAME, master.encode(), MASTER_TYPE)
@@ -150,7 +150,7 @@ async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
 
 
 async def rejection(source: Path | str, limits: SourceLimits | None = None) -> RejectCode:
-    """Why a probe refuses a source."""
+    """Return the code with which a probe refuses a source."""
     with pytest.raises(SourceRejected) as caught:
         await probe(str(source), limits=limits)
     return caught.value.code
@@ -161,7 +161,7 @@ def playlist(folder: Path, rendition: str) -> hls.MediaPlaylist:
 
 
 def joined(folder: Path, rendition: str, *segments: int) -> bytes:
-    """Some segments after their init segment, all by default: what a player feeds its decoder."""
+    """Return some segments, all by default, after their init segment."""
     uris = [segment.uri for segment in playlist(folder, rendition).segments]
     chosen = [uris[number] for number in segments] if segments else uris
     return b"".join((folder / rendition / uri).read_bytes() for uri in (hls.INIT_NAME, *chosen))
@@ -174,5 +174,5 @@ def frames(folder: Path, rendition: str, *segments: int) -> list[av.VideoFrame]:
 
 
 def shown(folder: Path, rendition: str, *segments: int) -> list[Shown]:
-    """The pictures of some segments, all by default; a fault in the stream is an error."""
+    """Return the pictures of some segments, all by default. Faults in the stream are errors."""
     return look(joined(folder, rendition, *segments))

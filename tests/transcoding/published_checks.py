@@ -151,7 +151,7 @@ def _check_stream(folder: Path, name: str, claimed: dict[str, str]) -> None:
 
 
 def source_start_s(path: Path) -> float:
-    """Where the file's time line begins: FFmpeg, and players, show that as zero."""
+    """Return where the file's time line begins, which FFmpeg and players show as zero."""
     with open_media(path) as container:
         return (container.start_time or 0) / av.time_base
 
@@ -166,7 +166,7 @@ def source_times_s(published: Published) -> list[float]:
 def check_pictures(
     published: Published, rendition: FinishedRendition, pictures: Sequence[Shown]
 ) -> None:
-    """They have the source's shape and times, and every player's form."""
+    """Check that pictures have the source's shape and times, and a form that all players decode."""
     _check_times(published, pictures, source_times_s(published))
     _check_segments(published, rendition.name, pictures)
     aspect, is_copied, first = display_aspect(published.path), rendition.copied, pictures[0]
@@ -187,7 +187,7 @@ def _check_times(published: Published, pictures: Sequence[Shown], times_s: Seque
     written_s = [picture.time_s for picture in pictures]
     assert written_s[0] == 0
     assert all(before < after for before, after in pairwise(written_s))
-    # How long the last of unevenly spaced pictures stands is not written down anywhere.
+    # The duration of the last of unevenly spaced pictures is not stored anywhere.
     limit_s = max((1 if _is_constant(times_s[1:]) else 2) / fps, MAX_SHIFT_S)
     expected_end_s = times_s[-1] + published.source_pictures[-1].length_s
     # An encoded picture lasts as long as the sound, and a copied one as long as it is.
@@ -207,7 +207,7 @@ def _check_times(published: Published, pictures: Sequence[Shown], times_s: Seque
 
 
 def _is_repeated(at_s: float, times_s: Sequence[float]) -> bool:
-    """Whether a frame is shown where a segment begins, and none of the source is there."""
+    """Return whether a frame is shown where a segment begins, but no frame of the source."""
     is_start = abs(at_s - SEGMENT_S * round(at_s / SEGMENT_S)) < _TICK_S
     return is_start and all(abs(at_s - each) >= _TICK_S for each in times_s)
 

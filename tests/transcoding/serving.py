@@ -1,4 +1,4 @@
-"""Sources that are served over http, well or badly, and waiting for what comes of it."""
+"""Serve sources over http, correctly or with faults, and wait for the effects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,7 +13,7 @@ from http_server import listening
 from running_portal import until
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-# What the fixtures of the same names are called with.
+# Types of the fixtures with these names.
 Serve = Callable[..., Awaitable[str]]
 
 
@@ -35,7 +35,7 @@ async def serving(*routes: web.AbstractRouteDef) -> AsyncIterator[str]:
 
 
 async def begin_range(request: web.Request, size_bytes: int) -> tuple[int, web.StreamResponse]:
-    """Begin to answer with all from where the request asks for on; where that is."""
+    """Begin a response at the offset of the request; return the offset and the response."""
     start = request.http_range.start or 0
     headers = {"Content-Range": f"bytes {start}-{size_bytes - 1}/{size_bytes}"}
     response = web.StreamResponse(status=206, headers=headers)
