@@ -61,7 +61,8 @@ async def test_first_pass_resumes_in_the_folder_of_its_first_attempt(
     assert not await MadeSegment.exists(video_id=video.id)
     key = f"{output_prefix(video.id, 1)}{EARLY}/playlist.m3u8"
     playlist = parse_media_playlist((await resources.storage.get(key)).decode())
-    assert playlist.duration_s == pytest.approx(40)
+    # The sound, and so the picture, may end a frame of AAC later.
+    assert playlist.duration_s == pytest.approx(40, abs=0.02)
     by = {uri.partition("-")[0] if "-" in uri else "1" for uri in _uris(playlist)}
     assert by == {"1", "2", "3"}
     # Only segments that were being made when a pass ended are made twice.
