@@ -40,16 +40,16 @@ async def test_wait_for_the_stream_is_shown_until_it_goes_on(page: Page, film: s
     await open_player(page, f"/videos/{film}")
     loading = page.locator("media-controller").get_by_role("status").filter(has_text="Loading")
     await expect(loading).to_have_count(1)
-    shown = loading.locator("span")
-    await expect(shown).to_be_hidden()
+    text = loading.locator("span")
+    await expect(text).to_be_hidden()
     may_go_on = await hold_requests(page, SEGMENTS)
     await read(page, "void ((video.muted = true), (video.currentTime = 20), video.play())")
-    await expect(shown).to_be_visible()
+    await expect(text).to_be_visible()
     waiting = page.locator("[data-player-waiting]")
     await expect(waiting).to_have_text("Waiting for the video…", timeout=5_000)
     await expect(waiting).to_be_visible()
     may_go_on.set()
-    await expect(shown).to_be_hidden()
+    await expect(text).to_be_hidden()
     await expect(waiting).to_be_empty()
     await play_past(page, 20.3)
 
@@ -63,15 +63,15 @@ async def test_wait_for_the_stream_is_shown_until_it_goes_on(page: Page, film: s
         ("**/init.mp4*", {"body": b"\0" * 900}, "couldn’t decode"),  # noqa: RUF001
     ],
 )
-async def test_trouble_is_told_and_overcome_by_itself_or_by_another_try(
+async def test_trouble_is_shown_and_overcome_by_itself_or_by_another_try(
     page: Page, film: str, address: str, answer: dict[str, Any] | None, words: str
 ) -> None:
     await page.route(
         address, lambda route: route.abort() if answer is None else route.fulfill(**answer)
     )
     await page.goto(f"/videos/{film}")
-    told = page.locator("[data-player-trouble], [data-player-waiting]")
-    trouble = told.filter(has_text=words)
+    messages = page.locator("[data-player-trouble], [data-player-waiting]")
+    trouble = messages.filter(has_text=words)
     await expect(trouble).to_be_visible()
     await page.unroute(address)
     if answer is not None:
@@ -187,9 +187,11 @@ async def test_copied_and_encoded_renditions_switch_anywhere_without_a_gap(
 
     async def is_whole() -> bool:
         transcode = await call("GET", f"{live_portal.base_url}/api/videos/{video_id}/transcode")
-        videos = [it for it in transcode["renditions"] if it["kind"] == "video"]
-        assert {it["copied"] for it in videos} == {True, False}
-        return all(it["state"] == "complete" for it in videos)
+        videos = [
+            rendition for rendition in transcode["renditions"] if rendition["kind"] == "video"
+        ]
+        assert {rendition["copied"] for rendition in videos} == {True, False}
+        return all(rendition["state"] == "complete" for rendition in videos)
 
     await until(is_whole, timeout_s=120)
     await open_player(page, f"/videos/{video_id}")

@@ -44,19 +44,19 @@ async def listed_events(sender: Sender, start: int) -> list[dict[str, Any]]:
     return events
 
 
-async def streamed_types(who: Principal, start: int) -> list[str]:
-    stream = Stream(who, after=start)
+async def streamed_types(reader: Principal, start: int) -> list[str]:
+    stream = Stream(reader, after=start)
     stream.catch_up()
     batch = await stream.take()
     return [row["type"] for event in batch or [] if (row := event.seen_by(stream.sees))]
 
 
-async def sent_payloads(who: Principal, start: int, config: Config) -> list[dict[str, Any]]:
+async def sent_payloads(reader: Principal, start: int, config: Config) -> list[dict[str, Any]]:
     """Return the payloads for a webhook of this account, without playback addresses."""
     payloads = []
     for number in range(start + 1, await newest_number() + 1):
         delivery = WebhookDelivery(event_number=number, type="")
-        if payload := await read_payload(delivery, seen_by=who, config=config):
+        if payload := await read_payload(delivery, seen_by=reader, config=config):
             payload["data"].pop("playbackUrl", None)
             payloads.append(payload)
     return payloads

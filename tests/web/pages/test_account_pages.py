@@ -99,8 +99,10 @@ async def test_invalid_token_form_shows_faults_and_a_valid_token_is_listed_until
     assert value_of(text, "days") == "none"
     assert re.findall(r'value="([\w:]+)"\s+checked', text) == ["videos:read"]
     form = {"name": "Nightly", "scopes": ["videos:write"], "days": "30"}
-    made = await send(sender, path, form, 200)
-    assert f"Authorization: Bearer {value_of(made, 'new-token')}" in value_of(made, "first-call")
+    answer = await send(sender, path, form, 200)
+    assert f"Authorization: Bearer {value_of(answer, 'new-token')}" in value_of(
+        answer, "first-call"
+    )
     later = await page(sender, "/account")
     assert "Nightly" in later
     [revoke] = re.findall(r'action="(/account/tokens/[^"]+/revoke)"', later)
@@ -126,15 +128,15 @@ async def test_new_links_are_shown_and_invitations_can_be_revoked(
     ann = await make_account("ann")
     ed = await make_account("ed", Role.EDITOR)
     sender = await signed_in(app, ann)
-    made = await send(sender, "/people/invitations", {"role": "viewer", "label": "Vera"}, 200)
-    assert "Vera" in made
+    answer = await send(sender, "/people/invitations", {"role": "viewer", "label": "Vera"}, 200)
+    assert "Vera" in answer
     await send(sender, "/people/invitations", {"role": "viewer", "label": "V" * 101}, 422)
     reset = await send(sender, f"/people/{ed.id}/reset", {}, 200)
-    for text in (made, reset):
+    for text in (answer, reset):
         await page(anyone, urlsplit(value_of(text, "new-link")).path)
     assert "Password reset link for ed@example.org" in reset
-    [revoke] = re.findall(r'action="(/people/invitations/[^"]+/revoke)"', made)
+    [revoke] = re.findall(r'action="(/people/invitations/[^"]+/revoke)"', answer)
     done = (await sender.post(revoke)).headers["Location"]
     for address, notices in ((done, 1), ("/people?done=anything", 0)):
         assert (await page(sender, address)).count("notice--good") == notices
-    await page(anyone, urlsplit(value_of(made, "new-link")).path, 404)
+    await page(anyone, urlsplit(value_of(answer, "new-link")).path, 404)

@@ -108,8 +108,8 @@ async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
     video = await make_row()
     await Video.filter(id=video.id).update(**READY, notes=["hdr_converted"])
     await make_rendition(video, "360p")
-    found = words_of(await page(client, f"/videos/{video.id}/edit"))
-    assert "Sound No sound" in found
+    words = words_of(await page(client, f"/videos/{video.id}/edit"))
+    assert "Sound No sound" in words
     text = await page(client, f"/videos/{video.id}")
     assert re.search(r'<span id="captions"\s+hidden>', text)
     await make_rendition(video, "720p", state=RenditionState.PLANNED)
@@ -117,13 +117,13 @@ async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
     await make_rendition(video, "0p", kind=Kind.AUDIO, is_default=True, **english)
     await make_rendition(video, "1p", kind=Kind.AUDIO, label="Commentary")
     await Caption.create(video=video, source="file", text="WEBVTT\n", **english)
-    found = words_of(await page(client, f"/videos/{video.id}/facts"))
-    assert "360p · 1.2 Mbit/s · 7.7 MB 720p · In queue" in found
-    assert "Sound English · en · default · 1.2 Mbit/s Commentary · 1.2 Mbit/s" in found
-    assert "HDR was converted to standard colours." in found
-    found = words_of(await page(client, f"/videos/{video.id}/share"))
-    assert "Captions: English Sound: English" in found
-    assert "Commentary" not in found
+    words = words_of(await page(client, f"/videos/{video.id}/facts"))
+    assert "360p · 1.2 Mbit/s · 7.7 MB 720p · In queue" in words
+    assert "Sound English · en · default · 1.2 Mbit/s Commentary · 1.2 Mbit/s" in words
+    assert "HDR was converted to standard colours." in words
+    words = words_of(await page(client, f"/videos/{video.id}/share"))
+    assert "Captions: English Sound: English" in words
+    assert "Commentary" not in words
 
 
 async def test_last_change_is_that_of_a_person(client: Client) -> None:

@@ -26,11 +26,11 @@ def tabs_of(text: str) -> list[str]:
     return [f"{name}{'*' if current else ''}" for current, name in matches]
 
 
-def heads_of(found: LibraryHtml) -> dict[str, tuple[str, str]]:
+def heads_of(library: LibraryHtml) -> dict[str, tuple[str, str]]:
     """Return the sorting of each column, and the address that sorts by it."""
     head = r'class="videos__(\w+)"\s*(?:aria-sort="(\w+)")?\s*>\s*<a[^>]* href="([^"]+)"'
-    found_heads = re.findall(head, found.text)
-    return {name: (sort, html.unescape(url)) for name, sort, url in found_heads}
+    matches = re.findall(head, library.text)
+    return {name: (sort, html.unescape(url)) for name, sort, url in matches}
 
 
 async def test_editor_finds_all_own_videos_and_no_others(
