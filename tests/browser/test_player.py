@@ -135,6 +135,8 @@ async def test_captions_stand_where_they_say(page: Page, film: str) -> None:
     await open_player(page, f"/videos/{film}")
     await page.evaluate(PLACED)
     await play_past(page, 0.5)
+    # While it plays, captions are drawn anew, and end after 20 s.
+    await read(page, "void video.pause()")
     captions = page.locator(CAPTIONS)
     first, second, last = [
         await _place(captions.locator("p", has_text=text)) for text in ("first", "second", "last")

@@ -58,7 +58,7 @@ def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[
 
     async def add_rendition() -> None:
         row = await make_attempt(video, number=9)
-        attempt = OpenAttempt(id=row.id, video=video, number=9, wanted=("180p",))
+        attempt = OpenAttempt(id=row.id, video=video, number=9, targets=("180p",))
         await renditions.finish_pass(attempt, queue=queue)
 
     async def fail() -> None:
