@@ -116,11 +116,11 @@ async def serve() -> AsyncIterator[Serve]:
 
 @pytest.fixture
 async def hanging(serve: Serve) -> Hanging:
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     async def hang(request: web.Request) -> web.Response:
-        asked.set()
+        requested.set()
         await asyncio.sleep(60)
         return web.Response()
 
-    return Hanging(await serve(hang), asked)
+    return Hanging(await serve(hang), requested)

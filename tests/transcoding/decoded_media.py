@@ -66,15 +66,16 @@ class Heard:
         return self.start_s + len(self.channels[0]) / _SOUND_RATE_HZ
 
     def onsets_s(self) -> list[float]:
-        """When it gets loud after a pause."""
-        found, last_s = [], -_PAUSE_S
+        """Return the times at which it gets loud after a pause."""
+        onsets_s = []
+        last_s = -_PAUSE_S
         for number, value in enumerate(self.channels[0]):
             if abs(value) > _LOUD:
                 at_s = self.start_s + number / _SOUND_RATE_HZ
                 if at_s - last_s >= _PAUSE_S:
-                    found.append(at_s)
+                    onsets_s.append(at_s)
                 last_s = at_s
-        return found
+        return onsets_s
 
     def level(self, from_s: float, to_s: float, channel: int = 0) -> float:
         """The root of the mean square of a stretch."""
@@ -104,15 +105,15 @@ def packets(source: Source, kind: str = "video") -> list[Packet]:
     with open_media(source) as container:
         return [
             Packet(
-                it.pts * it.time_base,
-                it.dts * it.time_base,
-                bytes(it),
-                it.duration * it.time_base,
-                it.is_keyframe,
+                packet.pts * packet.time_base,
+                packet.dts * packet.time_base,
+                bytes(packet),
+                packet.duration * packet.time_base,
+                packet.is_keyframe,
             )
             for stream in getattr(container.streams, kind)[:1]
-            for it in container.demux(stream)
-            if it.size
+            for packet in container.demux(stream)
+            if packet.size
         ]
 
 
@@ -130,8 +131,8 @@ def look(source: Source, *, strict: bool = True) -> list[Shown]:
 def moving_pictures(container: Any) -> Any:
     """The video, which is not the cover, and the default one if there are several."""
     still = Disposition.attached_pic | Disposition.timed_thumbnails
-    found = [stream for stream in container.streams.video if not stream.disposition & still]
-    return min(found, key=lambda stream: not stream.disposition & Disposition.default)
+    moving = [stream for stream in container.streams.video if not stream.disposition & still]
+    return min(moving, key=lambda stream: not stream.disposition & Disposition.default)
 
 
 def listen(source: Source, number: int = 0, *, mixed: bool = False) -> Heard:
@@ -140,7 +141,8 @@ def listen(source: Source, number: int = 0, *, mixed: bool = False) -> Heard:
         frames = list(_frames_leniently(container, container.streams.audio[number]))
     layout = "mono" if mixed else frames[0].layout.name
     channels = [array("f") for _ in av.AudioLayout(layout).channels]
-    start_s, form = frames[0].time or 0.0, None
+    start_s = frames[0].time or 0.0
+    form = None
     for frame in frames:
         # Sources change their channels on the way.
         if form != (form := (frame.format.name, frame.layout.name, frame.sample_rate)):
@@ -195,7 +197,8 @@ def _frames_leniently(container: Any, stream: Any) -> Iterator[Any]:
 def _shown(frame: av.VideoFrame) -> Shown:
     form = frame.format.name
     tags = (frame.colorspace, frame.color_primaries, frame.color_trc, frame.color_range)
-    time_s, length_s = frame.time or 0.0, float((frame.duration or 0) * (frame.time_base or 0))
+    time_s = frame.time or 0.0
+    length_s = float((frame.duration or 0) * (frame.time_base or 0))
     if form != "yuv420p":
         frame = frame.reformat(format="yuv420p")
     return Shown(
@@ -216,19 +219,26 @@ def _shown(frame: av.VideoFrame) -> Shown:
 
 
 def _mean(frame: av.VideoFrame, number: int, x: float, y: float) -> float:
-    """The mean of a patch around a place given in shares of width and height."""
+    """Return the mean of a patch around a place given in shares of width and height."""
     plane = frame.planes[number]
-    data, width, height = memoryview(plane), plane.width, plane.height
-    half_x, half_y = max(1, width // 20), max(1, height // 20)
-    left, right = max(0, int(x * width) - half_x), min(width, int(x * width) + half_x)
-    top, bottom = max(0, int(y * height) - half_y), min(height, int(y * height) + half_y)
-    lines = [data[row * plane.line_size :][left:right] for row in range(top, bottom)]
+    data = memoryview(plane)
+    columns = _patch(x, plane.width)
+    rows = _patch(y, plane.height)
+    lines = [data[row * plane.line_size :][columns.start : columns.stop] for row in rows]
     return sum(map(sum, lines)) / sum(map(len, lines))
 
 
+def _patch(share: float, length: int) -> range:
+    """Return a tenth of a length, around a place given as a share of it."""
+    middle = int(share * length)
+    half = max(1, length // 20)
+    return range(max(0, middle - half), min(length, middle + half))
+
+
 def _rgb(luma: float, blue: float, red: float) -> RGB:
-    """BT.709 in studio range to full-range RGB (ITU-R BT.709-6, items 3.2 and 3.4)."""
-    y, cb, cr = (luma - 16) / 219, (blue - 128) / 224, (red - 128) / 224
-    r, b = y + 1.5748 * cr, y + 1.8556 * cb
+    """Convert BT.709 in studio range to full-range RGB (ITU-R BT.709-6, items 3.2 and 3.4)."""
+    y = (luma - 16) / 219
+    r = y + 1.5748 * (red - 128) / 224
+    b = y + 1.8556 * (blue - 128) / 224
     g = (y - 0.2126 * r - 0.0722 * b) / 0.7152
     return (r * 255, g * 255, b * 255)

@@ -1,4 +1,4 @@
-"""`check_published`: all that must hold of every published video, measured from what was written.
+"""`check_published`: all that must hold of every published video, measured from its files.
 
 RFC 8216, Apple's authoring rules, and what every decoder shows. Nothing asks the engine what it
 meant to do, except for the renditions' names.
@@ -22,7 +22,8 @@ from portal.transcoding.packaging.hls import bandwidths_bps, parse_media_playlis
 from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, Kind
 from portal.transcoding.probing.cuts import SEGMENT_S
 
-BT709, STUDIO_RANGE = 1, 1
+BT709 = 1
+STUDIO_RANGE = 1
 MAX_DRIFT_S = 0.040
 MAX_SHIFT_S = 0.050
 MAX_FPS = 60
@@ -78,16 +79,18 @@ def check_hls(folder: Path, output: PassOutput) -> None:
     assert master.startswith("#EXTM3U\n#EXT-X-VERSION:6\n")
     claims = variants(master)
     named = [*_NAMED.findall(master), *claims]
-    assert sorted(named) == sorted(str(it.relative_to(folder)) for it in folder.rglob("*/*.m3u8"))
-    measured = {it.name: _measure(folder, it.name) for it in output.renditions}
-    timed = [it for it in output.renditions if it.kind is not Kind.SUBTITLES]
-    assert len({measured[it.name][2] for it in timed}) == 1, "different target durations"
-    sound = [it.name for it in timed if it.kind is Kind.AUDIO]
-    sound_peak, sound_average = (max([0, *(measured[it][n] for it in sound)]) for n in (0, 1))
+    playlists = [str(path.relative_to(folder)) for path in folder.rglob("*/*.m3u8")]
+    assert sorted(named) == sorted(playlists)
+    measured = {rendition.name: _measure(folder, rendition.name) for rendition in output.renditions}
+    timed = [row for row in output.renditions if row.kind is not Kind.SUBTITLES]
+    assert len({measured[row.name][2] for row in timed}) == 1, "different target durations"
+    sound = [measured[row.name] for row in timed if row.kind is Kind.AUDIO]
+    sound_peak = max([0, *(peak for peak, _, _ in sound)])
+    sound_average = max([0, *(average for _, average, _ in sound)])
     for rendition in output.renditions:
         files = list((folder / rendition.name).iterdir())
-        assert rendition.size_bytes == sum(it.stat().st_size for it in files)
-        assert rendition.segment_count == sum(it.suffix in {".m4s", ".vtt"} for it in files)
+        assert rendition.size_bytes == sum(file.stat().st_size for file in files)
+        assert rendition.segment_count == sum(file.suffix in {".m4s", ".vtt"} for file in files)
         if rendition.kind is not Kind.VIDEO:
             continue
         claimed = claims[f"{rendition.name}/playlist.m3u8"]
@@ -169,14 +172,16 @@ def check_pictures(
     """Check that pictures have the source's shape and times, and a form that all players decode."""
     _check_times(published, pictures, source_times_s(published))
     _check_segments(published, rendition.name, pictures)
-    aspect, is_copied, first = display_aspect(published.path), rendition.copied, pictures[0]
+    aspect = display_aspect(published.path)
+    is_copied = rendition.copied
+    first = pictures[0]
     width, height = first.size
     assert width % 2 == height % 2 == 0
     assert abs(width - height * aspect) <= max(0.01 * width, 2, 2 * aspect), "shape"
     # A copy may have full range.
     assert first.format in (("yuv420p", "yuvj420p") if is_copied else ("yuv420p",))
     assert is_copied or first.tags == (BT709, BT709, BT709, STUDIO_RANGE)
-    assert {(it.size, it.format, it.is_interlaced) for it in pictures} == {
+    assert {(picture.size, picture.format, picture.is_interlaced) for picture in pictures} == {
         (first.size, first.format, False)
     }
 
@@ -225,14 +230,14 @@ def _check_segments(published: Published, name: str, pictures: Sequence[Shown]) 
     """All renditions are cut together, at key frames, and each segment decodes alone."""
     frame_s = float(1 / published.result.source.video.fps)
     written = playlist(published.folder, name)
-    starts, end_s = written.starts_s, written.duration_s
+    starts = written.starts_s
     reference = playlist(published.folder, published.result.renditions[0].name).starts_s
     assert len(starts) == len(reference)
     assert max(abs(a - b) for a, b in zip(starts, reference, strict=True)) <= frame_s
     key_times_s = [picture.time_s for picture in pictures if picture.is_key]
     for start_s in starts:
         assert any(abs(start_s - at) < 0.002 for at in key_times_s), f"no key frame at {start_s}"
-    assert abs(end_s - _end_s(pictures)) <= max(frame_s, MAX_SHIFT_S)
+    assert abs(written.duration_s - _end_s(pictures)) <= max(frame_s, MAX_SHIFT_S)
     middle = len(starts) // 2
     alone = look(joined(published.folder, name, middle))
     assert alone[0].is_key
@@ -242,7 +247,8 @@ def _check_segments(published: Published, name: str, pictures: Sequence[Shown]) 
 def _check_sync(published: Published, pictures: Sequence[Shown]) -> None:
     """A beep is as far from its flash as in the source, at the start and at the end."""
     start_s = source_start_s(published.path)
-    flashed, beeped = flashes_s(pictures), published.sounds["audio"].onsets_s()
+    flashed = flashes_s(pictures)
+    beeped = published.sounds["audio"].onsets_s()
     flashed_before = [at - start_s for at in flashes_s(published.source_pictures)]
     beeped_before = [at - start_s for at in listen(published.path, mixed=True).onsets_s()]
     assert len(flashed) >= 2
@@ -255,12 +261,14 @@ def _check_sync(published: Published, pictures: Sequence[Shown]) -> None:
 
 def _check_sound(published: Published) -> None:
     """Every track of the source is heard from the start to its end."""
-    folder, source = published.folder, published.result.source
+    folder = published.folder
+    source = published.result.source
     assert len(published.sounds) == len(source.audio)
     start_s = source_start_s(published.path)
     in_file = sorted(track.index for track in source.audio)
     for rendition, track in zip(published.result.audio, source.audio, strict=True):
-        sound, number = published.sounds[rendition.name], in_file.index(track.index)
+        sound = published.sounds[rendition.name]
+        number = in_file.index(track.index)
         assert len(sound.channels) == rendition.channels == min(2, track.channels)
         assert abs(sound.start_s) < MAX_SHIFT_S
         with open_media(published.path) as container:

@@ -22,7 +22,7 @@ class Hanging:
     """A source whose server takes requests and never answers."""
 
     address: str
-    asked: asyncio.Event
+    requested: asyncio.Event
 
 
 @asynccontextmanager
@@ -51,13 +51,13 @@ def cut(request: web.Request) -> None:
 
 
 def children_naming(text: str) -> list[psutil.Process]:
-    """The children of this process with this text among their arguments."""
-    found = []
+    """Return the children of this process with this text among their arguments."""
+    children = []
     for child in psutil.Process().children():
         with suppress(psutil.NoSuchProcess):
             if text in " ".join(child.cmdline()):
-                found.append(child)
-    return found
+                children.append(child)
+    return children
 
 
 async def eventually(condition: Callable[[], object]) -> None:

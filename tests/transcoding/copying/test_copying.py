@@ -290,7 +290,7 @@ async def test_a_source_that_crashes_its_copy_is_encoded_and_a_killed_copy_is_re
     number: int, expected: type[Exception], plain: Path, hanging: Hanging, tmp_path: Path
 ) -> None:
     task = asyncio.create_task(copy(plain, tmp_path, address=hanging.address))
-    await hanging.asked.wait()
+    await hanging.requested.wait()
     children_naming(PROGRAM)[0].send_signal(number)
     with pytest.raises(expected):
         await task

@@ -28,7 +28,7 @@ async def test_the_probe_runs_within_limits_without_secrets_and_ends_when_cancel
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     task = asyncio.create_task(probe(f"{hanging.address}?X-Amz-Signature=secret"))
     async with asyncio.timeout(100):
-        await hanging.asked.wait()
+        await hanging.requested.wait()
     [child] = children_naming(PROGRAM)
     assert "secret" not in "".join(child.cmdline()), "argv is visible to everyone"
     assert "AWS_SECRET_ACCESS_KEY" not in child.environ()
