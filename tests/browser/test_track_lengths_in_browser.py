@@ -1,12 +1,17 @@
 """Films whose tracks have different lengths play to the end of the longer one."""
 
+import re
 from pathlib import Path
+from urllib.parse import urljoin
 
+import aiohttp
+import psutil
 import pytest
 from chromium import Publish, play_past
+from passes import make_source
 from player_page import open_player, read, wait_for
-from playwright.async_api import Page
-from running_portal import run_ffmpeg
+from playwright.async_api import Page, expect
+from running_portal import LivePortal, call, create, process, run_ffmpeg, until
 
 pytestmark = pytest.mark.slow
 
@@ -45,3 +50,42 @@ async def test_a_film_plays_past_the_end_of_its_shorter_track_to_its_own(
     await read(page, f"video.currentTime = {FILM_S - 1}")
     await wait_for(page, "video.ended")
     assert await read(page, "video.currentTime") == pytest.approx(FILM_S, abs=0.2)
+
+
+async def test_a_film_is_watched_past_the_end_of_its_sound_while_it_is_made(
+    portal: LivePortal, page: Page, tmp_path: Path
+) -> None:
+    silent = ("-af", f"atrim=end={SHORT_S}")
+    film = make_source(tmp_path / "film.mp4", *silent, seconds=121)
+    created = await create(portal.base_url, film)
+    transcode = f"{portal.base_url}/api/videos/{created['id']}/transcode"
+
+    async def can_be_watched() -> bool:
+        preview = (await call("GET", transcode))["previewUrl"]
+        return preview is not None and await previewed_segments(preview) >= 3
+
+    async with process("worker", portal.environ) as worker:
+        await until(can_be_watched, timeout_s=60)
+        processes = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(True)]
+        for each in processes:
+            each.suspend()
+        try:
+            await page.goto(f"{portal.base_url}/videos/{created['id']}")
+            source = re.compile("preview")
+            await expect(page.locator("video")).to_have_attribute("data-src", source)
+            await play_past(page, SHORT_S + 6)
+        finally:
+            for each in processes:
+                each.resume()
+
+
+async def previewed_segments(master_url: str) -> int:
+    """Return how many segments each playlist of a preview has at least."""
+    counts = []
+    async with aiohttp.ClientSession() as session:
+        async with session.get(master_url) as response:
+            names = re.findall(r'^[^#\s]+|(?<=URI=")[^"]+', await response.text(), re.MULTILINE)
+        for name in names:
+            async with session.get(urljoin(master_url, name)) as response:
+                counts.append((await response.text()).count("#EXTINF"))
+    return min(counts)

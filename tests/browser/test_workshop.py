@@ -15,7 +15,7 @@ pytestmark = pytest.mark.complaint("status of (404|422)|Failed to (load resource
 @pytest.fixture
 async def video(publish: Publish, notes: Path) -> str:
     """Id of a failed video; these tests need only its words."""
-    return await publish(notes, "Before")
+    return await publish(notes, "Before", until="failed")
 
 
 async def test_words_are_saved_in_place_and_nothing_typed_is_lost(page: Page, video: str) -> None:
