@@ -63,7 +63,6 @@ class StoredObject:
     key: str
     size_bytes: int
     etag: str
-    written_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +90,7 @@ def read_info(answer: Mapping[str, Any]) -> ObjectInfo:
 
 def read_entry(entry: Mapping[str, Any]) -> StoredObject:
     """Read an object in a response to ListObjectsV2."""
-    etag = entry.get("ETag", "").strip('"')
-    return StoredObject(entry["Key"], entry["Size"], etag, entry["LastModified"])
+    return StoredObject(entry["Key"], entry["Size"], entry.get("ETag", "").strip('"'))
 
 
 def part_size_bytes(file_bytes: int) -> int:
