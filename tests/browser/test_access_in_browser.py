@@ -28,7 +28,7 @@ def state(page: Page) -> Locator:
 
 
 async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
-    open_page: OpenPage, portal: LivePortal, short_video: Path
+    portal: LivePortal, open_page: OpenPage, short_video: Path
 ) -> None:
     owner = await open_page()
     other = await open_page()

@@ -23,7 +23,7 @@ def navigation(page: Page) -> Locator:
 
 
 async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
-    open_page: OpenPage, portal: LivePortal, short_video: Path
+    portal: LivePortal, open_page: OpenPage, short_video: Path
 ) -> None:
     video_id = await publish_file(portal.base_url, short_video, "Ann's film")
     video = f"{portal.base_url}/videos/{video_id}"

@@ -106,7 +106,7 @@ def watch(page: Page, hosts: set[str]) -> list[str]:
 
 
 async def test_no_text_becomes_more_than_text(
-    open_page: OpenPage, portal: LivePortal, tmp_path: Path
+    portal: LivePortal, open_page: OpenPage, tmp_path: Path
 ) -> None:
     (tmp_path / "a.mp4").write_bytes(b"no video")
     texts = {"description": DESCRIPTION, "tags": TAGS, "fileName": FILE_NAME}

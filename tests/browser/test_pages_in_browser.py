@@ -167,7 +167,7 @@ async def test_every_page_suits_everyone(
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_every_page_of_a_closed_portal_suits_everyone(
-    open_page: OpenPage, portal: LivePortal, scheme: Scheme
+    portal: LivePortal, open_page: OpenPage, scheme: Scheme
 ) -> None:
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await page.goto(f"{portal.base_url}/set-up")
@@ -216,7 +216,7 @@ async def test_everything_that_can_be_used_is_reached_and_shows_the_focus(
 
 @pytest.mark.slow
 async def test_controls_are_large_enough_for_a_thumb(
-    open_page: OpenPage, portal: LivePortal
+    portal: LivePortal, open_page: OpenPage
 ) -> None:
     page = await open_page(width=360, height=800, has_touch=True, is_mobile=True)
     video = await Rows(portal.environ["DATABASE_URL"]).add(1, "A video")

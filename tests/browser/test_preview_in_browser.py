@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from chromium import TRANSCODE_TIMEOUT_MS, play_past
 from passes import make_source
+from player_page import wait_for
 from playwright.async_api import Page, expect
 from running_portal import LivePortal, call, create, process, until
 
@@ -46,7 +47,8 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
     # The same player continues with the complete video at its position.
     assert await first.evaluate("it => it.isConnected && !('grows' in it.dataset)")
     await play_past(page, await video.evaluate("it => it.currentTime") + 1)
-    assert await video.evaluate("it => [it.emptied, Math.round(it.seekable.end(0))]") == [0, 61]
+    await wait_for(page, "Math.round(video.seekable.end(0)) === 61")
+    assert await video.evaluate("it => it.emptied") == 0
     await expect(video).to_have_attribute(
         "data-src", re.compile(rf"/{video_record['id']}/\d+/master")
     )

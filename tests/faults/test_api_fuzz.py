@@ -54,7 +54,7 @@ async def fuzzed(
 
 
 @pytest.mark.parametrize(
-    ("max_examples", "min_cases"), [(40, 1_500), pytest.param(100, 2_000, marks=pytest.mark.soak)]
+    ("max_examples", "min_cases"), [(25, 1_000), pytest.param(100, 2_000, marks=pytest.mark.soak)]
 )
 async def test_every_response_to_generated_requests_is_documented(
     fuzzed: LivePortal, tmp_path: Path, max_examples: int, min_cases: int

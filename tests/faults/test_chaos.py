@@ -31,7 +31,7 @@ from portal.client.calls import REQUEST_TIMEOUT, Api, PortalFailure, PortalRefus
 from portal.client.publish import MIB, send_file
 from portal.retry import Backoff, retry
 
-FAULTS = 8
+FAULTS = 6
 UPLOADS = 4
 PAUSE_S = (0.1, 2.5)
 # Shorter than a lease, and longer than a heartbeat.
