@@ -44,7 +44,8 @@ async def make_row(number: int = 1, **values: Any) -> Video:
         "tags": "",
         "file_name": "a.mp4",
         "storage_key": upload.key,
-        "transcode_job_id": number,
+        # In the order of the numbers, and below the queue's own ids, which begin at 1.
+        "transcode_job_id": number - 1_000_000,
         "size_bytes": 1_234_567,
         "source_etag": '"e"',
         "created_at": NOW + timedelta(minutes=number),

@@ -153,7 +153,7 @@ async def test_failed_video_is_tried_again_from_the_start(
 async def test_failed_renditions_of_a_ready_video_are_tried_again(
     client: Client, resources: WebContext
 ) -> None:
-    video = await make_row(**READY)
+    video = await make_row(transcode_job_id=1, **READY)
     await make_rendition(video, "360p")
     failed = {**PLANNED, "state": RenditionState.FAILED, "tries": 3, "error_code": "stalled"}
     await make_rendition(video, "720p", **failed)
