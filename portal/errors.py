@@ -237,7 +237,7 @@ class MetadataChanged(VersionConflict, code="metadata_changed"):
 
 
 class AccessChanged(VersionConflict, code="access_changed"):
-    """Someone else has changed who may see this video. Read it again, then decide what to send."""
+    """Someone else has changed this video's access. Read it again, then decide what to send."""
 
 
 class CaptionsChanged(VersionConflict, code="captions_changed"):

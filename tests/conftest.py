@@ -1,4 +1,4 @@
-"""One PostgreSQL and one S3 server for the session, and one database for each test."""
+"""Fixtures: a PostgreSQL and an S3 server for the session, and a database for each test."""
 
 import gc
 import shutil

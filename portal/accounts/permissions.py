@@ -14,7 +14,7 @@ class Action(Enum):
 
     WATCH = Scope.READ
     PUBLISH = Scope.WRITE
-    # Its value differs from that of PUBLISH, because an enum merges equal values; see `scope`.
+    # An enum merges members of equal values, so EDIT has no scope as its value; see `scope`.
     EDIT = "edit"
     DELETE = Scope.DELETE
     ADMINISTER = Scope.ADMIN

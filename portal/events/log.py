@@ -16,7 +16,7 @@ from functools import partial
 from uuid import UUID
 
 from portal.database.account_models import Account
-from portal.database.connection import NOW, execute, fetch_rows
+from portal.database.connection import NOW, fetch_rows
 from portal.database.event_models import Event
 from portal.database.models import Video
 from portal.database.pool import before_commit
@@ -31,7 +31,11 @@ WHERE id = %s AND (deleted_at IS NULL OR %s)
 """  # noqa: S608 - put together from constants
 # Any number that no other user of the database picks.
 NUMBER_LOCK_ID = 7_102_025_113
-NEXT_NUMBER = "SELECT nextval('event_numbers') AS number FROM pg_advisory_xact_lock(%s)"
+# The notification is sent at the commit.
+NEXT_NUMBER = """
+SELECT nextval('event_numbers') AS number, pg_notify('portal_events', '')
+FROM pg_advisory_xact_lock(%s)
+"""
 # A transaction that deletes or disables a webhook is waited for, by `FOR SHARE`.
 DELIVER = """
 INSERT INTO webhook_deliveries (webhook_id, event_number, type)
@@ -200,7 +204,6 @@ async def _write_public(event: Event) -> None:
         event.type = None
         await event.save(force_create=True)
         return
-    await execute("SELECT pg_notify('portal_events', '')")
     [row] = await fetch_rows(NEXT_NUMBER, NUMBER_LOCK_ID)
     number: int = row["number"]
     event.number = number

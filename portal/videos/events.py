@@ -35,7 +35,7 @@ from portal.videos.reading import audience_in
 # Older events are not listed.
 KEEP_DAYS = 30
 NEWEST = "SELECT coalesce(max(number), 0) AS number FROM events WHERE type IS NOT NULL"
-# Nothing can be missed after the newest event, however old it is.
+# A reader that has the newest event has missed none, however old that event is.
 IS_KEPT = """
 SELECT FROM events WHERE number = %s AND (
   at > now() - make_interval(days => %s) OR number = (SELECT max(number) FROM events)

@@ -118,7 +118,7 @@ async def list_videos(
     if query.finds_nothing:
         return LibraryPage()
     total = written = await _count_matches(query, query.tiers[-1].whole)
-    # Nobody pages through more than `COUNT_CAP` videos to spoken matches.
+    # Spoken matches come last: viewers rarely page through `COUNT_CAP` videos to reach them.
     if query.words and written <= COUNT_CAP:
         spoken = await videos_that_say(query.words, among=_filters(query))
         query = replace(query, is_said=tuple(spoken))

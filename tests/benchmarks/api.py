@@ -132,7 +132,7 @@ async def _measure_signed_in(
     private_url = portal.base_url + await _created(
         portal, private_body, "?visibility=private", headers
     )
-    # Its playback URL is signed with each read.
+    # Each read of a private video signs its playback URL.
     ready = "UPDATE videos SET status = 'ready', published_attempt = 1 WHERE visibility = 'private'"
     await execute(portal.environ, ready)
     for own_url, name, header in (

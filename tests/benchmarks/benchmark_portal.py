@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from running_portal import (  # in the folder above
+from running_portal import (  # a module of the parent folder
     LivePortal,
     fresh_database,
     migrated_services,

@@ -70,7 +70,7 @@ async def measure(
     async with AsyncExitStack() as stack:
 
         async def begin(number: int) -> asyncio.subprocess.Process:
-            # Its children inherit the core.
+            # Children of the worker inherit its core.
             os.sched_setaffinity(0, {cores[number % len(cores)]})
             settings = {**portal.environ, "WORK_DIR": str(folder / f"work-{number}")}
             logs = folder / f"{workers}-{number}"

@@ -1,7 +1,7 @@
-"""Runs a Firefox, the first argument, with the remaining arguments, as Playwright does.
+"""Bridge between Playwright and Firefox. Arguments: the path of Firefox, then its arguments.
 
 Playwright can't make a context without a command of WebDriver BiDi that the extended support
-release does not know. This program is a proxy between them that answers the command itself. It can
+release does not know. This program is a proxy between them that handles the command. It can
 be removed once Debian's Firefox knows the command.
 """
 

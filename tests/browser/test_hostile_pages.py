@@ -17,7 +17,7 @@ from running_portal import LivePortal, create, read
 
 from portal.text import shown
 
-# These videos have no files of posters and playlists.
+# Requests for posters and playlists fail: these videos have no files.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (404|405)")]
 
 MAX_TITLE = 200

@@ -152,7 +152,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
     await publish_button(page).click()
     await expect(page.get_by_text("3 videos published.")).to_be_visible()
     await expect(details(page)).to_be_hidden()
-    # Nothing is unsaved, so the page can be left without a question.
+    # The page can be left without a question, because every change is saved.
     await open_video(page, "The second")
 
 

@@ -70,7 +70,7 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
     autoplay = share.get_by_label("Autoplay")
     size = share.get_by_label("Embedded size")
     plain = await code.input_value()
-    # One text is no time, and one time is after the end.
+    # The first text is not a time; the second is a time after the end.
     for wrong in ("soon", "9:59"):
         await time.fill(wrong)
         await expect(time).to_have_attribute("aria-invalid", "true")

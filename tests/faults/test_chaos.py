@@ -41,7 +41,7 @@ TIMEOUT_S = 180.0
 SETTLE_TIMEOUT_S = 300.0
 # Targets whose end costs a video an attempt.
 COSTLY = {"worker", "ffmpeg", "probe", "database", "everything"}
-# Has a row if one more attempt, or try of a rendition, would fail a video, as documented.
+# Finds a row if one more attempt, or try of a rendition, would fail a video, as documented.
 AT_RISK = """
 SELECT 1 FROM videos
 WHERE status = 'processing' AND (

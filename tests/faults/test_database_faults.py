@@ -1,4 +1,4 @@
-"""Nothing is lost or doubled when the database ends connections or is unavailable."""
+"""Uploads and transcodes are neither lost nor doubled by outages of the database."""
 
 import asyncio
 from collections import Counter

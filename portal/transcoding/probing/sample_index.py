@@ -227,7 +227,7 @@ def track_end_s(container: InputContainer, stream: Any, *, is_duration_known: bo
         if not is_duration_known:
             end = min(end, _track_end(first, last, count, None))
     if not stream.frames:
-        # In fragments, the first sample may be shown later than it is decoded.
+        # The first sample of a fragment may be shown later than it is decoded.
         end += (stream.start_time or 0) - first
     return float(end * stream.time_base) - film_start_s(container)
 

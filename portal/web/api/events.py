@@ -129,8 +129,8 @@ async def list_events() -> Response:
         rows, next_after = await events.list_events(
             reader, after=after, limit=query.limit, types=query.type
         )
-    shown = [await _shown_event(row, reader.account_id, web) for row in rows]
-    page = EventList(events=shown, next_after=f"{EVENT_ID_PREFIX}{next_after}")
+    listed = [await _shown_event(row, reader.account_id, web) for row in rows]
+    page = EventList(events=listed, next_after=f"{EVENT_ID_PREFIX}{next_after}")
     return json_bodies.json_response(page)
 
 
@@ -255,8 +255,8 @@ async def _text(event: StreamEvent, stream: Stream, web: WebContext) -> bytes:
         if event.number is None:
             event.texts[key] = _progress_message(row)
         else:
-            shown = await _shown_event(row, stream.reader.account_id, web)
-            event.texts[key] = _message(shown.type, shown.model_dump_json(), event.number)
+            body = await _shown_event(row, stream.reader.account_id, web)
+            event.texts[key] = _message(body.type, body.model_dump_json(), event.number)
     return event.texts[key]
 
 
