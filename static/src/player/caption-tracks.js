@@ -1,58 +1,62 @@
 /**
- * Captions of a video: <track> elements of the page, which are updated while it plays, so that new
- * captions appear without a reload. hls.js ignores those of the playlist, which are the same and
- * meant for other players.
+ * Captions of a video: <track> elements of the page, which are updated during playback, so that new
+ * captions appear without a reload. hls.js ignores the captions of the playlist, which are the same
+ * and meant for other players.
  */
 import { isNative } from "./native-stream.js";
 import { settings } from "./saved-state.js";
 
-const LOOK_EVERY_MS = 30_000;
+const CHECK_INTERVAL_MS = 30_000;
 const TRACKS = "track[kind=captions]";
 
-/** @param {HTMLVideoElement} video @param {AbortSignal} signal */
-export function offerCaptions(video, signal) {
+/**
+ * Show the captions of the preferred language, and keep the tracks up to date.
+ * @param {HTMLVideoElement} video @param {AbortSignal} signal
+ */
+export function startCaptionTracks(video, signal) {
   const address = video.dataset.captions;
-  // The browser's player shows those of the playlist.
+  // The browser's own player shows the captions of the playlist.
   if (isNative(video)) for (const track of tracksIn(video)) track.remove();
   if (!address || isNative(video)) return;
-  let looked_ms = performance.now();
-  const look = async () => {
-    looked_ms = performance.now();
-    const answer = await fetch(address, { signal }).catch(() => null);
-    if (answer?.ok) replace(video, await answer.text());
+  let checked_ms = performance.now();
+  const checkTracks = async () => {
+    checked_ms = performance.now();
+    const response = await fetch(address, { signal }).catch(() => null);
+    if (response?.ok) replaceTracks(video, await response.text());
   };
-  const lookNowAndThen = () => performance.now() - looked_ms > LOOK_EVERY_MS && look();
-  video.addEventListener("timeupdate", lookNowAndThen, { signal });
-  document.body.addEventListener("captions-changed", look, { signal });
-  show(video);
+  const checkRegularly = () => performance.now() - checked_ms > CHECK_INTERVAL_MS && checkTracks();
+  video.addEventListener("timeupdate", checkRegularly, { signal });
+  document.body.addEventListener("captions-changed", checkTracks, { signal });
+  showTrack(video);
 }
 
 /** @param {ParentNode} root @returns {HTMLTrackElement[]} */
 function tracksIn(root) {
-  return [...root.querySelectorAll(TRACKS)].filter((it) => it instanceof HTMLTrackElement);
+  return [...root.querySelectorAll(TRACKS)].filter((track) => track instanceof HTMLTrackElement);
 }
 
 /**
- * Show the language that was chosen last for any video, else the editor's default.
- * @param {HTMLVideoElement} video @param {string} [chosen]
+ * Show the captions of a language: the last one chosen for any video, else the editor's default.
+ * @param {HTMLVideoElement} video @param {string} [language] empty for no captions
  */
-function show(video, chosen = settings().captions) {
-  const found = tracksIn(video).find(({ srclang, dataset }) =>
-    chosen === undefined ? "shown" in dataset : srclang === chosen,
+function showTrack(video, language = settings().captions) {
+  const track = tracksIn(video).find(({ srclang, dataset }) =>
+    language === undefined ? "shown" in dataset : srclang === language,
   );
-  if (found) found.track.mode = "showing";
+  if (track) track.track.mode = "showing";
 }
 
-/** @param {HTMLVideoElement} video @param {string} html */
-function replace(video, html) {
+/** Replace the tracks, unless they are the same. @param {HTMLVideoElement} video @param {string} html */
+function replaceTracks(video, html) {
   const page = document.createElement("template");
   page.innerHTML = html;
-  const [wanted, present] = [tracksIn(page.content), tracksIn(video)];
+  const fetched = tracksIn(page.content);
+  const present = tracksIn(video);
   const addresses = (/** @type {HTMLTrackElement[]} */ tracks) =>
     tracks.map(({ src }) => src).join();
-  if (addresses(wanted) === addresses(present)) return;
-  const shown = present.find(({ track }) => track.mode === "showing")?.srclang ?? "";
+  if (addresses(fetched) === addresses(present)) return;
+  const shownLanguage = present.find(({ track }) => track.mode === "showing")?.srclang ?? "";
   for (const track of present) track.remove();
-  video.append(...wanted);
-  show(video, present.length ? shown : undefined);
+  video.append(...fetched);
+  showTrack(video, present.length ? shownLanguage : undefined);
 }

@@ -1,14 +1,14 @@
 /**
- * Draws the captions above the controls; browsers draw them below, and some can't move them. The
- * tracks stay "showing" for the menus and for the browser's own players (fullscreen on a phone,
+ * Captions drawn above the controls, because browsers draw them below, and some can't move them. The
+ * tracks stay "showing" for the menus, and for the browser's own players (fullscreen on a phone,
  * Picture-in-Picture), which draw captions themselves. The style sheet hides the browser's captions
  * while these are visible.
  */
 
-// As in CEA-608, whose captions are positioned; subtitles rarely are.
+// Rows of the grid: those of CEA-608, the most common format with positions.
 const ROWS = 15;
-// The browser's own player was opened or closed.
-const HANDED_OVER = {
+// Events of the browser's own player, with whether it is open afterwards.
+const NATIVE_PLAYER_EVENTS = {
   webkitbeginfullscreen: true,
   webkitendfullscreen: false,
   enterpictureinpicture: true,
@@ -16,21 +16,24 @@ const HANDED_OVER = {
 };
 const ANCHORS = { start: 0, left: 0, center: 0.5, end: 1, right: 1 };
 
-/** @param {TextTrack} track */
+/** Return whether a track has captions or subtitles. @param {TextTrack} track */
 export function isCaptions({ kind }) {
   return kind === "subtitles" || kind === "captions";
 }
 
-/** @param {HTMLElement} box @param {HTMLVideoElement} video @param {AbortSignal} signal */
+/**
+ * Draw the current captions into a box whenever they change.
+ * @param {HTMLElement} box @param {HTMLVideoElement} video @param {AbortSignal} signal
+ */
 export function drawCaptions(box, video, signal) {
   const { textTracks } = video;
-  const draw = () => box.replaceChildren(...rowsOf(shownCues(textTracks)));
+  const draw = () => box.replaceChildren(...createRows(shownCues(textTracks)));
   for (const name of ["change", "removetrack"]) textTracks.addEventListener(name, draw, { signal });
-  const follow = (/** @type {TextTrack} */ track) =>
+  const watchCues = (/** @type {TextTrack} */ track) =>
     track.addEventListener("cuechange", draw, { signal });
-  for (const track of textTracks) follow(track);
-  textTracks.addEventListener("addtrack", ({ track }) => track && follow(track), { signal });
-  for (const [name, isHidden] of Object.entries(HANDED_OVER)) {
+  for (const track of textTracks) watchCues(track);
+  textTracks.addEventListener("addtrack", ({ track }) => track && watchCues(track), { signal });
+  for (const [name, isHidden] of Object.entries(NATIVE_PLAYER_EVENTS)) {
     video.addEventListener(name, () => box.toggleAttribute("hidden", isHidden), { signal });
   }
 }
@@ -43,40 +46,40 @@ function shownCues(tracks) {
 }
 
 /** @param {VTTCue[]} cues */
-function rowsOf(cues) {
+function createRows(cues) {
   /** @type {Map<number, HTMLElement>} */
   const rows = new Map();
   for (const cue of cues) {
-    const number = rowOf(cue);
+    const number = rowNumber(cue);
     const row = rows.get(number) ?? document.createElement("div");
     rows.set(number, row);
     row.style.gridRow = String(number);
     // The oldest cue stays at the bottom.
-    row.prepend(drawn(cue));
+    row.prepend(drawCue(cue));
   }
   return rows.values();
 }
 
 /** @param {VTTCue} cue @returns {number} from 1 at the top */
-function rowOf({ line, snapToLines }) {
+function rowNumber({ line, snapToLines }) {
   if (line === "auto") return ROWS;
-  const counted = line < 0 ? ROWS + 1 + line : line;
-  const row = snapToLines ? counted : Math.ceil((line / 100) * ROWS);
+  const lineNumber = line < 0 ? ROWS + 1 + line : line;
+  const row = snapToLines ? lineNumber : Math.ceil((line / 100) * ROWS);
   return Math.min(Math.max(row, 1), ROWS);
 }
 
 /** @param {VTTCue} cue */
-function drawn(cue) {
+function drawCue(cue) {
   const paragraph = document.createElement("p");
   const text = document.createElement("span");
   text.append(cue.getCueAsHTML());
   paragraph.append(text);
-  // In percent of the picture's width: as wide as fits beside the position (WebVTT, section 7.2).
+  // In percent of the picture's width: the largest size that fits at the position (WebVTT, 7.2).
   const anchor = ANCHORS[cue.align];
-  const at = cue.position === "auto" ? anchor * 100 : cue.position;
-  const room = { 0: 100 - at, 0.5: 2 * Math.min(at, 100 - at), 1: at };
-  const width = room[/** @type {keyof typeof room} */ (anchor)];
-  const marginLeft = `${at - anchor * width}%`;
+  const position = cue.position === "auto" ? anchor * 100 : cue.position;
+  const widths = { 0: 100 - position, 0.5: 2 * Math.min(position, 100 - position), 1: position };
+  const width = widths[/** @type {keyof typeof widths} */ (anchor)];
+  const marginLeft = `${position - anchor * width}%`;
   Object.assign(paragraph.style, { marginLeft, width: `${width}%`, textAlign: cue.align });
   return paragraph;
 }

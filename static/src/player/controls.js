@@ -1,4 +1,4 @@
-/** Defines the elements of media-chrome that the player's template uses, and no others. */
+/** Elements of media-chrome that the player's template uses, and the times that they show. */
 import MediaTimeDisplay from "media-chrome/media-time-display";
 import "media-chrome/media-controller";
 import "media-chrome/media-control-bar";
@@ -27,30 +27,32 @@ const END_S = 0.05;
 
 /**
  * Return a video's length as its card and page show it: the portal's figure, rounded. media-chrome
- * would truncate it, and shows none before the stream is loaded.
+ * truncates it, and shows none before the stream is loaded.
  * @param {MediaTimeDisplay} display
  */
-function length_s(display) {
-  const told = display.closest("media-controller")?.querySelector("video")?.dataset.duration;
-  return wholeSeconds(Number(told || (display.getAttribute("mediaduration") ?? Number.NaN)));
+function readLength_s(display) {
+  const duration = display.closest("media-controller")?.querySelector("video")?.dataset.duration;
+  return wholeSeconds(Number(duration || (display.getAttribute("mediaduration") ?? Number.NaN)));
 }
 
 /** Return the position in seconds, and at the end the length. @param {MediaTimeDisplay} display */
-function position_s(display) {
-  const at_s = Number(display.getAttribute("mediacurrenttime") ?? 0);
+function readPosition_s(display) {
+  const currentTime_s = Number(display.getAttribute("mediacurrenttime") ?? 0);
   const end_s = Number(display.getAttribute("mediaduration") ?? Number.POSITIVE_INFINITY);
-  return at_s >= end_s - END_S ? length_s(display) : Math.min(Math.floor(at_s), length_s(display));
+  return currentTime_s >= end_s - END_S
+    ? readLength_s(display)
+    : Math.min(Math.floor(currentTime_s), readLength_s(display));
 }
 
-for (const [name, read] of Object.entries({
-  mediaDuration: length_s,
-  mediaCurrentTime: position_s,
+for (const [name, readTime] of Object.entries({
+  mediaDuration: readLength_s,
+  mediaCurrentTime: readPosition_s,
 })) {
   Object.defineProperty(MediaTimeDisplay.prototype, name, {
     ...Object.getOwnPropertyDescriptor(MediaTimeDisplay.prototype, name),
     /** @this {MediaTimeDisplay} */
     get() {
-      return read(this);
+      return readTime(this);
     },
   });
 }

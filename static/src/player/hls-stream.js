@@ -1,6 +1,6 @@
 /**
- * Plays the stream by hls.js: recovers from network and media errors, fills the lists of qualities
- * and audio tracks, and adopts qualities that are added to the playlist while it plays.
+ * Stream played by hls.js: recovers from network and media errors, fills the lists of qualities and
+ * audio tracks, and adopts qualities that are added to the playlist during playback.
  *
  * Sends "trouble" (detail: its kind) when playback can't continue, "reconnecting" when it retries by
  * itself, and "recovered" when segments arrive again.
@@ -9,8 +9,8 @@ import Hls from "hls.js";
 import { Backoff } from "../backoff.js";
 import { saveSettings, settings } from "./saved-state.js";
 import { fLoader } from "./segment-loader.js";
-import { asAudioTrack, asRendition, indexOfNearest } from "./track-lists.js";
-import { isGone, REFUSALS } from "./troubles.js";
+import { indexOfNearest, toAudioTrack, toRendition } from "./track-lists.js";
+import { GONE_STATUSES, isGone } from "./troubles.js";
 
 // Before play is pressed: enough to start immediately.
 const BUFFER_AT_REST_S = 6;
@@ -30,26 +30,26 @@ const UNSUPPORTED = [
   ErrorDetails.BUFFER_ADD_CODEC_ERROR,
   ErrorDetails.BUFFER_INCOMPATIBLE_CODECS_ERROR,
 ];
-// Tracks that hls.js found inside the picture (CEA-608).
-const OWN_CAPTIONS = "track[src^='data:']";
+// Tracks that hls.js adds for captions inside the video stream (CEA-608).
+const HLS_CAPTIONS = "track[src^='data:']";
 
 export class HlsStream extends EventTarget {
   /** @type {Hls | null} */
   #hls = null;
-  /** @type {Hls | null} reads the playlist anew while `#hls` plays */
+  /** Instance that reads the playlist again while `#hls` plays. @type {Hls | null} */
   #successor = null;
   #backoff = new Backoff();
-  /** Called after a pause, or when the network is back. @type {(() => void) | null} */
+  /** Retry that waits for its pause or the network. @type {(() => void) | null} */
   #retry = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #pause;
+  #retryTimer;
   #recovered_ms = Number.NEGATIVE_INFINITY;
-  /** Consecutive segments that couldn't be parsed. */
-  #unreadable = 0;
-  /** Whether `#hls` took over a buffer that it didn't fetch itself. */
+  /** Number of consecutive segments that couldn't be parsed. */
+  #unreadableCount = 0;
+  /** Whether `#hls` took over the buffer of another instance. */
   #isSuccessor = false;
-  /** Name of the chosen quality (720 for 720p), also from an earlier video; 0 for automatic. */
-  #wanted = settings().quality ?? 0;
+  /** Chosen quality (720 for 720p), for all videos; 0 for automatic. */
+  #quality = settings().quality ?? 0;
 
   /**
    * @param {HTMLVideoElement} video @param {import("./track-lists.js").TrackLists} lists
@@ -65,8 +65,8 @@ export class HlsStream extends EventTarget {
     this.audioTracks = audioTracks;
     this.renditions.addEventListener("change", () => this.#switchQuality(), { signal });
     this.audioTracks.addEventListener("change", () => this.#switchAudio(), { signal });
-    const bufferMore = () => Object.assign(this.#hls?.config ?? {}, buffering(BUFFER_S));
-    video.addEventListener("play", bufferMore, { signal });
+    const extendBuffer = () => Object.assign(this.#hls?.config ?? {}, bufferOptions(BUFFER_S));
+    video.addEventListener("play", extendBuffer, { signal });
     window.addEventListener("online", () => this.#retryNow(), { signal });
   }
 
@@ -76,19 +76,19 @@ export class HlsStream extends EventTarget {
     return (levels[currentLevel] ?? levels[0])?.frameRate || undefined;
   }
 
-  /** @param {number | null} at_s where to start */
+  /** Start playback again. @param {number | null} at_s position; null for the start */
   open(at_s) {
     this.close();
-    if (!Hls.isSupported()) return this.#fail("unsupported");
-    this.#begin({ startPosition: at_s ?? -1 });
+    if (!Hls.isSupported()) return this.#reportTrouble("unsupported");
+    this.#start({ startPosition: at_s ?? -1 });
   }
 
   /** @param {Partial<import("hls.js").HlsConfig>} options */
-  #begin(options) {
-    const hls = this.#make(options);
+  #start(options) {
+    const hls = this.#createHls(options);
     this.#hls = hls;
     this.#isSuccessor = false;
-    this.#unreadable = 0;
+    this.#unreadableCount = 0;
     hls.attachMedia(this.video);
     hls.loadSource(this.source);
   }
@@ -104,38 +104,41 @@ export class HlsStream extends EventTarget {
    * Adopt added qualities, or the complete stream after a preview. hls.js reads a master playlist
    * once; a second instance reads it again and takes over the video with its buffer, so that
    * playback isn't interrupted.
-   * @param {string} source @returns {boolean} false where the stream has to be opened anew instead
+   * @param {string} source @returns {boolean} false if the stream has to be opened again instead
    */
   adoptQualities(source) {
-    const old = this.#hls;
+    const current = this.#hls;
     const isOther = source !== this.source;
     this.source = source;
-    if (!old?.levels.length || this.#retry) return false;
+    if (!current?.levels.length || this.#retry) return false;
     this.#successor?.destroy();
-    const next = this.#make({
+    const next = this.#createHls({
       autoStartLoad: false,
-      abrEwmaDefaultEstimate: old.bandwidthEstimate,
-      ...chosenTracks(old),
+      abrEwmaDefaultEstimate: current.bandwidthEstimate,
+      ...chosenTracks(current),
     });
     this.#successor = next;
     // A different address, because caches may hold the old playlist.
     const address = new URL(source, location.href);
-    next.once(Events.MANIFEST_PARSED, () => this.#succeed(old, next, isOther));
-    address.searchParams.set("levels", String(old.levels.length + 1));
+    next.once(Events.MANIFEST_PARSED, () => this.#switchTo(current, next, isOther));
+    address.searchParams.set("levels", String(current.levels.length + 1));
     next.loadSource(address.href);
     return true;
   }
 
-  /** @param {Hls} old @param {Hls} next @param {boolean} isOther */
-  #succeed(old, next, isOther) {
-    if (this.#successor !== next || this.#hls !== old) return;
+  /**
+   * Let the next instance take over the video from the current one.
+   * @param {Hls} current @param {Hls} next @param {boolean} isOther whether it has another source
+   */
+  #switchTo(current, next, isOther) {
+    if (this.#successor !== next || this.#hls !== current) return;
     this.#successor = null;
-    if (!isOther && next.levels.length <= old.levels.length) return next.destroy();
-    const height = old.levels[old.currentLevel]?.height;
-    const transfer = old.transferMedia();
-    old.destroy();
+    if (!isOther && next.levels.length <= current.levels.length) return next.destroy();
+    const height = current.levels[current.currentLevel]?.height;
+    const transfer = current.transferMedia();
+    current.destroy();
     // The new instance adds its own captions.
-    for (const track of this.video.querySelectorAll(OWN_CAPTIONS)) track.remove();
+    for (const track of this.video.querySelectorAll(HLS_CAPTIONS)) track.remove();
     this.#hls = next;
     this.#isSuccessor = true;
     next.startLevel = next.levels.findIndex((level) => level.height === height);
@@ -145,48 +148,48 @@ export class HlsStream extends EventTarget {
   }
 
   /** @param {Partial<import("hls.js").HlsConfig>} options @returns {Hls} */
-  #make(options) {
+  #createHls(options) {
     const hls = new Hls({
       // The content security policy allows no worker made from a blob.
       enableWorker: false,
       fLoader,
       capLevelToPlayerSize: true,
-      ...buffering(this.video.paused ? BUFFER_AT_REST_S : BUFFER_S),
+      ...bufferOptions(this.video.paused ? BUFFER_AT_REST_S : BUFFER_S),
       backBufferLength: BACK_BUFFER_S,
-      // The page has them as tracks.
+      // The page has the captions as <track> elements.
       subtitleTrackController: undefined,
       subtitleStreamController: undefined,
       ...options,
     });
-    hls.on(Events.MEDIA_ATTACHED, () => this.#offerAlternative());
-    hls.on(Events.ERROR, (_event, error) => this.#failed(hls, error));
+    hls.on(Events.MEDIA_ATTACHED, () => this.#offerRemotePlayback());
+    hls.on(Events.ERROR, (_event, error) => this.#handleError(hls, error));
     hls.on(Events.MANIFEST_PARSED, () => this.#listQualities(hls));
     hls.on(Events.LEVELS_UPDATED, () => this.#listQualities(hls));
     hls.on(Events.AUDIO_TRACKS_UPDATED, () => this.#listAudio(hls));
     hls.on(Events.AUDIO_TRACK_SWITCHED, () => this.#listAudio(hls));
-    hls.on(Events.FRAG_BUFFERED, (_event, { frag }) => this.#buffered(hls, frag));
+    hls.on(Events.FRAG_BUFFERED, (_event, { frag }) => this.#handleBuffered(hls, frag));
     return hls;
   }
 
   /**
-   * An AirPlay device can't take the segments that arrive here; it requests the stream itself.
-   * Browsers with a managed media source look for its address among the <source> elements.
+   * Offer the stream's address to AirPlay devices, which request the stream themselves. Browsers with
+   * a managed media source look for it among the <source> elements.
    */
-  #offerAlternative() {
+  #offerRemotePlayback() {
     if (!this.playsElsewhere || !this.video.querySelector("source")) return;
     const source = document.createElement("source");
     source.type = "application/vnd.apple.mpegurl";
     source.src = this.source;
     this.video.append(source);
-    // hls.js disables it while there's no alternative.
+    // hls.js disables remote playback while there is no <source>.
     this.video.disableRemotePlayback = false;
   }
 
   /** @param {Hls} hls @param {import("hls.js").Fragment | import("hls.js").Part} frag */
-  #buffered(hls, { elementaryStreams: { video, audio, audiovideo } }) {
+  #handleBuffered(hls, { elementaryStreams: { video, audio, audiovideo } }) {
     // hls.js also sends this event for segments without samples.
     if (hls !== this.#hls || !(video || audio || audiovideo)) return;
-    if (video || audiovideo) this.#unreadable = 0;
+    if (video || audiovideo) this.#unreadableCount = 0;
     this.#stopRetrying();
     this.dispatchEvent(new Event("recovered"));
   }
@@ -194,18 +197,19 @@ export class HlsStream extends EventTarget {
   /** @param {Hls} hls */
   #listQualities(hls) {
     if (hls !== this.#hls) return;
-    const renditions = hls.levels.map(asRendition);
-    const chosen = indexOfNearest(renditions, this.#wanted);
+    const renditions = hls.levels.map(toRendition);
+    const chosen = indexOfNearest(renditions, this.#quality);
     this.renditions.fill(renditions, chosen);
     if (chosen >= 0 && hls.nextLevel !== chosen) hls.nextLevel = chosen;
   }
 
   #switchQuality() {
     const { selectedIndex, items } = this.renditions;
-    this.#wanted = items[selectedIndex]?.name ?? 0;
-    saveSettings({ quality: this.#wanted });
+    this.#quality = items[selectedIndex]?.name ?? 0;
+    saveSettings({ quality: this.#quality });
     if (!this.#hls) return;
-    // Switches at the end of the segment, which a successor doesn't know of its inherited buffer.
+    // `nextLevel` switches at the end of a segment, but a successor doesn't know the segments in the
+    // buffer that it took over.
     if (this.#isSuccessor) this.#hls.currentLevel = selectedIndex;
     else this.#hls.nextLevel = selectedIndex;
   }
@@ -213,7 +217,7 @@ export class HlsStream extends EventTarget {
   /** @param {Hls} hls */
   #listAudio(hls) {
     if (hls !== this.#hls) return;
-    const tracks = hls.audioTracks.map((track, at) => asAudioTrack(this.audioTracks, at, track));
+    const tracks = hls.audioTracks.map((track, at) => toAudioTrack(this.audioTracks, at, track));
     this.audioTracks.fill(tracks, hls.audioTrack);
   }
 
@@ -222,51 +226,51 @@ export class HlsStream extends EventTarget {
   }
 
   /** @param {Hls} hls @param {import("hls.js").ErrorData} error */
-  #failed(hls, error) {
-    // Without its successor the current instance plays on; a reload shows the new qualities.
+  #handleError(hls, error) {
+    // If the successor fails, the current instance plays on; a reload shows the new qualities.
     if (hls === this.#successor && error.fatal) hls.destroy();
     if (hls !== this.#hls) return;
     const isNetwork = error.type === ErrorTypes.NETWORK_ERROR;
     if (!error.fatal) {
       if (isNetwork) this.dispatchEvent(new Event("reconnecting"));
-      if (UNREADABLE.includes(error.details)) this.#unreadable += 1;
-      if (this.#unreadable >= UNREADABLE_LIMIT) this.#fail("decode");
+      if (UNREADABLE.includes(error.details)) this.#unreadableCount += 1;
+      if (this.#unreadableCount >= UNREADABLE_LIMIT) this.#reportTrouble("decode");
     } else if (isNetwork) this.#reconnect(hls, error.response?.code ?? 0);
     else this.#recoverDecoder(hls, error.details);
   }
 
-  /** @param {Hls} hls @param {number} status what the server answered, if it did */
+  /** Retry after a network error. @param {Hls} hls @param {number} status 0 without a response */
   async #reconnect(hls, status) {
-    const isRefused = REFUSALS.includes(status);
+    const isRefused = GONE_STATUSES.includes(status);
     if (isRefused) {
       const isLost = await isGone(this.source, this.signal);
       if (hls !== this.#hls) return;
-      if (isLost) return this.#fail("gone");
+      if (isLost) return this.#reportTrouble("gone");
     }
     const hasBegun = hls.levels.length > 0;
     // Signed addresses expire; a playlist fetched again has fresh ones.
     this.#retry = () => (isRefused || !hasBegun ? this.#reopen(hls) : hls.startLoad());
     const pause_ms = this.#backoff.pause_ms();
-    clearTimeout(this.#pause);
-    if (pause_ms !== null) this.#pause = setTimeout(() => this.#retryNow(), pause_ms);
-    if (pause_ms === null || !hasBegun) this.#fail("network");
+    clearTimeout(this.#retryTimer);
+    if (pause_ms !== null) this.#retryTimer = setTimeout(() => this.#retryNow(), pause_ms);
+    if (pause_ms === null || !hasBegun) this.#reportTrouble("network");
     else this.dispatchEvent(new Event("reconnecting"));
   }
 
   #retryNow() {
     const retry = this.#retry;
-    clearTimeout(this.#pause);
+    clearTimeout(this.#retryTimer);
     this.#retry = null;
     retry?.();
   }
 
   #stopRetrying() {
-    clearTimeout(this.#pause);
+    clearTimeout(this.#retryTimer);
     this.#retry = null;
     this.#backoff = new Backoff();
   }
 
-  /** @param {Hls} hls */
+  /** Start a new instance at the same position. @param {Hls} hls the present one */
   #reopen(hls) {
     const { currentTime, paused } = this.video;
     const { startPosition } = hls.config;
@@ -275,32 +279,32 @@ export class HlsStream extends EventTarget {
       ? { startPosition: currentTime, ...chosenTracks(hls) }
       : { startPosition };
     hls.destroy();
-    this.#begin(options);
+    this.#start(options);
     if (!paused) this.video.play().catch(() => {});
   }
 
   /** @param {Hls} hls @param {string} details */
   #recoverDecoder(hls, details) {
-    if (UNSUPPORTED.includes(details)) return this.#fail("unsupported");
+    if (UNSUPPORTED.includes(details)) return this.#reportTrouble("unsupported");
     const now_ms = performance.now();
-    if (now_ms - this.#recovered_ms < RECOVERY_MS) return this.#fail("decode");
+    if (now_ms - this.#recovered_ms < RECOVERY_MS) return this.#reportTrouble("decode");
     this.#recovered_ms = now_ms;
     hls.recoverMediaError();
   }
 
   /** @param {import("./troubles.js").Trouble} trouble */
-  #fail(trouble) {
+  #reportTrouble(trouble) {
     if (trouble !== "network") this.#hls?.stopLoad();
     this.dispatchEvent(new CustomEvent("trouble", { detail: trouble }));
   }
 }
 
-/** @param {number} length_s how far to fetch ahead of the playhead */
-function buffering(length_s) {
+/** Return the options for a buffer ahead of the playhead. @param {number} length_s */
+function bufferOptions(length_s) {
   return { maxBufferLength: length_s, maxMaxBufferLength: length_s };
 }
 
-/** Return the chosen audio track, for the instance that replaces this one. @param {Hls} hls */
+/** Return the options that select the same audio track in another instance. @param {Hls} hls */
 function chosenTracks({ audioTracks, audioTrack }) {
   const { lang, name } = audioTracks[audioTrack] ?? {};
   return { audioPreference: name === undefined ? undefined : { lang, name } };

@@ -2,21 +2,24 @@
 import { element } from "../dom.js";
 import { saveSettings, settings } from "./saved-state.js";
 
-/** @param {HTMLElement} controller @param {AbortSignal} signal */
-export function mendMenus(controller, signal) {
-  // A button has no checked state, and other elements have no label.
+/**
+ * Improve the accessibility and the focus of the menus.
+ * @param {HTMLElement} controller @param {AbortSignal} signal
+ */
+export function improveMenus(controller, signal) {
+  // Only a switch has a checked state, and only elements with a role can have a label.
   element(controller, "media-captions-button").setAttribute("role", "switch");
   element(controller, "media-time-display").setAttribute("role", "timer");
   const menu = element(controller, ".player__menu");
-  for (const each of [menu, ...menu.querySelectorAll("[slot=submenu]")]) {
-    nameBack(each);
-    leaveFocusInside(/** @type {HTMLElement} */ (each));
+  for (const submenu of [menu, ...menu.querySelectorAll("[slot=submenu]")]) {
+    labelBackButton(submenu);
+    keepFocusInside(/** @type {HTMLElement} */ (submenu));
   }
-  closeFromOutside(controller, menu, signal);
+  closeOnOutsideClick(controller, menu, signal);
 }
 
 /** Name the back button by its text, for voice control. @param {Element} menu */
-function nameBack(menu) {
+function labelBackButton(menu) {
   const back = menu.shadowRoot?.querySelector("button[part~=back]");
   back?.setAttribute("role", "menuitem");
   const title = menu.querySelector("[slot=title]")?.textContent;
@@ -24,11 +27,11 @@ function nameBack(menu) {
 }
 
 /**
- * Return the focus when a menu closes. An opening menu takes the focus and returns it to its former
- * element, unless that is an entry that was reached meanwhile.
+ * Keep the focus on the entry of a menu that has it. Without this, an opening menu moves the focus to
+ * its own element.
  * @param {HTMLElement} menu
  */
-function leaveFocusInside(menu) {
+function keepFocusInside(menu) {
   const focus = menu.focus.bind(menu);
   menu.focus = () => {
     if (!menu.matches(":focus-within")) focus();
@@ -36,49 +39,49 @@ function leaveFocusInside(menu) {
 }
 
 /**
- * Close the menu when the page around it is touched, which may not move the focus.
+ * Close the menu on a click outside, which may not move the focus on a touch screen.
  * @param {HTMLElement} controller @param {HTMLElement} menu @param {AbortSignal} signal
  */
-function closeFromOutside(controller, menu, signal) {
+function closeOnOutsideClick(controller, menu, signal) {
   const outside = element(controller, "[data-player-outside]");
   // Without the focus the menu would close before the click, which would reach the video.
   outside.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
-  outside.addEventListener("click", () => close(controller, menu), { signal });
-  const pressed = (/** @type {KeyboardEvent} */ { key }) => {
-    if (key === "Escape" && !menu.hidden) close(controller, menu);
+  outside.addEventListener("click", () => closeMenu(controller, menu), { signal });
+  const handleKey = (/** @type {KeyboardEvent} */ { key }) => {
+    if (key === "Escape" && !menu.hidden) closeMenu(controller, menu);
   };
-  controller.addEventListener("keydown", pressed, { signal });
-  // An entry's list is beside the visible part of the menu.
+  controller.addEventListener("keydown", handleKey, { signal });
+  // The list of a closed entry stays scrolled into view beside the menu.
   menu.addEventListener("toggle", () => menu.scrollTo(0, 0), { signal });
 }
 
-/** @param {HTMLElement} controller @param {HTMLElement} menu */
-function close(controller, menu) {
+/** Close the menu, and focus its button. @param {HTMLElement} controller @param {HTMLElement} menu */
+function closeMenu(controller, menu) {
   element(controller, "media-settings-menu-button").focus();
   menu.hidden = true;
 }
 
 /**
- * Dialog of keyboard shortcuts, with the switch for single characters. The switch holds the
- * setting, so it works without browser storage, too.
+ * Start the dialog of keyboard shortcuts, with the switch for single characters. The switch holds the
+ * setting, so that it also works without browser storage.
  * @param {HTMLElement} box @param {HTMLElement} controller @param {AbortSignal} signal
  */
-export function keysDialog(box, controller, signal) {
+export function startKeysDialog(box, controller, signal) {
   const dialog = /** @type {HTMLDialogElement} */ (element(box, "[data-player-keys]"));
   const letters = /** @type {HTMLInputElement} */ (element(dialog, "input"));
   const menu = element(controller, ".player__menu");
   const entry = element(menu, "[data-opens-keys]");
   letters.checked = settings().hasLetterKeys ?? true;
-  const save = () => saveSettings({ hasLetterKeys: letters.checked });
-  letters.addEventListener("change", save, { signal });
-  // The switch is at the end, where a small screen would start. As an attribute, browsers would
-  // report autofocus in frames of other sites.
+  const saveSetting = () => saveSettings({ hasLetterKeys: letters.checked });
+  letters.addEventListener("change", saveSetting, { signal });
+  // Otherwise the switch at the end gets the focus, and a small screen shows only the end. Browsers
+  // report an error for the autofocus attribute in frames of other sites, but not for the property.
   dialog.autofocus = true;
   /** @param {Event} event */
   const open = (event) => {
     if (event instanceof KeyboardEvent && ![" ", "Enter"].includes(event.key)) return;
-    // The focused element gets the focus back when the dialog closes, so it must stay visible.
-    close(controller, menu);
+    // When the dialog closes, the browser returns the focus, so the focused element must stay visible.
+    closeMenu(controller, menu);
     dialog.showModal();
   };
   for (const name of ["click", "keyup"]) entry.addEventListener(name, open, { signal });

@@ -1,16 +1,16 @@
-/** Plays the stream without hls.js where hls.js can't: iPhones before iOS 17.1. */
+/** Stream played by the browser itself, if hls.js can't play it: iPhones before iOS 17.1. */
 import { isGone } from "./troubles.js";
 
 /** @type {Record<number, import("./troubles.js").Trouble>} */
 const TROUBLES = { 2: "network", 3: "decode" }; // by the code of MediaError
 
-/** @param {HTMLVideoElement} video */
+/** Return whether the browser plays HLS itself and hls.js can't. @param {HTMLVideoElement} video */
 export function isNative(video) {
   const hasMediaSource = "MediaSource" in window || "ManagedMediaSource" in window;
   return !hasMediaSource && video.canPlayType("application/vnd.apple.mpegurl") !== "";
 }
 
-/** Interface of HlsStream; the browser chooses qualities and recovers by itself. */
+/** Stream with the interface of HlsStream. The browser chooses qualities, and recovers from errors. */
 export class NativeStream extends EventTarget {
   /** Unknown in the browser's own player. @type {number | undefined} */
   framesPerSecond;
@@ -22,10 +22,10 @@ export class NativeStream extends EventTarget {
     super();
     this.video = video;
     this.source = video.dataset.src ?? "";
-    video.addEventListener("error", () => this.#explain(signal), { signal });
+    video.addEventListener("error", () => this.#reportTrouble(signal), { signal });
   }
 
-  /** @param {number | null} at_s where to start */
+  /** Start playback again. @param {number | null} at_s position; null for the start */
   open(at_s) {
     const { video } = this;
     const start = () => (video.currentTime = at_s ?? 0);
@@ -40,14 +40,14 @@ export class NativeStream extends EventTarget {
     this.video.load();
   }
 
-  /** @param {string} source @returns {boolean} false: the browser reads a playlist once */
+  /** Set the source for the next `open`. @param {string} source @returns {boolean} always false, because the browser reads a playlist once */
   adoptQualities(source) {
     this.source = source;
     return false;
   }
 
   /** @param {AbortSignal} signal */
-  async #explain(signal) {
+  async #reportTrouble(signal) {
     const code = this.video.error?.code ?? 0;
     const detail = (await isGone(this.source, signal)) ? "gone" : (TROUBLES[code] ?? "unsupported");
     this.dispatchEvent(new CustomEvent("trouble", { detail }));

@@ -1,17 +1,22 @@
 /**
- * Starts <video data-player data-src>: controls by media-chrome, the stream by hls.js. Both scripts
- * are fetched when a page has a player; until then it shows the poster.
+ * Player of <video data-player data-src>: controls by media-chrome, the stream by hls.js. Only pages
+ * with a player fetch both; until they are loaded, the poster is shown.
  */
 
 import { element, setText } from "../dom.js";
-import { offerCaptions } from "./caption-tracks.js";
+import { startCaptionTracks } from "./caption-tracks.js";
 import { drawCaptions } from "./captions.js";
-import { listenToKeys, listenToTaps, pictureSign } from "./input.js";
-import { keysDialog, mendMenus } from "./menus.js";
+import { createSign, listenToKeys, listenToTaps } from "./input.js";
+import { improveMenus, startKeysDialog } from "./menus.js";
 import { isNative, NativeStream } from "./native-stream.js";
-import { keepPosition, rememberCaptions, restoreSettings, startPosition_s } from "./saved-state.js";
-import { giveTrackLists } from "./track-lists.js";
-import { WORDS } from "./troubles.js";
+import {
+  restoreSettings,
+  saveCaptionChoices,
+  savePositionDuringPlayback,
+  startPosition_s,
+} from "./saved-state.js";
+import { defineTrackLists } from "./track-lists.js";
+import { MESSAGES } from "./troubles.js";
 
 /** @typedef {import("./troubles.js").Trouble} Trouble */
 
@@ -22,35 +27,35 @@ export function startPlayer(video, signal) {
   return new Player(video, box, signal).start();
 }
 
-// Shorter waits are shown only by the line at the player's foot.
-const PATIENCE_MS = 2_000;
+// Waits of this length show a message; shorter ones only animate the line below the picture.
+const WAIT_NOTICE_MS = 2_000;
 // Tolerance between the buffered and the total length.
 const END_S = 0.05;
 
 class Player {
   /** @type {import("./hls-stream.js").HlsStream | NativeStream | null} */
   #stream = null;
-  /** Whether the last requested segment did not arrive. */
-  #isCutOff = false;
+  /** Whether the stream is retrying a request that failed. */
+  #isReconnecting = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #patience;
+  #waitTimer;
 
   /** @param {HTMLVideoElement} video @param {HTMLElement} box @param {AbortSignal} signal */
   constructor(video, box, signal) {
     this.video = video;
     this.box = box;
     this.signal = signal;
-    this.lists = giveTrackLists(video);
+    this.lists = defineTrackLists(video);
     this.controller = element(box, "media-controller");
     this.trouble = element(box, "[data-player-trouble]");
     this.waiting = element(box, "[data-player-waiting]");
     signal.addEventListener("abort", () => this.#close());
     const retry = this.trouble.querySelector("button");
     retry?.addEventListener("click", () => this.#retry(), { signal });
-    video.addEventListener("playing", () => this.#isWell(), { signal });
-    video.addEventListener("canplay", () => this.#endWait(), { signal });
+    video.addEventListener("playing", () => this.#hideMessages(), { signal });
+    video.addEventListener("canplay", () => this.#hideWaiting(), { signal });
     for (const name of ["waiting", "seeking"]) {
-      video.addEventListener(name, () => this.#expectMore(), { signal });
+      video.addEventListener(name, () => this.#startWaitTimer(), { signal });
     }
     const adopt = (/** @type {any} */ event) => this.#adoptQualities(event.detail);
     document.body.addEventListener("quality-added", adopt, { signal });
@@ -60,28 +65,29 @@ class Player {
 
   async start() {
     const { video, signal, controller } = this;
-    // Only an embedded player reads options from its address, which the embedding site chose.
+    // Options in the address are for embedded players, whose site chooses them.
     const query = new URLSearchParams("embedded" in video.dataset ? location.search : "");
     if (query.get("muted") === "1") video.muted = true;
     restoreSettings(video, signal);
-    keepPosition(video, signal);
-    rememberCaptions(controller, video, signal);
+    savePositionDuringPlayback(video, signal);
+    saveCaptionChoices(controller, video, signal);
     drawCaptions(element(controller, "[data-player-captions]"), video, signal);
-    offerCaptions(video, signal);
-    const showSign = pictureSign(element(controller, "[data-player-sign]"), signal);
+    startCaptionTracks(video, signal);
+    const showSign = createSign(element(controller, "[data-player-sign]"), signal);
     const actions = {
       press: (/** @type {string} */ name) => element(controller, name).click(),
-      ...keysDialog(this.box, controller, signal),
+      ...startKeysDialog(this.box, controller, signal),
       framesPerSecond: () => this.#stream?.framesPerSecond,
       showSign,
     };
     listenToKeys(controller, video, actions, signal);
     listenToTaps(controller, video, showSign, signal);
     await this.#open(startPosition_s(video));
-    if (query.get("autoplay") === "1") video.play().catch(() => {}); // browsers may refuse to, with sound
+    // Browsers may refuse to play with sound.
+    if (query.get("autoplay") === "1") video.play().catch(() => {});
   }
 
-  /** Return the position, or the start position before the video is loaded. */
+  /** Return the position, or the start position if the video isn't loaded. */
   get #position_s() {
     return this.video.currentTime || startPosition_s(this.video);
   }
@@ -89,30 +95,30 @@ class Player {
   /** @param {number | null} at_s */
   async #open(at_s) {
     try {
-      this.#stream ??= await this.#makeStream();
+      this.#stream ??= await this.#createStream();
     } catch {
       // The scripts of controls and stream failed to load.
-      return this.#show("network");
+      return this.#showTrouble("network");
     }
     if (this.signal.aborted) this.#stream.close();
     else this.#stream.open(at_s);
   }
 
-  async #makeStream() {
+  async #createStream() {
     const { video, signal } = this;
     const [{ HlsStream }] = await Promise.all([import("./hls-stream.js"), import("./controls.js")]);
     const Stream = isNative(video) ? NativeStream : HlsStream;
     const stream = new Stream(video, this.lists, signal);
-    stream.addEventListener("recovered", () => this.#recovered(), { signal });
-    stream.addEventListener("reconnecting", () => this.#reconnecting(), { signal });
-    const show = (/** @type {any} */ event) => this.#show(event.detail);
+    stream.addEventListener("recovered", () => this.#handleRecovered(), { signal });
+    stream.addEventListener("reconnecting", () => this.#handleReconnecting(), { signal });
+    const show = (/** @type {any} */ event) => this.#showTrouble(event.detail);
     stream.addEventListener("trouble", show, { signal });
-    mendMenus(this.controller, signal);
+    improveMenus(this.controller, signal);
     return stream;
   }
 
   /**
-   * Add the storyboard, which may be created after the page and after the video is ready.
+   * Add the storyboard, which may be created after the page was loaded and the video became ready.
    * @param {string} url
    */
   #addThumbnails(url) {
@@ -124,80 +130,85 @@ class Player {
   }
 
   #close() {
-    clearTimeout(this.#patience);
+    clearTimeout(this.#waitTimer);
     this.#stream?.close();
   }
 
-  /** Return whether the buffer ends soon; a longer one needs no message about missing data. */
-  get #isShort() {
+  /** Return whether playback lacks data; during playback from the buffer no message is needed. */
+  get #isStarved() {
     const { currentTime, duration, buffered, readyState, dataset } = this.video;
     const last = buffered.length - 1;
-    // At the end browsers lack data, too, and don't always say that it's the end.
+    // Browsers also lack data at the end, and don't always report the end.
     const isTheEnd =
       last >= 0 && buffered.start(last) <= currentTime && buffered.end(last) >= duration - END_S;
     if (isTheEnd && !("grows" in dataset)) return false;
     return this.trouble.hidden && readyState < HTMLMediaElement.HAVE_FUTURE_DATA;
   }
 
-  #endWait() {
-    clearTimeout(this.#patience);
+  #hideWaiting() {
+    clearTimeout(this.#waitTimer);
     this.waiting.textContent = "";
   }
 
-  #isWell() {
+  #hideMessages() {
     this.trouble.hidden = true;
-    this.#endWait();
+    this.#hideWaiting();
   }
 
-  #recovered() {
-    this.#isCutOff = false;
-    this.#isWell();
-    // The arrived data may be sound alone, or of another time.
-    if (!this.video.paused || this.video.seeking) this.#expectMore();
+  #handleRecovered() {
+    this.#isReconnecting = false;
+    this.#hideMessages();
+    // The received data may be sound alone, or for another time.
+    if (!this.video.paused || this.video.seeking) this.#startWaitTimer();
   }
 
-  #reconnecting() {
-    this.#isCutOff = true;
-    this.#sayWhatIsWaitedFor();
+  #handleReconnecting() {
+    this.#isReconnecting = true;
+    this.#showWaiting();
   }
 
-  #expectMore() {
-    clearTimeout(this.#patience);
-    this.#patience = setTimeout(() => this.#sayWhatIsWaitedFor(), PATIENCE_MS);
+  #startWaitTimer() {
+    clearTimeout(this.#waitTimer);
+    this.#waitTimer = setTimeout(() => this.#showWaiting(), WAIT_NOTICE_MS);
   }
 
-  #sayWhatIsWaitedFor() {
-    if (!this.#isShort) return;
-    const grows = "grows" in this.video.dataset;
-    const words = grows ? "Waiting for the next part to be processed…" : "Waiting for the video…";
-    this.waiting.textContent = this.#isCutOff ? "Reconnecting…" : words;
+  #showWaiting() {
+    if (!this.#isStarved) return;
+    const isGrowing = "grows" in this.video.dataset;
+    const words = isGrowing
+      ? "Waiting for the next part to be processed…"
+      : "Waiting for the video…";
+    this.waiting.textContent = this.#isReconnecting ? "Reconnecting…" : words;
   }
 
   /** @param {Trouble} trouble */
-  #show(trouble) {
-    for (const [part, words] of Object.entries(WORDS[trouble])) {
+  #showTrouble(trouble) {
+    for (const [part, words] of Object.entries(MESSAGES[trouble])) {
       setText(this.trouble, `[data-trouble-${part}]`, words);
     }
     this.trouble.dataset.playerTrouble = trouble;
-    this.#endWait();
+    this.#hideWaiting();
     this.trouble.hidden = false;
   }
 
   #retry() {
     const { video } = this;
-    this.#isWell();
+    this.#hideMessages();
     this.controller.focus();
-    const isToPlay = video.currentTime > 0 && !video.paused;
+    const wasPlaying = video.currentTime > 0 && !video.paused;
     this.#open(this.#position_s);
-    if (isToPlay) video.play().catch(() => {});
+    if (wasPlaying) video.play().catch(() => {});
   }
 
-  /** @param {string} source what is watched while it is made has another address when it is ready */
+  /**
+   * Adopt added qualities, or the complete stream of a preview.
+   * @param {string} source the complete stream has another address than the preview
+   */
   #adoptQualities(source) {
     const { video, signal } = this;
     video.dataset.src = source;
     delete video.dataset.grows;
-    // A later stream reads them from its start.
+    // A stream that is created later reads all qualities.
     if (!this.#stream || this.#stream.adoptQualities(source)) return;
     const reopen = () => this.#open(this.#position_s);
     if (video.paused) reopen();

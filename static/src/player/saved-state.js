@@ -1,4 +1,4 @@
-/** The player's settings and the position in each video, saved in this browser. */
+/** Settings of the player, and the position in each video, saved in this browser. */
 
 import { readStored, writeStored } from "../browser-storage.js";
 import { parseStartTime_s } from "../format.js";
@@ -6,15 +6,15 @@ import { isCaptions } from "./captions.js";
 
 const SETTINGS_KEY = "portal.player";
 const POSITIONS_KEY = "portal.positions";
-// The most recently watched videos whose positions are kept.
+// Number of videos whose positions are kept, the most recently watched ones.
 const POSITIONS_LIMIT = 100;
-// Positions before this are not saved.
-const WATCHED_S = 5;
-// Positions in the ending are not saved, either: this share of the video, at most `ENDING_S`.
+// Positions before this time are not saved.
+const SHORTEST_WATCHED_S = 5;
+// Positions in the ending are not saved, either. It is this share of the video, at most `ENDING_S`.
 const ENDING_SHARE = 0.05;
 const ENDING_S = 20;
 const SAVE_EVERY_S = 5;
-// A start time past the end starts this long before it.
+// A start time past the end is replaced by one this long before the end.
 const LAST_MOMENT_S = 1;
 const CAPTION_REQUESTS = [
   "mediashowsubtitlesrequest",
@@ -29,54 +29,60 @@ const CAPTION_REQUESTS = [
  *   hasLetterKeys?: boolean, quality?: number }} Settings
  */
 
-/** @returns {Settings} */
+/** Return the saved settings. @returns {Settings} */
 export function settings() {
   return readStored(SETTINGS_KEY) ?? {};
 }
 
-/** @param {Settings} changes */
+/** Save some settings, and keep the others. @param {Settings} changes */
 export function saveSettings(changes) {
   writeStored(SETTINGS_KEY, { ...settings(), ...changes });
 }
 
 /**
- * @param {HTMLVideoElement} video
- * @returns {number | null} the time asked for in the address, else where the video was left
+ * Return the start time in the page's address, else the saved position.
+ * @param {HTMLVideoElement} video @returns {number | null} null if there is neither
  */
 export function startPosition_s(video) {
-  const asked_s = parseStartTime_s(new URLSearchParams(location.search).get("t"));
-  const [left_s = null] = readStored(POSITIONS_KEY)?.[video.dataset.video ?? ""] ?? [];
+  const requested_s = parseStartTime_s(new URLSearchParams(location.search).get("t"));
+  const [saved_s = null] = readStored(POSITIONS_KEY)?.[video.dataset.video ?? ""] ?? [];
   const duration_s = Number(video.dataset.duration ?? Number.POSITIVE_INFINITY);
-  const at_s = asked_s ?? left_s;
+  const at_s = requested_s ?? saved_s;
   return at_s === null ? null : Math.max(Math.min(at_s, duration_s - LAST_MOMENT_S), 0);
 }
 
-/** @param {HTMLVideoElement} video @param {AbortSignal} signal */
+/**
+ * Restore volume and speed, and save their changes.
+ * @param {HTMLVideoElement} video @param {AbortSignal} signal
+ */
 export function restoreSettings(video, signal) {
   const { volume, isMuted, speed } = settings();
-  // Muted by the address of an embedded player, not by its viewer.
-  const isToldSo = video.muted;
+  // An embedded player may be muted by its address; that is not the viewer's choice.
+  const isMutedByAddress = video.muted;
   if (volume !== undefined) video.volume = volume;
-  if (isMuted && !isToldSo) video.muted = true;
+  if (isMuted && !isMutedByAddress) video.muted = true;
   if (speed !== undefined) {
     // A new source resets the rate to the default.
     video.defaultPlaybackRate = speed;
     video.playbackRate = speed;
   }
-  const rememberVolume = () => {
-    if (isToldSo && video.muted) saveSettings({ volume: video.volume });
+  const saveVolume = () => {
+    if (isMutedByAddress && video.muted) saveSettings({ volume: video.volume });
     else saveSettings({ volume: video.volume, isMuted: video.muted });
   };
-  video.addEventListener("volumechange", rememberVolume, { signal });
-  const rememberSpeed = () => {
+  video.addEventListener("volumechange", saveVolume, { signal });
+  const saveSpeed = () => {
     video.defaultPlaybackRate = video.playbackRate;
     saveSettings({ speed: video.playbackRate });
   };
-  video.addEventListener("ratechange", rememberSpeed, { signal });
+  video.addEventListener("ratechange", saveSpeed, { signal });
 }
 
-/** @param {HTMLVideoElement} video @param {AbortSignal} signal */
-export function keepPosition(video, signal) {
+/**
+ * Save the position every few seconds, on pause, and when the page closes.
+ * @param {HTMLVideoElement} video @param {AbortSignal} signal
+ */
+export function savePositionDuringPlayback(video, signal) {
   const videoId = video.dataset.video;
   if (!videoId) return;
   let saved_s = 0;
@@ -85,10 +91,10 @@ export function keepPosition(video, signal) {
     saved_s = video.currentTime;
     savePosition(videoId, video.currentTime, video.duration);
   };
-  const saveNowAndThen = () => {
+  const saveRegularly = () => {
     if (Math.abs(video.currentTime - saved_s) >= SAVE_EVERY_S) save();
   };
-  video.addEventListener("timeupdate", saveNowAndThen, { signal });
+  video.addEventListener("timeupdate", saveRegularly, { signal });
   for (const name of ["pause", "ended"]) video.addEventListener(name, save, { signal });
   window.addEventListener("pagehide", save, { signal });
 }
@@ -99,8 +105,8 @@ function savePosition(videoId, at_s, duration_s) {
   const { [videoId]: _old, ...others } = readStored(POSITIONS_KEY) ?? {};
   /** @type {[string, [at_s: number, saved_ms: number]][]} */
   const entries = Object.entries(others);
-  const isWorthIt = at_s >= WATCHED_S && at_s < duration_s - ending_s;
-  if (isWorthIt) entries.push([videoId, [Math.floor(at_s), Date.now()]]);
+  const isSaved = at_s >= SHORTEST_WATCHED_S && at_s < duration_s - ending_s;
+  if (isSaved) entries.push([videoId, [Math.floor(at_s), Date.now()]]);
   entries.sort(([, a], [, b]) => b[1] - a[1]);
   writeStored(POSITIONS_KEY, Object.fromEntries(entries.slice(0, POSITIONS_LIMIT)));
 }
@@ -109,14 +115,14 @@ function savePosition(videoId, at_s, duration_s) {
  * Save the language of the chosen captions for the next video.
  * @param {HTMLElement} controller @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
-export function rememberCaptions(controller, video, signal) {
-  const remember = () => {
+export function saveCaptionChoices(controller, video, signal) {
+  const saveLanguage = () => {
     const tracks = [...video.textTracks].filter(isCaptions);
     const shown = tracks.find(({ mode }) => mode === "showing");
     saveSettings({ captions: shown?.language ?? "" });
   };
   for (const name of CAPTION_REQUESTS) {
-    // The tracks change while the event bubbles.
-    controller.addEventListener(name, () => setTimeout(remember), { signal });
+    // The tracks change after this listener.
+    controller.addEventListener(name, () => setTimeout(saveLanguage), { signal });
   }
 }

@@ -1,11 +1,11 @@
 /**
- * The lists of qualities and audio tracks that media-chrome's menus read. The stream fills them;
- * choosing an item sends "change", which the stream acts on.
+ * Lists of qualities and audio tracks that media-chrome's menus read. The stream fills them, and
+ * switches when an item is chosen, which sends "change".
  */
 import { isNative } from "./native-stream.js";
 
 /**
- * Width and height are those of the name: 1280 and 720 for 720p.
+ * Item of the quality menu. Width and height are derived from the name: 1280 and 720 for 720p.
  * @typedef {{ id: string, width: number, height: number, bitrate: number, name: number }} Rendition
  */
 /** @typedef {{ renditions: TrackList<Rendition>, audioTracks: TrackList<any> }} TrackLists */
@@ -24,7 +24,7 @@ export class TrackList extends EventTarget {
     return this.items[Symbol.iterator]();
   }
 
-  /** The chosen item; -1 for automatic quality. */
+  /** Index of the chosen item; -1 for automatic quality. */
   get selectedIndex() {
     return this.#selected;
   }
@@ -34,7 +34,7 @@ export class TrackList extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** @param {T[]} items @param {number} selected */
+  /** Replace the items. @param {T[]} items @param {number} selected */
   fill(items, selected) {
     this.items = items;
     this.#selected = selected;
@@ -45,46 +45,46 @@ export class TrackList extends EventTarget {
 }
 
 /**
- * Gives a video its lists, which has to happen before media-chrome is loaded.
+ * Define the lists of a video. This has to happen before media-chrome is loaded.
  * @param {HTMLVideoElement} video @returns {TrackLists}
  */
-export function giveTrackLists(video) {
+export function defineTrackLists(video) {
   const renditions = new TrackList();
   const audioTracks = new TrackList();
   Object.defineProperty(video, "videoRenditions", { value: renditions });
-  // The browser has its own list then.
+  // Browsers that play HLS themselves have their own list.
   if (!isNative(video)) Object.defineProperty(video, "audioTracks", { value: audioTracks });
   return { renditions, audioTracks };
 }
 
 /**
- * An item of the quality menu. It is named like the rendition, because encoders round sizes: 358
- * lines are called 360p.
+ * Return an item of the quality menu. It has the rendition's name, because encoders round sizes: a
+ * picture of 358 lines is called 360p.
  * @param {import("hls.js").Level} level @param {number} index @returns {Rendition}
  */
-export function asRendition({ width, height, bitrate, uri }, index) {
+export function toRendition({ width, height, bitrate, uri }, index) {
   const lines = Math.min(width, height);
   const name = Number(/\/(\d+)p\/[^/]*$/.exec(new URL(uri, location.href).pathname)?.[1] ?? lines);
-  const side = (/** @type {number} */ length) => Math.round((length * name) / lines);
-  return { id: String(index), width: side(width), height: side(height), bitrate, name };
+  const scaled = (/** @type {number} */ length) => Math.round((length * name) / lines);
+  return { id: String(index), width: scaled(width), height: scaled(height), bitrate, name };
 }
 
 /**
- * @param {Rendition[]} renditions from the lowest
- * @param {number} wanted a name such as 720; 0 for automatic
- * @returns {number} index of the nearest that isn't higher, else of the lowest; -1 for automatic
+ * Return the index of the best rendition up to a quality, else of the lowest one.
+ * @param {Rendition[]} renditions lowest first @param {number} quality such as 720; 0 for automatic
+ * @returns {number} -1 for automatic
  */
-export function indexOfNearest(renditions, wanted) {
-  if (!wanted || renditions.length === 0) return -1;
-  const above = renditions.findIndex(({ name }) => name > wanted);
-  return above < 0 ? renditions.length - 1 : Math.max(above - 1, 0);
+export function indexOfNearest(renditions, quality) {
+  if (!quality || renditions.length === 0) return -1;
+  const higherIndex = renditions.findIndex(({ name }) => name > quality);
+  return higherIndex < 0 ? renditions.length - 1 : Math.max(higherIndex - 1, 0);
 }
 
 /**
- * An item of the audio menu; enabling it selects it.
+ * Return an item of the audio menu. Enabling the item selects it.
  * @param {TrackList<any>} list @param {number} index @param {import("hls.js").MediaPlaylist} track
  */
-export function asAudioTrack(list, index, { name, lang }) {
+export function toAudioTrack(list, index, { name, lang }) {
   return {
     id: String(index),
     kind: "main",
@@ -93,8 +93,8 @@ export function asAudioTrack(list, index, { name, lang }) {
     get enabled() {
       return list.selectedIndex === index;
     },
-    set enabled(isWanted) {
-      if (isWanted && !this.enabled) list.selectedIndex = index;
+    set enabled(isEnabled) {
+      if (isEnabled && !this.enabled) list.selectedIndex = index;
     },
   };
 }

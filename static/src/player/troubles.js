@@ -1,13 +1,13 @@
-/** What can keep a video from playing, how the kinds are told apart, and what people are told. */
+/** Reasons why a video can't be played, with their messages. */
 
 /** @typedef {"network" | "decode" | "gone" | "unsupported"} Trouble */
 
 const TIMEOUT_MS = 10_000;
-/** Answers that say that there is no such stream for who asks. */
-export const REFUSALS = [403, 404, 410];
+/** Statuses of a stream that doesn't exist, or that the viewer must not watch. */
+export const GONE_STATUSES = [403, 404, 410];
 
 /** @type {Record<Trouble, { title: string, text: string }>} */
-export const WORDS = {
+export const MESSAGES = {
   network: {
     title: "The connection was lost",
     text: "The video can’t be loaded. Playback will resume when the connection is back.",
@@ -27,11 +27,11 @@ export const WORDS = {
 };
 
 /**
- * Whether there is no such stream, as opposed to one that can't be reached.
+ * Return whether the stream doesn't exist, as opposed to one that can't be reached.
  * @param {string} source @param {AbortSignal} stop
  */
 export async function isGone(source, stop) {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(TIMEOUT_MS)]);
   const response = await fetch(source, { cache: "no-store", signal }).catch(() => null);
-  return response !== null && REFUSALS.includes(response.status);
+  return response !== null && GONE_STATUSES.includes(response.status);
 }
