@@ -1,5 +1,6 @@
 /**
- * The only retry policy: growing, jittered pauses, for about two minutes of consecutive failures.
+ * Retry policy of all scripts: growing, jittered pauses, for about two minutes of consecutive
+ * failures.
  */
 
 const BUDGET_MS = 120_000;
@@ -13,14 +14,14 @@ export class Backoff {
   /**
    * Return the pause after a failure.
    * @param {object} [failure]
-   * @param {number} [failure.asked_ms] the least pause that the other side asked for
-   * @param {number} [failure.cost_ms] what of the budget the attempt takes, besides the pause
-   * @returns {number | null} null once trying again is no use
+   * @param {number} [failure.least_ms] pause that the server asked for
+   * @param {number} [failure.cost_ms] cost of the attempt, deducted from the budget with the pause
+   * @returns {number | null} null when the budget is spent
    */
-  pause_ms({ asked_ms = 0, cost_ms = 0 } = {}) {
+  pause_ms({ least_ms = 0, cost_ms = 0 } = {}) {
     const longest_ms = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
     // Parts, tabs and viewers that failed together must not retry together.
-    const pause_ms = asked_ms + longest_ms * (0.5 + Math.random() / 2);
+    const pause_ms = least_ms + longest_ms * (0.5 + Math.random() / 2);
     this.#failures += 1;
     this.#spent_ms += pause_ms + cost_ms;
     return this.#spent_ms > BUDGET_MS ? null : pause_ms;

@@ -1,9 +1,9 @@
 /**
- * JSON values in this browser's storage. Storage may be full, blocked or missing (in a frame on
- * another site); then values are not kept, without an error.
+ * JSON values in this browser's storage. If storage is full, blocked or missing (in a frame on
+ * another site), values are lost without an error.
  */
 
-/** @param {string} key @returns {any} null where nothing is kept */
+/** Return a stored value. @param {string} key @returns {any} null if there is none */
 export function readStored(key) {
   try {
     return JSON.parse(localStorage.getItem(key) ?? "null");
@@ -12,17 +12,17 @@ export function readStored(key) {
   }
 }
 
-/** @param {string} key @param {unknown} value undefined removes it */
+/** Store a value; undefined removes it. @param {string} key @param {unknown} value */
 export function writeStored(key, value) {
   try {
     if (value === undefined) localStorage.removeItem(key);
     else localStorage.setItem(key, JSON.stringify(value));
   } catch {
-    // A value that can't be saved is not worth an error.
+    // Stored values are a convenience; the page works without them.
   }
 }
 
-/** @param {string} prefix @returns {string[]} */
+/** Return the stored keys with this prefix. @param {string} prefix @returns {string[]} */
 export function storedKeys(prefix) {
   try {
     return Object.keys(localStorage).filter((key) => key.startsWith(prefix));

@@ -1,20 +1,20 @@
 /**
- * Copies text. <button data-copy="id of the field" disabled> copies the value of a field, and
- * becomes enabled; if that fails, the text is selected. <button data-copies="address" hidden>
- * copies an address.
+ * Buttons that copy. <button data-copy="id of the field" disabled> copies the value of a field, or
+ * selects it if copying fails. <button data-copies="address" hidden> copies an address. Scripts
+ * enable and show these buttons.
  */
 
 import { announce } from "./dom.js";
 
-const SHOWN_MS = 2_000;
+const CONFIRMATION_MS = 2_000;
 
 /** @type {import("./lifecycle.js").Start} */
-export function copyButton(button, signal) {
+export function startCopyButton(button, signal) {
   const field = document.getElementById(button.dataset.copy ?? "");
   if (!(field instanceof HTMLInputElement)) return;
   const label = field.labels?.[0]?.textContent?.trim() ?? "";
   const copy = async () => {
-    if (await copied(field.value, button)) return announce(`${label} copied`);
+    if (await copyText(field.value, button)) return announce(`${label} copied`);
     field.focus();
     field.select();
     announce(`${label} is selected: copy it with the keyboard`);
@@ -24,38 +24,38 @@ export function copyButton(button, signal) {
 }
 
 /** @param {HTMLElement} button @param {AbortSignal} signal */
-export function copyLink(button, signal) {
+export function startCopyLink(button, signal) {
   const copy = async () => {
-    const isCopied = await copied(button.dataset.copies ?? "", button);
-    const refusal = "Couldn’t copy. Open the video and copy its address instead.";
-    announce(isCopied ? "Link copied" : refusal);
+    const isCopied = await copyText(button.dataset.copies ?? "", button);
+    const failure = "Couldn’t copy. Open the video and copy its address instead.";
+    announce(isCopied ? "Link copied" : failure);
   };
   button.addEventListener("click", copy, { signal });
   button.hidden = false;
 }
 
 /**
- * Copy a text; without the clipboard API (on insecure pages) by the browser's older command.
+ * Copy a text by the clipboard API or, on insecure pages, by the browser's older command.
  * @param {string} text
- * @param {HTMLElement} button shows for a moment that it was done, and keeps the focus
- * @returns {Promise<boolean>} false where the browser allows neither way
+ * @param {HTMLElement} button confirms the copy for a moment, and keeps the focus
+ * @returns {Promise<boolean>} whether the browser allowed one of them
  */
-export async function copied(text, button) {
-  // The API is missing or refused.
+export async function copyText(text, button) {
+  // The API may be missing, or refuse.
   const isWritten = await navigator.clipboard?.writeText(text).then(
     () => true,
     () => false,
   );
-  const isDone = isWritten || selectedAndCopied(text, button);
+  const isDone = isWritten || copyBySelection(text, button);
   if (isDone) {
     button.dataset.copied = "";
-    setTimeout(() => delete button.dataset.copied, SHOWN_MS);
+    setTimeout(() => delete button.dataset.copied, CONFIRMATION_MS);
   }
   return isDone;
 }
 
 /** @param {string} text @param {HTMLElement} button */
-function selectedAndCopied(text, button) {
+function copyBySelection(text, button) {
   const field = document.createElement("textarea");
   field.className = "visually-hidden";
   field.readOnly = true;

@@ -1,49 +1,49 @@
 /** Dialogs and menus. */
 
-import { opensElsewhere } from "./dom.js";
+import { opensNewTab } from "./dom.js";
 
 /**
- * A link or button that opens a dialog instead of a page. If the dialog serves several videos,
+ * Make a link or button open a dialog instead of a page. If the dialog serves several videos,
  * data-video and data-title name the video.
  * @type {import("./lifecycle.js").Start}
  */
-export function dialogLink(link, signal) {
+export function startDialogLink(link, signal) {
   const dialog = document.getElementById(link.dataset.opens ?? "");
   if (!(dialog instanceof HTMLDialogElement)) return;
   /** @param {MouseEvent} event */
   const open = (event) => {
-    if (opensElsewhere(event)) return;
+    if (opensNewTab(event)) return;
     event.preventDefault();
     const { video: id, title = "" } = link.dataset;
     const field = dialog.querySelector("input[name=id]");
-    const place = dialog.querySelector("[data-loss]");
+    const titleElement = dialog.querySelector("[data-loss]");
     if (id && field instanceof HTMLInputElement) field.value = id;
-    if (id && place) place.textContent = title;
+    if (id && titleElement) titleElement.textContent = title;
     dialog.showModal();
   };
   link.addEventListener("click", open, { signal });
-  const keep = dialog.querySelector("[data-closes]");
-  keep?.addEventListener("click", () => dialog.close(), { signal });
+  const closeButton = dialog.querySelector("[data-closes]");
+  closeButton?.addEventListener("click", () => dialog.close(), { signal });
 }
 
 /**
- * A <details> as a menu: closed by Escape, and by a press elsewhere.
+ * Make a <details> a menu that Escape, and a click outside, close.
  * @type {import("./lifecycle.js").Start}
  */
-export function menu(details, signal) {
+export function startMenu(details, signal) {
   if (!(details instanceof HTMLDetailsElement)) return;
-  const pressed = (/** @type {KeyboardEvent} */ event) => {
+  const handleKey = (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== "Escape" || !details.open) return;
     event.stopPropagation();
     details.open = false;
     details.querySelector("summary")?.focus();
   };
-  details.addEventListener("keydown", pressed, { signal });
-  const clicked = (/** @type {Event} */ { target }) => {
+  details.addEventListener("keydown", handleKey, { signal });
+  const handleClick = (/** @type {Event} */ { target }) => {
     const isInside = target instanceof Node && details.contains(target);
-    // A choice in the menu navigates.
+    // An entry that opens a dialog closes the menu, too; other entries leave the page.
     const isLink = target instanceof Element && target.closest("[data-opens]");
     if (!isInside || isLink) details.open = false;
   };
-  document.addEventListener("click", clicked, { signal });
+  document.addEventListener("click", handleClick, { signal });
 }

@@ -5,27 +5,33 @@
  * @param {ParentNode} root @param {string} selector @returns {HTMLElement}
  */
 export function element(root, selector) {
-  const found = root.querySelector(selector);
-  if (!(found instanceof HTMLElement)) throw new Error(`the page has no ${selector}`);
-  return found;
+  const match = root.querySelector(selector);
+  if (!(match instanceof HTMLElement)) throw new Error(`the page has no ${selector}`);
+  return match;
 }
 
-/** @param {ParentNode} root @param {string} selector @param {string} words */
-export function setText(root, selector, words) {
-  const place = element(root, selector);
-  if (place.textContent !== words) place.textContent = words;
+/**
+ * Set the text of an element, unless that is its text already.
+ * @param {ParentNode} root @param {string} selector @param {string} text
+ */
+export function setText(root, selector, text) {
+  const target = element(root, selector);
+  if (target.textContent !== text) target.textContent = text;
 }
 
-/** @param {ParentNode} root @param {Record<string, string>} texts by the names of data attributes */
+/**
+ * Set the texts of several elements, by the names of their data attributes.
+ * @param {ParentNode} root @param {Record<string, string>} texts
+ */
 export function setTexts(root, texts) {
-  for (const [name, words] of Object.entries(texts)) setText(root, `[data-${name}]`, words);
+  for (const [name, text] of Object.entries(texts)) setText(root, `[data-${name}]`, text);
 }
 
 /**
  * Return whether a click opens a new tab or window, which the browser handles.
  * @param {MouseEvent} event
  */
-export function opensElsewhere({ ctrlKey, metaKey, shiftKey }) {
+export function opensNewTab({ ctrlKey, metaKey, shiftKey }) {
   return ctrlKey || metaKey || shiftKey;
 }
 
@@ -37,22 +43,22 @@ export function contextOf(event) {
   return /** @type {CustomEvent} */ (event).detail.ctx;
 }
 
-/** Announcements within this time are read together. */
+/** Time during which announcements are collected, to be read together. */
 const GATHER_MS = 300;
 const LIVE = "[data-detail-live], [data-library-live], [data-upload-live]";
 /** @type {Set<string>} */
-const unsaid = new Set();
+const pendingTexts = new Set();
 
-/** Announce a text politely to assistive technology. @param {string} words */
-export function announce(words) {
+/** Announce a text politely to assistive technology. @param {string} text */
+export function announce(text) {
   const region = document.querySelector(LIVE);
-  const isWaiting = unsaid.size > 0;
-  if (region) unsaid.add(words);
-  if (!region || isWaiting) return;
-  // The same text is announced again.
+  const isScheduled = pendingTexts.size > 0;
+  if (region) pendingTexts.add(text);
+  if (!region || isScheduled) return;
+  // Emptied first, because assistive technology ignores an unchanged text.
   region.textContent = "";
   setTimeout(() => {
-    region.textContent = [...unsaid].join(" ");
-    unsaid.clear();
+    region.textContent = [...pendingTexts].join(" ");
+    pendingTexts.clear();
   }, GATHER_MS);
 }

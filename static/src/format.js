@@ -1,11 +1,10 @@
-/** Sizes, speeds and times as people read them. */
+/** Formats sizes and times for people, parses times, and folds text for comparison. */
 
 const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
 
 /**
- * @param {number} size_bytes
- * @returns {string} such as "12.4 MB", as the reader's language writes it; in powers of 1000, as
- *   file managers and networks count
+ * Return a size in the reader's language, in powers of 1000, as file managers and networks count.
+ * @param {number} size_bytes @returns {string} such as "12.4 MB"
  */
 export function formatSize(size_bytes) {
   let value = size_bytes;
@@ -26,38 +25,41 @@ export function formatSize(size_bytes) {
 }
 
 /**
- * Return a duration as shown everywhere: rounded to the nearest second, halves upward, at least 1.
+ * Return a duration as every page shows it: in whole seconds, rounded half up, at least 1.
  * @param {number} duration_s
  */
 export function wholeSeconds(duration_s) {
   return Math.max(1, Math.round(duration_s));
 }
 
-/** @param {number} seconds whole ones @returns {string} such as "2:14" or "1:02:14" */
+/**
+ * Return a time as a clock shows it.
+ * @param {number} seconds a whole number @returns {string} such as "2:14" or "1:02:14"
+ */
 export function formatClock(seconds) {
   const [h, min, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   const end = String(s).padStart(2, "0");
   return h ? `${h}:${String(min).padStart(2, "0")}:${end}` : `${min}:${end}`;
 }
 
-const IN_WORDS = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?$/;
-const BY_THE_CLOCK = /^(?:(\d+):)?(\d{1,3}):([0-5]\d(?:\.\d+)?)$/;
+const UNIT_TIME = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?$/;
+const CLOCK_TIME = /^(?:(\d+):)?(\d{1,3}):([0-5]\d(?:\.\d+)?)$/;
 
 /**
- * @param {string | null} text as people write a start time: 90, 90s, 1m30s, 1:30 or 1:02:03
- * @returns {number | null} seconds
+ * Parse a start time: 90, 90s, 1m30s, 1:30 or 1:02:03.
+ * @param {string | null} text @returns {number | null} seconds; null for another text
  */
 export function parseStartTime_s(text) {
-  const written = text?.trim().toLowerCase();
-  const match = written && (IN_WORDS.exec(written) ?? BY_THE_CLOCK.exec(written));
+  const input = text?.trim().toLowerCase();
+  const match = input && (UNIT_TIME.exec(input) ?? CLOCK_TIME.exec(input));
   if (!match) return null;
   const [hours = 0, minutes = 0, seconds = 0] = match.slice(1).map((part) => Number(part ?? 0));
   return hours * 3600 + minutes * 60 + seconds;
 }
 
 /**
- * @param {number} seconds
- * @returns {string} such as "about 3 min left", coarse enough not to flicker
+ * Return the time left, rounded so that it does not flicker.
+ * @param {number} seconds @returns {string} such as "about 3 min left"
  */
 export function formatTimeLeft(seconds) {
   if (seconds < 5) return "a few seconds left";
@@ -69,6 +71,7 @@ export function formatTimeLeft(seconds) {
 }
 
 /**
+ * Return a moment relative to today.
  * @param {number} moment in milliseconds since the epoch @returns {string} such as "today at 14:05"
  */
 export function formatWhen(moment) {
@@ -79,8 +82,11 @@ export function formatWhen(moment) {
   return `on ${date.toLocaleDateString("en-GB", { day: "numeric", month: "long" })} at ${time}`;
 }
 
-/** @type {[Intl.RelativeTimeFormatUnit, number][]} each with its seconds, from the longest */
-const AGO = [
+/**
+ * Units with their lengths in seconds, longest first.
+ * @type {[Intl.RelativeTimeFormatUnit, number][]}
+ */
+const AGE_UNITS = [
   ["year", 31_557_600],
   ["month", 2_629_800],
   ["week", 604_800],
@@ -90,12 +96,20 @@ const AGO = [
 ];
 
 /**
- * @param {Date} moment @param {Date} now
- * @returns {string} such as "3 days ago", as the reader's language has it
+ * Return the time since a moment, in the reader's language.
+ * @param {Date} moment @param {Date} now @returns {string} such as "3 days ago"
  */
 export function formatAgo(moment, now) {
   const age_s = Math.max((now.getTime() - moment.getTime()) / 1000, 0);
   const format = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
-  const [unit, length_s] = AGO.find(([, seconds]) => age_s >= seconds) ?? ["second", Infinity];
+  const [unit, length_s] = AGE_UNITS.find(([, seconds]) => age_s >= seconds) ?? [
+    "second",
+    Infinity,
+  ];
   return format.format(-Math.floor(age_s / length_s), unit);
+}
+
+/** Return a text without case and accents, for searches. @param {string} text */
+export function foldText(text) {
+  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 }

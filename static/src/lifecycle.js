@@ -1,6 +1,6 @@
 /**
- * Starts behaviours on elements, once each, and stops them when the element leaves the page. An
- * AbortSignal stops a behaviour and removes its listeners.
+ * Lifecycle of behaviours: each starts once on an element, and stops when the element leaves the
+ * page. An AbortSignal stops a behaviour and removes its listeners.
  */
 
 /** @typedef {(element: HTMLElement, signal: AbortSignal) => unknown} Start */
@@ -20,7 +20,7 @@ export function refresh(root, behaviours) {
     controller.abort();
   }
   for (const { selector, start } of behaviours) {
-    for (const element of matches(root, selector)) {
+    for (const element of elementsMatching(root, selector)) {
       if (running.has(element)) continue;
       const controller = new AbortController();
       running.set(element, controller);
@@ -29,18 +29,21 @@ export function refresh(root, behaviours) {
   }
 }
 
-/** @param {ParentNode} root @param {string} selector @returns {HTMLElement[]} */
-function matches(root, selector) {
-  const found = [...root.querySelectorAll(selector)];
-  if (root instanceof Element && root.matches(selector)) found.unshift(root);
-  return found.filter((element) => element instanceof HTMLElement);
+/**
+ * Return the matching elements of a subtree, its root included.
+ * @param {ParentNode} root @param {string} selector @returns {HTMLElement[]}
+ */
+function elementsMatching(root, selector) {
+  const elements = [...root.querySelectorAll(selector)];
+  if (root instanceof Element && root.matches(selector)) elements.unshift(root);
+  return elements.filter((element) => element instanceof HTMLElement);
 }
 
 /**
- * A behaviour whose script is fetched when its element first appears.
+ * Return a behaviour whose script is fetched when its element first appears.
  * @param {string} selector @param {() => Promise<Start>} load @returns {Behaviour}
  */
-export function onDemand(selector, load) {
+export function lazyBehaviour(selector, load) {
   return {
     selector,
     async start(element, signal) {

@@ -1,4 +1,4 @@
-/** Shows times in the reader's language and time zone; without scripts UTC stays. */
+/** Times in the reader's language and time zone. Without scripts, pages show UTC. */
 
 import { formatAgo } from "./format.js";
 
@@ -7,8 +7,8 @@ const REFRESH_MS = 60_000;
 const language = format.resolvedOptions().locale;
 
 /**
- * <time data-local> shows the time, <time data-local="ago"> the time since then; the title has the
- * other form.
+ * <time data-local> shows the time, and <time data-local="ago"> the time since; the title has the
+ * other of the two.
  * @type {import("./lifecycle.js").Behaviour}
  */
 export const localTime = {
@@ -29,9 +29,9 @@ export const localTime = {
   },
 };
 
-/** @param {HTMLElement} element @param {string} words */
-function show(element, words) {
-  element.textContent = words;
-  // Marked so that screen readers use the right language.
+/** @param {HTMLElement} element @param {string} text */
+function show(element, text) {
+  element.textContent = text;
+  // Screen readers pronounce the text in this language, which may differ from the page's.
   element.lang = language;
 }

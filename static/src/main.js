@@ -1,7 +1,7 @@
 import "htmx.org";
 import { contextOf } from "./dom.js";
 import { newsBehaviour, searchBehaviour } from "./library/search.js";
-import { onDemand, refresh } from "./lifecycle.js";
+import { lazyBehaviour, refresh } from "./lifecycle.js";
 import { localTime } from "./local.js";
 import { remainingBehaviour, retryBehaviour, statusBehaviour } from "./status.js";
 
@@ -12,58 +12,79 @@ const behaviours = [
   statusBehaviour,
   newsBehaviour,
   searchBehaviour,
-  onDemand("[data-previews]", async () => (await import("./library/preview.js")).startPreviews),
-  onDemand("video[data-player]", async () => (await import("./player/player.js")).startPlayer),
-  onDemand("[data-caption-editor]", async () => (await import("./captions/editor.js")).startEditor),
-  onDemand(
+  lazyBehaviour(
+    "[data-previews]",
+    async () => (await import("./library/preview.js")).startPreviews,
+  ),
+  lazyBehaviour("video[data-player]", async () => (await import("./player/player.js")).startPlayer),
+  lazyBehaviour(
+    "[data-caption-editor]",
+    async () => (await import("./captions/editor.js")).startEditor,
+  ),
+  lazyBehaviour(
     "[data-transcript]",
     async () => (await import("./captions/transcript.js")).startTranscript,
   ),
-  onDemand("[data-edit-form]", async () => (await import("./detail/forms.js")).editForm),
-  onDemand("[data-save-bar]", async () => (await import("./detail/save-bar.js")).saveBar),
-  onDemand("[data-revisited]", async () => (await import("./detail/watch.js")).revisits),
-  onDemand("[data-access]", async () => (await import("./detail/forms.js")).accessPanel),
-  onDemand("[data-poster]", async () => (await import("./detail/poster.js")).posterTool),
-  onDemand("[data-opens]", async () => (await import("./disclosure.js")).dialogLink),
-  onDemand("[data-seeks]", async () => (await import("./detail/watch.js")).seekLinks),
-  onDemand("[data-share]", async () => (await import("./detail/share.js")).shareOptions),
-  onDemand("[data-copy]", async () => (await import("./copy.js")).copyButton),
-  onDemand("[data-multi-select]", async () => (await import("./multi-select.js")).multiSelect),
-  onDemand("[data-copies]", async () => (await import("./copy.js")).copyLink),
-  onDemand("[data-menu]", async () => (await import("./disclosure.js")).menu),
-  onDemand("[data-bulk-form]", async () => (await import("./library/table.js")).bulkForm),
-  onDemand("[data-selection]", async () => (await import("./library/table.js")).selection),
-  onDemand("[data-toast]", async () => (await import("./library/table.js")).toast),
-  onDemand("[data-shows]", async () => (await import("./accounts/sign-in-again.js")).showPassword),
-  onDemand(
-    "[data-sign-in-again]",
-    async () => (await import("./accounts/sign-in-again.js")).followRefusals,
+  lazyBehaviour("[data-edit-form]", async () => (await import("./detail/forms.js")).startEditForm),
+  lazyBehaviour("[data-save-bar]", async () => (await import("./detail/save-bar.js")).startSaveBar),
+  lazyBehaviour(
+    "[data-revisited]",
+    async () => (await import("./detail/watch.js")).recheckOnReturn,
   ),
-  onDemand("[data-upload-form]", async () => (await import("./upload/page.js")).startUploadPage),
+  lazyBehaviour("[data-access]", async () => (await import("./detail/forms.js")).startAccessPanel),
+  lazyBehaviour("[data-poster]", async () => (await import("./detail/poster.js")).startPosterTool),
+  lazyBehaviour("[data-opens]", async () => (await import("./disclosure.js")).startDialogLink),
+  lazyBehaviour("[data-seeks]", async () => (await import("./detail/watch.js")).startSeekLinks),
+  lazyBehaviour("[data-share]", async () => (await import("./detail/share.js")).startShareOptions),
+  lazyBehaviour("[data-copy]", async () => (await import("./copy.js")).startCopyButton),
+  lazyBehaviour(
+    "[data-multi-select]",
+    async () => (await import("./multi-select.js")).startMultiSelect,
+  ),
+  lazyBehaviour("[data-copies]", async () => (await import("./copy.js")).startCopyLink),
+  lazyBehaviour("[data-menu]", async () => (await import("./disclosure.js")).startMenu),
+  lazyBehaviour("[data-bulk-form]", async () => (await import("./library/table.js")).startBulkForm),
+  lazyBehaviour(
+    "[data-selection]",
+    async () => (await import("./library/table.js")).startSelection,
+  ),
+  lazyBehaviour("[data-toast]", async () => (await import("./library/table.js")).startToast),
+  lazyBehaviour(
+    "[data-shows]",
+    async () => (await import("./accounts/sign-in-again.js")).startPasswordButton,
+  ),
+  lazyBehaviour(
+    "[data-sign-in-again]",
+    async () => (await import("./accounts/sign-in-again.js")).startSignInPrompts,
+  ),
+  lazyBehaviour(
+    "[data-upload-form]",
+    async () => (await import("./upload/page.js")).startUploadPage,
+  ),
 ];
 
 const BUSY_STATUSES = new Set([429, 503]);
 const LONGEST_PAUSE_S = 60;
-/** Spread of retries, so that refused pages do not return together. */
+/** Range of the random delay that keeps refused pages from polling again together. */
 const SPREAD_S = 1;
 
-let paused_until = 0;
+let pollsPausedUntil_ms = 0;
 
 /**
- * Let polls wait as long as a busy portal asks: after 429 or 503 for its Retry-After. Requests of a
- * person are still sent at once.
+ * Cancel polls for the Retry-After of a busy portal's response (429 or 503). Requests that a person
+ * makes are still sent at once.
  */
-function pollPolitely() {
+function pausePollsWhileBusy() {
   document.addEventListener("htmx:before:request", (event) => {
     const isPoll = contextOf(event).sourceEvent?.type === "every";
-    if (isPoll && performance.now() < paused_until) event.preventDefault();
+    if (isPoll && performance.now() < pollsPausedUntil_ms) event.preventDefault();
   });
   document.addEventListener("htmx:after:request", (event) => {
     const { status, headers } = contextOf(event).response;
     if (!BUSY_STATUSES.has(status)) return;
-    const asked_s = Number.parseInt(headers.get("Retry-After") ?? "", 10) || 0;
-    const pause_s = Math.min(asked_s, LONGEST_PAUSE_S) + Math.random() * SPREAD_S;
-    paused_until = performance.now() + pause_s * 1000;
+    const retryAfter_s = Number.parseInt(headers.get("Retry-After") ?? "", 10) || 0;
+    const pause_s = Math.min(retryAfter_s, LONGEST_PAUSE_S) + Math.random() * SPREAD_S;
+    pollsPausedUntil_ms = performance.now() + pause_s * 1000;
   });
 }
 
@@ -71,5 +92,5 @@ function pollPolitely() {
 document.addEventListener("htmx:after:process", (event) => {
   if (event.target instanceof Element) refresh(event.target, behaviours);
 });
-pollPolitely();
+pausePollsWhileBusy();
 refresh(document, behaviours);

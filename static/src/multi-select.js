@@ -1,38 +1,40 @@
 /**
- * Turns a fieldset of checkboxes (`_multi_select.html`) into a searchable combobox for several
- * choices, after the ARIA Authoring Practices. The form still sends the checkboxes; scripts that
- * change them send CHOICES_CHANGED to the fieldset.
+ * Searchable combobox for several choices, after the ARIA Authoring Practices. It replaces a fieldset
+ * of checkboxes (`_multi_select.html`), which the form still sends; scripts that change the
+ * checkboxes send CHOICES_CHANGED to the fieldset.
  */
 
 import { element } from "./dom.js";
+import { foldText } from "./format.js";
 
 /** Sent to the fieldset after a script has changed its checkboxes. */
 export const CHOICES_CHANGED = "choices-changed";
 
 /** @type {import("./lifecycle.js").Start} */
-export const multiSelect = (root, signal) => new MultiSelect(root, signal);
+export const startMultiSelect = (root, signal) => new MultiSelect(root, signal);
 
-/** @typedef {{ box: HTMLInputElement, words: string, option: HTMLElement }} Choice */
+/** @typedef {{ box: HTMLInputElement, label: string, option: HTMLElement }} Choice */
 
 class MultiSelect {
   /** @type {Choice[]} */
   #choices;
-  /** Option that the arrow keys have reached. @type {Choice | null} */
+  /** Choice selected by the arrow keys. @type {Choice | null} */
   #active = null;
 
   /** @param {HTMLElement} root @param {AbortSignal} signal */
   constructor(root, signal) {
-    const plain = element(root, "[data-multi-choices]");
-    const hadFocus = plain.contains(document.activeElement);
+    const checkboxes = element(root, "[data-multi-choices]");
+    const hadFocus = checkboxes.contains(document.activeElement);
     this.root = root;
     this.query = /** @type {HTMLInputElement} */ (element(root, "[role=combobox]"));
     this.list = element(root, "[role=listbox]");
     this.chips = element(root, "[data-multi-chips]");
-    this.#choices = [...plain.querySelectorAll("label")].map((label, n) => this.#choice(label, n));
+    const labels = [...checkboxes.querySelectorAll("label")];
+    this.#choices = labels.map((label, index) => this.#choice(label, index));
     this.list.replaceChildren(...this.#choices.map(({ option }) => option));
     this.#listen(signal);
     this.#draw();
-    plain.hidden = true;
+    checkboxes.hidden = true;
     element(root, "[data-multi-control]").hidden = false;
     root.dataset.ready = "";
     if (hadFocus) this.query.focus();
@@ -42,16 +44,16 @@ class MultiSelect {
     return this.query.getAttribute("aria-expanded") === "true";
   }
 
-  /** @param {HTMLElement} label @param {number} at @returns {Choice} */
-  #choice(label, at) {
-    const box = /** @type {HTMLInputElement} */ (element(label, "input"));
-    const words = label.textContent?.trim() ?? "";
+  /** @param {HTMLElement} labelElement @param {number} at @returns {Choice} */
+  #choice(labelElement, at) {
+    const box = /** @type {HTMLInputElement} */ (element(labelElement, "input"));
+    const label = labelElement.textContent?.trim() ?? "";
     const option = document.createElement("li");
     option.id = `${this.list.id}-${at}`;
     option.className = "multi__option";
     option.setAttribute("role", "option");
-    option.textContent = words;
-    return { box, words, option };
+    option.textContent = label;
+    return { box, label, option };
   }
 
   /** @param {AbortSignal} signal */
@@ -59,25 +61,26 @@ class MultiSelect {
     const { root, query } = this;
     const control = element(root, "[data-multi-control]");
     root.addEventListener(CHOICES_CHANGED, () => this.#draw(), { signal });
-    query.addEventListener("keydown", (event) => this.#pressed(event), { signal });
-    query.addEventListener("input", (event) => this.#typed(event), { signal });
+    query.addEventListener("keydown", (event) => this.#handleKey(event), { signal });
+    query.addEventListener("input", (event) => this.#handleInput(event), { signal });
     query.addEventListener("blur", () => this.#close(), { signal });
-    control.addEventListener("click", (event) => this.#clicked(event), { signal });
-    // The field keeps the focus, and the keyboard of a phone stays open.
-    const keep = (/** @type {Event} */ event) => event.target !== query && event.preventDefault();
-    control.addEventListener("mousedown", keep, { signal });
-    document.addEventListener("pointerup", (event) => this.#tapped(event), { signal });
+    control.addEventListener("click", (event) => this.#handleClick(event), { signal });
+    // While the field keeps the focus, the keyboard of a phone stays open.
+    const keepFocus = (/** @type {Event} */ event) =>
+      event.target !== query && event.preventDefault();
+    control.addEventListener("mousedown", keepFocus, { signal });
+    document.addEventListener("pointerup", (event) => this.#handleTap(event), { signal });
   }
 
   /**
    * Handle a click on an option, on a chip's remove button, or on the box, which focuses the field.
    * @param {Event} event
    */
-  #clicked({ target }) {
+  #handleClick({ target }) {
     const button = target instanceof Element ? target.closest("button") : null;
-    const isMeant = (/** @type {Choice} */ { box, option }) =>
+    const isTarget = (/** @type {Choice} */ { box, option }) =>
       option === target || box.value === button?.value;
-    this.#toggle(this.#choices.find(isMeant));
+    this.#toggle(this.#choices.find(isTarget));
     this.query.focus();
     if (!button) this.#open();
   }
@@ -87,32 +90,32 @@ class MultiSelect {
    * this event.
    * @param {PointerEvent} event
    */
-  #tapped({ pointerType, target }) {
+  #handleTap({ pointerType, target }) {
     const isInside = target instanceof Node && this.root.contains(target);
     if (pointerType !== "mouse" && !isInside) this.#close();
   }
 
   /** @param {KeyboardEvent} event */
-  #pressed(event) {
+  #handleKey(event) {
     const { key } = event;
     if (key === "Backspace" && !this.query.value) return this.#toggle(this.#chosen.at(-1));
     if (event.altKey || event.ctrlKey || event.metaKey || event.isComposing) return;
     /** @type {Record<string, () => void>} */
-    const does = {
+    const keyActions = {
       ArrowDown: () => this.#move(1),
       ArrowUp: () => this.#move(-1),
       Enter: () => (this.isOpen && this.#active ? this.#toggle(this.#active) : this.#open()),
       Escape: () => this.#close(),
     };
-    if (!does[key] || (key === "Escape" && !this.isOpen && !this.query.value)) return;
+    if (!keyActions[key] || (key === "Escape" && !this.isOpen && !this.query.value)) return;
     event.preventDefault();
     // The surrounding dialog stays open.
     event.stopPropagation();
-    does[key]();
+    keyActions[key]();
   }
 
   /** @param {Event} event */
-  #typed(event) {
+  #handleInput(event) {
     // The search text does not count as a change of the form.
     event.stopPropagation();
     this.#open();
@@ -128,13 +131,13 @@ class MultiSelect {
   }
 
   #open() {
-    const wanted = plain(this.query.value);
-    for (const { option, words } of this.#choices) option.hidden = !plain(words).includes(wanted);
+    const query = foldText(this.query.value.trim());
+    for (const { option, label } of this.#choices) option.hidden = !foldText(label).includes(query);
     const isEmpty = this.#shown.length === 0;
     this.#show({ list: !isEmpty, none: isEmpty });
-    if (isEmpty) this.#say("No matches.");
+    if (isEmpty) this.#announce("No matches.");
     if (this.#active?.option.hidden) this.#activate(null);
-    // The whole list is scrolled into view, or at least the field.
+    // If the list doesn't fit into the window, the field stays in view.
     this.list.scrollIntoView({ block: "nearest" });
     this.query.scrollIntoView({ block: "nearest" });
   }
@@ -173,13 +176,14 @@ class MultiSelect {
   /** @param {Choice | undefined} choice */
   #toggle(choice) {
     if (!choice) return;
-    const { box, words } = choice;
+    const { box, label } = choice;
     box.checked = !box.checked;
     this.query.value = "";
     this.#draw();
     if (this.isOpen) this.#open();
     box.dispatchEvent(new Event("input", { bubbles: true }));
-    this.#say(`${words} ${box.checked ? "chosen" : "removed"}, ${this.#chosen.length} altogether.`);
+    const result = box.checked ? "selected" : "removed";
+    this.#announce(`${label} ${result}, ${this.#chosen.length} selected in total.`);
   }
 
   #draw() {
@@ -191,23 +195,18 @@ class MultiSelect {
   }
 
   /** @param {Choice} choice */
-  #chip({ box, words }) {
+  #chip({ box, label }) {
     const template = /** @type {HTMLTemplateElement} */ (element(this.root, "[data-multi-chip]"));
     const copy = document.importNode(template.content, true);
     const button = /** @type {HTMLButtonElement} */ (element(copy, "button"));
-    element(copy, "[data-words]").textContent = words;
+    element(copy, "[data-words]").textContent = label;
     button.value = box.value;
-    element(button, ".visually-hidden").textContent = `Remove ${words}`;
+    element(button, ".visually-hidden").textContent = `Remove ${label}`;
     return copy;
   }
 
-  /** @param {string} words for screen readers */
-  #say(words) {
-    element(this.root, "[data-multi-live]").textContent = words;
+  /** Announce a text to screen readers. @param {string} text */
+  #announce(text) {
+    element(this.root, "[data-multi-live]").textContent = text;
   }
-}
-
-/** @param {string} words @returns {string} without case and accents */
-function plain(words) {
-  return words.trim().toLowerCase().normalize("NFD").replace(/\p{M}/gu, "");
 }

@@ -1,11 +1,11 @@
 /** Requests to the portal's JSON API. Problem details (RFC 9457) become errors. */
 
 import {
-  isSomeoneElse,
-  requireSamePerson,
-  SomeoneElse,
-  signedInAgain,
-  signIns,
+  AccountChanged,
+  countSignIns,
+  hasAccountChanged,
+  requireSameAccount,
+  waitForSignIn,
 } from "./accounts/sign-in-again.js";
 
 const TIMEOUT_MS = 30_000;
@@ -15,8 +15,8 @@ const TIMEOUT_MS = 30_000;
 /** A request that the portal refused, with its reason. */
 export class Refused extends Error {
   /**
-   * `code` is the error's stable name, `detail` its text; both may be empty. `freeAt` is the time
-   * when a quota has room again, in ISO 8601, `present` the version that another person has saved.
+   * `code` is the error's stable name, and `detail` its text; both may be empty. `freeAt` is the time
+   * when a quota has room again, in ISO 8601. `present` is the version that another person saved.
    * @param {number} status
    * @param {{ code?: string, detail?: string, faults?: FieldFault[], retryAfter_s?: number,
    *   freeAt?: string, present?: any }} [problem]
@@ -42,7 +42,7 @@ export function isSignedOut(error) {
   return error instanceof Refused && error.status === 401;
 }
 
-/** @param {unknown} error */
+/** Return whether the portal doesn't know the upload. @param {unknown} error */
 function isUnknownUpload(error) {
   if (!(error instanceof Refused)) return false;
   const isKeyAtFault = error.faults.some(({ pointer }) => pointer === "/key");
@@ -51,15 +51,15 @@ function isUnknownUpload(error) {
 
 /** Return whether the person has to sign in again with the same account. @param {unknown} error */
 export function needsSignIn(error) {
-  return isSignedOut(error) || error instanceof SomeoneElse;
+  return isSignedOut(error) || error instanceof AccountChanged;
 }
 
 /** No response: no connection, or none in time. */
-export class NoAnswer extends Error {}
+export class NoResponse extends Error {}
 
-/** @param {unknown} cause @returns {never} @throws {NoAnswer} */
-function noAnswer(cause) {
-  throw new NoAnswer("no answer", { cause });
+/** @param {unknown} cause @returns {never} @throws {NoResponse} */
+function throwNoResponse(cause) {
+  throw new NoResponse("no response", { cause });
 }
 
 /**
@@ -69,9 +69,10 @@ function noAnswer(cause) {
  */
 
 /**
+ * Send a request, and return the JSON of the response.
  * @param {string} method @param {string} url @param {Options} [options]
- * @returns {Promise<any>} the JSON of a 2xx answer, or null where it has none
- * @throws {Refused | NoAnswer | SomeoneElse} or the signal's reason
+ * @returns {Promise<any>} null if the response has no body
+ * @throws {Refused | NoResponse | AccountChanged} or the signal's reason
  */
 export async function requestJson(method, url, options) {
   return (await request(method, url, options)).json;
@@ -82,31 +83,32 @@ export async function requestJson(method, url, options) {
  * request outlives the page.
  * @param {string} method @param {string} url @param {Options} [options]
  * @returns {Promise<{ json: any, etag: string }>}
- * @throws {Refused | NoAnswer | SomeoneElse} or the signal's reason
+ * @throws {Refused | NoResponse | AccountChanged} or the signal's reason
  */
 export async function request(method, url, options = {}) {
   for (;;) {
-    requireSamePerson();
-    const since = signIns();
+    requireSameAccount();
+    const signInsBefore = countSignIns();
     try {
       return await send(method, url, options);
     } catch (error) {
       if (options.keepalive) throw error;
-      // For another account the upload does not exist.
-      if (isUnknownUpload(error) && (await isSomeoneElse().catch(noAnswer)))
-        throw new SomeoneElse();
+      // The portal hides an upload from other accounts.
+      if (isUnknownUpload(error) && (await hasAccountChanged().catch(throwNoResponse)))
+        throw new AccountChanged();
       if (!isSignedOut(error)) throw error;
-      if (!(await signedInAgain(since))) throw error;
+      if (!(await waitForSignIn(signInsBefore))) throw error;
     }
   }
 }
 
 /**
+ * Send a request once.
  * @type {(method: string, url: string, options: Options) => Promise<{ json: any, etag: string }>}
  */
 async function send(method, url, options) {
   const { body, contentType, ifMatch, signal, keepalive = false } = options;
-  const late = AbortSignal.timeout(options.timeout_ms ?? TIMEOUT_MS);
+  const timeout = AbortSignal.timeout(options.timeout_ms ?? TIMEOUT_MS);
   /** @type {Record<string, string>} */
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = contentType ?? "application/json";
@@ -116,23 +118,23 @@ async function send(method, url, options) {
       method,
       headers,
       body: contentType ? String(body) : JSON.stringify(body),
-      signal: signal ? AbortSignal.any([signal, late]) : late,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       keepalive,
     });
-    if (!response.ok) throw await refusal(response);
+    if (!response.ok) throw await refusalOf(response);
     const json = response.status === 204 ? null : await response.json();
     return { json, etag: response.headers.get("ETag") ?? "" };
   } catch (error) {
     if (error instanceof Refused) throw error;
     signal?.throwIfAborted();
-    return noAnswer(error);
+    return throwNoResponse(error);
   }
 }
 
-/** @param {Response} response @returns {Promise<Refused>} */
-async function refusal(response) {
+/** Return the error of a response. @param {Response} response @returns {Promise<Refused>} */
+async function refusalOf(response) {
   // A proxy may respond with HTML; then only the status is known.
-  const { errors: faults, ...told } = await response.json().catch(() => ({}));
+  const { errors: faults, ...problem } = await response.json().catch(() => ({}));
   const retryAfter_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10) || 0;
-  return new Refused(response.status, { ...told, faults, retryAfter_s });
+  return new Refused(response.status, { ...problem, faults, retryAfter_s });
 }

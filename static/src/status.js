@@ -1,7 +1,7 @@
 /**
- * Follows a video's status on an open page: sends an event at the end of processing, and announces
- * the progress. The fragment is replaced every other second and would never be silent as a live
- * region, so the page's own region announces a new stage at once, and progress at each quarter.
+ * Status of a video on an open page: an event at the end of processing, and announcements of the
+ * progress. The fragment is replaced every other second, so as a live region it would talk without
+ * a pause; the page's own region announces a new stage at once, and progress at each quarter.
  */
 
 import { announce } from "./dom.js";
@@ -19,8 +19,8 @@ export const statusBehaviour = {
     const isFinal = status === "ready" || status === "failed";
     if (isFinal && wasProcessing) document.body.dispatchEvent(new Event("video-final"));
     wasProcessing = status === "processing";
-    glide(element);
-    tell(element);
+    animateProgress(element);
+    announceProgress(element);
   },
 };
 
@@ -28,21 +28,22 @@ export const statusBehaviour = {
  * Start the new progress bar at the position of the replaced one, so that it moves smoothly.
  * @param {HTMLElement} element
  */
-function glide(element) {
+function animateProgress(element) {
   const bar = element.querySelector("progress");
   if (!bar?.hasAttribute("value")) return;
   const { value } = bar;
   bar.value = Math.min(lastValue, value);
-  bar.getBoundingClientRect(); // the browser has to have seen it there
+  // Reading the layout makes the browser animate from the old value.
+  bar.getBoundingClientRect();
   bar.value = value;
   lastValue = value;
 }
 
 /** @param {HTMLElement} element */
-function tell({ dataset }) {
+function announceProgress({ dataset }) {
   const quarter = Math.floor(Number(dataset.percent ?? 0) / 25) * 25;
-  const words = dataset.announce ?? "";
-  const message = quarter > 0 && quarter < 100 ? `${words} ${quarter}%` : words;
+  const stage = dataset.announce ?? "";
+  const message = quarter > 0 && quarter < 100 ? `${stage} ${quarter}%` : stage;
   // The first text is already on the page; only changes are announced.
   if (lastMessage !== null && lastMessage !== message) announce(message);
   lastMessage = message;
@@ -52,8 +53,8 @@ function tell({ dataset }) {
 let lastCount = null;
 
 /**
- * Follows the remaining renditions of a playing video: sends events for an added quality and for
- * the pictures of the time bar. The player is not replaced.
+ * Remaining renditions of a playing video: sends events for an added quality and for the storyboard,
+ * because the player is not replaced.
  * @type {import("./lifecycle.js").Behaviour}
  */
 export const remainingBehaviour = {
@@ -73,8 +74,8 @@ export const remainingBehaviour = {
 };
 
 /**
- * Button for another try. The response replaces the button, so the focus moves to the beginning of
- * the page's content, which stays.
+ * Button that retries the processing. The response removes the button, so the focus moves to the
+ * page's content.
  * @type {import("./lifecycle.js").Behaviour}
  */
 export const retryBehaviour = {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parseStartTime_s } from "../../static/src/format.js";
-import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
+import { NoResponse, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { NotPublished, TransferFailed } from "../../static/src/upload/failures.js";
 import { publish } from "../../static/src/upload/publication.js";
 import { openOf, uploadOf } from "../../static/src/upload/selectors.js";
@@ -115,7 +115,7 @@ test("a file that can't be published is not opened after the good one is publish
 });
 
 test("without a connection no time is promised for all files", () => {
-  const failure = new NoAnswer();
+  const failure = new NoResponse();
   let state = withFiles("a.mp4", "b.mp4");
   for (const number of [1, 2]) {
     state = after(state, transferred(number, { sent_bytes: 0 }, 0), transferred(number, { sent_bytes: 500 }, 1000));
@@ -131,14 +131,14 @@ test("what an earlier visit has sent is ready once its details are complete", ()
   assert.equal(standingOf(restoredWith(DETAILS).uploads[0]).rest, "Ready to publish");
   const lacking = restoredWith({ ...DETAILS, categoryIds: [] });
   assert.equal(standingOf(lacking.uploads[0]).rest, "");
-  assert.equal(submitOf(lacking).words, "1 video needs a category");
+  assert.equal(submitOf(lacking).hint, "1 video needs a category");
 });
 
 test("unsuitable files and the same file again are told beside good ones", () => {
   const files = [film("a.mp4"), film("a.mp4"), film("notes.txt", "text/plain"), film("b.mp4")];
   const state = after(start(), chosen(...files));
   assert.deepEqual(phases(state), ["sending", "refused", "refused", "sending"]);
-  assert.deepEqual(refusals(state)[0], "“a.mp4” is in the list already.");
+  assert.deepEqual(refusals(state)[0], "“a.mp4” is already in the list.");
   assert.equal(state.news[0], "Uploading 2 files.");
   assert.equal(state.news.at(-1), "notes.txt: This file can’t be published.");
 });
@@ -233,11 +233,11 @@ test("a publication waits for its file and begins by itself", () => {
   state = after(state, { type: "submitted" });
   assert.deepEqual(state.uploads[0].faults.map(({ pointer }) => pointer), ["/categoryIds"]);
   assert.deepEqual(state.focus, { number: 1, target: "fault" });
-  assert.equal(noteOf(state.uploads[0]).words, "Some details are missing");
+  assert.equal(noteOf(state.uploads[0]).text, "Some details are missing");
   state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "/categoryIds" });
   state = after(state, { type: "submitted" });
   assert.equal(state.uploads[0].publishing, "wanted");
-  assert.equal(noteOf(state.uploads[0]).words, "Will be published when the upload finishes");
+  assert.equal(noteOf(state.uploads[0]).text, "Will be published when the upload finishes");
   assert.deepEqual([submitOf(state).label, submitOf(state).isBusy], ["Waiting…", true]);
   state = after(state, sent(1));
   assert.equal(state.uploads[0].publishing, "publishing");
@@ -248,9 +248,9 @@ test("a publication waits for its file and begins by itself", () => {
 test("one press publishes all that are right, and opens the first that is not", () => {
   const right = (number) => ({ type: "edited", number, details: DETAILS, pointer: "" });
   let state = after(withFiles("a.mp4", "b.mp4", "c.mp4"), sent(1), right(1), right(3));
-  const { label, words, isLacking } = submitOf(state);
-  assert.deepEqual([label, words, isLacking], ["Publish 3 videos", "1 video needs a category", false]);
-  assert.deepEqual(submitOf(withFiles("a.mp4")).isLacking, true);
+  const { label, hint, isIncomplete } = submitOf(state);
+  assert.deepEqual([label, hint, isIncomplete], ["Publish 3 videos", "1 video needs a category", false]);
+  assert.deepEqual(submitOf(withFiles("a.mp4")).isIncomplete, true);
   state = after(state, { type: "submitted" });
   const publishing = state.uploads.map((it) => it.publishing);
   assert.deepEqual(publishing, ["publishing", "", "wanted"]);
@@ -295,7 +295,7 @@ test("a refusal of the file asks for another upload, one of the details for othe
   const faults = [{ pointer: "/title", message: "Shorter." }];
   const typed = { type: "refused", number: 1, error: new NotPublished(faults, "Look.", false) };
   const shown = after(state, typed).uploads[0];
-  assert.deepEqual([shown.phase, shown.publishTrouble], ["sent", "Look."]);
+  assert.deepEqual([shown.phase, shown.publishError], ["sent", "Look."]);
   const lost = { type: "refused", number: 1, error: new NotPublished([], "Gone.", true) };
   assert.equal(standingOf(after(state, lost).uploads[0]).trouble.text, "Gone.");
   const again = after(state, lost, { type: "retry", number: 1 }).uploads[0];
@@ -361,7 +361,7 @@ test("a file that went away goes on where it was once it is chosen again", () =>
   let state = after(withFiles("a.mp4"), transferred(1, { key: "k", fingerprint: "f" }));
   state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "" });
   state = after(state, { type: "submitted" }, { type: "failed", number: 1, error });
-  assert.match(noteOf(state.uploads[0]).words, /Fix this to publish/);
+  assert.match(noteOf(state.uploads[0]).text, /Fix this to publish/);
   const choices = [{ file: film("a.mp4"), id: "new", match: 1 }];
   const again = after(state, { type: "chosen", choices, now: 9 }).uploads[0];
   const { id, key, phase, publishing } = again;
@@ -370,7 +370,7 @@ test("a file that went away goes on where it was once it is chosen again", () =>
 
 test("uploads that failed for want of a connection go on once there is one", () => {
   const failed = (number, error) => ({ type: "failed", number, error });
-  let state = after(withFiles("a.mp4", "b.mp4", "c.mp4"), failed(1, new NoAnswer("")));
+  let state = after(withFiles("a.mp4", "b.mp4", "c.mp4"), failed(1, new NoResponse("")));
   state = after(state, failed(2, new TransferFailed(0)), failed(3, new TransferFailed(403)));
   state = after(state, { type: "connected" });
   assert.deepEqual(phases(state), ["sending", "sending", "failed"]);
@@ -388,7 +388,7 @@ test("a file that the portal is sure to refuse is not sent on", () => {
 });
 
 test("what is tried again by itself is told until it has passed", () => {
-  let state = after(withFiles("a.mp4"), transferred(1, { trouble: new NoAnswer("no answer") }));
+  let state = after(withFiles("a.mp4"), transferred(1, { trouble: new NoResponse("no answer") }));
   assert.match(standingOf(state.uploads[0]).rest, /be reached · Retrying/);
   state = after(state, transferred(1, { trouble: null }));
   assert.equal(standingOf(state.uploads[0]).rest, "");
@@ -553,9 +553,9 @@ test("publishing keeps the file when its day is over, and sends it anew when it 
   };
   const day = await refusedWith("video_quota_exceeded");
   assert.equal(day.needsUpload, false);
-  assert.match(day.words, /You can publish the next one on 2 January at/);
+  assert.match(day.message, /You can publish the next one on 2 January at/);
   const room = await refusedWith("storage_quota_exceeded");
-  assert.deepEqual([room.needsUpload, room.words], [true, "Words."]);
+  assert.deepEqual([room.needsUpload, room.message], [true, "Words."]);
 });
 
 test("a start time is read as people write it", () => {

@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
+import { NoResponse, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { publish } from "../../static/src/upload/publication.js";
-import { retrying, TransferFailed } from "../../static/src/upload/failures.js";
+import { retry, TransferFailed } from "../../static/src/upload/failures.js";
 import { put, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
 import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
 import { newUpload, withNews } from "../../static/src/upload/upload.js";
@@ -41,7 +41,7 @@ test("a request to publish that may have been done is not forgotten by who was s
     const remembered = [];
     const api = { publish: () => Promise.reject(new Refused(401)) };
     await assert.rejects(publish(api, wanted, unanswered, (it) => remembered.push(it)), {
-      words: SIGNED_OUT,
+      message: SIGNED_OUT,
       needsUpload: false,
     });
     // What was refused for certain is; what was unanswered before is left as it was.
@@ -60,8 +60,8 @@ function portalWith(recorded) {
       if (recorded.visibility === request.visibility) return present;
       throw new Refused(409, { code: "visibility_differs", present });
     },
-    readOf: async (_id, what) => ({ json: recorded, etag: `"${what}"` }),
-    writeOf: async (_id, what, body, etag) => {
+    readResource: async (_id, what) => ({ json: recorded, etag: `"${what}"` }),
+    writeResource: async (_id, what, body, etag) => {
       assert.equal(etag, `"${what}"`);
       asked.push([what, body.visibility]);
       return Object.assign(recorded, body);
@@ -160,9 +160,9 @@ async function pausesOf(run) {
 }
 
 test("retries have growing, jittered pauses, and end after about two minutes of them", async () => {
-  const failure = new NoAnswer("no answer");
+  const failure = new NoResponse("no answer");
   const pauses = await pausesOf(() =>
-    assert.rejects(retrying(() => Promise.reject(failure)), failure),
+    assert.rejects(retry(() => Promise.reject(failure)), failure),
   );
   pauses.forEach((pause_ms, index) => {
     const longest_ms = Math.min(500 * 2 ** index, 15_000);
@@ -171,13 +171,13 @@ test("retries have growing, jittered pauses, and end after about two minutes of 
   const spent_ms = pauses.reduce((sum, pause_ms) => sum + pause_ms, 0);
   assert.ok(spent_ms > 90_000 && spent_ms <= 120_000);
   // Whoever catches it must not begin anew.
-  assert.deepEqual(await pausesOf(() => assert.rejects(retrying(() => Promise.reject(failure)))), []);
+  assert.deepEqual(await pausesOf(() => assert.rejects(retry(() => Promise.reject(failure)))), []);
 });
 
 test("a busy portal is asked again after the time it names", async () => {
   let tries = 0;
   const pauses = await pausesOf(async () => {
-    await retrying(async () => {
+    await retry(async () => {
       tries += 1;
       if (tries === 1) throw new Refused(429, { retryAfter_s: 7 });
     });
@@ -188,19 +188,19 @@ test("a busy portal is asked again after the time it names", async () => {
 
 test("an answer that would be the same again is final, and three of storage's are", async () => {
   const refusal = new Refused(422);
-  assert.deepEqual(await pausesOf(() => assert.rejects(retrying(() => Promise.reject(refusal)))), []);
+  assert.deepEqual(await pausesOf(() => assert.rejects(retry(() => Promise.reject(refusal)))), []);
   const forbidden = async () => {
     throw new TransferFailed(403);
   };
-  const pauses = await pausesOf(() => assert.rejects(retrying(forbidden)));
+  const pauses = await pausesOf(() => assert.rejects(retry(forbidden)));
   assert.equal(pauses.length, 2);
 });
 
 test("an abort ends a retry in its pause", async () => {
   const stop = new AbortController();
-  const run = retrying(() => Promise.reject(new NoAnswer("no answer")), {
+  const run = retry(() => Promise.reject(new NoResponse("no answer")), {
     signal: stop.signal,
-    onTrouble: () => queueMicrotask(() => stop.abort(new Error("stopped"))),
+    onError: () => queueMicrotask(() => stop.abort(new Error("stopped"))),
   });
   await assert.rejects(run, /stopped/);
 });

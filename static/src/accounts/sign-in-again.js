@@ -1,121 +1,128 @@
 /**
- * Asks once to sign in again on a page whose session has ended, and lets all refused requests
- * continue afterwards. A person who closes the dialog isn't asked again until they act. The dialog
- * is <template data-sign-in-again>; a script sends its form, which is that of the sign-in page.
+ * Sign-in prompt for a page whose session has ended. It is shown once for all refused requests, which
+ * continue afterwards. A person who closes the dialog isn't asked again until they act. The dialog is
+ * <template data-sign-in-again>, and contains the form of the sign-in page.
  */
 
-import { contextOf, element, opensElsewhere } from "../dom.js";
+import { contextOf, element, opensNewTab } from "../dom.js";
 
 /** Sent to the document when the person who opened the page has signed in again. */
 export const SIGNED_IN = "signed-in-again";
-export const SOMEONE_ELSE =
+export const ACCOUNT_CHANGED =
   "You’re signed in with a different account, and an upload belongs to the account that started it. Sign in with that account to continue. What you typed is kept.";
 
 const TIMEOUT_MS = 30_000;
 const UNREACHABLE = "The portal can’t be reached. Check your connection, then sign in again.";
-const NOBODY = "You’re still signed out. Sign in here, or in the other tab first.";
+const STILL_SIGNED_OUT = "You’re still signed out. Sign in here, or in the other tab first.";
 
-/** @typedef {"same" | "other" | "closed"} Outcome who is signed in; `closed`: nobody */
+/**
+ * Account that is signed in after the prompt: the one that opened the page, or another one.
+ * "closed" means that nobody signed in.
+ * @typedef {"same" | "other" | "closed"} Outcome
+ */
 
-/** Another person has signed in than the one who opened the page. */
-export class SomeoneElse extends Error {}
+/** A different account is signed in than the one that opened the page. */
+export class AccountChanged extends Error {}
 
 /** @type {Promise<void> | null} */
-let question = null;
-/** @type {Outcome} of the last question */
+let openPrompt = null;
+/** Outcome of the last prompt. @type {Outcome} */
 let outcome = "same";
 let signInCount = 0;
 
-/** Return how often someone has signed in again on this page. */
-export function signIns() {
+/** Return the number of times that a person has signed in again on this page. */
+export function countSignIns() {
   return signInCount;
 }
 
-/** Allow the dialog to be shown again, because the person acted. */
-export function askAgain() {
+/** Allow the dialog to be shown again, because the person has acted. */
+export function allowSignInPrompt() {
   outcome = "same";
 }
 
-/** Keep automatic requests from being sent in another person's name. @throws {SomeoneElse} */
-export function requireSamePerson() {
-  if (outcome === "other") throw new SomeoneElse();
+/** Prevent automatic requests in the name of another account. @throws {AccountChanged} */
+export function requireSameAccount() {
+  if (outcome === "other") throw new AccountChanged();
 }
 
 /**
  * Wait until the person has signed in again.
- * @param {number} since `signIns()` before what was refused
- * @returns {Promise<boolean>} false when they don't want to, or the page can't ask
- * @throws {SomeoneElse}
+ * @param {number} signInsBefore result of `countSignIns()` before the refused request
+ * @returns {Promise<boolean>} false if the person closed the dialog, or the page has none
+ * @throws {AccountChanged}
  */
-export async function signedInAgain(since) {
-  if (since < signInCount) return true;
+export async function waitForSignIn(signInsBefore) {
+  if (signInsBefore < signInCount) return true;
   if (outcome === "same") {
-    question ??= ask();
-    await question;
+    openPrompt ??= showPrompt();
+    await openPrompt;
   }
-  requireSamePerson();
+  requireSameAccount();
   return outcome === "same";
 }
 
 /**
- * Return whether another person has signed in than the one who opened the page.
- * @throws {Error} without an answer
+ * Return whether a different account is signed in than the one that opened the page.
+ * @throws {Error} without a response
  */
-export async function isSomeoneElse() {
+export async function hasAccountChanged() {
   const { before, now } = await readPage();
   const isOther = before !== null && now !== null && before.id !== now.id;
   if (isOther) outcome = "other";
   return isOther;
 }
 
-/** Show the dialog, and wait until it closes. */
-async function ask() {
+/** Show the dialog, wait until it closes, and record the outcome. */
+async function showPrompt() {
   const template = document.querySelector("template[data-sign-in-again]");
   outcome =
     template instanceof HTMLTemplateElement ? await new SignInDialog(template).end : "closed";
-  question = null;
+  openPrompt = null;
   if (outcome !== "same") return;
   signInCount += 1;
   document.dispatchEvent(new CustomEvent(SIGNED_IN));
 }
 
 /**
- * Show the dialog for links that ask to sign in, and for htmx forms that were refused.
- * @param {HTMLElement} _template present on pages that can ask @param {AbortSignal} signal
+ * Show the dialog after a click on a sign-in link, and after the refusal of an htmx form.
+ * @param {HTMLElement} _template present on pages with a dialog @param {AbortSignal} signal
  */
-export function followRefusals(_template, signal) {
-  document.addEventListener("click", linkClicked, { signal });
-  document.addEventListener("htmx:response:error", answered, { signal });
+export function startSignInPrompts(_template, signal) {
+  document.addEventListener("click", handleClick, { signal });
+  document.addEventListener("htmx:response:error", handleResponseError, { signal });
 }
 
 /** @param {MouseEvent} event */
-function linkClicked(event) {
+function handleClick(event) {
   const link = event.target instanceof Element ? event.target.closest("[data-sign-in]") : null;
-  if (!link || opensElsewhere(event)) return;
+  if (!link || opensNewTab(event)) return;
   event.preventDefault();
-  goOn(link.closest("form"));
+  signInAndResend(link.closest("form"));
 }
 
 /** @param {Event} event */
-function answered(event) {
+function handleResponseError(event) {
   const { status } = contextOf(event).response;
-  if (status === 401 && event.target instanceof HTMLFormElement) goOn(event.target);
+  if (status === 401 && event.target instanceof HTMLFormElement) signInAndResend(event.target);
 }
 
-/** @param {HTMLFormElement | null} form sent again; requests that wait go on by themselves */
-async function goOn(form) {
-  askAgain();
-  // The dialog itself reports another person.
-  const isDone = await signedInAgain(signInCount).catch(() => false);
+/**
+ * Ask to sign in, then send the form again. Waiting requests of scripts continue by themselves.
+ * @param {HTMLFormElement | null} form
+ */
+async function signInAndResend(form) {
+  allowSignInPrompt();
+  // The dialog reports a different account itself.
+  const isDone = await waitForSignIn(signInCount).catch(() => false);
   if (isDone && form?.hasAttribute("hx-post")) form.requestSubmit();
 }
 
 /**
- * Return the account that opened the page and the present one; null for nobody.
- * @throws {Error} without an answer
+ * Return the account that opened the page and the account that is signed in now; null for none.
+ * @throws {Error} without a response
  */
 async function readPage() {
-  const before = personOn(document);
+  const before = accountOn(document);
   if (!before) return { before, now: null };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const response = await fetch(before.address, { redirect: "manual", signal });
@@ -123,7 +130,7 @@ async function readPage() {
   if (response.type === "opaqueredirect") return { before, now: null };
   if (!response.ok) throw new Error(`status ${response.status}`);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
-  return { before, now: personOn(page) };
+  return { before, now: accountOn(page) };
 }
 
 class SignInDialog {
@@ -144,28 +151,30 @@ class SignInDialog {
         resolve(this.#outcome);
       });
     });
-    this.form.addEventListener("submit", (event) => this.#submitted(event));
+    this.form.addEventListener("submit", (event) => this.#handleSubmit(event));
     const again = dialog.querySelector("[data-signed-in-elsewhere]");
-    again?.addEventListener("click", () => this.#do(() => this.#settle(NOBODY)));
-    showPassword(element(dialog, "[data-shows]"));
+    again?.addEventListener("click", () =>
+      this.#runExclusively(() => this.#closeIfSignedIn(STILL_SIGNED_OUT)),
+    );
+    startPasswordButton(element(dialog, "[data-shows]"));
     dialog.showModal();
   }
 
   /** @param {SubmitEvent} event */
-  #submitted(event) {
+  #handleSubmit(event) {
     const { submitter } = event;
     if (submitter instanceof HTMLButtonElement && submitter.formMethod === "dialog") return;
     event.preventDefault();
-    this.#do(() => this.#send());
+    this.#runExclusively(() => this.#send());
   }
 
   /** Run actions one after the other. @param {() => Promise<void>} action */
-  async #do(action) {
+  async #runExclusively(action) {
     const button = element(this.form, "[data-sign-in-button]");
     if (button.hasAttribute("aria-disabled")) return;
     button.setAttribute("aria-disabled", "true");
-    this.#say("");
-    await action().catch(() => this.#say(UNREACHABLE));
+    this.#showMessage("");
+    await action().catch(() => this.#showMessage(UNREACHABLE));
     button.removeAttribute("aria-disabled");
   }
 
@@ -180,21 +189,23 @@ class SignInDialog {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     // With a session the portal redirects to another page.
-    if (response.type === "opaqueredirect") return this.#settle(UNREACHABLE);
+    if (response.type === "opaqueredirect") return this.#closeIfSignedIn(UNREACHABLE);
     const { detail } = await response.json().catch(() => ({}));
-    this.#say(detail || `The portal can’t sign you in now (status ${response.status}). Try again.`);
+    this.#showMessage(
+      detail || `The portal can’t sign you in now (status ${response.status}). Try again.`,
+    );
     this.#emptyPassword();
   }
 
-  /** Close the dialog if someone has signed in, or show this message. @param {string} otherwise */
-  async #settle(otherwise) {
+  /** Close the dialog if the person has signed in, else show a message. @param {string} fallback */
+  async #closeIfSignedIn(fallback) {
     const { before, now } = await readPage();
-    if (!now) return this.#say(otherwise);
+    if (!now) return this.#showMessage(fallback);
     this.#outcome = now.id === before?.id ? "same" : "other";
     if (this.#outcome === "same") return this.dialog.close();
     this.#emptyPassword();
-    this.#say(
-      `You are signed in as ${now.email} now, and what ${before?.email} began can’t go on like that. Sign in as ${before?.email}. What was typed stays.`,
+    this.#showMessage(
+      `You’re signed in as ${now.email}, but ${before?.email} opened this page. Sign in as ${before?.email} to continue. What you typed is kept.`,
     );
   }
 
@@ -204,27 +215,30 @@ class SignInDialog {
     password.focus();
   }
 
-  /** @param {string} words */
-  #say(words) {
-    const place = element(this.dialog, "[data-fault]");
-    element(place, "[data-text]").textContent = words;
-    place.hidden = !words;
+  /** @param {string} message */
+  #showMessage(message) {
+    const notice = element(this.dialog, "[data-fault]");
+    element(notice, "[data-text]").textContent = message;
+    notice.hidden = !message;
   }
 }
 
-/** @param {Document} page the link on it leads to the account's page, which only its owner gets */
-function personOn(page) {
+/**
+ * Return the account that a page was rendered for; null for none.
+ * @param {Document} page its link to the account's page names the account
+ */
+function accountOn(page) {
   const link = page.querySelector("a[data-account]");
   if (!(link instanceof HTMLAnchorElement)) return null;
   return { id: link.dataset.account, email: link.title, address: link.href };
 }
 
 /**
- * Show and hide a password: <button data-shows="id of the field" hidden>, which becomes visible.
- * Sending the form hides the password again, so that the browser offers to save it.
+ * Make a button show and hide a password: <button data-shows="id of the field" hidden>. Sending the
+ * form hides the password again, so that the browser offers to save it.
  * @param {HTMLElement} button @param {AbortSignal} [signal]
  */
-export function showPassword(button, signal) {
+export function startPasswordButton(button, signal) {
   const field = document.getElementById(button.dataset.shows ?? "");
   if (!(field instanceof HTMLInputElement)) return;
   /** @param {boolean} isShown */

@@ -1,12 +1,13 @@
 /**
- * Editor of captions and chapters: a list of cues that follows the player, which shows changes at
- * once. A save that meets another editor's version merges both, and reports cues that both changed.
+ * Editor of captions and chapters: a list of cues that follows the player, which shows each change at
+ * once. If another editor has saved in the meantime, a save merges both versions, and reports cues
+ * that both changed.
  */
 import { player } from "../detail/watch.js";
 import { announce, element, setText } from "../dom.js";
 import { formatClock } from "../format.js";
 import { isCaptions } from "../player/captions.js";
-import { NoAnswer, needsSignIn, Refused, request, SIGNED_OUT } from "../requests.js";
+import { NoResponse, needsSignIn, Refused, request, SIGNED_OUT } from "../requests.js";
 import * as edit from "./cues.js";
 import { VirtualList } from "./virtual-list.js";
 
@@ -14,26 +15,28 @@ import { VirtualList } from "./virtual-list.js";
 /** @typedef {import("./cues.js").Cues} Cues */
 
 const VTT = "text/vtt";
-const NO_ANSWER = "The portal can’t be reached. Nothing is lost here: try again.";
+const NO_RESPONSE =
+  "The portal can’t be reached. Check your connection, then try again. Your changes are kept.";
+const LOAD_FAILED = "The captions can’t be loaded. Check your connection, then reload this page.";
 const ROW = "[data-index]";
 
 /** @type {import("../lifecycle.js").Start} */
 export async function startEditor(root, signal) {
   const { api = "" } = root.dataset;
-  const answer = await fetch(api, { signal, headers: { Accept: VTT } }).catch(() => null);
-  if (!answer?.ok) return setText(root, "[data-editor-state]", NO_ANSWER);
-  const cues = edit.parseWebVtt(await answer.text());
-  new Editor(root, cues, answer.headers.get("ETag") ?? "", signal).start();
+  const response = await fetch(api, { signal, headers: { Accept: VTT } }).catch(() => null);
+  if (!response?.ok) return setText(root, "[data-editor-state]", LOAD_FAILED);
+  const cues = edit.parseWebVtt(await response.text());
+  new Editor(root, cues, response.headers.get("ETag") ?? "", signal).start();
 }
 
 class Editor {
   /** Index of the current cue. */
   #current = 0;
-  /** Whether the current cue was edited since the player moved. */
+  /** Whether the current cue has been edited since the player moved. */
   #isEditing = false;
   #isBusy = false;
-  /** Cues on the player. @type {Map<Cue, VTTCue>} */
-  #drawn = new Map();
+  /** Cues that the player shows. @type {Map<Cue, VTTCue>} */
+  #cuesOnPicture = new Map();
   /** @type {TextTrack | null} */
   #track = null;
 
@@ -43,7 +46,7 @@ class Editor {
     this.etag = etag;
     this.signal = signal;
     this.history = new edit.History(cues);
-    /** @type {Cues} what is saved */
+    /** Cues as they were saved last. @type {Cues} */
     this.saved = cues;
     this.isChapters = !root.dataset.language;
     this.box = element(root, "[data-cues]");
@@ -57,9 +60,9 @@ class Editor {
     return this.history.cues;
   }
 
-  /** Return the cues as they are saved. @returns {Cues} */
-  get #whole() {
-    return this.isChapters ? edit.inARow(this.cues) : this.cues;
+  /** Return the cues in the form in which they are saved. @returns {Cues} */
+  get #savableCues() {
+    return this.isChapters ? edit.withoutGaps(this.cues) : this.cues;
   }
 
   get #now_ms() {
@@ -68,113 +71,123 @@ class Editor {
 
   start() {
     const { root, signal } = this;
-    const at = () => this.#current;
     /** @type {Record<string, () => unknown>} */
     const actions = {
       save: () => this.#save(),
-      undo: () => this.#step(-1),
-      redo: () => this.#step(1),
+      undo: () => this.#undoOrRedo(-1),
+      redo: () => this.#undoOrRedo(1),
       add: () => this.#add(),
-      split: () => this.#apply(edit.split(this.cues, at(), this.#caret())),
-      join: () => this.#apply(edit.join(this.cues, at())),
-      remove: () => this.#apply(this.cues.filter((_, index) => index !== at())),
-      start: () => this.#change(at(), { start_ms: this.#now_ms }),
-      end: () => this.#change(at(), { end_ms: this.#now_ms }),
+      split: () => this.#applyAll(edit.splitCue(this.cues, this.#current, this.#splitPosition())),
+      join: () => this.#applyAll(edit.joinCues(this.cues, this.#current)),
+      remove: () => this.#applyAll(this.cues.filter((_, index) => index !== this.#current)),
+      start: () => this.#change(this.#current, { start_ms: this.#now_ms }),
+      end: () => this.#change(this.#current, { end_ms: this.#now_ms }),
       play: () => element(document, "media-play-button").click(),
       shift: () => this.#shift(),
       replace: () => this.#replace(),
     };
-    const clicked = (/** @type {Event} */ { target }) => {
+    const handleClick = (/** @type {Event} */ { target }) => {
       if (!(target instanceof Element)) return;
       const button = target.closest("[data-does]");
       if (button instanceof HTMLElement) actions[button.dataset.does ?? ""]?.();
       else if (target.closest("[data-cue=text]")) this.#seekTo(indexOf(target));
     };
-    root.addEventListener("click", clicked, { signal });
-    root.addEventListener("keydown", (event) => this.#pressed(event), { signal });
-    root.addEventListener("input", (event) => this.#typed(event), { signal });
-    root.addEventListener("change", (event) => this.#timed(event), { signal });
-    root.addEventListener("focusin", (event) => this.#focused(event), { signal });
-    const ask = (/** @type {Event} */ event) => this.cues !== this.saved && event.preventDefault();
-    window.addEventListener("beforeunload", ask, { signal });
+    root.addEventListener("click", handleClick, { signal });
+    root.addEventListener("keydown", (event) => this.#handleKey(event), { signal });
+    root.addEventListener("input", (event) => this.#handleTextInput(event), { signal });
+    root.addEventListener("change", (event) => this.#handleTimeChange(event), { signal });
+    root.addEventListener("focusin", (event) => this.#handleFocus(event), { signal });
+    const confirmLeaving = (/** @type {Event} */ event) =>
+      this.cues !== this.saved && event.preventDefault();
+    window.addEventListener("beforeunload", confirmLeaving, { signal });
     this.#followPlayer();
     this.#show();
   }
 
   #followPlayer() {
-    const [video, { signal }] = [player(), this];
-    const again = () => this.#followPlayer();
-    if (!video) return document.body.addEventListener("video-final", again, { once: true, signal });
+    const { signal } = this;
+    const video = player();
+    const retryFollowing = () => this.#followPlayer();
+    if (!video)
+      return document.body.addEventListener("video-final", retryFollowing, { once: true, signal });
     if (!this.isChapters) {
       for (const track of video.textTracks) if (isCaptions(track)) track.mode = "disabled";
       this.#track = video.addTextTrack("captions", "", this.root.dataset.language);
       this.#track.mode = "showing";
-      this.#drawOnPicture();
+      this.#updatePicture();
     }
-    let shown = -1;
-    const follow = () => {
-      const now = edit.indexAt(this.#whole, video.currentTime * 1000);
-      if (now === shown || now < 0) return;
-      this.list.rowAt(shown)?.classList.remove("cue--now");
-      shown = now;
+    let shownIndex = -1;
+    const followTime = () => {
+      const currentIndex = edit.indexAt(this.#savableCues, video.currentTime * 1000);
+      if (currentIndex === shownIndex || currentIndex < 0) return;
+      this.list.rowAt(shownIndex)?.classList.remove("cue--now");
+      shownIndex = currentIndex;
       const isIdle = !this.box.contains(document.activeElement);
-      if (isIdle) this.#current = now;
-      (isIdle ? this.list.reveal(now) : this.list.rowAt(now))?.classList.add("cue--now");
+      if (isIdle) this.#current = currentIndex;
+      (isIdle ? this.list.reveal(currentIndex) : this.list.rowAt(currentIndex))?.classList.add(
+        "cue--now",
+      );
     };
-    video.addEventListener("timeupdate", follow, { signal });
-    const leave = () => {
+    video.addEventListener("timeupdate", followTime, { signal });
+    const endEditing = () => {
       this.#isEditing = this.box.contains(document.activeElement);
     };
-    for (const type of ["seeking", "play"]) video.addEventListener(type, leave, { signal });
+    for (const type of ["seeking", "play"]) video.addEventListener(type, endEditing, { signal });
   }
 
   /** Redraw the list, the captions on the picture, and the buttons. */
   #show() {
-    const [{ cues, root, history }, isDirty] = [this, this.cues !== this.saved];
+    const { cues, root, history } = this;
+    const isDirty = cues !== this.saved;
     this.#current = Math.max(Math.min(this.#current, cues.length - 1), 0);
     this.list.show(cues.length);
     element(root, "[data-no-cues]").hidden = cues.length > 0;
-    const possible = { undo: history.canStep(-1), redo: history.canStep(1), save: isDirty };
-    for (const [name, is] of Object.entries(possible)) {
-      element(root, `[data-does=${name}]`).ariaDisabled = is && !this.#isBusy ? null : "true";
+    const isPossible = { undo: history.canStep(-1), redo: history.canStep(1), save: isDirty };
+    for (const [name, isEnabled] of Object.entries(isPossible)) {
+      const button = element(root, `[data-does=${name}]`);
+      button.ariaDisabled = isEnabled && !this.#isBusy ? null : "true";
     }
-    const things = (this.isChapters ? "chapter" : "cue") + (cues.length === 1 ? "" : "s");
-    const state = `${cues.length.toLocaleString()} ${things} · ${isDirty ? "not saved yet" : "saved"}`;
-    setText(root, "[data-editor-state]", state);
-    this.#drawOnPicture();
+    const noun = (this.isChapters ? "chapter" : "cue") + (cues.length === 1 ? "" : "s");
+    const summary = `${cues.length.toLocaleString()} ${noun} · ${isDirty ? "not saved yet" : "saved"}`;
+    setText(root, "[data-editor-state]", summary);
+    this.#updatePicture();
   }
 
-  #drawOnPicture() {
-    const wanted = new Set(this.cues);
-    for (const [cue, drawn] of this.#drawn) {
-      if (wanted.has(cue)) continue;
-      this.#track?.removeCue(drawn);
-      this.#drawn.delete(cue);
+  #updatePicture() {
+    const cues = new Set(this.cues);
+    for (const [cue, vttCue] of this.#cuesOnPicture) {
+      if (cues.has(cue)) continue;
+      this.#track?.removeCue(vttCue);
+      this.#cuesOnPicture.delete(cue);
     }
-    for (const cue of this.#track ? wanted : []) {
-      if (this.#drawn.has(cue) || cue.end_ms <= cue.start_ms) continue;
-      const drawn = new VTTCue(cue.start_ms / 1000, cue.end_ms / 1000, edit.cueText(cue));
-      this.#drawn.set(cue, drawn);
-      this.#track?.addCue(drawn);
+    for (const cue of this.#track ? cues : []) {
+      if (this.#cuesOnPicture.has(cue) || cue.end_ms <= cue.start_ms) continue;
+      const vttCue = new VTTCue(cue.start_ms / 1000, cue.end_ms / 1000, edit.cueText(cue));
+      this.#cuesOnPicture.set(cue, vttCue);
+      this.#track?.addCue(vttCue);
     }
   }
 
   /** @param {HTMLElement} row @param {number} index */
   #fillRow(row, index) {
-    const cue = this.#whole[index];
+    const cue = this.#savableCues[index];
     if (!cue) return;
     row.dataset.index = String(index);
     const name = `${this.isChapters ? "chapter" : "cue"} ${index + 1}`;
     const link = element(row, "a");
     Object.assign(link, { textContent: String(index + 1), ariaLabel: `Play ${name}` });
     link.dataset.seek = String(cue.start_ms / 1000);
-    const fault = edit.faultOf(cue);
+    const fault = edit.cueFault(cue);
     const note =
       !this.isChapters && edit.overlaps(this.cues, index) ? `Overlaps cue ${index}.` : "";
     const reason = element(row, "[data-cue-fault]");
     Object.assign(reason, { id: `cue-fault-${index}`, textContent: fault || note });
     reason.classList.toggle("cue__fault--bad", fault !== "");
-    const values = { start_ms: clockOf(cue.start_ms), end_ms: clockOf(cue.end_ms), text: cue.text };
+    const values = {
+      start_ms: formatCueTime(cue.start_ms),
+      end_ms: formatCueTime(cue.end_ms),
+      text: cue.text,
+    };
     for (const [part, value] of Object.entries(values)) {
       const field = fieldOf(row, part);
       field.ariaLabel = `${name}: ${part === "text" ? "text" : `${part.slice(0, -3)}s at`}`;
@@ -188,7 +201,7 @@ class Editor {
   }
 
   /** @param {KeyboardEvent} event */
-  #pressed(event) {
+  #handleKey(event) {
     const { key, altKey, ctrlKey, metaKey, shiftKey } = event;
     if (altKey && (key === "ArrowUp" || key === "ArrowDown")) {
       event.preventDefault();
@@ -203,27 +216,28 @@ class Editor {
   }
 
   /** @param {Event} event */
-  #typed({ target }) {
+  #handleTextInput({ target }) {
     if (!(target instanceof HTMLTextAreaElement)) return;
-    const [index, text] = [indexOf(target), target.value];
+    const index = indexOf(target);
+    const text = target.value;
     const changed = this.cues.map((cue, at) => (at === index ? { ...cue, text } : cue));
-    this.history.change(changed, `text ${index}`);
-    this.#say("");
+    this.history.append(changed, `text ${index}`);
+    this.#showMessage("");
     this.#show();
   }
 
   /** @param {Event} event */
-  #timed({ target }) {
+  #handleTimeChange({ target }) {
     if (!(target instanceof HTMLInputElement) || !target.closest(ROW)) return;
     const time_ms = edit.parseTime_ms(target.value);
-    if (time_ms === null) return this.#say("Write a time like 1:02.500.");
+    if (time_ms === null) return this.#showMessage("Enter a time such as 1:02.500.");
     this.#change(indexOf(target), { [target.dataset.cue ?? ""]: time_ms });
-    const cue = this.#whole[this.#current];
-    if (cue && edit.faultOf(cue)) announce(edit.faultOf(cue));
+    const cue = this.#savableCues[this.#current];
+    if (cue && edit.cueFault(cue)) announce(edit.cueFault(cue));
   }
 
   /** @param {Event} event */
-  #focused({ target }) {
+  #handleFocus({ target }) {
     const row = target instanceof Element && target.closest(ROW);
     if (!row) return;
     this.list.rowAt(this.#current)?.classList.remove("cue--current");
@@ -234,10 +248,11 @@ class Editor {
 
   /** @param {number} index @param {Partial<Cue>} changes */
   #change(index, changes) {
-    const [before, changed] = [new Set(this.cues), edit.change(this.cues, index, changes)];
+    const before = new Set(this.cues);
+    const changed = edit.changeCue(this.cues, index, changes);
     this.#current = changed.findIndex((cue) => !before.has(cue));
-    this.history.change(changed);
-    this.#say("");
+    this.history.append(changed);
+    this.#showMessage("");
     this.#show();
   }
 
@@ -249,25 +264,26 @@ class Editor {
     if (row) fieldOf(row, "text").focus();
   }
 
-  /** Apply a change; the focused field is redrawn, too, and keeps its focus. @param {Cues} cues */
-  #apply(cues) {
-    const hadFocus = this.#leaveField();
-    this.#say("");
-    this.history.change(cues);
+  /** Apply a change to the whole list. The focused field is redrawn and focused again. @param {Cues} cues */
+  #applyAll(cues) {
+    const hadFocus = this.#blurField();
+    this.#showMessage("");
+    this.history.append(cues);
     this.#show();
     if (hadFocus) this.#goTo(this.#current);
   }
 
-  /** @param {number} way */
-  #step(way) {
-    const hadFocus = this.#leaveField();
-    this.#say("");
-    this.history.step(way);
+  /** @param {number} direction 1 to redo, -1 to undo */
+  #undoOrRedo(direction) {
+    const hadFocus = this.#blurField();
+    this.#showMessage("");
+    this.history.step(direction);
     this.#show();
     if (hadFocus) this.#goTo(this.#current);
   }
 
-  #leaveField() {
+  /** Blur the focused field of the list, and return whether there was one. */
+  #blurField() {
     const { activeElement } = document;
     if (!(activeElement instanceof HTMLElement) || !this.box.contains(activeElement)) return false;
     activeElement.blur();
@@ -277,23 +293,25 @@ class Editor {
   /** Add a cue after the edited one, or at the player's position. */
   #add() {
     const edited = this.#isEditing && !this.isChapters ? this.cues[this.#current] : undefined;
-    const { cues, cue } = edit.add(this.cues, edited?.end_ms ?? this.#now_ms);
-    this.#apply(cues);
+    const { cues, cue } = edit.addCue(this.cues, edited?.end_ms ?? this.#now_ms);
+    this.#applyAll(cues);
     this.#goTo(cues.indexOf(cue));
   }
 
-  /** Return the caret as the position of a split, or the middle of the text. */
-  #caret() {
+  /** Return the position of a split: the caret, else the middle of the text. */
+  #splitPosition() {
     const row = this.list.rowAt(this.#current);
     const { length } = this.cues[this.#current]?.text ?? "";
     const caret = (row && fieldOf(row, "text").selectionStart) ?? 0;
     return caret > 0 && caret < length ? caret : Math.floor(length / 2);
   }
 
-  /** Seek to a cue unless it is on the picture. @param {number} index */
+  /** Seek to a cue, unless the player shows it. @param {number} index */
   #seekTo(index) {
-    const [video, cue] = [player(), this.cues[index]];
-    if (!video || !cue || edit.indexAt(this.#whole, video.currentTime * 1000) === index) return;
+    const video = player();
+    const cue = this.cues[index];
+    if (!video || !cue || edit.indexAt(this.#savableCues, video.currentTime * 1000) === index)
+      return;
     video.currentTime = cue.start_ms / 1000;
   }
 
@@ -302,50 +320,52 @@ class Editor {
     const by_ms = Math.round(field.valueAsNumber * 1000);
     if (!by_ms) {
       field.focus();
-      return this.#say("Enter a number of seconds, such as 1.5 or -1.5.");
+      return this.#showMessage("Enter a number of seconds, such as 1.5 or -1.5.");
     }
-    const { cues, moved_ms } = edit.shift(this.cues, by_ms);
-    if (moved_ms) this.#apply(cues);
+    const { cues, moved_ms } = edit.shiftCues(this.cues, by_ms);
+    if (moved_ms) this.#applyAll(cues);
     if (moved_ms === by_ms) return;
-    const by = moved_ms ? `by ${moved_ms / 1000} s only` : "no further";
-    this.#say(`Shifted ${by}: the first cue can’t start before 0:00.`);
+    const result = moved_ms ? `Shifted by ${moved_ms / 1000} s only` : "Not shifted";
+    this.#showMessage(`${result}: the first cue can’t start before 0:00.`);
   }
 
   #replace() {
-    const [wanted, by] = ["find", "replacement"].map((name) => fieldOf(this.root, name).value);
-    const cues = wanted ? edit.replaceText(this.cues, wanted, by ?? "") : this.cues;
-    const count = cues.filter((cue, at) => cue !== this.cues[at]).length;
-    if (count) this.#apply(cues);
+    const query = fieldOf(this.root, "find").value;
+    const replacement = fieldOf(this.root, "replacement").value;
+    const cues = query ? edit.replaceText(this.cues, query, replacement) : this.cues;
+    const count = cues.filter((cue, index) => cue !== this.cues[index]).length;
+    if (count) this.#applyAll(cues);
     const captions = count === 1 ? "1 caption" : `${count.toLocaleString()} captions`;
-    this.#say(count ? `Replaced in ${captions}.` : `No matches for “${wanted}”.`);
+    this.#showMessage(count ? `Replaced in ${captions}.` : `No matches for “${query}”.`);
   }
 
-  /** @param {string} words */
-  #say(words) {
-    setText(this.root, "[data-editor-trouble]", words);
-    if (words) announce(words);
+  /** Show and announce a message. @param {string} message empty to remove the last one */
+  #showMessage(message) {
+    setText(this.root, "[data-editor-trouble]", message);
+    if (message) announce(message);
   }
 
   async #save() {
     if (this.#isBusy || this.cues === this.saved) return;
-    const wrong = this.#whole.findIndex((cue) => edit.faultOf(cue));
-    const [cue] = this.#whole.slice(wrong);
-    if (wrong >= 0 && cue) {
-      this.#goTo(wrong);
-      const thing = this.isChapters ? "Chapter" : "Cue";
-      return this.#say(`${thing} ${wrong + 1}: ${edit.faultOf(cue)}`);
+    const faultyIndex = this.#savableCues.findIndex((cue) => edit.cueFault(cue));
+    const [cue] = this.#savableCues.slice(faultyIndex);
+    if (faultyIndex >= 0 && cue) {
+      this.#goTo(faultyIndex);
+      const noun = this.isChapters ? "Chapter" : "Cue";
+      return this.#showMessage(`${noun} ${faultyIndex + 1}: ${edit.cueFault(cue)}`);
     }
     this.#isBusy = true;
-    this.#say("");
+    this.#showMessage("");
     this.#show();
-    await this.#send().catch((error) => this.#say(troubleOf(error)));
+    await this.#send().catch((error) => this.#showMessage(errorMessage(error)));
     this.#isBusy = false;
     this.#show();
   }
 
   async #send() {
-    const [{ cues }, { api = "" }] = [this, this.root.dataset];
-    const sent = { body: edit.toWebVtt(this.#whole), contentType: VTT, ifMatch: this.etag };
+    const { cues } = this;
+    const { api = "" } = this.root.dataset;
+    const sent = { body: edit.toWebVtt(this.#savableCues), contentType: VTT, ifMatch: this.etag };
     try {
       this.etag = (await request("PUT", api, sent)).etag;
       this.saved = cues;
@@ -357,44 +377,51 @@ class Editor {
     }
   }
 
-  /** @param {{ text: string, version: string }} present what someone else has saved */
+  /** Merge with the version of another editor. @param {{ text: string, version: string }} present */
   async #mergeWith({ text, version }) {
     const theirs = edit.parseWebVtt(text);
-    const { cues, lost } = edit.merge(this.saved, this.cues, theirs);
+    const { cues, lost } = edit.mergeCues(this.saved, this.cues, theirs);
     this.etag = `"${version}"`;
     this.saved = theirs;
-    this.history.change(cues);
+    this.history.append(cues);
     if (!lost.length) {
       await this.#send();
-      return this.#say("Someone else saved changes while you edited. Yours were added to theirs.");
+      return this.#showMessage(
+        "Someone else saved changes while you edited. Both versions were merged and saved.",
+      );
     }
-    const told = lost.map((cue) => `${clockOf(cue.start_ms)} “${cue.text.replace("\n", " ")}”`);
-    this.#say(
-      `Someone else changed the same cues: ${told.join(", ")}. Your version is shown. Save again to keep it.`,
+    const lostCues = lost.map(
+      (cue) => `${formatCueTime(cue.start_ms)} “${cue.text.replace("\n", " ")}”`,
+    );
+    this.#showMessage(
+      `Someone else changed the same cues: ${lostCues.join(", ")}. Your version is shown. Save again to keep it.`,
     );
   }
 }
 
-/** @param {number} time_ms @returns {string} such as "1:02.500" */
-function clockOf(time_ms) {
-  return formatClock(Math.floor(time_ms / 1000)) + edit.clock(time_ms).slice(-4);
+/** Return a time as its field shows it. @param {number} time_ms @returns {string} such as "1:02.500" */
+function formatCueTime(time_ms) {
+  return formatClock(Math.floor(time_ms / 1000)) + edit.formatTime(time_ms).slice(-4);
 }
 
-/** @param {ParentNode} root @param {string} name @returns {HTMLInputElement} a field or a text area */
+/**
+ * Return an input or a text area.
+ * @param {ParentNode} root @param {string} name @returns {HTMLInputElement}
+ */
 function fieldOf(root, name) {
   return /** @type {HTMLInputElement} */ (element(root, `[data-cue=${name}]`));
 }
 
-/** @param {Element} part of a row */
+/** Return the index of a row; -1 outside the rows. @param {Element} part of the row */
 function indexOf(part) {
   const row = part.closest(ROW);
   return row instanceof HTMLElement ? Number(row.dataset.index) : -1;
 }
 
-/** @param {unknown} error */
-function troubleOf(error) {
+/** Return the message for a failed save. @param {unknown} error */
+function errorMessage(error) {
   if (needsSignIn(error)) return SIGNED_OUT;
-  if (error instanceof NoAnswer) return NO_ANSWER;
+  if (error instanceof NoResponse) return NO_RESPONSE;
   if (!(error instanceof Refused)) throw error;
   return error.faults[0]?.message ?? error.detail;
 }

@@ -1,18 +1,20 @@
 /**
- * Transcript of the captions in the chosen language: a searchable list that follows the player and
- * links to its times. It is fetched when it is opened.
+ * Transcript of the captions in the chosen language: a searchable list that follows the player, with
+ * links to its times. Opening the panel fetches the captions.
  */
 import { player } from "../detail/watch.js";
 import { element, setText } from "../dom.js";
-import { formatClock } from "../format.js";
+import { foldText, formatClock } from "../format.js";
 import { indexAt, parseWebVtt, plainText } from "./cues.js";
+
+const FETCH_FAILED = "The transcript can’t be loaded. Close it, then open it again.";
 
 /** @param {HTMLElement} root @param {AbortSignal} signal */
 export function startTranscript(root, signal) {
   const video = player();
   if (video) return new Transcript(root, video, signal).start();
-  const again = () => startTranscript(root, signal);
-  document.body.addEventListener("video-final", again, { once: true, signal });
+  const retryStart = () => startTranscript(root, signal);
+  document.body.addEventListener("video-final", retryStart, { once: true, signal });
 }
 
 class Transcript {
@@ -41,7 +43,7 @@ class Transcript {
       video.textTracks.addEventListener(name, load, { signal });
     }
     this.panel.addEventListener("toggle", load, { signal });
-    this.search.addEventListener("input", () => this.#find(), { signal });
+    this.search.addEventListener("input", () => this.#filterRows(), { signal });
     video.addEventListener("timeupdate", () => this.#follow(), { signal });
     load();
   }
@@ -49,30 +51,30 @@ class Transcript {
   async #load() {
     /** @type {NodeListOf<HTMLTrackElement>} */
     const tracks = this.video.querySelectorAll("track[kind=captions]");
-    const wanted = [...tracks].find(({ track }) => track.mode === "showing") ?? tracks[0];
-    this.root.hidden = !wanted;
-    if (!wanted || !this.panel.open || wanted.src === this.#address) return;
-    const { src, srclang } = wanted;
+    const trackElement = [...tracks].find(({ track }) => track.mode === "showing") ?? tracks[0];
+    this.root.hidden = !trackElement;
+    if (!trackElement || !this.panel.open || trackElement.src === this.#address) return;
+    const { src, srclang } = trackElement;
     this.#address = src;
-    const answer = await fetch(src, { signal: this.signal }).catch(() => null);
+    const response = await fetch(src, { signal: this.signal }).catch(() => null);
     if (this.#address !== src) return;
-    if (!answer?.ok) {
+    if (!response?.ok) {
       this.#address = "";
-      return setText(this.root, "[data-transcript-words]", "It can’t be fetched. Open it again.");
+      return setText(this.root, "[data-transcript-words]", FETCH_FAILED);
     }
-    this.#cues = parseWebVtt(await answer.text());
-    this.#rows = this.#cues.map((cue) => this.#rowOf(cue.start_ms, plainText(cue), srclang));
+    this.#cues = parseWebVtt(await response.text());
+    this.#rows = this.#cues.map((cue) => this.#createRow(cue.start_ms, plainText(cue), srclang));
     this.list.replaceChildren(...this.#rows);
     for (const link of document.querySelectorAll("[data-chapters] [data-seek]")) {
       if (link instanceof HTMLElement) this.#insertChapter(link);
     }
     this.#shown = -1;
-    this.#find();
+    this.#filterRows();
     this.#follow();
   }
 
-  /** @param {number} start_ms @param {string} words @param {string} language */
-  #rowOf(start_ms, words, language) {
+  /** @param {number} start_ms @param {string} cueText @param {string} language */
+  #createRow(start_ms, cueText, language) {
     const row = element(/** @type {any} */ (this.template.content.cloneNode(true)), "li");
     const [link, time, text] = ["a", "span", "span + span"].map((name) => element(row, name));
     if (!(link instanceof HTMLAnchorElement) || !time || !text) throw new Error("no link");
@@ -80,11 +82,11 @@ class Transcript {
     link.href = `?t=${start_s}`;
     link.dataset.seek = String(start_ms / 1000);
     time.textContent = formatClock(start_s);
-    Object.assign(text, { lang: language, textContent: words });
+    Object.assign(text, { lang: language, textContent: cueText });
     return row;
   }
 
-  /** @param {HTMLElement} link to the chapter, in the list of them */
+  /** Insert the heading of a chapter. @param {HTMLElement} link of the page's list of chapters */
   #insertChapter(link) {
     const start_ms = Number(link.dataset.seek) * 1000;
     const heading = document.createElement("li");
@@ -94,12 +96,12 @@ class Transcript {
     this.list.insertBefore(heading, next ?? null);
   }
 
-  #find() {
-    const wanted = folded(this.search.value.trim());
-    for (const row of this.#rows) row.hidden = !folded(row.textContent ?? "").includes(wanted);
+  #filterRows() {
+    const query = foldText(this.search.value.trim());
+    for (const row of this.#rows) row.hidden = !foldText(row.textContent ?? "").includes(query);
     const count = this.#rows.filter(({ hidden }) => !hidden).length;
-    const found = `${count.toLocaleString()} ${count === 1 ? "place" : "places"}`;
-    setText(this.root, "[data-transcript-words]", wanted && found);
+    const summary = `${count.toLocaleString()} ${count === 1 ? "place" : "places"}`;
+    setText(this.root, "[data-transcript-words]", query && summary);
   }
 
   /** Scroll to the current cue, unless the reader has scrolled elsewhere. */
@@ -113,9 +115,4 @@ class Transcript {
     if (row.hidden || this.list.matches(":hover, :focus-within")) return;
     this.list.scrollTop = row.offsetTop - (this.list.clientHeight - row.offsetHeight) / 2;
   }
-}
-
-/** Return a text without case and accents. @param {string} text */
-function folded(text) {
-  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 }

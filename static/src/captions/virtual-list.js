@@ -1,10 +1,10 @@
 /**
- * A long list that draws only its visible rows, all as high as the first. The focused row stays in
- * the page, too.
+ * Long list that draws only its visible rows, all as high as the first. The focused row also stays in
+ * the page.
  */
 
-// Additional rows above and below the visible ones, for scrolling.
-const SPARE = 6;
+// Additional rows above and below the visible ones, so that scrolling shows no gaps.
+const MARGIN_ROWS = 6;
 
 /** @typedef {{ create: () => HTMLElement, fill: (row: HTMLElement, index: number) => void }} Rows */
 
@@ -15,7 +15,7 @@ export class VirtualList {
   #rows = new Map();
 
   /**
-   * @param {HTMLElement} box scrolls @param {HTMLElement} list is as high as all rows
+   * @param {HTMLElement} box scrolling container @param {HTMLElement} list as high as all rows
    * @param {Rows} rows @param {AbortSignal} signal
    */
   constructor(box, list, rows, signal) {
@@ -23,27 +23,28 @@ export class VirtualList {
     this.list = list;
     this.rows = rows;
     box.addEventListener("scroll", () => this.#draw(), { signal, passive: true });
-    const sized = new ResizeObserver(() => this.show(this.#count));
-    sized.observe(box);
-    signal.addEventListener("abort", () => sized.disconnect());
+    const sizeObserver = new ResizeObserver(() => this.show(this.#count));
+    sizeObserver.observe(box);
+    signal.addEventListener("abort", () => sizeObserver.disconnect());
   }
 
   /** Redraw with this number of rows. @param {number} count */
   show(count) {
     this.#count = count;
-    if (count) this.#height = (this.#rows.values().next().value ?? this.#add(0)).offsetHeight;
+    if (count) this.#height = (this.#rows.values().next().value ?? this.#insertRow(0)).offsetHeight;
     this.#draw();
     for (const [index, row] of this.#rows) this.#fill(row, index);
   }
 
-  /** @param {number} index @returns {HTMLElement | undefined} the row, if it is in sight */
+  /** Return a row, if it is drawn. @param {number} index @returns {HTMLElement | undefined} */
   rowAt(index) {
     return this.#rows.get(index);
   }
 
-  /** @param {number} index @returns {HTMLElement | undefined} the row, which is in sight then */
+  /** Scroll to a row, and return it. @param {number} index @returns {HTMLElement | undefined} */
   reveal(index) {
-    const [top, { scrollTop, clientHeight }] = [index * this.#height, this.box];
+    const top = index * this.#height;
+    const { scrollTop, clientHeight } = this.box;
     if (top < scrollTop || top + this.#height > scrollTop + clientHeight) {
       this.box.scrollTop = top - (clientHeight - this.#height) / 2;
       this.#draw();
@@ -53,22 +54,26 @@ export class VirtualList {
 
   #draw() {
     this.list.style.height = `${this.#count * this.#height}px`;
-    const seen = [this.box.scrollTop, this.box.scrollTop + this.box.clientHeight];
-    const [from = 0, to = 0] = seen.map((edge) => Math.floor(edge / (this.#height || 1)));
-    const [first, last] = [Math.max(from - SPARE, 0), Math.min(to + SPARE, this.#count)];
+    const { scrollTop, clientHeight } = this.box;
+    const rowHeight = this.#height || 1;
+    const first = Math.max(Math.floor(scrollTop / rowHeight) - MARGIN_ROWS, 0);
+    const lastVisible = Math.floor((scrollTop + clientHeight) / rowHeight);
+    const last = Math.min(lastVisible + MARGIN_ROWS, this.#count);
     for (const [index, row] of this.#rows) {
       const isUsed = index < this.#count && row.contains(document.activeElement);
       if (isUsed || (index >= first && index < last)) continue;
       row.remove();
       this.#rows.delete(index);
     }
-    for (let index = first; index < last; index += 1) if (!this.#rows.has(index)) this.#add(index);
+    for (let index = first; index < last; index += 1) {
+      if (!this.#rows.has(index)) this.#insertRow(index);
+    }
   }
 
-  /** Insert a row in its place, for the order of the keyboard. @param {number} index */
-  #add(index) {
+  /** Insert a row at its place in the order of the keyboard. @param {number} index */
+  #insertRow(index) {
     const row = this.rows.create();
-    const next = Math.min(...[...this.#rows.keys()].filter((it) => it > index));
+    const next = Math.min(...[...this.#rows.keys()].filter((other) => other > index));
     this.list.insertBefore(row, this.#rows.get(next) ?? null);
     this.#rows.set(index, row);
     this.#fill(row, index);

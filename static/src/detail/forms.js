@@ -1,50 +1,50 @@
-/** Forms that are replaced by their response, and what to do if there is none. */
+/** Forms that their response replaces, and the errors of responses that contain no form. */
 
 import { announce, contextOf, element, setText } from "../dom.js";
-import { savedForm } from "./save-bar.js";
+import { trackForm } from "./save-bar.js";
 
 const GONE = 410;
 const UNAVAILABLE =
   "This video is no longer available, so nothing can be saved. Copy what you still need.";
 const SAVING = "Saving…";
 const SIGNED_OUT = "You are signed out. Sign in, then try again; what you typed is still here.";
-const NO_ANSWER =
+const NO_RESPONSE =
   "The portal can’t be reached. Check your connection, then try again; what you typed is still here.";
 
 /**
- * Form of a video's details: warns before unsaved changes are lost, and announces saves.
+ * Start the form of a video's details: warn before unsaved changes are lost, and announce saves.
  * @type {import("../lifecycle.js").Start}
  */
-export function editForm(form, signal) {
+export function startEditForm(form, signal) {
   if (!(form instanceof HTMLFormElement)) return;
-  savedForm(form, signal);
+  trackForm(form, signal);
   let isDirty = Boolean(form.querySelector("#conflict, [aria-invalid]"));
-  const touched = () => {
+  const markDirty = () => {
     isDirty = true;
     form.querySelector("[data-saved-words]")?.remove();
   };
-  form.addEventListener("input", touched, { signal });
-  const show = followRequests(form, signal, touched);
-  const keep = (/** @type {Event} */ event) => {
+  form.addEventListener("input", markDirty, { signal });
+  const showMessage = showRequestState(form, signal, markDirty);
+  const keepForm = (/** @type {Event} */ event) => {
     if (contextOf(event).response.status !== GONE || !(isDirty || event.target === form)) return;
     event.preventDefault();
-    show(UNAVAILABLE);
-    outlive(form);
+    showMessage(UNAVAILABLE);
+    keepOnlyForm(form);
   };
-  document.addEventListener("htmx:before:swap", keep, { signal });
-  const saved = form.querySelector("[data-saved-words]")?.textContent?.trim();
-  if (saved) {
-    announce(saved.replace(/\s+/g, " "));
+  document.addEventListener("htmx:before:swap", keepForm, { signal });
+  const savedText = form.querySelector("[data-saved-words]")?.textContent?.trim();
+  if (savedText) {
+    announce(savedText.replace(/\s+/g, " "));
     const title = document.querySelector("#workshop-head h1")?.textContent ?? "";
     document.title = document.title.replace(/^.*(?= · )/s, `Edit ${title}`);
   }
 }
 
 /**
- * Keep the typed values and the way back when the video has been deleted.
+ * Keep the typed values and a link to the library on the page of a deleted video.
  * @param {HTMLFormElement} form
  */
-function outlive(form) {
+function keepOnlyForm(form) {
   form.querySelector(".edit__actions")?.remove();
   const link = form.querySelector("[data-library]");
   if (link instanceof HTMLElement) link.hidden = false;
@@ -52,62 +52,65 @@ function outlive(form) {
 }
 
 /**
- * Panel of a video's visibility: announces the result of a change.
+ * Start the panel of a video's visibility: announce the result of a change.
  * @param {HTMLElement} panel @param {AbortSignal} signal
  */
-export function accessPanel(panel, signal) {
+export function startAccessPanel(panel, signal) {
   const form = panel.querySelector("form");
   if (form) {
-    savedForm(form, signal);
-    followRequests(form, signal);
+    trackForm(form, signal);
+    showRequestState(form, signal);
   }
   const state = panel.querySelector("[data-state]")?.textContent?.trim();
   if ("saved" in panel.dataset) announce(`Saved. ${state}`);
 }
 
 /**
- * Show that a request is in progress, and the error of one that returned no form.
- * @param {HTMLFormElement} form @param {AbortSignal} signal @param {() => void} [onTrouble]
- * @returns {(words: string) => void} says something else in the same place
+ * Show that a request of the form is in progress, and the error of a request that returned no form.
+ * @param {HTMLFormElement} form @param {AbortSignal} signal @param {() => void} [onError]
+ * @returns {(message: string) => void} shows another message in the place of errors
  */
-export function followRequests(form, signal, onTrouble = () => {}) {
-  const trouble = form.querySelector("[data-edit-trouble]");
+export function showRequestState(form, signal, onError = () => {}) {
+  const notice = form.querySelector("[data-edit-trouble]");
   const button = form.querySelector("[type=submit]");
-  if (!(trouble instanceof HTMLElement) || !(button instanceof HTMLElement)) return () => {};
+  if (!(notice instanceof HTMLElement) || !(button instanceof HTMLElement)) return () => {};
   const label = button.textContent;
-  /** @param {string} words */
-  const show = (words) => {
-    setText(trouble, "[data-text]", words);
-    element(trouble, "[data-sign-in]").hidden = words !== SIGNED_OUT;
-    trouble.hidden = !words;
-    if (words) onTrouble();
+  /** @param {string} message */
+  const showMessage = (message) => {
+    setText(notice, "[data-text]", message);
+    element(notice, "[data-sign-in]").hidden = message !== SIGNED_OUT;
+    notice.hidden = !message;
+    if (message) onError();
   };
-  const begin = () => {
-    show("");
+  const showSaving = () => {
+    showMessage("");
     button.setAttribute("aria-disabled", "true");
     button.textContent = SAVING;
   };
-  const end = () => {
+  const showIdle = () => {
     button.removeAttribute("aria-disabled");
     button.textContent = label;
   };
-  form.addEventListener("htmx:before:request", begin, { signal });
-  form.addEventListener("htmx:finally:request", end, { signal });
-  sayFaults(form, signal, show, [409, 410, 412, 422]);
-  return show;
+  form.addEventListener("htmx:before:request", showSaving, { signal });
+  form.addEventListener("htmx:finally:request", showIdle, { signal });
+  showRequestErrors(form, signal, showMessage, [409, 410, 412, 422]);
+  return showMessage;
 }
 
 /**
- * Show the error of an element's request that returned nothing to show.
- * @param {HTMLElement} sender @param {AbortSignal} signal @param {(words: string) => void} say
- * @param {number[]} [shown] statuses whose answer says it itself
+ * Show the errors of an element's requests.
+ * @param {HTMLElement} sender @param {AbortSignal} signal
+ * @param {(message: string) => void} showMessage
+ * @param {number[]} [ignoredStatuses] statuses whose response is shown on the page itself
  */
-export function sayFaults(sender, signal, say, shown = []) {
-  const refused = (/** @type {Event} */ event) => {
+export function showRequestErrors(sender, signal, showMessage, ignoredStatuses = []) {
+  const handleResponseError = (/** @type {Event} */ event) => {
     const { status } = contextOf(event).response;
-    if (shown.includes(status)) return;
-    say(status === 401 ? SIGNED_OUT : `The portal refused this (status ${status}). Try again.`);
+    if (ignoredStatuses.includes(status)) return;
+    showMessage(
+      status === 401 ? SIGNED_OUT : `The portal refused the request (status ${status}). Try again.`,
+    );
   };
-  sender.addEventListener("htmx:response:error", refused, { signal });
-  sender.addEventListener("htmx:error", () => say(NO_ANSWER), { signal });
+  sender.addEventListener("htmx:response:error", handleResponseError, { signal });
+  sender.addEventListener("htmx:error", () => showMessage(NO_RESPONSE), { signal });
 }

@@ -1,32 +1,32 @@
 /**
- * Chooses a frame or a picture as the poster: sends the time of the playhead, refuses files that
- * are too large, follows the progress, and updates the player.
+ * Panel of a video's poster: sends the time of the playhead, refuses files that are too large,
+ * announces the progress, and updates the player's poster.
  */
 
 import { announce, element } from "../dom.js";
-import { sayFaults } from "./forms.js";
+import { showRequestErrors } from "./forms.js";
 import { player } from "./watch.js";
 
 /** @type {string | null} */
 let lastVersion = null;
-let lastWords = "";
+let lastMessage = "";
 
 /** @param {HTMLElement} section @param {AbortSignal} signal */
-export function posterTool(section, signal) {
+export function startPosterTool(section, signal) {
   // Runs before other listeners read the form.
-  section.addEventListener("submit", prepare, { capture: true, signal });
-  const say = (/** @type {string} */ words) => {
-    const place = element(section, "[data-poster-trouble]");
-    place.textContent = words;
-    place.hidden = false;
-    announce(words);
+  section.addEventListener("submit", handleSubmit, { capture: true, signal });
+  const showMessage = (/** @type {string} */ message) => {
+    const notice = element(section, "[data-poster-trouble]");
+    notice.textContent = message;
+    notice.hidden = false;
+    announce(message);
   };
-  sayFaults(section, signal, say, [422]);
-  follow(section);
+  showRequestErrors(section, signal, showMessage, [422]);
+  showProgress(section);
 }
 
-/** @param {SubmitEvent} event */
-function prepare(event) {
+/** Fill in the playhead's time, and stop a form that can't be sent. @param {SubmitEvent} event */
+function handleSubmit(event) {
   const form = event.target;
   if (!(form instanceof HTMLFormElement)) return;
   const time = form.querySelector("input[name=time]");
@@ -46,13 +46,13 @@ function prepare(event) {
   announce(fault.textContent);
 }
 
-/** @param {HTMLElement} section */
-function follow(section) {
-  const { poster: version = "", words = "" } = section.dataset;
+/** Announce a new state, and show a new poster in the player. @param {HTMLElement} section */
+function showProgress(section) {
+  const { poster: version = "", words: message = "" } = section.dataset;
   const image = section.querySelector("img");
   const video = player();
   if (lastVersion !== null && version !== lastVersion && image && video) video.poster = image.src;
-  if (words && words !== lastWords) announce(words);
+  if (message && message !== lastMessage) announce(message);
   lastVersion = version;
-  lastWords = words;
+  lastMessage = message;
 }

@@ -1,13 +1,13 @@
 /**
- * Bar of a video's workshop: one button saves all changed forms. It is visible only while there are
- * changes.
+ * Bar of a video's workshop, with one button that saves all changed forms. It is visible only while
+ * there are unsaved changes.
  */
 
 import { element, setText } from "../dom.js";
 
 /**
- * Forms of the page with their original values; null after a refusal, because no value is saved
- * yet.
+ * Forms of the page with their saved values; null after a refusal, because the form then shows values
+ * that are not saved.
  * @type {Map<HTMLFormElement, string | null>}
  */
 const forms = new Map();
@@ -15,47 +15,47 @@ const forms = new Map();
 const sending = new Set();
 let isDiscarded = false;
 
-/** @param {HTMLFormElement} form @param {AbortSignal} signal */
-export function savedForm(form, signal) {
+/** Track the unsaved changes of a form. @param {HTMLFormElement} form @param {AbortSignal} signal */
+export function trackForm(form, signal) {
   const isRefused = form.querySelector("[aria-invalid=true], .choice-of") !== null;
   forms.set(form, isRefused ? null : valuesOf(form));
-  // The replacing form redraws the bar.
+  // No update of the bar here: the form that replaces this one updates it.
   signal.addEventListener("abort", () => {
     forms.delete(form);
     sending.delete(form);
   });
-  const begin = () => draw(sending.add(form));
-  const end = () => draw(sending.delete(form));
-  form.addEventListener("htmx:before:request", begin, { signal });
-  form.addEventListener("htmx:finally:request", end, { signal });
-  const ask = (/** @type {Event} */ event) => {
+  const handleStart = () => updateBar(sending.add(form));
+  const handleEnd = () => updateBar(sending.delete(form));
+  form.addEventListener("htmx:before:request", handleStart, { signal });
+  form.addEventListener("htmx:finally:request", handleEnd, { signal });
+  const confirmLeaving = (/** @type {Event} */ event) => {
     if (isChanged(form) && !isDiscarded) event.preventDefault();
   };
-  window.addEventListener("beforeunload", ask, { signal });
-  for (const name of ["input", "change"]) form.addEventListener(name, draw, { signal });
-  draw();
+  window.addEventListener("beforeunload", confirmLeaving, { signal });
+  for (const name of ["input", "change"]) form.addEventListener(name, updateBar, { signal });
+  updateBar();
 }
 
 /** @param {HTMLElement} bar @param {AbortSignal} signal */
-export function saveBar(bar, signal) {
-  const save = () => {
+export function startSaveBar(bar, signal) {
+  const submitChanged = () => {
     if (!sending.size) for (const form of changedForms()) form.requestSubmit();
   };
-  element(bar, "[data-save]").addEventListener("click", save, { signal });
+  element(bar, "[data-save]").addEventListener("click", submitChanged, { signal });
   element(bar, "[data-discard]").addEventListener("click", () => (isDiscarded = true), { signal });
-  draw();
+  updateBar();
 }
 
-/** @param {unknown} [_cause] */
-function draw(_cause) {
+/** Show or hide the bar, and its state. @param {unknown} [_cause] lets it be an event listener */
+function updateBar(_cause) {
   const bar = document.querySelector("[data-save-bar]");
   if (!(bar instanceof HTMLElement)) return;
   const isFocused = bar.contains(document.activeElement);
   bar.hidden = changedForms().length === 0;
   setText(bar, "[data-save]", sending.size ? "Saving…" : "Save changes");
   element(bar, "[data-save]").setAttribute("aria-disabled", String(sending.size > 0));
-  const saved = document.querySelector("[data-saved-words]");
-  if (bar.hidden && isFocused && saved instanceof HTMLElement) saved.focus();
+  const savedNote = document.querySelector("[data-saved-words]");
+  if (bar.hidden && isFocused && savedNote instanceof HTMLElement) savedNote.focus();
 }
 
 /** @param {HTMLFormElement} form */
@@ -63,7 +63,7 @@ const isChanged = (form) => forms.get(form) !== valuesOf(form);
 
 const changedForms = () => [...forms.keys()].filter(isChanged);
 
-/** @param {HTMLFormElement} form @returns {string} without its files */
+/** Return the values of a form except its files. @param {HTMLFormElement} form @returns {string} */
 function valuesOf(form) {
   return JSON.stringify([...new FormData(form)].map(([name, value]) => [name, String(value)]));
 }

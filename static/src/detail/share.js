@@ -1,6 +1,6 @@
 /**
- * The options for sharing a video: its start time, and the size and autoplay of an embedded player.
- * The section is replaced once the video is ready, except for the form with the options.
+ * Options for sharing a video: the start time, and the size and autoplay of an embedded player. When
+ * the video becomes ready, the section is replaced, but the form with the options stays.
  */
 
 import { formatClock, parseStartTime_s } from "../format.js";
@@ -9,42 +9,42 @@ import { player } from "./watch.js";
 const FULL_WIDTH = "full";
 
 /** @param {HTMLElement} section @param {AbortSignal} signal */
-export function shareOptions(section, signal) {
+export function startShareOptions(section, signal) {
   const form = section.querySelector("form");
   if (!form) return;
   form.hidden = false;
-  update(form, null);
+  updateAddresses(form, null);
   form.addEventListener("submit", (event) => event.preventDefault(), { signal });
-  form.addEventListener("input", (event) => update(form, event.target), { signal });
+  form.addEventListener("input", (event) => updateAddresses(form, event.target), { signal });
   const panel = section.closest("details");
   // The open panel may be below the window.
-  const reveal = () => panel?.open && panel.scrollIntoView({ block: "nearest" });
-  panel?.addEventListener("toggle", reveal, { signal });
+  const scrollIntoView = () => panel?.open && panel.scrollIntoView({ block: "nearest" });
+  panel?.addEventListener("toggle", scrollIntoView, { signal });
 }
 
 /** @param {HTMLFormElement} form @param {EventTarget | null} changed */
-function update(form, changed) {
+function updateAddresses(form, changed) {
   const time = form.elements.namedItem("time");
   const starts = form.elements.namedItem("starts");
   if (!(time instanceof HTMLInputElement) || !(starts instanceof HTMLInputElement)) return;
   const { currentTime = 0, duration = NaN } = player() ?? {};
   if (changed === starts && starts.checked) time.value = formatClock(Math.floor(currentTime));
   if (changed === time) starts.checked = true;
-  const start_s = parseStartTime_s(time.value);
-  const isInIt = start_s !== null && !(start_s >= duration);
-  time.setAttribute("aria-invalid", String(starts.checked && !isInIt));
-  const wanted_s = starts.checked && isInIt ? Math.floor(start_s) : 0;
-  write("page-address", (address) => (wanted_s ? `${address}?t=${wanted_s}` : address));
-  write("embed-code", (code) => embedCode(code, form, wanted_s));
+  const typed_s = parseStartTime_s(time.value);
+  const isWithinVideo = typed_s !== null && !(typed_s >= duration);
+  time.setAttribute("aria-invalid", String(starts.checked && !isWithinVideo));
+  const start_s = starts.checked && isWithinVideo ? Math.floor(typed_s) : 0;
+  setValue("page-address", (address) => (start_s ? `${address}?t=${start_s}` : address));
+  setValue("embed-code", (code) => embedCode(code, form, start_s));
 }
 
 /**
- * @param {string} id of a field whose default is the value without options
- * @param {(plain: string) => string} make
+ * Set the value of a field, derived from its default: the value without options.
+ * @param {string} id @param {(defaultValue: string) => string} derive
  */
-function write(id, make) {
+function setValue(id, derive) {
   const field = document.getElementById(id);
-  if (field instanceof HTMLInputElement) field.value = make(field.defaultValue);
+  if (field instanceof HTMLInputElement) field.value = derive(field.defaultValue);
 }
 
 /** @param {string} code @param {HTMLFormElement} form @param {number} start_s */

@@ -1,45 +1,45 @@
 /**
- * The page of a video: its player, times in its description, and a check that the video still
+ * Page of a video: its player, links to times in its description, and the check that the video still
  * exists.
  */
 
-import { opensElsewhere } from "../dom.js";
+import { opensNewTab } from "../dom.js";
 
-/** @returns {HTMLVideoElement | null} the video that plays on this page */
+/** Return the video element of the page's player. @returns {HTMLVideoElement | null} */
 export function player() {
-  const found = document.querySelector("video[data-player]");
-  return found instanceof HTMLVideoElement ? found : null;
+  const video = document.querySelector("video[data-player]");
+  return video instanceof HTMLVideoElement ? video : null;
 }
 
 /**
- * Links to times in a description: <a href="?t=65" data-seek="65"> seeks the player on the page.
+ * Make links to times seek the page's player: <a href="?t=65" data-seek="65">.
  * @param {HTMLElement} text @param {AbortSignal} signal
  */
-export function seekLinks(text, signal) {
+export function startSeekLinks(text, signal) {
   /** @param {MouseEvent} event */
-  const seek = (event) => {
+  const handleClick = (event) => {
     const link = event.target instanceof Element && event.target.closest("[data-seek]");
     const video = player();
-    if (!(link instanceof HTMLElement) || !video || opensElsewhere(event)) return;
+    if (!(link instanceof HTMLElement) || !video || opensNewTab(event)) return;
     event.preventDefault();
     video.currentTime = Number(link.dataset.seek);
     video.scrollIntoView({ block: "nearest" });
-    // Browsers may require a click on the player first.
+    // Browsers may refuse to play before a click on the player itself.
     video.play().catch(() => {});
   };
-  text.addEventListener("click", seek, { signal });
+  text.addEventListener("click", handleClick, { signal });
 }
 
 /**
- * Check that the video still exists when the page is shown again, in its tab or by going back.
+ * Let the page check that its video still exists when it is shown again, in its tab or by going back.
  * @param {HTMLElement} page @param {AbortSignal} signal
  */
-export function revisits(page, signal) {
-  const tell = () => page.dispatchEvent(new Event("revisited"));
-  const see = () => document.visibilityState === "visible" && tell();
-  document.addEventListener("visibilitychange", see, { signal });
+export function recheckOnReturn(page, signal) {
+  const dispatchRevisited = () => page.dispatchEvent(new Event("revisited"));
+  const handleVisibility = () => document.visibilityState === "visible" && dispatchRevisited();
+  document.addEventListener("visibilitychange", handleVisibility, { signal });
   const [navigation] = performance.getEntriesByType("navigation");
-  // A browser may show its own copy of the page.
-  const isKnown = navigation instanceof PerformanceNavigationTiming;
-  if (isKnown && navigation.type === "back_forward") tell();
+  // After going back, a browser may show its own copy of the page.
+  const isSupported = navigation instanceof PerformanceNavigationTiming;
+  if (isSupported && navigation.type === "back_forward") dispatchRevisited();
 }

@@ -1,7 +1,7 @@
 /**
- * Search as you type. htmx sends the form and replaces the results; this keeps the page's address
- * in step, without empty parameters. One stretch of typing is one history entry, and going back
- * reloads the previous one.
+ * Search as you type. htmx sends the form and replaces the results; this script updates the page's
+ * address, without empty parameters. Continuous typing is a single history entry, and going back
+ * reloads the previous entry.
  */
 import { announce, contextOf, element } from "../dom.js";
 
@@ -12,24 +12,25 @@ export const searchBehaviour = {
     if (!(form instanceof HTMLFormElement)) return;
     const search = new Search(form);
     /** @param {string} name @param {(ctx: any) => void} handle */
-    const on = (name, handle) => {
+    const listen = (name, handle) => {
       const listener = (/** @type {Event} */ event) => {
         const ctx = contextOf(event);
         if (ctx?.sourceElement === form) handle(ctx);
       };
       form.addEventListener(name, listener, { signal });
     };
-    on("htmx:config:request", (ctx) => search.tidy(ctx.request.body));
-    on("htmx:before:swap", (ctx) => search.arrived(ctx));
-    on("htmx:after:swap", (ctx) => search.shown(ctx));
-    on("htmx:error", () => search.trouble(true));
+    listen("htmx:config:request", (ctx) => search.removeEmpty(ctx.request.body));
+    listen("htmx:before:swap", (ctx) => search.handleResponse(ctx));
+    listen("htmx:after:swap", (ctx) => search.announceResults(ctx));
+    listen("htmx:error", () => search.showError(true));
     window.addEventListener("popstate", () => search.restore(), { signal });
-    // Text in composition by an input method is not searched.
-    const hold = (/** @type {any} */ event) => event.isComposing && event.stopPropagation();
-    form.addEventListener("input", hold, { signal, capture: true });
-    const composed = (/** @type {Event} */ { target }) =>
+    // Text that an input method is still composing is not searched.
+    const stopComposition = (/** @type {any} */ event) =>
+      event.isComposing && event.stopPropagation();
+    form.addEventListener("input", stopComposition, { signal, capture: true });
+    const handleCompositionEnd = (/** @type {Event} */ { target }) =>
       target?.dispatchEvent(new Event("input", { bubbles: true }));
-    form.addEventListener("compositionend", composed, { signal });
+    form.addEventListener("compositionend", handleCompositionEnd, { signal });
   },
 };
 
@@ -41,7 +42,7 @@ export const newsBehaviour = {
   },
 };
 
-const addressNow = () => location.pathname + location.search;
+const currentAddress = () => location.pathname + location.search;
 
 class Search {
   /** @param {HTMLFormElement} form */
@@ -49,12 +50,12 @@ class Search {
     this.form = form;
     this.text = /** @type {HTMLInputElement} */ (element(form, "[name=q]"));
     this.sort = /** @type {HTMLSelectElement} */ (element(form, "[name=sort]"));
-    this.address = addressNow();
+    this.address = currentAddress();
     this.#offerBestMatch();
   }
 
-  /** Remove empty parameters from the address. @param {FormData} data */
-  tidy(data) {
+  /** Remove empty parameters from a request. @param {FormData} data */
+  removeEmpty(data) {
     this.#offerBestMatch();
     data.set("sort", this.sort.value);
     for (const [name, value] of [...data]) {
@@ -62,23 +63,23 @@ class Search {
     }
   }
 
-  /** @param {any} ctx of htmx's request */
-  arrived(ctx) {
+  /** Show the address of the results, or an error. @param {any} ctx of htmx's request */
+  handleResponse(ctx) {
     const isRefused = ctx.response.status >= 400;
-    this.trouble(isRefused);
+    this.showError(isRefused);
     if (isRefused) return;
     this.#showAddress(ctx.request.action, ctx.sourceEvent?.type === "input");
   }
 
-  /** @param {any} ctx of htmx's request */
-  shown(ctx) {
+  /** Announce the new results. @param {any} ctx of htmx's request */
+  announceResults(ctx) {
     if (ctx.response.status >= 400) return;
     announce(element(document, "#results").dataset.announce ?? "");
   }
 
   /** Restore the page after going back or forward, except to a fragment. */
   restore() {
-    if (addressNow() !== this.address) location.reload();
+    if (currentAddress() !== this.address) location.reload();
   }
 
   /** @param {string} address @param {boolean} isTyping */
@@ -86,22 +87,23 @@ class Search {
     if (address === this.address) return;
     if (isTyping && history.state?.typing) history.replaceState({ typing: true }, "", address);
     else history.pushState({ typing: isTyping }, "", address);
-    this.address = addressNow();
+    this.address = currentAddress();
   }
 
   /** Set the default order: best match with a text, else newest first. */
   #offerBestMatch() {
     const hasText = this.text.value.trim() !== "";
-    const usual = this.sort.querySelector("option[value='']");
-    const newest = this.sort.querySelector("option[value=newest]");
-    if (!(usual instanceof HTMLOptionElement && newest instanceof HTMLOptionElement)) return;
-    usual.textContent = hasText ? "Best match" : newest.textContent;
-    newest.hidden = newest.disabled = !hasText;
-    if (!hasText && newest.selected) this.sort.value = "";
+    const defaultOption = this.sort.querySelector("option[value='']");
+    const newestOption = this.sort.querySelector("option[value=newest]");
+    if (!(defaultOption instanceof HTMLOptionElement && newestOption instanceof HTMLOptionElement))
+      return;
+    defaultOption.textContent = hasText ? "Best match" : newestOption.textContent;
+    newestOption.hidden = newestOption.disabled = !hasText;
+    if (!hasText && newestOption.selected) this.sort.value = "";
   }
 
   /** @param {boolean} isShown */
-  trouble(isShown) {
+  showError(isShown) {
     element(this.form, "[data-library-trouble]").hidden = !isShown;
   }
 }

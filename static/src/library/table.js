@@ -1,63 +1,63 @@
-/** The table of videos: selection, bulk actions, and their results. */
+/** Table of videos: selection, bulk actions, and their results. */
 
-import { sayFaults } from "../detail/forms.js";
+import { showRequestErrors } from "../detail/forms.js";
 import { setTexts } from "../dom.js";
 
 /**
- * Forms of bulk actions. The page is replaced in place; errors are shown here.
+ * Start a form of bulk actions. The response replaces the page; this shows errors of requests.
  * @param {HTMLElement} form @param {AbortSignal} signal
  */
-export function bulkForm(form, signal) {
-  const begin = () => {
-    say("");
+export function startBulkForm(form, signal) {
+  const handleStart = () => {
+    showError("");
     const dialog = document.querySelector("dialog[open]");
     if (dialog instanceof HTMLDialogElement) dialog.close();
   };
-  form.addEventListener("htmx:before:request", begin, { signal });
-  sayFaults(form, signal, say);
+  form.addEventListener("htmx:before:request", handleStart, { signal });
+  showRequestErrors(form, signal, showError);
 }
 
-/** @param {string} words */
-function say(words) {
-  const place = document.querySelector("[data-bulk-error]");
-  if (!(place instanceof HTMLElement)) return;
-  place.textContent = words;
-  place.hidden = !words;
+/** @param {string} message */
+function showError(message) {
+  const notice = document.querySelector("[data-bulk-error]");
+  if (!(notice instanceof HTMLElement)) return;
+  notice.textContent = message;
+  notice.hidden = !message;
 }
 
 /**
  * Show the number of selected rows, and select all rows of the page.
  * @type {import("../lifecycle.js").Start}
  */
-export function selection(table, signal) {
+export function startSelection(table, signal) {
   const form = table.closest("form");
-  const every = table.querySelector("[data-select-all]");
-  const all = every?.querySelector("input");
-  if (!form || !(every instanceof HTMLElement) || !all) return;
+  const selectAllCell = table.querySelector("[data-select-all]");
+  const selectAll = selectAllCell?.querySelector("input");
+  if (!form || !(selectAllCell instanceof HTMLElement) || !selectAll) return;
   const boxes = [...table.querySelectorAll("tbody input[type=checkbox]")].filter(
     (box) => box instanceof HTMLInputElement,
   );
-  every.hidden = false;
-  const count = () => {
+  selectAllCell.hidden = false;
+  const showCount = () => {
     const chosen = boxes.filter((box) => box.checked).length;
-    all.checked = chosen === boxes.length;
-    all.indeterminate = chosen > 0 && !all.checked;
+    selectAll.checked = chosen === boxes.length;
+    selectAll.indeterminate = chosen > 0 && !selectAll.checked;
     const question = `Delete ${chosen === 1 ? "1 video" : `${chosen} videos`}?`;
     setTexts(form, { count: chosen ? `${chosen} selected` : "", question });
   };
-  const changed = (/** @type {Event} */ { target }) => {
-    if (target === all) for (const box of boxes) box.checked = all.checked;
-    count();
+  const handleChange = (/** @type {Event} */ { target }) => {
+    if (target === selectAll) for (const box of boxes) box.checked = selectAll.checked;
+    showCount();
   };
-  table.addEventListener("change", changed, { signal });
-  count();
+  table.addEventListener("change", handleChange, { signal });
+  showCount();
 }
 
 /**
- * Remove the result of an action once it can no longer be undone.
+ * Remove the toast of an action when the action can no longer be undone.
  * @param {HTMLElement} element @param {AbortSignal} signal
  */
-export function toast(element, signal) {
+export function startToast(element, signal) {
   const timeout_s = Number(element.dataset.toast);
   const timer = setTimeout(() => {
     // If it has the focus, the focus moves to the page's content.

@@ -1,16 +1,16 @@
-/** Recognises files that the portal does not take, by their first bytes or names. Pure. */
+/** Kinds of files that the portal does not accept, detected by first bytes or name. Pure. */
 
 /** @typedef {"video" | "audio" | "other"} Kind */
-/** `name` comes with its article. @typedef {{ name: string, kind: Kind }} Container */
+/** File format; `name` includes the article. @typedef {{ name: string, kind: Kind }} Container */
 
-/** Bytes that are enough for every signature: two packets of a transport stream. */
+/** Number of bytes that every signature fits into: two packets of a transport stream. */
 export const SIGNATURE_BYTES = 400;
 
-const ANYWHERE = -1;
+const ANY_OFFSET = -1;
 /** Signatures by offset; the first one that matches completely counts. */
 const SIGNATURES =
   /** @type {[name: string, kind: Kind, ...marks: [at: number, text: string][]][]} */ ([
-    ["a WebM", "video", [0, "\x1aE\xdf\xa3"], [ANYWHERE, "webm"]],
+    ["a WebM", "video", [0, "\x1aE\xdf\xa3"], [ANY_OFFSET, "webm"]],
     ["a Matroska", "video", [0, "\x1aE\xdf\xa3"]],
     ["an AVI", "video", [0, "RIFF"], [8, "AVI "]],
     ["a WAV", "audio", [0, "RIFF"], [8, "WAVE"]],
@@ -21,7 +21,7 @@ const SIGNATURES =
     ["an MPEG transport stream", "video", [0, "G"], [188, "G"]],
     ["an MPEG transport stream", "video", [4, "G"], [196, "G"]],
     ["an MPEG program stream", "video", [0, "\0\0\x01\xba"]],
-    ["an Ogg", "video", [0, "OggS"], [ANYWHERE, "theora"]],
+    ["an Ogg", "video", [0, "OggS"], [ANY_OFFSET, "theora"]],
     ["an Ogg", "audio", [0, "OggS"]],
     ["a FLAC", "audio", [0, "fLaC"]],
     ["an MP3", "audio", [0, "ID3"]],
@@ -37,7 +37,7 @@ const SIGNATURES =
   ]);
 
 /** @type {Record<string, Container>} */
-const BY_EXTENSION = Object.fromEntries(
+const EXTENSIONS = Object.fromEntries(
   /** @type {[string, Kind, string][]} */ ([
     ["a WebM", "video", "webm"],
     ["a Matroska", "video", "mkv"],
@@ -69,19 +69,22 @@ export const REMEDIES = {
   other: "Choose a video: an MP4 or QuickTime file.",
 };
 
-/** @param {Uint8Array} bytes the first of a file @returns {Container | null} */
-export function containerOf(bytes) {
+/**
+ * Return the format of a file by its signature.
+ * @param {Uint8Array} bytes first bytes of the file @returns {Container | null} null if unknown
+ */
+export function detectContainer(bytes) {
   const text = String.fromCharCode(...bytes);
-  const match = SIGNATURES.find(([, , ...marks]) =>
-    marks.every(([at, mark]) =>
-      at === ANYWHERE ? text.includes(mark) : text.startsWith(mark, at),
+  const match = SIGNATURES.find(([, , ...patterns]) =>
+    patterns.every(([at, pattern]) =>
+      at === ANY_OFFSET ? text.includes(pattern) : text.startsWith(pattern, at),
     ),
   );
   return match ? { name: match[0], kind: match[1] } : null;
 }
 
-/** @param {string} fileName @returns {Container | null} */
-export const containerNamed = (fileName) => BY_EXTENSION[extensionOf(fileName)] ?? null;
+/** Return the format of a file by its name. @param {string} fileName @returns {Container | null} */
+export const containerByName = (fileName) => EXTENSIONS[extensionOf(fileName)] ?? null;
 
-/** @param {string} fileName @returns {string} in lower case, without the dot */
+/** Return the extension in lower case, without the dot. @param {string} fileName @returns {string} */
 export const extensionOf = (fileName) => fileName.split(".").pop()?.toLowerCase() ?? "";

@@ -1,18 +1,18 @@
-/** Findings about a chosen file for its editor, with their texts. Pure. */
+/** Findings about a chosen file, with their texts for the editor. Pure. */
 
 import { formatClock, formatSize, wholeSeconds } from "../format.js";
-import { containerNamed, extensionOf, REMEDIES } from "./containers.js";
+import { containerByName, extensionOf, REMEDIES } from "./containers.js";
 
 /** @typedef {import("./file-facts.js").Facts} Facts */
 /**
- * 0 means no limit. `left` is what the account's quotas left it when the page was opened, null for
- * any number.
+ * Limits of the portal; 0 means no limit. `left` is the remaining quota of the account when the page
+ * was opened; null means no quota.
  * @typedef {{ size_bytes: number, duration_s: number, pixels: number, left?: Left | null }} Limits
  * @typedef {{ videos: number | null, size_bytes: number | null }} Left
  */
 /**
- * "refuse": the portal can't publish the file. "warn": check the file. "info": a remark about the
- * conversion.
+ * Weight of a finding. "refuse": the portal can't publish the file. "warn": the editor should check
+ * the file. "info": a remark about the conversion.
  * @typedef {"refuse" | "warn" | "info"} Weight
  * @typedef {{ code: string, weight: Weight, title: string, text: string }} Finding
  * @typedef {{ facts: string, findings: Finding[] }} Inspection
@@ -78,8 +78,9 @@ const FINDINGS = {
 };
 
 /**
+ * Return the findings about a file.
  * @param {Facts} facts @param {Limits} limits @param {string} fileName
- * @returns {Finding[]} the gravest first; where one refuses the file, no others
+ * @returns {Finding[]} the most severe first; only refusals if there is one
  */
 export function findingsOf(facts, limits, fileName) {
   const { container } = facts;
@@ -87,16 +88,16 @@ export function findingsOf(facts, limits, fileName) {
     const title = `This is ${container.name} file named .${extensionOf(fileName)}`;
     return [{ code: "not_a_video", weight: "refuse", title, text: REMEDIES[container.kind] }];
   }
-  const refusals = refusalsOf(facts, limits);
-  const codes = refusals.length ? refusals : notesOf(facts);
+  const refusals = refusalCodes(facts, limits);
+  const codes = refusals.length ? refusals : noteCodes(facts);
   return codes.map((code) => {
     const [weight, title, text] = FINDINGS[code] ?? ["info", code, ""];
     return { code, weight, title, text };
   });
 }
 
-/** @param {Facts} facts @param {Limits} limits */
-function refusalsOf({ outcome, isEncrypted, video, duration_s }, limits) {
+/** Return the codes of refusals. @param {Facts} facts @param {Limits} limits */
+function refusalCodes({ outcome, isEncrypted, video, duration_s }, limits) {
   if (outcome !== "read") return [outcome];
   if (isEncrypted) return ["encrypted"];
   if (!video) return ["no_video_track"];
@@ -108,8 +109,8 @@ function refusalsOf({ outcome, isEncrypted, video, duration_s }, limits) {
   return codes;
 }
 
-/** @param {Facts} facts */
-function notesOf({ media_share, video, audio }) {
+/** Return the codes of warnings and remarks. @param {Facts} facts */
+function noteCodes({ media_share, video, audio }) {
   const codes = [];
   // The share of bytes approximates the share of frames, which the portal counts.
   if (media_share < MIN_READABLE_SHARE) codes.push("end_missing");
@@ -128,7 +129,7 @@ function notesOf({ media_share, video, audio }) {
 /** Names of codecs; others are shown in capitals. @type {Record<string, string>} */
 const CODECS = { avc: "H.264", prores: "ProRes", mpeg4: "MPEG-4" };
 
-/** @param {Facts} facts @returns such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo" */
+/** Return a summary such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo". @param {Facts} facts */
 export function factsInWords({ video, audio, duration_s }) {
   const parts = [];
   if (video) parts.push(`${video.width} × ${video.height}`);
@@ -149,11 +150,11 @@ function formatChannels(channels) {
 /**
  * Return why a file can't be uploaded.
  * @param {File} file @param {string | null} contentType @param {number} max_size_bytes 0 for any
- * @returns {string} empty when it is
+ * @returns {string} empty if it can
  */
-export function unsuitable(file, contentType, max_size_bytes) {
+export function unsuitableReason(file, contentType, max_size_bytes) {
   if (!contentType) {
-    const container = containerNamed(file.name);
+    const container = containerByName(file.name);
     if (container) return `“${file.name}” is ${container.name} file. ${REMEDIES[container.kind]}`;
     return `“${file.name}” isn’t a video. Choose an MP4 or QuickTime file: .mp4, .m4v or .mov.`;
   }
@@ -166,26 +167,27 @@ export function unsuitable(file, contentType, max_size_bytes) {
 }
 
 /**
- * Return why a file can't be uploaded in addition to those that were chosen before it.
+ * Return why a file can't be uploaded in addition to the files that were chosen before it.
  * @param {File} file @param {{ size_bytes: number }[]} chosen
- * @param {Left | null} [left] without it there are no quotas @returns {string} empty when it is
+ * @param {Left | null} [left] null without quotas @returns {string} empty if it can
  */
-export function beyondQuota(file, chosen, left) {
+export function quotaReason(file, chosen, left) {
   if (!left) return "";
   const most_bytes = left.size_bytes ?? Number.POSITIVE_INFINITY;
-  const left_bytes = chosen.reduce((rest, it) => rest - it.size_bytes, most_bytes);
+  const left_bytes = chosen.reduce((rest, { size_bytes }) => rest - size_bytes, most_bytes);
   if (left.videos !== null && chosen.length >= left.videos) {
-    const most = left.videos ? `only ${left.videos} more` : "no more videos";
-    return `“${file.name}” can’t be published now. Your account can publish ${most}. Try again later, or ask an owner of this portal to raise your limit.`;
+    const allowance = left.videos ? `only ${left.videos} more` : "no more videos";
+    return `“${file.name}” can’t be published now. Your account can publish ${allowance}. Try again later, or ask an owner of this portal to raise your limit.`;
   }
   if (file.size <= left_bytes) return "";
-  const [own, rest] = [formatSize(file.size), formatSize(Math.max(0, left_bytes))];
-  return `“${file.name}” is ${own}, and your account has ${rest} of storage left. Delete videos and reload this page, or ask an owner of this portal to raise your limit.`;
+  const fileSize = formatSize(file.size);
+  const rest = formatSize(Math.max(0, left_bytes));
+  return `“${file.name}” is ${fileSize}, and your account has ${rest} of storage left. Delete videos and reload this page, or ask an owner of this portal to raise your limit.`;
 }
 
 /**
- * @param {File} file
- * @returns {string | null} the type it is uploaded with; null when the portal takes no such file
+ * Return the content type for the upload of a file.
+ * @param {File} file @returns {string | null} null if the portal doesn't accept the file
  */
 export function contentTypeOf({ name, type }) {
   const byExtension = TYPES[extensionOf(name)];
@@ -197,7 +199,7 @@ export function contentTypeOf({ name, type }) {
 }
 
 /**
- * Return why the chosen file doesn't continue an unfinished upload.
+ * Return the message for a chosen file that is not the file of an unfinished upload.
  * @param {{ fileName: string, size_bytes: number }} upload
  */
 export function wrongFile({ fileName, size_bytes }) {

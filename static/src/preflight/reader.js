@@ -1,4 +1,4 @@
-/** Reads facts and the first frame of a chosen file; the upload never waits for it. */
+/** Facts and first frame of a chosen file. The upload doesn't wait for them. */
 
 const FACTS_TIMEOUT_MS = 10_000;
 const FRAME_TIMEOUT_MS = 8_000;
@@ -7,13 +7,13 @@ const WIDTH_PX = 192;
 /**
  * Inspect a file in a worker (`file-facts.js`), with a time limit.
  * @param {string} url of the worker @param {File} file @param {AbortSignal} signal
- * @returns {Promise<import("./file-facts.js").Facts | null>} null when nothing was found in time
+ * @returns {Promise<import("./file-facts.js").Facts | null>} null after an error or the time limit
  */
 export async function readFacts(url, file, signal) {
   const worker = new Worker(url, { type: "module", name: "preflight" });
   try {
     worker.postMessage(file);
-    return (await firstOf(worker, "message", FACTS_TIMEOUT_MS, signal)).data;
+    return (await waitForEvent(worker, "message", FACTS_TIMEOUT_MS, signal)).data;
   } catch {
     return null;
   } finally {
@@ -22,9 +22,9 @@ export async function readFacts(url, file, signal) {
 }
 
 /**
+ * Return the first frame of a file as a `data:` address.
  * @param {File} file @param {AbortSignal} signal
- * @returns {Promise<string>} the first frame as a `data:` address; empty where this browser can't
- *   show the file
+ * @returns {Promise<string>} empty if the browser can't show the file
  */
 export async function firstFrame(file, signal) {
   const video = document.createElement("video");
@@ -33,7 +33,7 @@ export async function firstFrame(file, signal) {
   video.preload = "auto";
   video.src = address;
   try {
-    await firstOf(video, "loadeddata", FRAME_TIMEOUT_MS, signal);
+    await waitForEvent(video, "loadeddata", FRAME_TIMEOUT_MS, signal);
     const canvas = document.createElement("canvas");
     const { videoWidth, videoHeight } = video;
     if (!videoWidth) return "";
@@ -51,15 +51,16 @@ export async function firstFrame(file, signal) {
 }
 
 /**
- * @param {EventTarget} target @param {string} name of an event @param {number} timeout_ms
+ * Wait for an event.
+ * @param {EventTarget} target @param {string} name of the event @param {number} timeout_ms
  * @param {AbortSignal} stop
- * @returns {Promise<any>} the event @throws {Event} the one of a failure, or that it is too late
+ * @returns {Promise<any>} the event @throws {Event} that of an error, or of the timeout
  */
-function firstOf(target, name, timeout_ms, stop) {
+function waitForEvent(target, name, timeout_ms, stop) {
   return new Promise((resolve, reject) => {
     target.addEventListener(name, resolve);
     for (const failure of ["error", "messageerror"]) target.addEventListener(failure, reject);
-    const late = AbortSignal.any([stop, AbortSignal.timeout(timeout_ms)]);
-    late.addEventListener("abort", reject);
+    const timeout = AbortSignal.any([stop, AbortSignal.timeout(timeout_ms)]);
+    timeout.addEventListener("abort", reject);
   });
 }

@@ -1,10 +1,10 @@
-/** The calls of the JSON API that the upload page uses. Media bytes go directly to storage. */
+/** Client of the JSON API for the upload page. Media bytes go directly to storage. */
 
 import { request, requestJson } from "../requests.js";
 
 /** Storage may take long to assemble thousands of parts. */
 const COMPLETE_TIMEOUT_MS = 90_000;
-/** Contains the portal's id of the upload. */
+/** Pattern of a storage key, with the upload's id. */
 const KEY = /^videos\/([0-9a-f]{32})\./;
 
 /**
@@ -12,6 +12,7 @@ const KEY = /^videos\/([0-9a-f]{32})\./;
  * @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part
  * @typedef {{ state: "pending" | "uploading" | "stored", sizeBytes: number, partSizeBytes: number,
  *   partCount: number, parts: Part[] }} UploadState with the parts that storage has
+ * @typedef {"metadata" | "access"} Resource of a video
  */
 
 export class Api {
@@ -31,22 +32,25 @@ export class Api {
   }
 
   /**
-   * Start an upload in parts, or return its state. It can't be aborted, because an upload that
-   * starts after its cancellation would stay.
+   * Start an upload in parts, or return its state. The request can't be aborted, because an upload
+   * that starts after its cancellation would never be removed.
    * @param {string} key @param {number} sizeBytes @returns {Promise<UploadState>}
    */
   begin(key, sizeBytes) {
     return requestJson("POST", this.urls.uploadsUrl, { body: { key, sizeBytes } });
   }
 
-  /** @param {string} key @param {AbortSignal} [signal] @returns {Promise<UploadState>} */
+  /**
+   * Return the state of an upload.
+   * @param {string} key @param {AbortSignal} [signal] @returns {Promise<UploadState>}
+   */
   read(key, signal) {
     return requestJson("GET", this.#uploadUrl(key), { signal });
   }
 
   /**
-   * @param {string} key @param {number} number @param {AbortSignal} signal
-   * @returns {Promise<string>} address for one PUT of this part
+   * Return a URL for one PUT of a part.
+   * @param {string} key @param {number} number @param {AbortSignal} signal @returns {Promise<string>}
    */
   async signPart(key, number, signal) {
     const url = `${this.#uploadUrl(key)}/parts/${number}`;
@@ -68,25 +72,27 @@ export class Api {
   }
 
   /**
-   * @param {{ visibility?: string }} details with who may see the video from the start
-   * @returns {Promise<{ id: string, title: string }>} with the title that the video has by now
+   * Create the video of an uploaded file, or return the one that an earlier request created.
+   * @param {{ visibility?: string }} details metadata, file and visibility
+   * @returns {Promise<{ id: string, title: string }>} with its present title
    */
   publish({ visibility, ...body }) {
     const query = visibility ? `?${new URLSearchParams({ visibility })}` : "";
     return requestJson("POST", this.urls.publishUrl + query, { body });
   }
 
-  /** @param {string} videoId @param {"metadata" | "access"} what */
-  readOf(videoId, what) {
-    return request("GET", `${this.urls.publishUrl}/${videoId}/${what}`);
+  /** Return a resource of a video, and its ETag. @param {string} videoId @param {Resource} resource */
+  readResource(videoId, resource) {
+    return request("GET", `${this.urls.publishUrl}/${videoId}/${resource}`);
   }
 
   /**
-   * @param {string} videoId @param {"metadata" | "access"} what @param {unknown} body
-   * @param {string} ifMatch the ETag of what is to be changed
+   * Change a resource of a video.
+   * @param {string} videoId @param {Resource} resource @param {unknown} body
+   * @param {string} ifMatch ETag of the version to change
    */
-  writeOf(videoId, what, body, ifMatch) {
-    return requestJson("PUT", `${this.urls.publishUrl}/${videoId}/${what}`, { body, ifMatch });
+  writeResource(videoId, resource, body, ifMatch) {
+    return requestJson("PUT", `${this.urls.publishUrl}/${videoId}/${resource}`, { body, ifMatch });
   }
 
   /** @param {string} key */

@@ -1,24 +1,24 @@
 /**
- * Failures of an upload: whether and at what cost they are retried, their names and their remedies.
+ * Failures of an upload: whether they are retried and at what cost, their titles and their remedies.
  */
 
-import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";
+import { ACCOUNT_CHANGED, AccountChanged } from "../accounts/sign-in-again.js";
 import { Backoff } from "../backoff.js";
 import { formatWhen } from "../format.js";
-import { isSignedOut, NoAnswer, needsSignIn, Refused, SIGNED_OUT } from "../requests.js";
+import { isSignedOut, NoResponse, needsSignIn, Refused, SIGNED_OUT } from "../requests.js";
 
 /**
  * Cost of an attempt in the retry policy's budget: a long attempt spends most of its time sending.
  */
 const ATTEMPT_COST_MS = 10_000;
-/** Cost of a lasting refusal: the third in a row is the last. */
-const LASTING_COST_MS = 50_000;
+/** Cost of a permanent refusal, so that the third in a row is the last. */
+const PERMANENT_COST_MS = 50_000;
 /** Refusals that show that this page's state of the upload is outdated. */
 const STALE_CODES = ["upload_not_started", "upload_not_issued", "upload_gone", "parts_missing"];
 /** Statuses of temporary conditions. */
-const PASSING_STATUSES = [408, 425, 429];
-/** Refusals of publishing until someone signs in. */
-export const WHO_HAS_TO_SIGN_IN = new Set([SIGNED_OUT, SOMEONE_ELSE]);
+const TEMPORARY_STATUSES = [408, 425, 429];
+/** Messages of refusals that last until the person signs in. */
+export const SIGN_IN_MESSAGES = new Set([SIGNED_OUT, ACCOUNT_CHANGED]);
 
 /** @typedef {"" | "file_unreadable" | "etag_hidden" | "incomplete"} FailureCode */
 
@@ -41,38 +41,37 @@ export class TransferFailed extends Error {
 export class NotPublished extends Error {
   /**
    * @param {import("../requests.js").FieldFault[]} faults of the form's fields
-   * @param {string} words for what has no field
-   * @param {boolean} needsUpload whether the file is what is at fault
+   * @param {string} message of the whole form
+   * @param {boolean} needsUpload whether the file has to be uploaded again
    */
-  constructor(faults, words, needsUpload) {
-    super(words);
+  constructor(faults, message, needsUpload) {
+    super(message);
     this.faults = faults;
-    this.words = words;
     this.needsUpload = needsUpload;
   }
 }
 
-/** Return whether the connection was missing, or missing for too long. @param {unknown} error */
+/** Return whether the request failed without a response. @param {unknown} error */
 export function isDisconnected(error) {
-  if (error instanceof NoAnswer) return true;
+  if (error instanceof NoResponse) return true;
   return error instanceof TransferFailed && error.status === 0 && error.code === "";
 }
 
-/** Return whether the upload's state has to be read next. @param {unknown} error */
+/** Return whether the upload's state has to be read again. @param {unknown} error */
 export function isStale(error) {
   if (error instanceof Refused) return STALE_CODES.includes(error.code);
   return error instanceof TransferFailed && error.status === 404;
 }
 
-/** @param {number} status */
-export function isPassing(status) {
-  return status >= 500 || PASSING_STATUSES.includes(status);
+/** Return whether a status means a temporary condition. @param {number} status */
+export function isTemporary(status) {
+  return status >= 500 || TEMPORARY_STATUSES.includes(status);
 }
 
-/** @param {unknown} error */
+/** Return whether another attempt may succeed. @param {unknown} error */
 export function canRetry(error) {
-  if (error instanceof NoAnswer || isStale(error)) return true;
-  if (error instanceof Refused) return isPassing(error.status);
+  if (error instanceof NoResponse || isStale(error)) return true;
+  if (error instanceof Refused) return isTemporary(error.status);
   // A new signature replaces an expired one, and S3 responds to some broken connections with 400.
   return error instanceof TransferFailed && error.code === "";
 }
@@ -81,25 +80,25 @@ export function canRetry(error) {
  * Return whether the same request would fail again, except for an expired signature.
  * @param {unknown} error
  */
-function isLasting(error) {
+function isPermanent(error) {
   if (!(error instanceof TransferFailed) || error.status === 0 || isStale(error)) return false;
-  return !isPassing(error.status);
+  return !isTemporary(error.status);
 }
 
-/** Errors whose budget is spent; an outer level must not start again. @type {WeakSet<object>} */
-const final = new WeakSet();
+/** Errors after which the budget is spent, so that an outer `retry` also stops. @type {WeakSet<object>} */
+const finalErrors = new WeakSet();
 
 /**
  * Repeat an attempt with growing, jittered pauses until it succeeds.
  * @template T
  * @param {(succeeded: () => void) => Promise<T>} attempt may call `succeeded` when part of its work
  *   is done, which renews the budget
- * @param {{ signal?: AbortSignal, isWorthIt?: (error: unknown) => boolean,
- *   onTrouble?: (error: Error) => void }} [options] `signal` rejects with its reason; `onTrouble` is
+ * @param {{ signal?: AbortSignal, shouldRetry?: (error: unknown) => boolean,
+ *   onError?: (error: Error) => void }} [options] `signal` rejects with its reason; `onError` is
  *   called before each pause, and before giving up
- * @returns {Promise<T>} @throws {unknown} the last error, once trying again is no use
+ * @returns {Promise<T>} @throws {unknown} the last error
  */
-export async function retrying(attempt, { signal, isWorthIt = canRetry, onTrouble } = {}) {
+export async function retry(attempt, { signal, shouldRetry = canRetry, onError } = {}) {
   let backoff = new Backoff();
   for (;;) {
     let began_at = performance.now();
@@ -110,14 +109,14 @@ export async function retrying(attempt, { signal, isWorthIt = canRetry, onTroubl
       });
     } catch (error) {
       signal?.throwIfAborted();
-      if (error instanceof Error) onTrouble?.(error);
-      if (!(error instanceof Error) || final.has(error) || !isWorthIt(error)) throw error;
-      const asked_ms = error instanceof Refused ? error.retryAfter_s * 1000 : 0;
-      const tried_ms = Math.min(performance.now() - began_at, ATTEMPT_COST_MS);
-      const cost_ms = isLasting(error) ? LASTING_COST_MS : tried_ms;
-      const pause_ms = backoff.pause_ms({ asked_ms, cost_ms });
+      if (error instanceof Error) onError?.(error);
+      if (!(error instanceof Error) || finalErrors.has(error) || !shouldRetry(error)) throw error;
+      const least_ms = error instanceof Refused ? error.retryAfter_s * 1000 : 0;
+      const attempt_ms = Math.min(performance.now() - began_at, ATTEMPT_COST_MS);
+      const cost_ms = isPermanent(error) ? PERMANENT_COST_MS : attempt_ms;
+      const pause_ms = backoff.pause_ms({ least_ms, cost_ms });
       if (pause_ms === null) {
-        final.add(error);
+        finalErrors.add(error);
         throw error;
       }
       await sleep(pause_ms, signal);
@@ -126,6 +125,7 @@ export async function retrying(attempt, { signal, isWorthIt = canRetry, onTroubl
 }
 
 /**
+ * Wait for a time.
  * @param {number} pause_ms @param {AbortSignal} [signal] rejects with its reason
  * @returns {Promise<void>}
  */
@@ -137,7 +137,7 @@ function sleep(pause_ms, signal) {
 }
 
 /** @type {Record<Exclude<FailureCode, "">, [string, string]>} */
-const TRANSFER_TROUBLES = {
+const TRANSFER_ERRORS = {
   file_unreadable: [
     "The file can’t be read any more",
     "It was moved, changed or removed after you chose it, or its drive was disconnected. Reconnect it and try again, or choose the file again. Uploaded parts are kept.",
@@ -149,27 +149,30 @@ const TRANSFER_TROUBLES = {
   incomplete: ["The upload is incomplete", "Storage didn’t receive the whole file. Try again."],
 };
 
-/** @param {Error | null} error @returns {[title: string, text: string]} */
-export function transferTrouble(error) {
-  if (error instanceof NotPublished) return ["Upload this file again", error.words];
+/**
+ * Return title and remedy of a failed upload.
+ * @param {Error | null} error @returns {[title: string, text: string]}
+ */
+export function describeTransferError(error) {
+  if (error instanceof NotPublished) return ["Upload this file again", error.message];
   if (isSignedOut(error)) {
     return ["The upload has stopped", `${SIGNED_OUT} Uploaded parts are kept.`];
   }
-  if (error instanceof SomeoneElse) return ["The upload has stopped", SOMEONE_ELSE];
-  const quota = quotaTrouble(error);
+  if (error instanceof AccountChanged) return ["The upload has stopped", ACCOUNT_CHANGED];
+  const quota = describeQuotaError(error);
   if (quota) return quota;
   if (error instanceof Refused) {
-    const title = isPassing(error.status)
+    const title = isTemporary(error.status)
       ? "The portal is busy"
       : "The portal can’t accept this file";
     const reasons = error.faults.map((fault) => fault.message).join(" ");
     return [title, reasons || error.detail || "Try again in a moment."];
   }
-  if (error instanceof NoAnswer) {
+  if (error instanceof NoResponse) {
     const text = "Check your connection, then try again. Nothing you typed is lost.";
     return ["The portal can’t be reached", text];
   }
-  if (error instanceof TransferFailed && error.code) return TRANSFER_TROUBLES[error.code];
+  if (error instanceof TransferFailed && error.code) return TRANSFER_ERRORS[error.code];
   if (error instanceof TransferFailed && error.status) {
     const text = `It may be busy, or its upload link expired (status ${error.status}). Try again to get a new link.`;
     return ["The file storage refused the upload", text];
@@ -181,7 +184,7 @@ export function transferTrouble(error) {
  * Return title and remedy of a refusal by a quota.
  * @param {unknown} error @returns {[title: string, text: string] | null} null for another error
  */
-export function quotaTrouble(error) {
+export function describeQuotaError(error) {
   if (!(error instanceof Refused)) return null;
   const { code, detail, freeAt } = error;
   if (code === "storage_quota_exceeded") return ["Not enough storage for this file", detail];
@@ -192,8 +195,8 @@ export function quotaTrouble(error) {
   return ["You’ve reached your publishing limit", text];
 }
 
-/** @param {Error | null} error whether the portal may take the same file another time */
+/** Return whether the portal may accept the same file another time. @param {Error | null} error */
 export function canTryAgain(error) {
-  if (!(error instanceof Refused) || isPassing(error.status)) return true;
-  return needsSignIn(error) || quotaTrouble(error) !== null;
+  if (!(error instanceof Refused) || isTemporary(error.status)) return true;
+  return needsSignIn(error) || describeQuotaError(error) !== null;
 }

@@ -1,10 +1,10 @@
 /**
- * The upload page: a list of files that upload while the details of the open one are filled in. The
+ * Upload page: a list of files that upload while the editor fills in the details of the open one. The
  * page is drawn from the store's state, and every action becomes an event of the store.
  */
 
-import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
-import { copyLink } from "../copy.js";
+import { allowSignInPrompt, SIGNED_IN } from "../accounts/sign-in-again.js";
+import { startCopyLink } from "../copy.js";
 import { announce, element, setText, setTexts } from "../dom.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
@@ -18,7 +18,7 @@ import { batchOf, questionOf, submitOf } from "./words.js";
 export const startUploadPage = (root, signal) => new UploadPage(root, signal);
 
 class UploadPage {
-  /** @type {Map<number, LineView>} by number */
+  /** Views by the number of their upload. @type {Map<number, LineView>} */
   #lines = new Map();
 
   /** @param {HTMLElement} root @param {AbortSignal} signal */
@@ -44,40 +44,45 @@ class UploadPage {
   #listen() {
     const { store, list, form, signal } = this;
     acceptDrops(this.drop, (files) => store.choose(files), signal);
-    const take = () => takeFiles(this.input, (files) => store.choose(files));
-    this.input.addEventListener("change", take, { signal });
+    const takeChosen = () => takeFiles(this.input, (files) => store.choose(files));
+    this.input.addEventListener("change", takeChosen, { signal });
     // Files may have been chosen before this script started.
-    take();
-    list.addEventListener("click", (event) => this.#pressed(event), { signal });
-    form.addEventListener("click", ({ target }) => this.#act(target, store.state.open), { signal });
-    form.addEventListener("input", (event) => this.#edited(event), { signal });
-    form.addEventListener("change", (event) => this.#fileChosen(event), { signal });
+    takeChosen();
+    list.addEventListener("click", (event) => this.#handleLineClick(event), { signal });
+    form.addEventListener("click", ({ target }) => this.#runAction(target, store.state.open), {
+      signal,
+    });
+    form.addEventListener("input", (event) => this.#handleInput(event), { signal });
+    form.addEventListener("change", (event) => this.#handleFile(event), { signal });
     form.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const submit = element(this.publishing, "[data-submit]");
     submit.addEventListener("click", () => this.#submit(), { signal });
-    const ask = (/** @type {Event} */ event) => {
+    const confirmLeaving = (/** @type {Event} */ event) => {
       if (store.state.uploads.some(is.holdsWork)) event.preventDefault();
     };
-    window.addEventListener("beforeunload", ask, { signal });
+    window.addEventListener("beforeunload", confirmLeaving, { signal });
     document.addEventListener(SIGNED_IN, () => store.dispatch({ type: "signedIn" }), { signal });
   }
 
-  /** @param {Event} event on a line */
-  #pressed({ target }) {
+  /** Open an upload, or run the action of its button. @param {Event} event on a line */
+  #handleLineClick({ target }) {
     const number = numberOf(target);
     const opener = closest(target, "[data-open]");
-    if (!opener) return this.#act(target, number);
+    if (!opener) return this.#runAction(target, number);
     this.store.dispatch({ type: "opened", number });
-    // On a narrow screen the details are below the list.
+    // On a narrow page the details are below the list.
     const isBelow = this.form.getBoundingClientRect().top > innerHeight / 2;
     if (isBelow) this.form.scrollIntoView();
   }
 
-  /** @param {EventTarget | null} target @param {number} number of the upload it belongs to */
-  async #act(target, number) {
+  /**
+   * Run the action of a button, after a question if needed.
+   * @param {EventTarget | null} target @param {number} number of the upload
+   */
+  async #runAction(target, number) {
     const action = closest(target, "[data-action]")?.getAttribute("data-action");
     if (!action) return;
-    askAgain();
+    allowSignInPrompt();
     const question = questionOf(this.store.state, action, number);
     const isAgreed = question !== null && (await this.#ask(question));
     if (question && !isAgreed && action === "remove") return;
@@ -86,8 +91,8 @@ class UploadPage {
   }
 
   /**
-   * @param {NonNullable<ReturnType<typeof questionOf>>} question
-   * @returns {Promise<boolean>} whether the answer is yes
+   * Ask a question, and return whether the answer is yes.
+   * @param {NonNullable<ReturnType<typeof questionOf>>} question @returns {Promise<boolean>}
    */
   #ask(question) {
     const { question: dialog, signal } = this;
@@ -95,13 +100,13 @@ class UploadPage {
     dialog.returnValue = "no";
     dialog.showModal();
     return new Promise((resolve) => {
-      const end = () => resolve(dialog.returnValue === "yes");
-      dialog.addEventListener("close", end, { signal, once: true });
+      const resolveAnswer = () => resolve(dialog.returnValue === "yes");
+      dialog.addEventListener("close", resolveAnswer, { signal, once: true });
     });
   }
 
-  /** @param {Event} event */
-  #edited({ target }) {
+  /** Store the edited details. @param {Event} event */
+  #handleInput({ target }) {
     const pointer = closest(target, "[data-field]")?.getAttribute("data-field") ?? "";
     if (pointer === "/file") return;
     const details = this.details.read();
@@ -109,17 +114,17 @@ class UploadPage {
   }
 
   /**
-   * Pass a chosen file to the unfinished or refused upload that asked for it.
+   * Pass a chosen file to the open upload, which needs its file again or another one.
    * @param {Event} event
    */
-  #fileChosen({ target }) {
+  #handleFile({ target }) {
     if (!(target instanceof HTMLInputElement) || target.type !== "file") return;
     takeFiles(target, (files) => this.store.choose(files, is.openOf(this.store.state)));
   }
 
   #submit() {
-    askAgain();
-    // Browsers restore fields of a page without an event.
+    allowSignInPrompt();
+    // Browsers send no event for fields that they restore.
     const details = this.details.read();
     this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer: "" });
     this.store.dispatch({ type: "submitted" });
@@ -136,7 +141,7 @@ class UploadPage {
     setText(this.drop, "[data-drop-words]", state.uploads.length ? "Upload more" : "Choose videos");
     if (state.focus) this.#focus(state.focus);
     else this.#keepFocus(focused, state, before);
-    for (const words of state.news) announce(words);
+    for (const message of state.news) announce(message);
   }
 
   /** @param {State} state @param {State} before */
@@ -146,11 +151,11 @@ class UploadPage {
       view.root.remove();
       this.#lines.delete(number);
     }
-    const usual = state.blank.visibility;
+    const defaultVisibility = state.blank.visibility;
     for (const upload of state.uploads) {
       const { number } = upload;
       const view = this.#lines.get(number) ?? this.#addLine(number);
-      view.draw(upload, is.uploadOf(before, number), number === state.open, usual);
+      view.draw(upload, is.uploadOf(before, number), number === state.open, defaultVisibility);
     }
   }
 
@@ -159,9 +164,9 @@ class UploadPage {
     const { videoUrl = "", editUrl = "", publicUrl = "" } = this.root.dataset;
     const template = element(this.root, "[data-line-template]");
     const { content } = /** @type {HTMLTemplateElement} */ (template);
-    const blank = element(document.importNode(content, true), ".line");
-    const view = new LineView(blank, number, { videoUrl, editUrl, publicUrl });
-    copyLink(element(view.root, "[data-copies]"), this.signal);
+    const emptyLine = element(document.importNode(content, true), ".line");
+    const view = new LineView(emptyLine, number, { videoUrl, editUrl, publicUrl });
+    startCopyLink(element(view.root, "[data-copies]"), this.signal);
     this.list.append(view.root);
     this.#lines.set(number, view);
     return view;
@@ -169,7 +174,7 @@ class UploadPage {
 
   /** @param {State} state */
   #drawPublishing(state) {
-    const { isHidden, label, isBusy, words, isLacking } = submitOf(state);
+    const { isHidden, label, isBusy, hint, isIncomplete } = submitOf(state);
     const batch = batchOf(state);
     this.publishing.hidden = isHidden && batch.isHidden;
     element(this.publishing, "[data-batch]").hidden = batch.isHidden;
@@ -177,10 +182,10 @@ class UploadPage {
     meter.value = batch.share;
     meter.hidden = batch.share === 1;
     const { percent, count, rest } = batch;
-    setTexts(this.publishing, { percent, count, rest, submit: label, "submit-state": words });
+    setTexts(this.publishing, { percent, count, rest, submit: label, "submit-state": hint });
     const button = element(this.publishing, "[data-submit]");
     button.hidden = isHidden;
-    button.classList.toggle("button--quiet", Boolean(isLacking));
+    button.classList.toggle("button--quiet", Boolean(isIncomplete));
     button.setAttribute("aria-disabled", String(isBusy));
   }
 
@@ -207,36 +212,36 @@ class UploadPage {
   }
 }
 
-/** @param {Element | null} focused */
+/** Return whether no visible element has the focus. @param {Element | null} focused */
 function isHidden(focused) {
   return !focused || focused === document.body || focused.getClientRects().length === 0;
 }
 
-/** @param {EventTarget | null} target @param {string} selector */
+/** Return the closest matching element. @param {EventTarget | null} target @param {string} selector */
 function closest(target, selector) {
   return target instanceof Element ? target.closest(selector) : null;
 }
 
-/** @param {EventTarget | null} target @returns {number} of the upload on whose line it is */
+/** Return the number of the upload on whose line an element is. @param {EventTarget | null} target */
 function numberOf(target) {
   return Number(closest(target, "[data-line]")?.getAttribute("data-line"));
 }
 
-/** @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles */
+/** Pass on the chosen files. @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles */
 function takeFiles(input, onFiles) {
   const files = [...(input.files ?? [])];
-  // Cleared, so that choosing the same file again is a change.
+  // Cleared, because choosing the same file again sends an event only then.
   input.value = "";
   if (files.length) onFiles(files);
 }
 
 /**
- * Accept files that are dropped anywhere, so that the browser never leaves the page to open one.
+ * Accept files that are dropped anywhere on the page, so that the browser never leaves it to open one.
  * @param {HTMLElement} zone @param {(files: File[]) => void} onFiles @param {AbortSignal} signal
  */
 function acceptDrops(zone, onFiles, signal) {
   /** @param {DragEvent} event */
-  const follow = (event) => {
+  const handleDrag = (event) => {
     if (event.type === "dragleave") {
       if (!event.relatedTarget) zone.classList.remove("drop--over");
       return;
@@ -248,6 +253,6 @@ function acceptDrops(zone, onFiles, signal) {
     if (files.length) onFiles(files);
   };
   for (const type of /** @type {const} */ (["dragover", "dragleave", "drop"])) {
-    window.addEventListener(type, follow, { signal });
+    window.addEventListener(type, handleDrag, { signal });
   }
 }

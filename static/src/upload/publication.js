@@ -1,15 +1,15 @@
 /**
- * Publishes an upload, also after a request without a response, and translates refusals.
+ * Publication of an upload, also after a request without a response, and its refusals.
  *
- * A request without a response may have succeeded. It is saved and sent again unchanged before
- * anything else: the portal returns the same video for a repetition, but would refuse a new request
- * with the same key. Later changes are then written to that video. Only the visibility is sent in its present
- * form, so that the video is never visible to more people than chosen.
+ * A request without a response may have succeeded. It is saved, and sent again unchanged before any
+ * other: the portal returns the same video for a repeated request, but refuses a different request
+ * with the same key. Later changes are then made to that video. Only the visibility is sent as it is
+ * now, so that the video is never visible to more people than chosen.
  */
 
-import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";
-import { isSignedOut, NoAnswer, Refused, SIGNED_OUT } from "../requests.js";
-import { canRetry, NotPublished, quotaTrouble, retrying } from "./failures.js";
+import { ACCOUNT_CHANGED, AccountChanged } from "../accounts/sign-in-again.js";
+import { isSignedOut, NoResponse, Refused, SIGNED_OUT } from "../requests.js";
+import { canRetry, describeQuotaError, NotPublished, retry } from "./failures.js";
 
 /** Refusals that need another upload of the file. */
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
@@ -25,107 +25,118 @@ const UNREACHABLE =
 /** @typedef {{ id: string, title: string }} Video */
 
 /**
- * @param {Api} api @param {Request} wanted
- * @param {Request | null} unanswered the last request, when its answer was lost
- * @param {(unanswered: Request | null) => void} remember for this visit and others
+ * Publish an upload: create its video, or update the video of an earlier request.
+ * @param {Api} api @param {Request} request
+ * @param {Request | null} pendingRequest earlier request without a response
+ * @param {(pendingRequest: Request | null) => void} remember saves it for this visit and later ones
  * @returns {Promise<Video>} @throws {NotPublished}
  */
-export async function publish(api, wanted, unanswered, remember) {
+export async function publish(api, request, pendingRequest, remember) {
   try {
-    if (unanswered?.key === wanted.key) {
-      const earlier = await repeat(api, unanswered, wanted, remember);
-      if (earlier) return await correct(api, earlier, unanswered, wanted);
+    if (pendingRequest?.key === request.key) {
+      const earlierVideo = await repeatRequest(api, pendingRequest, request, remember);
+      if (earlierVideo) return await updateVideo(api, earlierVideo, pendingRequest, request);
     }
-    return await create(api, wanted, remember);
+    return await sendFirst(api, request, remember);
   } catch (error) {
     if (isSignedOut(error)) throw new NotPublished([], SIGNED_OUT, false);
-    if (error instanceof SomeoneElse) throw new NotPublished([], SOMEONE_ELSE, false);
-    if (error instanceof Refused) throw notPublished(error);
-    if (error instanceof NoAnswer) throw new NotPublished([], UNREACHABLE, false);
+    if (error instanceof AccountChanged) throw new NotPublished([], ACCOUNT_CHANGED, false);
+    if (error instanceof Refused) throw toNotPublished(error);
+    if (error instanceof NoResponse) throw new NotPublished([], UNREACHABLE, false);
     throw error;
   }
 }
 
 /**
- * @param {Api} api @param {Request} unanswered @param {Request} wanted
- * @param {(unanswered: Request) => void} remember
- * @returns {Promise<Video | null>} null when it was refused, and the next may be tried
- * @throws {Refused | NoAnswer} when it can still not be told whether it was done
+ * Repeat a request without a response, with the present visibility.
+ * @param {Api} api @param {Request} pendingRequest @param {Request} request the present one
+ * @param {(pendingRequest: Request) => void} remember
+ * @returns {Promise<Video | null>} null after a refusal: the video doesn't exist
+ * @throws {Refused | NoResponse} if it is still unknown whether the video exists
  */
-async function repeat(api, unanswered, { visibility }, remember) {
-  // It is unknown until a response which of both counts.
-  if (visibility !== unanswered.visibility) remember({ ...unanswered, visibility: "" });
+async function repeatRequest(api, pendingRequest, { visibility }, remember) {
+  // Until there is a response, the video may have either visibility.
+  if (visibility !== pendingRequest.visibility) remember({ ...pendingRequest, visibility: "" });
   try {
-    return await post(api, { ...unanswered, visibility });
+    return await sendWhileBusy(api, { ...pendingRequest, visibility });
   } catch (error) {
     if (!(error instanceof Refused) || canRetry(error) || isSignedOut(error)) throw error;
-    // The lost response was a success.
+    // This code means that the first request had succeeded.
     return error.code === "visibility_differs" ? error.present : null;
   }
 }
 
-/** @type {(api: Api, wanted: Request, remember: (it: Request | null) => void) => Promise<Video>} */
-async function create(api, wanted, remember) {
+/**
+ * Send the first request to publish.
+ * @param {Api} api @param {Request} request
+ * @param {(pendingRequest: Request | null) => void} remember @returns {Promise<Video>}
+ */
+async function sendFirst(api, request, remember) {
   // Saved before sending, because the page may close before the response.
-  remember(wanted);
+  remember(request);
   try {
-    return await post(api, wanted);
+    return await sendWhileBusy(api, request);
   } catch (error) {
-    const isUndone = error instanceof Refused && (!canRetry(error) || isBusy(error));
-    if (isUndone || error instanceof SomeoneElse) remember(null);
+    const isRefused = error instanceof Refused && (!canRetry(error) || isBusy(error));
+    if (isRefused || error instanceof AccountChanged) remember(null);
     throw error;
   }
 }
 
 /**
- * Send the changes since the first request.
- * @param {Api} api @param {Video} video
- * @param {Request} sent what it was made with @param {Request} wanted @returns {Promise<Video>}
+ * Change a video that an earlier request created.
+ * @param {Api} api @param {Video} video @param {Request} created the earlier request
+ * @param {Request} request the present one @returns {Promise<Video>}
  */
-async function correct(api, video, sent, wanted) {
-  const { visibility } = wanted;
-  if (sent.visibility !== visibility) {
-    const { json: recorded, etag } = await api.readOf(video.id, "access");
-    await api.writeOf(video.id, "access", { ...recorded, visibility, signedInOnly: false }, etag);
+async function updateVideo(api, video, created, request) {
+  const { visibility } = request;
+  if (created.visibility !== visibility) {
+    const { json: access, etag } = await api.readResource(video.id, "access");
+    await api.writeResource(
+      video.id,
+      "access",
+      { ...access, visibility, signedInOnly: false },
+      etag,
+    );
   }
-  if (isSame(sent, wanted)) return video;
-  const { etag } = await api.readOf(video.id, "metadata");
-  const { title } = await api.writeOf(video.id, "metadata", metadataOf(wanted), etag);
+  if (isSame(created, request)) return video;
+  const { etag } = await api.readResource(video.id, "metadata");
+  const { title } = await api.writeResource(video.id, "metadata", metadataOf(request), etag);
   return { id: video.id, title };
 }
 
-/** @param {Metadata} details and more, without who may see it, which is no part of the metadata */
+/** Return the metadata of a request, which excludes the visibility. @param {Metadata} request */
 function metadataOf({ title, description, categoryIds, tags }) {
   return { title, description, categoryIds, tags };
 }
 
-/** @param {Metadata} one @param {Metadata} other */
-function isSame(one, other) {
-  return JSON.stringify(metadataOf(one)) === JSON.stringify(metadataOf(other));
+/** Return whether two requests have the same metadata. @param {Metadata} details @param {Metadata} other */
+function isSame(details, other) {
+  return JSON.stringify(metadataOf(details)) === JSON.stringify(metadataOf(other));
 }
 
-/** @param {Api} api @param {Request} request */
-function post(api, request) {
-  return retrying(() => api.publish(request), { isWorthIt: isBusy });
+/** Send a request, again while the portal is busy. @param {Api} api @param {Request} request */
+function sendWhileBusy(api, request) {
+  return retry(() => api.publish(request), { shouldRetry: isBusy });
 }
 
-/** @param {unknown} error */
+/** Return whether the portal asks for another attempt. @param {unknown} error */
 function isBusy(error) {
-  // This may take longer during an outage; then the person decides when to try again.
+  // An outage may last longer, so the person decides when to try again.
   return error instanceof Refused && (error.status === 429 || error.code === "overloaded");
 }
 
-/** @param {Refused} error */
-function notPublished(error) {
+/** Return the refusal in terms of the form. @param {Refused} error */
+function toNotPublished(error) {
   const faults = error.faults.filter(({ pointer }) => FIELDS.test(pointer));
   const others = error.faults.filter((fault) => !faults.includes(fault));
   const needsUpload = NEEDS_UPLOAD.has(error.code) || others.length > 0;
   if (faults.length && !needsUpload) {
-    const words = "Some details need your attention. They’re marked above.";
-    return new NotPublished(faults, words, false);
+    const message = "Some details need your attention. They’re marked above.";
+    return new NotPublished(faults, message, false);
   }
   const reasons = others.map(({ message }) => message).join(" ");
-  const words = quotaTrouble(error)?.[1] || reasons || error.detail;
-  const unnamed = `The portal responded with status ${error.status}. Try again.`;
-  return new NotPublished(faults, words || unnamed, needsUpload);
+  const message = describeQuotaError(error)?.[1] || reasons || error.detail;
+  const fallback = `The portal responded with status ${error.status}. Try again.`;
+  return new NotPublished(faults, message || fallback, needsUpload);
 }

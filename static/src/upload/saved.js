@@ -1,16 +1,16 @@
 /**
- * Uploads that can be continued after a reload, a closed tab or a crash: localStorage keeps their
- * state, without the file, which has to be chosen again. A tab holds a lock for each of its
- * uploads, and the browser releases it however the tab ends.
+ * Saved uploads, which can be continued after a reload, a closed tab or a crash: localStorage keeps
+ * their state, but not the file, which has to be chosen again. A tab holds a lock for each of its
+ * uploads, which the browser releases however the tab ends.
  *
- * Limits: insecure contexts (plain http on another host) have no locks, so uploads of other tabs
- * are offered, too. The only harm is that parts are sent twice.
+ * Limit: insecure contexts (plain http on another host) have no locks, so that uploads of other tabs
+ * are also offered. The only harm is that parts are sent twice.
  */
 
 import { readStored, storedKeys, writeStored } from "../browser-storage.js";
 import { isKept } from "./selectors.js";
 
-/** One entry for each upload, so that tabs do not overwrite each other's entries. */
+/** Prefix of an entry. Each upload has its own, so that tabs do not overwrite each other's state. */
 const PREFIX = "portal.uploads.";
 const LOCK_PREFIX = "portal.upload.";
 const SAMPLE_BYTES = 2 ** 20;
@@ -18,45 +18,45 @@ const SAMPLE_BYTES = 2 ** 20;
 const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
 /** @typedef {import("./upload.js").Upload} Upload */
-/** @typedef {ReturnType<typeof savedOf>} Saved */
+/** @typedef {ReturnType<typeof toSaved>} Saved */
 
-/** @type {Map<string, () => void>} gives back this page's lock of an upload */
+/** Functions that release this page's locks, by upload. @type {Map<string, () => void>} */
 const releases = new Map();
 
-/** @returns {Saved[]} oldest first */
+/** Return the saved uploads, oldest first. @returns {Saved[]} */
 export function savedUploads() {
   const oldest_ms = Date.now() - MAX_AGE_MS;
-  const found = [];
+  const uploads = [];
   for (const name of storedKeys(PREFIX)) {
     const saved = readStored(name);
     if (!saved || saved.saved_at < oldest_ms) writeStored(name, undefined);
-    else found.push(saved);
+    else uploads.push(saved);
   }
-  return found.sort((one, other) => one.saved_at - other.saved_at);
+  return uploads.sort((upload, other) => upload.saved_at - other.saved_at);
 }
 
 /**
- * Wait until no other page uses an upload. A page that was just left may keep its locks for a
- * moment.
+ * Wait until no other page uses an upload, and return its state. A page that was just left may hold
+ * its locks for a moment.
  * @param {string} id @param {AbortSignal} signal
- * @returns {Promise<Saved | null>} null when there is nothing to continue any more
+ * @returns {Promise<Saved | null>} null if the upload was published or discarded in the meantime
  */
-export async function released(id, signal) {
+export async function waitForRelease(id, signal) {
   const read = () => readStored(PREFIX + id);
   if (!navigator.locks) return read();
   return navigator.locks.request(LOCK_PREFIX + id, { signal }, read).catch(() => null);
 }
 
-/** Save a changed upload. @param {Upload} was @param {Upload} now */
-export function keep(was, now) {
-  const saved = savedOf(now);
-  if (!isKept(now) || JSON.stringify(saved) === JSON.stringify(savedOf(was))) return;
-  // An upload that can't be saved continues, but not after a reload.
+/** Save a changed upload. @param {Upload} before @param {Upload} now */
+export function saveChanges(before, now) {
+  const saved = toSaved(now);
+  if (!isKept(now) || JSON.stringify(saved) === JSON.stringify(toSaved(before))) return;
+  // If the browser can't save it, the upload can't continue after a reload.
   writeStored(PREFIX + now.id, saved);
 }
 
-/** @param {Upload} upload */
-function savedOf({ phase, ...upload }) {
+/** Return the state that is saved of an upload. @param {Upload} upload */
+function toSaved({ phase, ...upload }) {
   const { id, key, fileName, size_bytes, contentType, fingerprint } = upload;
   const { details, request, picture, saved_at } = upload;
   const file = { fileName, size_bytes, contentType, fingerprint, picture };
@@ -66,23 +66,23 @@ function savedOf({ phase, ...upload }) {
 }
 
 /** Remove a published or discarded upload. @param {string} id */
-export function forget(id) {
+export function removeSaved(id) {
   writeStored(PREFIX + id, undefined);
   releases.get(id)?.();
   releases.delete(id);
 }
 
 /** Lock an upload for this page until it is removed or the page closes. @param {string} id */
-export function claim(id) {
+export function lockUpload(id) {
   if (!navigator.locks || releases.has(id)) return;
   /** @type {Promise<void>} */
-  const end = new Promise((resolve) => releases.set(id, resolve));
-  navigator.locks.request(LOCK_PREFIX + id, () => end);
+  const lockEnd = new Promise((resolve) => releases.set(id, resolve));
+  navigator.locks.request(LOCK_PREFIX + id, () => lockEnd);
 }
 
-/** `crypto.randomUUID` is missing in insecure contexts. */
+/** Return a random id. Insecure contexts have no `crypto.randomUUID`. */
 export function newId() {
-  return hex(crypto.getRandomValues(new Uint8Array(16)));
+  return toHex(crypto.getRandomValues(new Uint8Array(16)));
 }
 
 /**
@@ -94,16 +94,16 @@ export async function fingerprintOf(file) {
   const first = file.slice(0, SAMPLE_BYTES);
   const last = file.slice(Math.max(0, file.size - SAMPLE_BYTES));
   const sample = await new Blob([String(file.size), first, last]).arrayBuffer();
-  // Insecure contexts have no digest; they use the time of the last change.
+  // Insecure contexts have no digest, so they compare the time of the last change.
   if (!globalThis.crypto.subtle) return `modified-${file.lastModified}`;
-  return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", sample)));
+  return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", sample)));
 }
 
 /**
- * @param {{ fileName: string, size_bytes: number, fingerprint: string }} known @param {File} file
+ * @param {{ fileName: string, size_bytes: number, fingerprint: string }} upload @param {File} file
  * @returns {Promise<boolean>} whether this is the file that was being uploaded
  */
-export async function matches({ fileName, size_bytes, fingerprint }, file) {
+export async function isSameFile({ fileName, size_bytes, fingerprint }, file) {
   if (fileName !== file.name || size_bytes !== file.size) return false;
   try {
     // Without a fingerprint nothing was sent, because the file could not be read.
@@ -115,6 +115,6 @@ export async function matches({ fileName, size_bytes, fingerprint }, file) {
 }
 
 /** @param {Uint8Array} bytes */
-function hex(bytes) {
+function toHex(bytes) {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,6 +1,6 @@
-/** Selectors of the state and its uploads, and the start of transfers and publications. Pure. */
+/** Selectors of the state and its uploads, and the rule that starts transfers and publications. Pure. */
 
-import { beyondQuota, contentTypeOf, unsuitable } from "../preflight/findings.js";
+import { contentTypeOf, quotaReason, unsuitableReason } from "../preflight/findings.js";
 import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
 
 /** @typedef {import("./state.js").State} State */
@@ -8,16 +8,19 @@ import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
 /** @typedef {import("./upload.js").FieldFault} FieldFault */
 /** @typedef {(upload: Upload) => boolean} Test */
 
-/** Files up to the size of a part are sent by one PUT: fewer requests, and as little to repeat. */
+/**
+ * Size up to which a file is sent by a single PUT. It is the size of a part, so that a failure
+ * repeats no more data than with parts.
+ */
 const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
-/** Number of files that are sent at once; the others wait in the order of the list. */
+/** Number of files that are sent at the same time; the others wait in the order of the list. */
 const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const DISCARDED = new Set(["cancelled", "refused"]);
-/** Details that can be applied to all uploads. */
-const SHARED = /** @type {const} */ (["categoryIds", "tags", "visibility"]);
-/** From the fewest viewers to the most. */
+/** Details that can be applied to all other uploads. */
+const SHARED_FIELDS = /** @type {const} */ (["categoryIds", "tags", "visibility"]);
+/** Visibilities from the fewest viewers to the most. */
 const VISIBILITIES = ["private", "unlisted", "public"];
 
 /** Return whether work is in progress, or will start without the editor. @type {Test} */
@@ -33,7 +36,7 @@ export const isRunning = (upload) => ["sending", "confirming"].includes(upload?.
 export const isStalled = ({ failure, isSilent }) => isSilent || isDisconnected(failure);
 
 /**
- * Return whether the file is sent by one PUT, which keeps nothing when it fails.
+ * Return whether the file is sent by a single PUT, of which a failure keeps no data.
  * @param {{ size_bytes: number }} file
  */
 export const isSentWhole = ({ size_bytes }) => size_bytes <= SINGLE_PUT_LIMIT_BYTES;
@@ -55,17 +58,17 @@ export const isCutOff = ({ phase, failure }) => phase === "failed" && isDisconne
 export const lacksFile = ({ phase, failure }) =>
   phase === "failed" && failure instanceof TransferFailed && failure.code === "file_unreadable";
 
-/** Return whether the upload is known only from an earlier visit. @type {Test} */
+/** Return whether the upload was restored from an earlier visit. @type {Test} */
 export const isRestored = ({ file, id }) => file === null && id !== "";
 
-/** @type {Test} */
+/** Return whether the upload is not published. @type {Test} */
 export const isUnpublished = ({ publishing }) => publishing !== "published";
 
-/** Return whether the upload could continue with its file. @type {Test} */
+/** Return whether the upload could continue if its file is chosen again. @type {Test} */
 export const isUnfinished = (upload) =>
   isUnpublished(upload) && (lacksFile(upload) || isRestored(upload));
 
-/** Return whether there are typed details that only their author could restore. @type {Test} */
+/** Return whether there are typed details that would be lost. @type {Test} */
 export const isTyped = ({ details, cleanDetails }) =>
   JSON.stringify(details) !== JSON.stringify(cleanDetails);
 
@@ -90,7 +93,10 @@ export const isCounted = (upload) => isPublishable(upload) || !isUnpublished(upl
 export const isKept = (upload) =>
   upload.id !== "" && upload.key !== "" && isUnpublished(upload) && !isDiscarded(upload);
 
-/** @param {Pick<State, "uploads">} state @param {number} number @returns {Upload | undefined} */
+/**
+ * Return an upload by its number.
+ * @param {Pick<State, "uploads">} state @param {number} number @returns {Upload | undefined}
+ */
 export function uploadOf({ uploads }, number) {
   return uploads.find((upload) => upload.number === number);
 }
@@ -101,7 +107,7 @@ export const openOf = (state) => uploadOf(state, state.open);
 /**
  * Return the upload to open after a publication: the next one that could be published.
  * @param {State} before @param {State} after
- * @returns {number} of the one whose details are shown; 0 for none
+ * @returns {number} its number; 0 for none
  */
 export function openAfter(before, after) {
   const open = openOf(after);
@@ -110,18 +116,19 @@ export function openAfter(before, after) {
   if (!before.open && after.uploads.length <= before.uploads.length) return 0;
   const at = before.uploads.findIndex(({ number }) => number === before.open);
   /** @type {Test} */
-  const isNext = (it) => isUnpublished(it) && !(open && isDiscarded(it));
+  const isNext = (upload) => isUnpublished(upload) && !(open && isDiscarded(upload));
   const next = after.uploads.slice(Math.max(at, 0)).find(isNext);
   return (next ?? after.uploads.find(isNext))?.number ?? 0;
 }
 
 /**
- * @param {State} state @param {number} number of an upload
- * @returns {Partial<Upload["details"]>} what was chosen for it that others can get, too
+ * Return the details of an upload that can be applied to others: those that differ from the defaults.
+ * @param {State} state @param {number} number of the upload
+ * @returns {Partial<Upload["details"]>}
  */
 export function sharedOf({ uploads, blank }, number) {
   const details = uploadOf({ uploads }, number)?.details ?? blank;
-  const chosen = SHARED.filter(
+  const chosen = SHARED_FIELDS.filter(
     (name) => JSON.stringify(details[name]) !== JSON.stringify(blank[name]),
   );
   return Object.fromEntries(chosen.map((name) => [name, details[name]]));
@@ -132,43 +139,48 @@ export function sharedOf({ uploads, blank }, number) {
  * @param {State} state @param {number} number
  */
 export const othersOf = ({ uploads }, number) =>
-  uploads.filter((it) => it.number !== number && isUnpublished(it));
+  uploads.filter((upload) => upload.number !== number && isUnpublished(upload));
 
 /**
- * Return the uploads that more people would see then.
+ * Return the uploads that more people could watch if the details of an upload were applied to them.
  * @param {State} state @param {number} number
  */
 export function loosenedBy(state, number) {
-  const reach = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
-  const reachOf = (/** @type {Upload} */ it) => VISIBILITIES.indexOf(it.details.visibility);
-  return othersOf(state, number).filter((it) => reachOf(it) < reach);
+  const visibilityRank = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
+  const rankOf = (/** @type {Upload} */ upload) => VISIBILITIES.indexOf(upload.details.visibility);
+  return othersOf(state, number).filter((upload) => rankOf(upload) < visibilityRank);
 }
 
 /**
+ * Return why a chosen file is not uploaded.
  * @param {State} state @param {Pick<import("./state.js").Choice, "file" | "match">} choice
- * @returns {string} why it isn't even uploaded; empty when it is
+ * @returns {string} empty if it is
  */
 export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => upload.number !== match && isFileOf(upload, file));
-  if (isListed) return `“${file.name}” is in the list already.`;
-  const fault = unsuitable(file, contentTypeOf(file), limits.size_bytes);
-  const own = uploads.find(({ number }) => number === match);
-  // A continued upload is already counted.
-  if (fault || (own && isUnfinished(own))) return fault;
-  // Uploads of earlier visits were counted when the page was opened, as far as known.
-  const isNew = (/** @type {Upload} */ it) => it.file && it.arrived_bytes === null;
-  const others = uploads.filter((it) => it !== own && isNew(it) && !isDiscarded(it));
-  return beyondQuota(file, others, limits.left);
+  if (isListed) return `“${file.name}” is already in the list.`;
+  const fault = unsuitableReason(file, contentTypeOf(file), limits.size_bytes);
+  const target = uploads.find(({ number }) => number === match);
+  // The quota already counts an upload that continues.
+  if (fault || (target && isUnfinished(target))) return fault;
+  // The remaining quota on the page already counts uploads of earlier visits.
+  const isNew = (/** @type {Upload} */ upload) => upload.file && upload.arrived_bytes === null;
+  const others = uploads.filter(
+    (upload) => upload !== target && isNew(upload) && !isDiscarded(upload),
+  );
+  return quotaReason(file, others, limits.left);
 }
 
-/** @param {Upload} upload @param {File} file */
+/** Return whether an upload sends this file. @param {Upload} upload @param {File} file */
 function isFileOf(upload, file) {
-  const own = upload.file;
-  if (!own || !isUnpublished(upload) || lacksFile(upload)) return false;
-  return own.name === file.name && own.size === file.size && own.lastModified === file.lastModified;
+  const sent = upload.file;
+  if (!sent || !isUnpublished(upload) || lacksFile(upload)) return false;
+  return (
+    sent.name === file.name && sent.size === file.size && sent.lastModified === file.lastModified
+  );
 }
 
-/** Return the faults that are known without the portal, which decides. @param {Upload} upload */
+/** Return the faults that are known before the portal validates the details. @param {Upload} upload */
 export function faultsOf({ details }) {
   const title = { pointer: "/title", message: "Give the video a title." };
   const category = { pointer: "/categoryIds", message: "Choose at least one category." };
@@ -178,9 +190,14 @@ export function faultsOf({ details }) {
   ];
 }
 
-/** @param {FieldFault[]} faults @param {string} pointer @returns {FieldFault[]} of other fields */
+/**
+ * Return the faults of all fields but one.
+ * @param {FieldFault[]} faults @param {string} pointer of the field @returns {FieldFault[]}
+ */
 export function without(faults, pointer) {
-  return faults.filter((it) => it.pointer !== pointer && !it.pointer.startsWith(`${pointer}/`));
+  return faults.filter(
+    (fault) => fault.pointer !== pointer && !fault.pointer.startsWith(`${pointer}/`),
+  );
 }
 
 /**

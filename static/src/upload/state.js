@@ -1,36 +1,36 @@
 /**
- * The single state of the upload page, and its reducer. Pure: the previous state and the event
- * determine the next state. `store.js` runs the side effects.
+ * State of the upload page, and its reducer. Pure: the previous state and the event determine the
+ * next state. `store.js` runs the side effects.
  */
 
 import { needsSignIn } from "../requests.js";
-import { WHO_HAS_TO_SIGN_IN } from "./failures.js";
+import { SIGN_IN_MESSAGES } from "./failures.js";
 import * as is from "./selectors.js";
 import * as own from "./upload.js";
 import { appliedInWords, newsOf } from "./words.js";
 
-/** Events after which details that were applied to all can't be undone. */
+/** Events after which applying details to all uploads can't be undone. */
 const CHANGES = new Set(["edited", "chosen", "submitted"]);
 
 /** @typedef {own.Upload} Upload */
 /** @typedef {import("../preflight/findings.js").Limits} Limits */
 /**
- * `match` is the upload that the file continues or replaces; `fault` says why it does not, if
- * known.
+ * Chosen file. `match` is the number of the upload that it continues or replaces; `fault` says why it
+ * doesn't, if known.
  * @typedef {{ file: File, id: string, match: number | null, fault?: string }} Choice
  */
 /**
- * `open` is the upload whose details are shown, 0 for none. `news` and `focus` belong to the last
- * event alone: what screen readers are told, and where the keyboard goes on. `blank` is what is
- * said of a video about which nothing was typed. `applied` are the uploads that got details of
- * another one, as they were before; none once anything else was changed.
+ * State of the page. `open` is the number of the upload whose details are shown, 0 for none. `news`
+ * (announcements for screen readers) and `focus` (the next keyboard focus) belong to the last event
+ * alone. `blank` has the default details. `applied` has the uploads to which details of another one
+ * were applied, as they were before; it is empty when this can't be undone.
  * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
  *   applied: Upload[], news: string[],
  *   blank: own.Details,
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
 /**
- * Events of one upload, events of several, and the state of keyboard focus and announcements.
+ * Events of a single upload, and events of the page.
  * @typedef {{
  *   looked: { isStored: boolean, arrived_bytes: number },
  *   inspected: { inspection: own.Inspection }, pictured: { picture: string },
@@ -54,31 +54,34 @@ const CHANGES = new Set(["edited", "chosen", "submitted"]);
  *   | { [T in keyof PageEvents]: { type: T } & PageEvents[T] }[keyof PageEvents]} UploadEvent
  */
 
-/** @param {Limits} limits @param {own.Details} [blank] @returns {State} */
+/**
+ * Return the state of a page without files.
+ * @param {Limits} limits @param {own.Details} [blank] @returns {State}
+ */
 export function initialState(limits, blank = own.NO_DETAILS) {
   const none = { uploads: [], applied: [], news: [], focus: null };
   return { limits, blank, ...none, open: 0, nextNumber: 1 };
 }
 
-/** @param {State} before @param {UploadEvent} event @returns {State} */
+/** Return the state after an event. @param {State} before @param {UploadEvent} event @returns {State} */
 export function reduce(before, event) {
   const applied = CHANGES.has(event.type) ? [] : before.applied;
-  const changed = is.started(handled({ ...before, applied, news: [], focus: null }, event));
+  const changed = is.started(applyEvent({ ...before, applied, news: [], focus: null }, event));
   const open = is.openAfter(before, changed);
   return { ...changed, open, news: [...changed.news, ...newsOf(before, changed)] };
 }
 
-/** @param {State} state @param {any} event @returns {State} */
-function handled(state, event) {
+/** Apply an event to its upload or to the page. @param {State} state @param {any} event @returns {State} */
+function applyEvent(state, event) {
   const change = ownHandlers[/** @type {keyof OwnEvents} */ (event.type)];
-  if (change) return updated(state, event.number, (upload) => change(upload, event));
+  if (change) return updateUpload(state, event.number, (upload) => change(upload, event));
   return pageHandlers[/** @type {keyof PageEvents} */ (event.type)](state, event);
 }
 
 /** @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T]) => Upload }} */
 const ownHandlers = {
   looked: (upload, { isStored, arrived_bytes }) =>
-    // The upload's file may have been chosen in the meantime.
+    // The editor may have chosen the upload's file in the meantime.
     is.isRestored(upload) ? own.withArrived(upload, isStored, arrived_bytes) : upload,
 
   inspected: (upload, { inspection }) => own.withInspection(upload, inspection),
@@ -98,9 +101,10 @@ const ownHandlers = {
 
   failed: (upload, { error }) => ({ ...upload, phase: "failed", failure: error }),
 
-  pause: (it) => (is.isInFlight(it) ? { ...it, phase: "paused", failure: null } : it),
+  pause: (upload) =>
+    is.isInFlight(upload) ? { ...upload, phase: "paused", failure: null } : upload,
 
-  resume: (it) => (it.phase === "paused" ? own.queued(it) : it),
+  resume: (upload) => (upload.phase === "paused" ? own.queued(upload) : upload),
 
   retry: (upload) => {
     const isGone = upload.phase === "cancelled" || is.isUnusable(upload);
@@ -111,9 +115,11 @@ const ownHandlers = {
 /** @type {{ [T in keyof PageEvents]: (state: State, event: PageEvents[T]) => State }} */
 const pageHandlers = {
   restored(state, { saved }) {
-    const found = saved.map((it, at) => own.restoredUpload(state.nextNumber + at, it));
+    const restored = saved.map((upload, index) =>
+      own.restoredUpload(state.nextNumber + index, upload),
+    );
     const nextNumber = state.nextNumber + saved.length;
-    return { ...state, uploads: [...state.uploads, ...found], nextNumber };
+    return { ...state, uploads: [...state.uploads, ...restored], nextNumber };
   },
 
   opened: (state, { number }) => ({ ...state, open: number }),
@@ -128,31 +134,37 @@ const pageHandlers = {
       else next = fault ? withRefused(next, choice, fault) : withChoice(next, choice, now);
       if (!fault) names.push(choice.file.name);
     }
-    const what = names.length > 1 ? `${names.length} files` : names[0];
-    return { ...next, news: [...next.news, ...(what ? [`Uploading ${what}.`] : [])] };
+    const files = names.length > 1 ? `${names.length} files` : names[0];
+    return { ...next, news: [...next.news, ...(files ? [`Uploading ${files}.`] : [])] };
   },
 
   submitted(state) {
-    const meant = state.uploads.filter((it) => is.isPublishable(it) && !it.publishing);
-    const uploads = state.uploads.map((it) => (meant.includes(it) ? own.submitted(it) : it));
-    const at = state.uploads.findIndex((it, n) => meant.includes(it) && uploads[n]?.faults.length);
-    const number = uploads[at]?.number;
+    const isSubmitted = (/** @type {Upload} */ upload) =>
+      is.isPublishable(upload) && !upload.publishing;
+    const uploads = state.uploads.map((upload) =>
+      isSubmitted(upload) ? own.submitted(upload) : upload,
+    );
+    const faulty = state.uploads.findIndex(
+      (upload, index) => isSubmitted(upload) && uploads[index]?.faults.length,
+    );
+    const number = uploads[faulty]?.number;
     if (!number) return { ...state, uploads };
     return { ...state, uploads, open: number, focus: { number, target: "fault" } };
   },
 
   published(state, { number, video }) {
-    const done = { video, request: null };
-    const next = updated(state, number, (it) => ({ ...it, ...done, publishing: "published" }));
+    const next = updateUpload(state, number, (upload) => {
+      return { ...upload, video, request: null, publishing: "published" };
+    });
     return { ...next, news: [`“${video.title}” is published.`] };
   },
 
   refused(state, { number, error }) {
-    const next = updated(state, number, (upload) => {
-      const { faults, words, needsUpload } = error;
+    const next = updateUpload(state, number, (upload) => {
+      const { faults, message, needsUpload } = error;
       if (needsUpload)
         return { ...upload, faults, publishing: "", phase: "failed", failure: error };
-      return { ...upload, faults, publishing: "", publishTrouble: words };
+      return { ...upload, faults, publishing: "", publishError: message };
     });
     // Don't switch uploads while the editor is fixing another one.
     const isBusy = state.open !== number && is.openOf(state)?.faults.length;
@@ -165,7 +177,9 @@ const pageHandlers = {
   },
 
   connected(state) {
-    const uploads = state.uploads.map((it) => (is.isCutOff(it) ? own.queued(it) : it));
+    const uploads = state.uploads.map((upload) =>
+      is.isCutOff(upload) ? own.queued(upload) : upload,
+    );
     return { ...state, uploads };
   },
 
@@ -173,19 +187,20 @@ const pageHandlers = {
     const uploads = state.uploads.map((upload) => {
       const isStopped = upload.phase === "failed" && needsSignIn(upload.failure);
       const next = isStopped ? own.queued(upload) : upload;
-      return WHO_HAS_TO_SIGN_IN.has(next.publishTrouble) ? own.submitted(next) : next;
+      return SIGN_IN_MESSAGES.has(next.publishError) ? own.submitted(next) : next;
     });
     return { ...state, uploads };
   },
 
   cancel(state, { number }) {
-    const none = { failure: null, publishing: /** @type {const} */ ("") };
-    return updated(state, number, (it) => ({ ...it, ...none, phase: "cancelled" }));
+    return updateUpload(state, number, (upload) => {
+      return { ...upload, failure: null, publishing: "", phase: "cancelled" };
+    });
   },
 
   remove(state, { number }) {
     const at = state.uploads.findIndex((upload) => upload.number === number);
-    const uploads = state.uploads.filter((it) => it.number !== number);
+    const uploads = state.uploads.filter((upload) => upload.number !== number);
     const next = uploads[Math.min(at, uploads.length - 1)];
     const focus = next ? { number: next.number, target: "line" } : { target: "files" };
     return { ...state, uploads, focus: /** @type {State["focus"]} */ (focus) };
@@ -196,44 +211,55 @@ const pageHandlers = {
     const isWide = is.loosenedBy(state, number).length > 0 && !mayLoosen;
     const copied = visibility && !isWide ? { ...rest, visibility } : rest;
     const applied = is.othersOf(state, number);
-    const uploads = state.uploads.map((it) => {
-      if (!applied.includes(it)) return it;
-      const faults = copied.categoryIds?.length ? is.without(it.faults, "/categoryIds") : it.faults;
-      return { ...it, faults, details: { ...it.details, ...copied } };
+    const uploads = state.uploads.map((upload) => {
+      if (!applied.includes(upload)) return upload;
+      const hasCategories = copied.categoryIds?.length;
+      const faults = hasCategories ? is.without(upload.faults, "/categoryIds") : upload.faults;
+      return { ...upload, faults, details: { ...upload.details, ...copied } };
     });
     return { ...state, uploads, applied, news: [`${appliedInWords(applied)}.`] };
   },
 
   undo(state) {
-    const uploads = state.uploads.map((it) => {
-      const { details, faults } = state.applied.find(({ number }) => number === it.number) ?? it;
-      return is.isUnpublished(it) ? { ...it, details, faults } : it;
+    const uploads = state.uploads.map((upload) => {
+      const before = state.applied.find(({ number }) => number === upload.number) ?? upload;
+      const { details, faults } = before;
+      return is.isUnpublished(upload) ? { ...upload, details, faults } : upload;
     });
     return { ...state, uploads, applied: [], news: ["Undone."] };
   },
 };
 
 /**
+ * Change the upload with this number.
  * @param {State} state @param {number} number @param {(upload: Upload) => Upload} change
  * @returns {State}
  */
-function updated(state, number, change) {
-  const uploads = state.uploads.map((it) => (it.number === number ? change(it) : it));
+function updateUpload(state, number, change) {
+  const uploads = state.uploads.map((upload) =>
+    upload.number === number ? change(upload) : upload,
+  );
   return { ...state, uploads };
 }
 
-/** @param {State} state @param {Choice} choice @param {number} now @returns {State} */
+/**
+ * Let a chosen file continue or replace its upload, or add an upload.
+ * @param {State} state @param {Choice} choice @param {number} now @returns {State}
+ */
 function withChoice(state, { file, id, match }, now) {
   /** @param {Upload} upload */
   const take = (upload) => own.queued(own.withFile(upload, { file, id, saved_at: now }));
-  if (match) return { ...updated(state, match, take), open: match };
+  if (match) return { ...updateUpload(state, match, take), open: match };
   const number = state.nextNumber;
   const uploads = [...state.uploads, take(own.newUpload(number, state.blank))];
   const open = is.openOf(state)?.file && !is.isDiscarded(is.openOf(state)) ? state.open : number;
   return { ...state, uploads, open, nextNumber: number + 1 };
 }
 
-/** @param {State} state @param {Choice} choice @param {string} text why @returns {State} */
+/**
+ * Add a chosen file that is not uploaded.
+ * @param {State} state @param {Choice} choice @param {string} text the reason @returns {State}
+ */
 function withRefused(state, { file: { name: fileName, size: size_bytes } }, text) {
   const blank = { ...own.newUpload(state.nextNumber, state.blank), fileName, size_bytes };
   const title = "This file can’t be published";
@@ -244,12 +270,13 @@ function withRefused(state, { file: { name: fileName, size: size_bytes } }, text
 }
 
 /**
- * @param {State} state @param {number} number of the upload that the file was meant for
- * @param {string} message @returns {State}
+ * Show why a chosen file doesn't continue its upload.
+ * @param {State} state @param {number} number of the upload @param {string} message
+ * @returns {State}
  */
 function withFileFault(state, number, message) {
   const faults = [{ pointer: "/file", message }];
-  const next = updated(state, number, (upload) => ({ ...upload, faults }));
+  const next = updateUpload(state, number, (upload) => ({ ...upload, faults }));
   const news = [...state.news, message];
   return { ...next, news, open: number, focus: { number, target: "fault" } };
 }

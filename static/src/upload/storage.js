@@ -1,14 +1,14 @@
 /**
- * Object storage: PUTs a file or its missing parts to presigned URLs. XMLHttpRequest is used
- * because fetch has no upload progress.
+ * Client of object storage: PUTs a file or its missing parts to presigned URLs, by XMLHttpRequest
+ * because fetch reports no upload progress.
  */
 
 import { isSignedOut } from "../requests.js";
 import { isDisconnected, TransferFailed } from "./failures.js";
 
 /**
- * Rate below which parts are sent one after the other: in parallel they would all finish late, and
- * a reload would lose all of them.
+ * Rate below which parts are sent one after the other. In parallel they would all finish late, and a
+ * reload would lose all of them.
  */
 const SLOW_LINE_BPS = 1.5e6;
 /** Browsers open six connections to one host (HTTP/1.1): two files with three each. */
@@ -37,8 +37,8 @@ export async function put(url, data, options) {
   } catch (error) {
     if (!isDisconnected(error) || options.signal.aborted) throw error;
     // Browsers report a network error if a file has changed on disk or its drive is gone.
-    const first = data.slice(0, 1).arrayBuffer();
-    await first.catch(() => Promise.reject(new TransferFailed(0, "file_unreadable")));
+    const firstByte = data.slice(0, 1).arrayBuffer();
+    await firstByte.catch(() => Promise.reject(new TransferFailed(0, "file_unreadable")));
     throw error;
   }
 }
@@ -50,17 +50,17 @@ function send(url, data, { contentType, onProgress, signal }) {
     const ended = new AbortController();
     const request = new XMLHttpRequest();
     /** @type {ReturnType<typeof setTimeout>} */
-    let stall;
+    let stallTimer;
     const stop = (/** @type {unknown} */ reason) => {
       reject(reason);
       request.abort();
     };
-    const watch = () => {
-      clearTimeout(stall);
-      stall = setTimeout(() => stop(new TransferFailed(0)), STALL_TIMEOUT_MS);
+    const restartStallTimer = () => {
+      clearTimeout(stallTimer);
+      stallTimer = setTimeout(() => stop(new TransferFailed(0)), STALL_TIMEOUT_MS);
     };
     request.upload.addEventListener("progress", ({ loaded }) => {
-      watch();
+      restartStallTimer();
       onProgress(loaded);
     });
     request.addEventListener("load", () => {
@@ -69,53 +69,54 @@ function send(url, data, { contentType, onProgress, signal }) {
     });
     request.addEventListener("error", () => reject(new TransferFailed(0)));
     request.addEventListener("loadend", () => {
-      clearTimeout(stall);
+      clearTimeout(stallTimer);
       ended.abort();
     });
     signal.addEventListener("abort", () => stop(signal.reason), { signal: ended.signal });
     request.open("PUT", url);
     if (contentType) request.setRequestHeader("Content-Type", contentType);
-    watch();
+    restartStallTimer();
     request.send(data);
   });
 }
 
 /**
- * @param {UploadState} upload @param {number} number counts from 1, as in S3
- * @returns {{ start: number, end: number }} bytes of the file, the end not included
+ * Return the range of a part in the file, without its end.
+ * @param {UploadState} upload @param {number} number from 1, as in S3
+ * @returns {{ start: number, end: number }}
  */
 export function rangeOf({ partSizeBytes, sizeBytes }, number) {
   const start = (number - 1) * partSizeBytes;
   return { start, end: Math.min(start + partSizeBytes, sizeBytes) };
 }
 
-/** @param {UploadState} upload @param {number} number */
+/** Return the size of a part in bytes. @param {UploadState} upload @param {number} number */
 export function sizeOf(upload, number) {
   const { start, end } = rangeOf(upload, number);
   return end - start;
 }
 
 /**
- * Send parts, several at once.
+ * Send parts, several at the same time.
  * @param {UploadState} upload @param {number[]} numbers of the parts, ascending
  * @param {(number: number, signal: AbortSignal) => Promise<void>} send
  * @param {AbortSignal} signal rejects with its reason
- * @throws {Error} the first that `send` throws
+ * @throws {Error} the first error that `send` throws
  */
 export async function sendParts(upload, numbers, send, signal) {
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
   /** @type {Map<number, Promise<void>>} */
   const active = new Map();
-  const began_ms = performance.now();
+  const start_ms = performance.now();
   // The first part measures the rate of the line.
   let concurrency = 1;
   /** @param {number} number */
   const sendOne = async (number) => {
     try {
       await send(number, ended);
-      const took_s = (performance.now() - began_ms) / 1000;
-      const isFast = sizeOf(upload, number) / took_s >= SLOW_LINE_BPS;
+      const elapsed_s = (performance.now() - start_ms) / 1000;
+      const isFast = sizeOf(upload, number) / elapsed_s >= SLOW_LINE_BPS;
       if (number === numbers[0] && isFast) concurrency = PART_CONCURRENCY;
     } finally {
       active.delete(number);
@@ -134,11 +135,11 @@ export async function sendParts(upload, numbers, send, signal) {
     }
     await Promise.all(active.values());
   } catch (error) {
-    // Parts that were signed before the session ended still arrive.
+    // Parts that were signed before the session ended can still be sent.
     if (isSignedOut(error)) await Promise.allSettled(active.values());
     throw error;
   } finally {
-    // After a failure the connections of the other parts would continue.
+    // Stops the other parts after a failure.
     stop.abort();
   }
 }

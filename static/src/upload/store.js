@@ -1,14 +1,14 @@
 /**
- * Holds the page's state and runs its side effects. After each event it compares every upload with
- * its previous state: it starts or stops the transfer, saves the upload, inspects its file, or
- * publishes it. Results come back as events.
+ * Store of the page's state, which runs the side effects. After each event it compares every upload
+ * with its previous state, and starts or stops the transfer, saves the upload, inspects its file, or
+ * publishes it. The results are new events.
  */
 
 import { factsInWords, findingsOf, wrongFile } from "../preflight/findings.js";
 import { firstFrame, readFacts } from "../preflight/reader.js";
 import { Api } from "./api.js";
 import { NotPublished } from "./failures.js";
-import { follow } from "./processing.js";
+import { followProcessing } from "./processing.js";
 import { publish } from "./publication.js";
 import * as browser from "./saved.js";
 import * as is from "./selectors.js";
@@ -29,82 +29,86 @@ export class Store {
   #examined = Promise.resolve();
 
   /**
-   * @param {Page} page @param {(state: State, before: State) => void} changed called after each event
-   * @param {AbortSignal} signal ends all
+   * @param {Page} page @param {(state: State, before: State) => void} onChange called after each event
+   * @param {AbortSignal} signal stops everything
    */
-  constructor({ urls, limits, blank }, changed, signal) {
+  constructor({ urls, limits, blank }, onChange, signal) {
     this.urls = urls;
-    this.changed = changed;
+    this.onChange = onChange;
     this.signal = signal;
     this.#api = new Api(urls);
     this.state = initialState(limits, blank);
-    // navigator.onLine is no use: the portal may be on the same machine.
+    // navigator.onLine doesn't help, because the portal may run on the same machine.
     window.addEventListener("online", () => this.dispatch({ type: "connected" }), { signal });
     signal.addEventListener("abort", () => {
       for (const { stop } of this.#runs.values()) stop.abort();
     });
   }
 
-  /** @param {import("./state.js").UploadEvent} event */
+  /** Apply an event, and run its side effects. @param {import("./state.js").UploadEvent} event */
   dispatch(event) {
     if (this.signal.aborted) return;
     const before = this.state;
     this.state = reduce(before, event);
     const { uploads } = this.state;
-    for (const number of new Set([...before.uploads, ...uploads].map((it) => it.number))) {
+    for (const number of new Set([...before.uploads, ...uploads].map(({ number }) => number))) {
       this.#react(number, is.uploadOf(before, number), is.uploadOf(this.state, number));
     }
-    this.changed(this.state, before);
+    this.onChange(this.state, before);
   }
 
-  /** List unfinished uploads of earlier visits, and those of other pages once these are closed. */
+  /** List unfinished uploads of earlier visits, and those of other pages when these pages close. */
   restore() {
     for (const { id } of browser.savedUploads()) {
-      browser.released(id, this.signal).then((saved) => {
+      browser.waitForRelease(id, this.signal).then((saved) => {
         if (saved) this.dispatch({ type: "restored", saved: [saved] });
       });
     }
   }
 
   /**
-   * @param {File[]} files
-   * @param {Upload} [asking] the upload that asked for its file, or for another one
+   * Accept chosen files, each as a new upload or for an unfinished one.
+   * @param {File[]} files @param {Upload} [requester] upload for which the file was chosen
    */
-  async choose(files, asking) {
-    const candidates = (asking ? [asking] : this.state.uploads).filter(is.isUnfinished);
-    const replaced = candidates.length ? null : (asking?.number ?? null);
+  async choose(files, requester) {
+    const candidates = (requester ? [requester] : this.state.uploads).filter(is.isUnfinished);
+    const replaced = candidates.length ? null : (requester?.number ?? null);
     const choices = [];
     for (const file of files) {
-      const fits = await Promise.all(candidates.map((upload) => browser.matches(upload, file)));
+      const fits = await Promise.all(candidates.map((upload) => browser.isSameFile(upload, file)));
       const match = candidates.find((_upload, index) => fits[index])?.number ?? replaced;
-      const fault = asking && match === null ? wrongFile(asking) : "";
-      choices.push({ file, id: browser.newId(), match: match ?? asking?.number ?? null, fault });
+      const fault = requester && match === null ? wrongFile(requester) : "";
+      choices.push({ file, id: browser.newId(), match: match ?? requester?.number ?? null, fault });
     }
-    this.dispatch({ type: "chosen", choices, now: Date.now(), from: asking?.number });
+    this.dispatch({ type: "chosen", choices, now: Date.now(), from: requester?.number });
   }
 
-  /** @param {number} number @param {Upload | undefined} was @param {Upload | undefined} now */
-  #react(number, was, now) {
-    if (was === now) return;
-    const isReplaced = was?.file && now && was.id !== now.id;
-    if (was && !is.isDiscarded(was) && (isReplaced || is.isDiscarded(now))) this.#discard(was);
-    if (isReplaced || is.isRunning(was) !== is.isRunning(now)) this.#switch(number, now);
-    if (!now) return;
-    if (was) browser.keep(was, now);
-    else if (is.isRestored(now)) this.#readArrived(now);
-    const { file } = now;
-    if (file && file !== was?.file) {
+  /**
+   * Run the side effects of a changed upload.
+   * @param {number} number @param {Upload | undefined} before @param {Upload | undefined} upload
+   */
+  #react(number, before, upload) {
+    if (before === upload) return;
+    const isReplaced = before?.file && upload && before.id !== upload.id;
+    const isObsolete = isReplaced || is.isDiscarded(upload);
+    if (before && !is.isDiscarded(before) && isObsolete) this.#discard(before);
+    if (isReplaced || is.isRunning(before) !== is.isRunning(upload)) this.#switch(number, upload);
+    if (!upload) return;
+    if (before) browser.saveChanges(before, upload);
+    else if (is.isRestored(upload)) this.#readArrived(upload);
+    const { file } = upload;
+    if (file && file !== before?.file) {
       const examine = () => Promise.all([this.#inspect(number, file), this.#picture(number, file)]);
       this.#examined = this.#examined.then(examine);
     }
-    if (was?.publishing === now.publishing) return;
-    if (now.publishing === "publishing") this.#publish(now);
-    if (now.publishing !== "published") return;
-    browser.forget(now.id);
-    const address = `${this.urls.publishUrl}/${now.video?.id}/transcode`;
-    const tell = (/** @type {Upload["processing"]} */ processing) =>
+    if (before?.publishing === upload.publishing) return;
+    if (upload.publishing === "publishing") this.#publish(upload);
+    if (upload.publishing !== "published") return;
+    browser.removeSaved(upload.id);
+    const address = `${this.urls.publishUrl}/${upload.video?.id}/transcode`;
+    const report = (/** @type {Upload["processing"]} */ processing) =>
       this.dispatch({ type: "followed", number, processing });
-    follow(address, tell, this.signal);
+    followProcessing(address, report, this.signal);
   }
 
   /**
@@ -116,7 +120,7 @@ export class Store {
     before?.stop.abort();
     if (!is.isRunning(upload) || !upload?.file) return;
     const { id, file, key } = upload;
-    browser.claim(id);
+    browser.lockUpload(id);
     const isSame = before?.transfer.file === file && before.transfer.key === key;
     const transfer = isSame ? before.transfer : new Transfer({ ...upload, file }, this.#api);
     const stop = new AbortController();
@@ -127,7 +131,10 @@ export class Store {
     this.#runs.set(number, { transfer, stop, ended });
   }
 
-  /** @param {number} number @param {Transfer} transfer @param {AbortSignal} signal */
+  /**
+   * Run a transfer, and dispatch its news.
+   * @param {number} number @param {Transfer} transfer @param {AbortSignal} signal
+   */
   async #send(number, transfer, signal) {
     if (signal.aborted) return;
     /** @param {import("./transfer.js").TransferNews} news */
@@ -140,57 +147,58 @@ export class Store {
       report({ phase: "sent" });
     } catch (error) {
       if (signal.aborted) return;
-      // A bug in these scripts must end the wait, too, and still be reported.
+      // A bug in these scripts also ends the transfer, and is reported to the console.
       if (error instanceof TypeError || error instanceof ReferenceError) reportError(error);
       const failure = error instanceof Error ? error : new Error(String(error));
       this.dispatch({ type: "failed", number, error: failure });
     }
   }
 
-  /** Delete the uploaded data. @param {Upload} upload cancelled, removed, or refused */
+  /** Delete the uploaded data of an upload. @param {Upload} upload cancelled, removed or refused */
   async #discard({ id, number, key }) {
     const run = this.#runs.get(number);
-    if (id) browser.forget(id);
+    if (id) browser.removeSaved(id);
     await run?.ended;
     // The portal may have issued the key at the last moment.
-    const sent = run?.transfer.key || key;
-    // The portal's janitor removes the rest later.
-    if (sent) await this.#api.remove(sent).catch(() => {});
+    const uploadedKey = run?.transfer.key || key;
+    // If this fails, the portal's janitor removes the data later.
+    if (uploadedKey) await this.#api.remove(uploadedKey).catch(() => {});
   }
 
-  /** @param {Upload} upload of an earlier visit */
+  /** Read the progress of an upload of an earlier visit. @param {Upload} upload */
   async #readArrived({ number, ...upload }) {
     const arrived = await arrivedOf(this.#api, upload);
     if (arrived) this.dispatch({ type: "looked", number, ...arrived });
   }
 
-  /** @param {number} number @param {File} file */
+  /** Inspect the file of an upload. @param {number} number @param {File} file */
   async #inspect(number, file) {
     const facts = await readFacts(this.urls.preflightUrl, file, this.signal);
-    const now = is.uploadOf(this.state, number);
-    if (!facts || now?.file !== file || !is.isUnpublished(now)) return;
+    const upload = is.uploadOf(this.state, number);
+    if (!facts || upload?.file !== file || !is.isUnpublished(upload)) return;
     const findings = findingsOf(facts, this.state.limits, file.name);
     const inspection = { facts: factsInWords(facts), findings };
     this.dispatch({ type: "inspected", number, inspection });
   }
 
-  /** @param {number} number @param {File} file */
+  /** Create the picture of an upload. @param {number} number @param {File} file */
   async #picture(number, file) {
     const picture = await firstFrame(file, this.signal);
     if (!picture || is.uploadOf(this.state, number)?.file !== file) return;
     this.dispatch({ type: "pictured", number, picture });
   }
 
-  /** @param {Upload} upload */
+  /** Publish an upload. @param {Upload} upload */
   async #publish({ number, details, fileName, key, request }) {
-    /** @param {Upload["request"]} unanswered */
-    const remember = (unanswered) =>
-      this.dispatch({ type: "requested", number, request: unanswered });
-    await null; // `publish` tells something at once, and an event must have ended before another
+    /** @param {Upload["request"]} pendingRequest */
+    const remember = (pendingRequest) =>
+      this.dispatch({ type: "requested", number, request: pendingRequest });
+    // `publish` calls `remember` at once, but the present event must end before the next one.
+    await null;
     try {
       const tags = details.tags.trim().replace(/\s+/g, " ");
-      const wanted = { ...details, tags, fileName, key };
-      const video = await publish(this.#api, wanted, request, remember);
+      const submission = { ...details, tags, fileName, key };
+      const video = await publish(this.#api, submission, request, remember);
       this.dispatch({ type: "published", number, video });
     } catch (error) {
       if (!(error instanceof NotPublished)) throw error;

@@ -1,24 +1,24 @@
 /**
- * Transfers one file to storage across any number of interruptions. Each round reads the upload's
- * state from storage and does the next step, so that a round may be interrupted anywhere, and the
- * same rounds resume, repair and confirm.
+ * Transfer of one file to storage, across any number of interruptions. Each round reads the upload's
+ * state from storage and takes the next step. A round may be interrupted anywhere, and the same rounds
+ * resume, repair and confirm the upload.
  */
 
 import { Refused } from "../requests.js";
-import { canRetry, isStale, retrying, TransferFailed } from "./failures.js";
+import { canRetry, isStale, retry, TransferFailed } from "./failures.js";
 import { fingerprintOf } from "./saved.js";
 import { isSentWhole } from "./selectors.js";
 import { put, rangeOf, sendParts, sizeOf } from "./storage.js";
 
 /** Time without progress after which the page names the cause. */
 const SILENCE_MS = 4_000;
-/** Number of repairs when storage lacks parts after it has accepted all. */
+/** Number of repairs if storage lacks parts after it accepted all of them. */
 const MAX_REPAIRS = 5;
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./api.js").UploadState} UploadState */
 /**
- * Progress of a transfer. `stored_bytes` are in whole parts in storage; `sent_bytes` also include
+ * Progress of a transfer. `stored_bytes` counts complete parts in storage; `sent_bytes` also counts
  * sent bytes that may not have arrived.
  * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
  *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null,
@@ -26,7 +26,7 @@ const MAX_REPAIRS = 5;
  */
 
 export class Transfer {
-  /** @type {Map<number, string>} what storage answered to each part sent from here */
+  /** ETags of the parts that this transfer has sent. @type {Map<number, string>} */
   #etags = new Map();
   #isAllSent = false;
   #repairs = 0;
@@ -37,8 +37,8 @@ export class Transfer {
   #succeeded = () => {};
 
   /**
-   * @param {{ file: File, contentType: string, key: string, fingerprint: string }} source `key`
-   *   of an upload to continue, or empty
+   * @param {{ file: File, contentType: string, key: string, fingerprint: string }} source `key` is
+   *   that of an upload to continue, or empty
    * @param {Api} api
    */
   constructor({ file, contentType, key, fingerprint }, api) {
@@ -50,16 +50,16 @@ export class Transfer {
   }
 
   /**
+   * Transfer the file until storage has confirmed the whole of it. May run again after an abort.
    * @param {(news: TransferNews) => void} report
-   * @param {AbortSignal} signal rejects with its reason; may be run again afterwards
-   * @returns {Promise<void>} when storage has confirmed that it has the whole file
+   * @param {AbortSignal} signal rejects with its reason @returns {Promise<void>}
    */
   async run(report, signal) {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let silence;
+    let silenceTimer;
     this.#report = (news) => {
-      clearTimeout(silence);
-      silence = setTimeout(() => report({ isSilent: true }), SILENCE_MS);
+      clearTimeout(silenceTimer);
+      silenceTimer = setTimeout(() => report({ isSilent: true }), SILENCE_MS);
       report({ isSilent: false, ...news });
     };
     this.#signal = signal;
@@ -73,16 +73,16 @@ export class Transfer {
         this.#succeeded = succeeded;
         while (!(await this.#round())) this.#report({ trouble: null });
       };
-      await retrying(rounds, {
+      await retry(rounds, {
         signal,
-        onTrouble: (trouble) => isStale(trouble) || this.#report({ trouble }),
+        onError: (trouble) => isStale(trouble) || this.#report({ trouble }),
       });
     } finally {
-      clearTimeout(silence);
+      clearTimeout(silenceTimer);
     }
   }
 
-  /** @returns {Promise<boolean>} whether storage has it all */
+  /** Take the next step, and return whether storage has the whole file. @returns {Promise<boolean>} */
   async #round() {
     this.#report({ phase: this.#isAllSent ? "confirming" : "sending" });
     const upload = this.key ? await this.#read() : null;
@@ -103,7 +103,7 @@ export class Transfer {
       return await this.api.read(this.key, this.#signal);
     } catch (error) {
       if (!(error instanceof Refused && error.code === "upload_not_issued")) throw error;
-      // The portal does not know the upload any more, for example after its database was restored.
+      // The portal no longer knows the upload, for example because its database was restored.
       this.#setKey("");
       return null;
     }
@@ -117,7 +117,8 @@ export class Transfer {
 
   /** @param {UploadState | null} upload */
   async #sendWhole(upload) {
-    // An earlier URL may have expired, and an object of another size may exist.
+    // A new URL is needed, because the earlier one may have expired. An object of another size is
+    // removed first.
     if (upload?.state === "stored") await this.api.remove(this.key);
     this.#isAllSent = false;
     await put(await this.#presign(), this.file, {
@@ -132,12 +133,12 @@ export class Transfer {
   /** @param {UploadState | null} upload */
   async #advance(upload) {
     if (!this.key) await this.#presign();
-    const begun =
+    const started =
       upload?.state === "uploading" ? upload : await this.api.begin(this.key, this.file.size);
     this.#signal.throwIfAborted();
-    const numbers = partsToSend(begun, this.#etags);
-    if (begun.state !== "stored" && numbers.length) {
-      await this.#sendParts(begun, numbers);
+    const numbers = partsToSend(started, this.#etags);
+    if (started.state !== "stored" && numbers.length) {
+      await this.#sendParts(started, numbers);
       return false;
     }
     this.#isAllSent = true;
@@ -151,23 +152,23 @@ export class Transfer {
     const missing_bytes = numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0);
     let stored_bytes = this.file.size - missing_bytes;
     let sent_bytes = stored_bytes;
-    /** @type {Map<number, number>} bytes of each part on its way or there; fewer in a retry */
-    const sent = new Map();
+    /** Sent bytes of each part; a retry restarts at 0. @type {Map<number, number>} */
+    const partBytes = new Map();
     this.#isAllSent = false;
     this.#report({ phase: "sending", stored_bytes });
     for (const number of numbers) this.#etags.delete(number);
     /** @type {(number: number, bytes: number) => void} */
-    const progress = (number, bytes) => {
-      sent_bytes += bytes - (sent.get(number) ?? 0);
-      sent.set(number, bytes);
+    const reportProgress = (number, bytes) => {
+      sent_bytes += bytes - (partBytes.get(number) ?? 0);
+      partBytes.set(number, bytes);
       this.#report({ sent_bytes });
     };
     /** @type {(number: number, signal: AbortSignal) => Promise<void>} */
     const attempt = async (number, signal) => {
-      progress(number, 0);
+      reportProgress(number, 0);
       const { start, end } = rangeOf(upload, number);
       const url = await this.api.signPart(this.key, number, signal);
-      const onProgress = (/** @type {number} */ bytes) => progress(number, bytes);
+      const onProgress = (/** @type {number} */ bytes) => reportProgress(number, bytes);
       const etag = await put(url, this.file.slice(start, end), { onProgress, signal });
       if (etag === null) throw new TransferFailed(200, "etag_hidden");
       this.#etags.set(number, etag);
@@ -175,18 +176,18 @@ export class Transfer {
       this.#report({ trouble: null, stored_bytes, sent_bytes });
       this.#succeeded();
     };
-    // A stale upload's state has to be read before anything is sent.
-    const isWorthIt = (/** @type {unknown} */ error) => canRetry(error) && !isStale(error);
-    const onTrouble = (/** @type {Error} */ trouble) =>
-      isWorthIt(trouble) && this.#report({ trouble });
+    // If the state is stale, the next round has to read it before sending more.
+    const shouldRetry = (/** @type {unknown} */ error) => canRetry(error) && !isStale(error);
+    const onError = (/** @type {Error} */ trouble) =>
+      shouldRetry(trouble) && this.#report({ trouble });
     /** @type {(number: number, signal: AbortSignal) => Promise<void>} */
     const send = (number, signal) =>
-      retrying(() => attempt(number, signal), { signal, isWorthIt, onTrouble });
+      retry(() => attempt(number, signal), { signal, shouldRetry, onError });
     await sendParts(upload, numbers, send, this.#signal);
     this.#isAllSent = true;
   }
 
-  /** @param {UploadState | null} upload as storage has it after everything was sent */
+  /** Count a repair if storage lacks parts after all were sent. @param {UploadState | null} upload */
   #countRepair(upload) {
     if (upload?.state === "uploading" && !partsToSend(upload, this.#etags).length) return;
     this.#isAllSent = false;
@@ -205,35 +206,34 @@ export class Transfer {
 /**
  * Return the parts that storage lacks, or has with another ETag or size.
  * @param {UploadState} upload with the parts that storage lists
- * @param {ReadonlyMap<number, string>} etags what storage answered to the parts sent from here;
- *   of parts from a former page the size has to do
+ * @param {ReadonlyMap<number, string>} knownEtags ETags of the parts that this page has sent; parts
+ *   of earlier pages are compared by size alone
  * @returns {number[]} ascending
  */
-export function partsToSend(upload, etags) {
-  const bare = (/** @type {string} */ etag) => etag.replaceAll('"', "");
+export function partsToSend(upload, knownEtags) {
+  const unquoted = (/** @type {string} */ etag) => etag.replaceAll('"', "");
   const stored = new Map(upload.parts.map((part) => [part.partNumber, part]));
   const numbers = Array.from({ length: upload.partCount }, (_, index) => index + 1);
   return numbers.filter((number) => {
     const part = stored.get(number);
-    const etag = etags.get(number);
+    const etag = knownEtags.get(number);
     if (!part || part.sizeBytes !== sizeOf(upload, number)) return true;
-    return etag !== undefined && bare(etag) !== bare(part.etag);
+    return etag !== undefined && unquoted(etag) !== unquoted(part.etag);
   });
 }
 
 /**
  * Return the progress of an upload of an earlier visit.
  * @param {Api} api @param {{ key: string, size_bytes: number }} upload
- * @returns {Promise<{ isStored: boolean, arrived_bytes: number } | null>} null without an answer; it
- *   can be continued all the same
+ * @returns {Promise<{ isStored: boolean, arrived_bytes: number } | null>} null without a response
  */
 export async function arrivedOf(api, { key, size_bytes }) {
   try {
     const { state, sizeBytes, parts } = await api.read(key);
     const isStored = state === "stored" && sizeBytes === size_bytes;
-    // A different object counts as nothing.
-    const counted = state === "stored" ? [] : parts;
-    return { isStored, arrived_bytes: counted.reduce((sum, part) => sum + part.sizeBytes, 0) };
+    // An object of another size is no progress.
+    const countedParts = state === "stored" ? [] : parts;
+    return { isStored, arrived_bytes: countedParts.reduce((sum, part) => sum + part.sizeBytes, 0) };
   } catch (error) {
     const isGone = error instanceof Refused && error.status === 404;
     return isGone ? { isStored: false, arrived_bytes: 0 } : null;

@@ -4,14 +4,15 @@ import { contentTypeOf } from "../preflight/findings.js";
 import * as is from "./selectors.js";
 
 /**
- * - `unfinished`: begun by an earlier visit, its file has to be chosen again;
- * - `waiting`, `sending`, `confirming`, `sent`: the way into storage;
- * - `paused`, `failed`, `cancelled`: goes on when the editor says so;
- * - `refused`: the portal is sure not to publish this file.
+ * Phase of an upload:
+ * - `unfinished`: started by an earlier visit, needs its file to be chosen again;
+ * - `waiting`, `sending`, `confirming`, `sent`: steps of the transfer to storage;
+ * - `paused`, `failed`, `cancelled`: continues when the editor decides so;
+ * - `refused`: the portal can't publish the file.
  * @typedef {"unfinished" | "waiting" | "sending" | "confirming" | "sent"
  *   | "paused" | "failed" | "cancelled" | "refused"} Phase
  * @typedef {{ title: string, description: string, categoryIds: number[], tags: string,
- *   visibility: string }} Details `visibility` is empty for what the portal's setting says
+ *   visibility: string }} Details an empty `visibility` means the portal's default
  * @typedef {import("./saved.js").Saved} Saved
  * @typedef {import("../preflight/findings.js").Inspection} Inspection
  * @typedef {import("../requests.js").FieldFault} FieldFault
@@ -23,21 +24,20 @@ import * as is from "./selectors.js";
 export const NO_DETAILS = { title: "", description: "", categoryIds: [], tags: "", visibility: "" };
 
 /**
- * Rate of a transfer: an exponential average, so that neither it nor the time left jumps with each
- * burst.
+ * Rate of a transfer: an exponential average, so that the rate and the time left don't jump.
  * @typedef {{ speed_bps: number | null, sent_bytes: number, at_ms: number | null }} Rate
  */
 
 const RATE_MEMORY_S = 4;
 const RATE_STEP_S = 0.2;
-/** A rate without measurements. @type {Rate} */
+/** Rate without measurements. @type {Rate} */
 const NO_RATE = { speed_bps: null, sent_bytes: 0, at_ms: null };
 
 /**
- * @param {Rate} rate @param {number} sent_bytes altogether @param {number} now_ms
- * @returns {Rate} with a speed once two measurements are far enough apart
+ * Return the rate after a measurement. It has a speed when two measurements are far enough apart.
+ * @param {Rate} rate @param {number} sent_bytes total @param {number} now_ms @returns {Rate}
  */
-function measured(rate, sent_bytes, now_ms) {
+function updateRate(rate, sent_bytes, now_ms) {
   if (rate.at_ms === null) return { speed_bps: null, sent_bytes, at_ms: now_ms };
   const elapsed_s = (now_ms - rate.at_ms) / 1000;
   if (elapsed_s < RATE_STEP_S) return rate;
@@ -48,14 +48,14 @@ function measured(rate, sent_bytes, now_ms) {
   return { speed_bps, sent_bytes, at_ms: now_ms };
 }
 
-/** @param {number} number of its line @param {Details} [details] */
+/** Return a new upload. @param {number} number of its line @param {Details} [details] */
 export function newUpload(number, details = NO_DETAILS) {
   return {
     number,
     /** Key in this browser's storage. */
     id: "",
     phase: /** @type {Phase} */ ("waiting"),
-    /** Null if it has to be chosen again, or an earlier visit sent it. */
+    /** Null for an upload of an earlier visit. */
     file: /** @type {File | null} */ (null),
     fileName: "",
     size_bytes: 0,
@@ -65,8 +65,8 @@ export function newUpload(number, details = NO_DETAILS) {
     /** Key in storage; empty until the portal has issued it. */
     key: "",
     /**
-     * Bytes from which a reload continues, or the sent bytes of a single PUT. Decreases only when a
-     * file is restarted; reaches the whole size only in `sent`.
+     * Bytes in storage that a reload keeps, or the sent bytes of a single PUT. Decreases only when the
+     * upload restarts, and reaches the file's size only in `sent`.
      */
     sent_bytes: 0,
     /** Bytes in storage of an unfinished upload; null if unknown. */
@@ -86,11 +86,11 @@ export function newUpload(number, details = NO_DETAILS) {
     prefilledTitle: "",
     /** Details that are prefilled or saved with the upload, so that losing them is harmless. */
     cleanDetails: details,
-    /** Shown beside the fields. */
+    /** Faults shown beside the fields. */
     faults: /** @type {FieldFault[]} */ ([]),
     publishing: /** @type {"" | "wanted" | "publishing" | "published"} */ (""),
-    publishTrouble: "",
-    /** Pending request to publish, which may have succeeded. */
+    publishError: "",
+    /** Request to publish without a response, which may have succeeded. */
     request: /** @type {(Details & { fileName: string, key: string }) | null} */ (null),
     video: /** @type {{ id: string, title: string } | null} */ (null),
     /** Progress of the video; null while unknown. */
@@ -101,15 +101,17 @@ export function newUpload(number, details = NO_DETAILS) {
 }
 
 /**
- * @param {number} number @param {Saved} saved by an earlier visit @returns {Upload}
+ * Return the upload of an earlier visit.
+ * @param {number} number @param {Saved} saved @returns {Upload}
  */
 export function restoredUpload(number, { isStored, ...known }) {
   return withArrived({ ...newUpload(number, known.details), ...known }, isStored, null);
 }
 
 /**
- * @param {Upload} upload of an earlier visit @param {boolean} isStored storage has the whole file
- * @param {number | null} arrived_bytes @returns {Upload}
+ * Set the progress of an upload of an earlier visit.
+ * @param {Upload} upload @param {boolean} isStored whether storage has the whole file
+ * @param {number | null} arrived_bytes null if unknown @returns {Upload}
  */
 export function withArrived(upload, isStored, arrived_bytes) {
   const sent_bytes = isStored
@@ -119,25 +121,32 @@ export function withArrived(upload, isStored, arrived_bytes) {
 }
 
 /**
- * Accept a chosen file: send it, or the rest of it if it continues the upload. Typed details stay
- * even if it replaces another file.
+ * Accept a chosen file, which continues the upload or replaces its file. Typed details are kept.
  * @param {Upload} upload @param {{ file: File, id: string, saved_at: number }} choice
  * @returns {Upload} to be queued
  */
 export function withFile(upload, { file, id, saved_at }) {
   const { name: fileName, size: size_bytes } = file;
   const faults = is.without(upload.faults, "/file");
-  const chosen = { ...upload, file, fileName, size_bytes, faults, inspection: null, picture: "" };
+  const withNewFile = {
+    ...upload,
+    file,
+    fileName,
+    size_bytes,
+    faults,
+    inspection: null,
+    picture: "",
+  };
   // A pending request to publish stays valid for a file that became unreadable.
-  if (!is.lacksFile(upload)) chosen.publishing = "";
-  if (is.isUnfinished(upload)) return is.isUnusable(upload) ? restarted(chosen) : chosen;
+  if (!is.lacksFile(upload)) withNewFile.publishing = "";
+  if (is.isUnfinished(upload)) return is.isUnusable(upload) ? restarted(withNewFile) : withNewFile;
   const contentType = contentTypeOf(file) ?? "";
-  const fresh = { ...restarted(chosen), id, contentType, fingerprint: "", saved_at };
-  return prefilled({ ...fresh, arrived_bytes: null, publishTrouble: "" });
+  const newTransfer = { ...restarted(withNewFile), id, contentType, fingerprint: "", saved_at };
+  return prefilled({ ...newTransfer, arrived_bytes: null, publishError: "" });
 }
 
 /**
- * Derive the title from the file's name, unless another was typed.
+ * Derive the title from the file's name, unless the editor typed another one.
  * @param {Upload} upload @returns {Upload}
  */
 function prefilled(upload) {
@@ -155,14 +164,15 @@ export function restarted(upload) {
   return { ...upload, key: "", sent_bytes: 0, request: null };
 }
 
-/** @param {Upload} upload @returns {Upload} */
+/** Let the upload wait for its turn. @param {Upload} upload @returns {Upload} */
 export function queued(upload) {
-  // A single PUT has stored nothing before its end.
+  // An interrupted single PUT stores nothing.
   const sent_bytes = is.isSentWhole(upload) ? 0 : upload.sent_bytes;
   return { ...upload, phase: "waiting", failure: null, sent_bytes, rate: NO_RATE };
 }
 
 /**
+ * Update the upload with news of its transfer.
  * @param {Upload} upload @param {import("./transfer.js").TransferNews} news @param {number} now_ms
  * @returns {Upload}
  */
@@ -170,19 +180,21 @@ export function withNews(upload, { sent_bytes, stored_bytes, trouble, ...rest },
   const next = { ...upload, ...rest };
   if (trouble !== undefined) next.failure = trouble;
   if (rest.phase === "sent") return { ...next, sent_bytes: upload.size_bytes, failure: null };
-  const told_bytes = sent_bytes ?? stored_bytes;
-  if (told_bytes === undefined) return next;
-  // Data in flight would be lost by a reload, and the last byte only counts once storage confirms
-  // it.
+  const reported_bytes = sent_bytes ?? stored_bytes;
+  if (reported_bytes === undefined) return next;
+  // A reload loses data in flight, and the last byte counts only after the confirmation by storage.
   const kept_bytes = (is.isSentWhole(upload) ? sent_bytes : stored_bytes) ?? 0;
   next.sent_bytes = Math.max(upload.sent_bytes, Math.min(kept_bytes, upload.size_bytes - 1));
-  // Bytes that were stored before do not count for the rate.
-  const since = sent_bytes === undefined ? NO_RATE : upload.rate;
-  next.rate = measured(since, told_bytes, now_ms);
+  // Bytes of earlier transfers don't count for the rate.
+  const previousRate = sent_bytes === undefined ? NO_RATE : upload.rate;
+  next.rate = updateRate(previousRate, reported_bytes, now_ms);
   return next;
 }
 
-/** @param {Upload} upload @param {Inspection} inspection of its file @returns {Upload} */
+/**
+ * Set the result of the inspection, which may refuse the file.
+ * @param {Upload} upload @param {Inspection} inspection @returns {Upload}
+ */
 export function withInspection(upload, inspection) {
   const isRefused = inspection.findings.some(({ weight }) => weight === "refuse");
   if (!isRefused) return { ...upload, inspection };
@@ -190,12 +202,12 @@ export function withInspection(upload, inspection) {
 }
 
 /**
- * Request the publication, as soon as the file has arrived and the details are valid.
+ * Request the publication, which starts when the file is stored. Invalid details prevent it.
  * @param {Upload} upload @returns {Upload}
  */
 export function submitted(upload) {
   const isBusy = upload.publishing === "publishing" || upload.publishing === "published";
   if (isBusy || upload.phase === "refused") return upload;
   const faults = is.faultsOf(upload);
-  return { ...upload, faults, publishTrouble: "", publishing: faults.length ? "" : "wanted" };
+  return { ...upload, faults, publishError: "", publishing: faults.length ? "" : "wanted" };
 }

@@ -1,28 +1,28 @@
 /**
- * Draws an upload's line in the list (picture, status and actions), and the details of the open
+ * Views of an upload: its line in the list (picture, status and actions), and the details of the open
  * upload (file, faults and form).
  */
 
 import { element, setText, setTexts } from "../dom.js";
 import { formatSize } from "../format.js";
 import { CHOICES_CHANGED } from "../multi-select.js";
-import { WHO_HAS_TO_SIGN_IN } from "./failures.js";
+import { SIGN_IN_MESSAGES } from "./failures.js";
 import * as is from "./selectors.js";
 import { appliedInWords, noteOf, standingOf, visibilityInWords } from "./words.js";
 
-/** Buttons that replace each other, for the focus. @type {Record<string, string>} */
-const SWAPS = { pause: "resume", resume: "pause" };
-/** The order of the fields on the page; the first invalid one gets the focus. */
-const POINTERS = ["/file", "/title", "/categoryIds", "/description", "/tags", "/visibility"];
+/** Button that takes the focus of a removed one. @type {Record<string, string>} */
+const REPLACEMENTS = { pause: "resume", resume: "pause" };
+/** Pointers of the fields in the order of the page; the first invalid field gets the focus. */
+const FIELD_ORDER = ["/file", "/title", "/categoryIds", "/description", "/tags", "/visibility"];
 /** Fields that hold one text each. */
-const TEXTS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
+const TEXT_FIELDS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
 const COPY_HINT = "The categories, tags and visibility you set here";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {import("./upload.js").Details} Details */
 /** @typedef {import("./words.js").Standing} Standing */
-/** URLs of a video's pages, with the placeholder VIDEO_ID; `publicUrl` is for other people. */
+/** URLs of a video's pages, with the placeholder VIDEO_ID; `publicUrl` is the one to share. */
 /** @typedef {{ videoUrl: string, editUrl: string, publicUrl: string }} Addresses */
 
 export class LineView {
@@ -34,23 +34,23 @@ export class LineView {
   }
 
   /**
-   * @param {Upload} upload @param {Upload | undefined} before what was drawn last
-   * @param {boolean} isOpen @param {string} usual visibility
+   * @param {Upload} upload @param {Upload | undefined} before the upload as it was drawn last
+   * @param {boolean} isOpen @param {string} defaultVisibility
    */
-  draw(upload, before, isOpen, usual) {
+  draw(upload, before, isOpen, defaultVisibility) {
     element(this.root, "[data-open]").setAttribute("aria-current", String(isOpen));
     this.root.classList.toggle("line--open", isOpen);
     if (upload === before) return;
     const { fileName, video, processing } = upload;
     const isPublished = upload.publishing === "published";
     const standing = standingOf(upload);
-    const note = isPublished ? { words: "" } : noteOf(upload);
+    const note = isPublished ? { text: "" } : noteOf(upload);
     this.root.setAttribute("aria-label", fileName);
     setTexts(this.root, {
       open: fileName,
       title: video?.title ?? "",
-      visibility: visibilityInWords(upload, usual),
-      note: note.words,
+      visibility: visibilityInWords(upload, defaultVisibility),
+      note: note.text,
       size: formatSize(upload.size_bytes),
       figure: standing.figure,
       rest: standing.rest ?? "",
@@ -70,26 +70,27 @@ export class LineView {
 
   /**
    * Focus this line, or the button that replaced a removed one.
-   * @param {Element | null} [lost] the button that went away
+   * @param {Element | null} [lostButton] the removed button
    */
-  focus(lost) {
-    const swap = SWAPS[lost?.getAttribute("data-action") ?? ""];
-    const places = [`[data-action=${swap}]`, "[data-open]", "[data-video]"];
-    const shown = places.map((place) => this.root.querySelector(`${place}:not([hidden])`));
-    const place = shown.find((it) => it instanceof HTMLElement);
-    place?.focus();
+  focus(lostButton) {
+    const replacement = REPLACEMENTS[lostButton?.getAttribute("data-action") ?? ""];
+    const selectors = [`[data-action=${replacement}]`, "[data-open]", "[data-video]"];
+    const elements = selectors.map((selector) =>
+      this.root.querySelector(`${selector}:not([hidden])`),
+    );
+    elements.find((element) => element instanceof HTMLElement)?.focus();
   }
 
   /** @param {Upload} upload @param {Standing} standing */
   #drawPicture({ picture, processing, video }, { art: kind = "file" }) {
     const art = element(this.root, "[data-art]");
-    const poster = processing?.hasPoster && video;
-    const source = poster ? `${this.#address("videoUrl", video.id)}/poster.jpg` : picture;
-    const shown = art.querySelector("img");
+    const hasPoster = processing?.hasPoster && video;
+    const source = hasPoster ? `${this.#address("videoUrl", video.id)}/poster.jpg` : picture;
+    const present = art.querySelector("img");
     art.dataset.art = kind;
-    if (!source) return shown?.remove();
-    if (shown?.getAttribute("src") === source) return;
-    const image = shown ?? art.appendChild(document.createElement("img"));
+    if (!source) return present?.remove();
+    if (present?.getAttribute("src") === source) return;
+    const image = present ?? art.appendChild(document.createElement("img"));
     image.className = "line__picture";
     image.alt = "";
     image.src = source;
@@ -118,14 +119,14 @@ export class LineView {
     setText(remove, ".visually-hidden", remove.title);
   }
 
-  /** @param {keyof Addresses} which @param {string} videoId */
-  #address(which, videoId) {
-    return this.addresses[which].replace("VIDEO_ID", encodeURIComponent(videoId));
+  /** Return the URL of a video's page. @param {keyof Addresses} name @param {string} videoId */
+  #address(name, videoId) {
+    return this.addresses[name].replace("VIDEO_ID", encodeURIComponent(videoId));
   }
 }
 
 export class DetailsView {
-  /** @type {Upload | undefined} what was drawn last */
+  /** Upload as it was drawn last. @type {Upload | undefined} */
   #drawn;
 
   /** @param {HTMLFormElement} form */
@@ -133,10 +134,10 @@ export class DetailsView {
     this.form = form;
   }
 
-  /** @returns {Details} exactly as typed */
+  /** Return the details exactly as typed. @returns {Details} */
   read() {
     const data = new FormData(this.form);
-    const [title = "", description = "", tags = "", visibility = ""] = TEXTS.map((name) =>
+    const [title = "", description = "", tags = "", visibility = ""] = TEXT_FIELDS.map((name) =>
       String(data.get(name) ?? ""),
     );
     const categoryIds = data.getAll("categoryIds").map(Number);
@@ -162,27 +163,27 @@ export class DetailsView {
 
   /** @param {State} state */
   #drawCopying(state) {
-    const place = element(this.form, "[data-copy-to-all]");
+    const target = element(this.form, "[data-copy-to-all]");
     const { applied, open } = state;
-    place.hidden = !is.othersOf(state, open).length;
-    const copy = /** @type {HTMLButtonElement} */ (element(place, "[data-action=copy]"));
+    target.hidden = !is.othersOf(state, open).length;
+    const copy = /** @type {HTMLButtonElement} */ (element(target, "[data-action=copy]"));
     copy.disabled = !Object.keys(is.sharedOf(state, open)).length;
-    element(place, "[data-action=undo]").hidden = !applied.length;
-    setText(place, "[data-copy-hint]", applied.length ? appliedInWords(applied) : COPY_HINT);
+    element(target, "[data-action=undo]").hidden = !applied.length;
+    setText(target, "[data-copy-hint]", applied.length ? appliedInWords(applied) : COPY_HINT);
   }
 
   /** Focus the first invalid field. */
   focusFault() {
-    const inputs = POINTERS.flatMap((pointer) => this.#inputs(pointer));
+    const inputs = FIELD_ORDER.flatMap((pointer) => this.#inputs(pointer));
     inputs.find((input) => input.hasAttribute("aria-invalid"))?.focus();
   }
 
   /** @param {Upload} upload */
   #drawFindings({ inspection }) {
-    const notes = (inspection?.findings ?? []).filter(({ weight }) => weight !== "refuse");
+    const findings = (inspection?.findings ?? []).filter(({ weight }) => weight !== "refuse");
     const list = element(this.form, "[data-findings]");
-    list.replaceChildren(...notes.map(findingItem));
-    list.hidden = notes.length === 0;
+    list.replaceChildren(...findings.map(findingItem));
+    list.hidden = findings.length === 0;
   }
 
   /** @param {Upload} upload */
@@ -203,7 +204,7 @@ export class DetailsView {
 
   /** @param {Details} details */
   #write(details) {
-    for (const name of TEXTS) {
+    for (const name of TEXT_FIELDS) {
       const input = /** @type {HTMLInputElement} */ (element(this.form, `[name=${name}]`));
       if (input.value !== details[name]) input.value = details[name];
     }
@@ -216,9 +217,9 @@ export class DetailsView {
 
   /** @param {import("./upload.js").FieldFault[]} faults */
   #drawFaults(faults) {
-    for (const pointer of POINTERS) {
+    for (const pointer of FIELD_ORDER) {
       const own = faults.find(
-        (it) => it.pointer === pointer || it.pointer.startsWith(`${pointer}/`),
+        (fault) => fault.pointer === pointer || fault.pointer.startsWith(`${pointer}/`),
       );
       setText(this.form, `[data-error-for="${pointer}"]`, own?.message ?? "");
       for (const input of this.#inputs(pointer)) {
@@ -235,11 +236,11 @@ export class DetailsView {
   }
 
   /** @param {Upload} upload */
-  #drawSubmitTrouble({ publishTrouble }) {
+  #drawSubmitTrouble({ publishError }) {
     const notice = element(this.form, "[data-submit-trouble]");
-    setText(notice, "[data-text]", publishTrouble);
-    notice.hidden = !publishTrouble;
-    element(notice, "[data-sign-in]").hidden = !WHO_HAS_TO_SIGN_IN.has(publishTrouble);
+    setText(notice, "[data-text]", publishError);
+    notice.hidden = !publishError;
+    element(notice, "[data-sign-in]").hidden = !SIGN_IN_MESSAGES.has(publishError);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { formatSize, formatTimeLeft, formatWhen } from "../format.js";
 import { needsSignIn } from "../requests.js";
-import { canTryAgain, transferTrouble } from "./failures.js";
+import { canTryAgain, describeTransferError } from "./failures.js";
 import * as is from "./selectors.js";
 
 /** @typedef {import("./state.js").State} State */
@@ -10,8 +10,8 @@ import * as is from "./selectors.js";
 /** @typedef {"pause" | "resume" | "retry" | "cancel" | "remove"} Button */
 /**
  * Status of an upload. Its line shows `figure` and `rest`, with a bar if `share` is given: from 0
- * to 1, or null for a start. `trouble` is an error with its remedy, and a link to sign in if that
- * is the remedy; `unfinished` asks for the file.
+ * to 1, or null before the first progress. `trouble` is an error with its remedy, and a link to sign
+ * in if that is the remedy. `unfinished` asks for the file.
  * @typedef {{ art?: "file" | "good" | "bad", figure: string, rest?: string, share?: number | null,
  *   trouble?: { title: string, text: string, needsSignIn?: boolean }, unfinished?: string,
  *   canReplace?: boolean, buttons: Button[] }} Standing
@@ -19,11 +19,11 @@ import * as is from "./selectors.js";
 
 const SMALL_FILES = "small files restart from the beginning";
 const WILL_BE_PUBLISHED = "Will be published when the upload finishes";
-const SILENT = "Waiting for storage to respond…";
-/** From this time left on, the person may leave the page. */
-const LONG_S = 20;
+const NO_PROGRESS = "Waiting for storage to respond…";
+/** Time left from which people may leave the page in the meantime. */
+const LONG_TRANSFER_S = 20;
 
-/** @param {Upload} upload @returns {Standing} */
+/** Return the status of an upload. @param {Upload} upload @returns {Standing} */
 export function standingOf(upload) {
   if (upload.publishing === "published") return publishedInWords(upload);
   const share = upload.sent_bytes / upload.size_bytes;
@@ -49,7 +49,7 @@ export function standingOf(upload) {
       };
     case "confirming": {
       const figure = "Checking the upload…";
-      return { figure, rest: upload.isSilent ? SILENT : "", share, buttons: ["cancel"] };
+      return { figure, rest: upload.isSilent ? NO_PROGRESS : "", share, buttons: ["cancel"] };
     }
     case "sent": {
       const isReady = !upload.file && !is.faultsOf(upload).length;
@@ -83,62 +83,62 @@ function publishedInWords({ processing }) {
 /** @param {Upload} upload */
 function unfinishedInWords(upload) {
   const { arrived_bytes, saved_at } = upload;
-  const begun = `Started ${formatWhen(saved_at)}`;
+  const start = `Started ${formatWhen(saved_at)}`;
   if (is.isSentWhole(upload)) {
-    return `${begun}. Choose the same file again: ${SMALL_FILES}.`;
+    return `${start}. Choose the same file again: ${SMALL_FILES}.`;
   }
-  if (!arrived_bytes) return `${begun}. Choose the same file to continue.`;
-  return `${begun}; ${formatSize(arrived_bytes)} uploaded. Choose the same file to continue.`;
+  if (!arrived_bytes) return `${start}. Choose the same file to continue.`;
+  return `${start}; ${formatSize(arrived_bytes)} uploaded. Choose the same file to continue.`;
 }
 
 /** @param {Upload} upload */
 function sendingInWords(upload) {
   const { failure, isSilent, rate } = upload;
-  if (failure) return `${transferTrouble(failure)[0]} · Retrying…`;
-  if (isSilent) return SILENT;
+  if (failure) return `${describeTransferError(failure)[0]} · Retrying…`;
+  if (isSilent) return NO_PROGRESS;
   if (!rate.speed_bps) return "";
   const left_s = leftOf(upload) / rate.speed_bps;
   const words = `${formatSize(rate.speed_bps)}/s · ${formatTimeLeft(left_s)}`;
-  const isWarned = is.isSentWhole(upload) && left_s > LONG_S;
-  return isWarned ? `${words} · restarts if you reload` : words;
+  const needsWarning = is.isSentWhole(upload) && left_s > LONG_TRANSFER_S;
+  return needsWarning ? `${words} · restarts if you reload` : words;
 }
 
-/** @param {Upload} upload failed, or refused @returns {Standing} */
+/** Return the status of a failed or refused upload. @param {Upload} upload @returns {Standing} */
 function troubleOf({ failure, inspection, file }) {
   const refusal = inspection?.findings.find(({ weight }) => weight === "refuse");
   const bad = { art: /** @type {const} */ ("bad"), canReplace: true };
   if (refusal) {
     return { ...bad, figure: "Can’t be published", trouble: refusal, buttons: ["remove"] };
   }
-  const [title, text] = transferTrouble(failure);
-  const isWorthIt = file && canTryAgain(failure);
-  const buttons = /** @type {Button[]} */ (isWorthIt ? ["retry", "remove"] : ["remove"]);
+  const [title, text] = describeTransferError(failure);
+  const shouldRetry = file && canTryAgain(failure);
+  const buttons = /** @type {Button[]} */ (shouldRetry ? ["retry", "remove"] : ["remove"]);
   const trouble = { title, text, needsSignIn: needsSignIn(failure) };
   return { ...bad, figure: "Not uploaded", trouble, buttons };
 }
 
 /**
  * Return the remark about publishing in an upload's line.
- * @param {Upload} upload @returns {{ words: string, isBad?: boolean }}
+ * @param {Upload} upload @returns {{ text: string, isBad?: boolean }}
  */
 export function noteOf(upload) {
-  const { publishing, publishTrouble, faults } = upload;
-  if (publishing === "publishing") return { words: "Publishing…" };
+  const { publishing, publishError, faults } = upload;
+  if (publishing === "publishing") return { text: "Publishing…" };
   if (publishing === "wanted") {
-    if (is.isInFlight(upload)) return { words: WILL_BE_PUBLISHED };
-    return { words: "Fix this to publish", isBad: true };
+    if (is.isInFlight(upload)) return { text: WILL_BE_PUBLISHED };
+    return { text: "Fix this to publish", isBad: true };
   }
-  if (publishTrouble) return { words: "Not published yet", isBad: true };
-  const isAsked = faults.some(({ pointer }) => pointer !== "/file");
-  return isAsked ? { words: "Some details are missing", isBad: true } : { words: "" };
+  if (publishError) return { text: "Not published yet", isBad: true };
+  const hasFormFault = faults.some(({ pointer }) => pointer !== "/file");
+  return hasFormFault ? { text: "Some details are missing", isBad: true } : { text: "" };
 }
 
 /**
  * Return the visibility in words, if it is not the default.
- * @param {Upload} upload @param {string} usual
+ * @param {Upload} upload @param {string} defaultVisibility
  */
-export const visibilityInWords = ({ details: { visibility } }, usual) =>
-  visibility === usual ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
+export const visibilityInWords = ({ details: { visibility } }, defaultVisibility) =>
+  visibility === defaultVisibility ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
 
 /** @param {Upload[]} uploads */
 const videosInWords = ({ length }) => (length === 1 ? "1 video" : `${length} videos`);
@@ -164,9 +164,9 @@ export function questionOf(state, action, number) {
   const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
   if (!loosened.length) return null;
   const { visibility } = is.sharedOf(state, number);
-  const which = loosened.length > 1 ? videosInWords(loosened) : `“${loosened[0]?.fileName}”`;
+  const videos = loosened.length > 1 ? videosInWords(loosened) : `“${loosened[0]?.fileName}”`;
   return {
-    title: `Make ${which} ${visibility}?`,
+    title: `Make ${videos} ${visibility}?`,
     text: "More people will be able to watch. Categories and tags are applied either way.",
     yes: `Make ${visibility}`,
     no: "Keep current visibility",
@@ -176,33 +176,41 @@ export function questionOf(state, action, number) {
 /**
  * Return the state of the button that publishes, and the text beside it.
  * @param {State} state
- * @returns {{ isHidden: boolean, label: string, isBusy: boolean, words: string,
- *   isLacking?: boolean }} `isLacking` where none of them could be published yet
+ * @returns {{ isHidden: boolean, label: string, isBusy: boolean, hint: string,
+ *   isIncomplete?: boolean }} `isIncomplete` if every upload lacks details
  */
 export function submitOf({ uploads }) {
   const open = uploads.filter(is.isPublishable);
   const left = open.filter(({ publishing }) => publishing === "");
   const label = left.length > 1 ? `Publish ${left.length} videos` : "Publish";
   if (left.length) {
-    const lacking = left.filter((upload) => is.faultsOf(upload).length);
-    const isLacking = lacking.length === left.length;
-    return { isHidden: false, label, isBusy: false, words: missingInWords(lacking), isLacking };
+    const incomplete = left.filter((upload) => is.faultsOf(upload).length);
+    const isIncomplete = incomplete.length === left.length;
+    return {
+      isHidden: false,
+      label,
+      isBusy: false,
+      hint: missingInWords(incomplete),
+      isIncomplete,
+    };
   }
   const isWaiting = open.some(({ publishing }) => publishing === "wanted");
-  const words = isWaiting ? `${WILL_BE_PUBLISHED}. Keep this page open.` : "";
+  const hint = isWaiting ? `${WILL_BE_PUBLISHED}. Keep this page open.` : "";
   const isHidden = open.length === 0;
-  return { isHidden, label: isWaiting ? "Waiting…" : "Publishing…", isBusy: true, words };
+  return { isHidden, label: isWaiting ? "Waiting…" : "Publishing…", isBusy: true, hint };
 }
 
 /** @type {Record<string, string>} */
-const NEEDED = { "/title": "a title", "/categoryIds": "a category" };
+const MISSING_NAMES = { "/title": "a title", "/categoryIds": "a category" };
 
-/** @param {Upload[]} lacking details */
-function missingInWords(lacking) {
-  if (!lacking.length) return "";
-  const needed = new Set(lacking.flatMap(is.faultsOf).map(({ pointer }) => NEEDED[pointer]));
-  const verb = lacking.length === 1 ? "needs" : "need";
-  return `${videosInWords(lacking)} ${verb} ${[...needed].join(" or ")}`;
+/** Return the names of missing details. @param {Upload[]} incomplete */
+function missingInWords(incomplete) {
+  if (!incomplete.length) return "";
+  const missing = new Set(
+    incomplete.flatMap(is.faultsOf).map(({ pointer }) => MISSING_NAMES[pointer]),
+  );
+  const verb = incomplete.length === 1 ? "needs" : "need";
+  return `${videosInWords(incomplete)} ${verb} ${[...missing].join(" or ")}`;
 }
 
 /** Return the bytes that are still to be sent. @param {Upload} upload */
@@ -231,7 +239,7 @@ export function overallOf(uploads) {
 export function batchOf({ uploads }) {
   const counted = uploads.filter(is.isCounted);
   const overall = overallOf(uploads);
-  // Data of an earlier visit adds no bytes, but counts as sent.
+  // A file that an earlier visit sent adds no bytes, but its upload counts as sent.
   const isSent = counted.every(({ phase }) => phase === "sent");
   const share = isSent ? 1 : overall.share;
   const published = counted.filter((upload) => !is.isUnpublished(upload)).length;
@@ -250,14 +258,13 @@ export function batchOf({ uploads }) {
     share,
     percent: share < 1 ? `${Math.floor(share * 100)}%` : "",
     count,
-    // The verb follows the number of files.
+    // The text continues the number of files.
     rest: sent_bytes < total_bytes ? parts.join(" · ") : "",
   };
 }
 
 /**
- * Return the announcements of new phases and findings, and of each quarter of the whole; figures
- * are not announced.
+ * Return the announcements of new phases and findings, and of each quarter of the total progress.
  * @param {State} before @param {State} after @returns {string[]}
  */
 export function newsOf(before, after) {
@@ -283,6 +290,6 @@ export function newsOf(before, after) {
   const quarter = Math.floor(share * 4) * 25;
   if (quarter <= Math.floor(overallOf(before.uploads).share * 4) * 25) return each;
   if (quarter < 100) return [...each, `${quarter}% uploaded.`];
-  const all = count > 2 ? `All ${count}` : "Both";
-  return count < 2 ? each : [...each, `${all} files are uploaded.`];
+  const files = count > 2 ? `All ${count}` : "Both";
+  return count < 2 ? each : [...each, `${files} files are uploaded.`];
 }
