@@ -73,8 +73,8 @@ FOR_PEOPLE = frozenset({Policy.ADMINISTER, Policy.OWN_ACCOUNT})
 # Policies whose views check the audience themselves, once they have read the video.
 SEEN = frozenset({Policy.WATCH, Policy.PLAY})
 TO_A_VIDEO = frozenset({Policy.EDIT, Policy.DELETE})
-# Template that replaces a page once its video is deleted.
-GONE = "videos/_gone.html"
+# Template that replaces the page of a video that is no longer available.
+VIDEO_UNAVAILABLE = "videos/_unavailable.html"
 # Attribute of a view.
 DECLARATION = "portal_declaration"
 # A request's own value.
@@ -88,8 +88,9 @@ class Declaration:
     """Facts about a route, read by checks of requests and by the API's description.
 
     `content_types` are those of a successful answer, and `headers` its headers that clients use.
-    `gone` marks a fragment: with status 410, the template replaces it once its video is deleted.
-    Pages show a 410, but not a 404, which may come from a proxy that lost the portal.
+    A fragment of a page about a video has an `unavailable_template`, which replaces the page with
+    status 410 when the video is deleted or private. Pages ignore a 404, which may come from a proxy
+    that lost the portal.
     """
 
     policy: Policy
@@ -97,7 +98,7 @@ class Declaration:
     rate: Rate | None
     content_types: tuple[str, ...]
     headers: tuple[str, ...]
-    gone: str
+    unavailable_template: str
 
 
 def policy(
@@ -107,7 +108,7 @@ def policy(
     rate: Rate | None = None,
     content_types: tuple[str, ...] = ("application/json",),
     headers: tuple[str, ...] = (),
-    gone: str = "",
+    unavailable_template: str = "",
 ) -> Callable[[View[Values, Answer]], View[Values, Answer]]:
     """Declare a route's policy and its other facts. Place it right below the route."""
     declaration = Declaration(
@@ -116,7 +117,7 @@ def policy(
         rate=rate,
         content_types=content_types,
         headers=headers,
-        gone=gone,
+        unavailable_template=unavailable_template,
     )
 
     def declare(view: View[Values, Answer]) -> View[Values, Answer]:

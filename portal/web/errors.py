@@ -125,7 +125,7 @@ def page_above(path: str) -> str:
         with suppress(HTTPException):
             endpoint, _ = addresses.match(address, method="GET")
             declaration = declaration_of(current_app, endpoint)
-            if declaration is not None and not declaration.gone:
+            if declaration is not None and not declaration.unavailable_template:
                 return address
     return "/"
 
@@ -142,8 +142,8 @@ async def _error_response(error: errors.PortalError) -> Response:
     if error.status == HTTPStatus.METHOD_NOT_ALLOWED and not is_api and _is_page():
         return Response(status=303, headers={"Location": page_above(request.path)})
     declaration = declaration_of(current_app, request.endpoint) if request.endpoint else None
-    if declaration and declaration.gone and isinstance(error, errors.VideoNotFound):
-        return Response(await render_template(declaration.gone), 410)
+    if declaration and declaration.unavailable_template and isinstance(error, errors.VideoNotFound):
+        return Response(await render_template(declaration.unavailable_template), 410)
     if is_api:
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
     else:

@@ -34,7 +34,7 @@ from portal.transcoding.captions.reading import MAX_SHIFT_S, CaptionContents, Re
 from portal.transcoding.packaging.webvtt import Cue, clock
 from portal.videos import captions, transcription
 from portal.videos.captions import CaptionChange
-from portal.web.auth import GONE, Policy, policy
+from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.web.composition import web_context
 from portal.web.server.context import expect_player
 from portal.web.server.limits import Body
@@ -124,7 +124,7 @@ async def chapters_editor(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/captions/panel")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def captions_panel(video_id: str) -> str:
     """Render the list of captions, which reloads itself while a machine writes some."""
     video = await read_video(video_id)

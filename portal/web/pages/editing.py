@@ -20,7 +20,7 @@ from portal.errors import InvalidRequest
 from portal.text import shown, split_tags
 from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata, merge_metadata, recorded
-from portal.web.auth import GONE, Policy, policy
+from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.web.composition import web_context
 from portal.web.schemas.metadata import VideoMetadata
 from portal.web.schemas.validation import recorded_shape, validated
@@ -70,7 +70,7 @@ class EditForm:
 
 
 @blueprint.post("/videos/<video_id>/edit/details")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def save_details(video_id: str) -> ResponseReturnValue:
     """Save the details, and return the form with the result."""
     return await form_fragment("videos/_form.html", form=await save(video_id))

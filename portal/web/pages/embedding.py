@@ -56,7 +56,7 @@ async def embed(video_id: str) -> str:
 
 
 @blueprint.get("/embed/<video_id>/stage")
-@policy(Policy.PLAY, gone="embed/_gone.html")
+@policy(Policy.PLAY, unavailable_template="embed/_unavailable.html")
 async def stage(video_id: str) -> str:
     """Render the fragment with the player, which polls itself during processing."""
     return await render_template("embed/_stage.html", **await _player_values(video_id))

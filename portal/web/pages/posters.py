@@ -19,7 +19,7 @@ from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
 from portal.videos import posters
 from portal.videos.reading import parse_video_id
-from portal.web.auth import GONE, Policy, policy
+from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.web.composition import web_context
 from portal.web.pages.editing import CHANGED
 from portal.web.server.limits import Body
@@ -64,21 +64,21 @@ class PosterView:
 
 
 @blueprint.get("/videos/<video_id>/poster")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def poster(video_id: str) -> ResponseReturnValue:
     """Render the fragment with the poster, which polls itself while a new one is in progress."""
     return await _render_poster(video_id, watched=watched_poster())
 
 
 @blueprint.post("/videos/<video_id>/poster/frame")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def replace_poster_fragment(video_id: str) -> ResponseReturnValue:
     """Request a frame as the poster, and render the fragment with its state."""
     return await _render_poster(video_id, watched=(await request_frame(video_id)).number)
 
 
 @blueprint.post("/videos/<video_id>/poster/picture/panel")
-@policy(Policy.EDIT, body=PICTURE, gone=GONE)
+@policy(Policy.EDIT, body=PICTURE, unavailable_template=VIDEO_UNAVAILABLE)
 async def send_picture_fragment(video_id: str) -> ResponseReturnValue:
     """Request an uploaded picture as the poster, and render the fragment with its state."""
     requested = await request_picture(video_id)

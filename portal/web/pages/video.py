@@ -17,7 +17,7 @@ from portal.videos import publishing
 from portal.videos.library import related_videos
 from portal.videos.preview import WatchablePart, read_watchable_part
 from portal.videos.reading import audience_of, master_url, preview_url
-from portal.web.auth import GONE, Policy, may_edit, policy, principal
+from portal.web.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.playlists import PRIVATE_URL_TTL_S
 from portal.web.server.context import expect_player
@@ -98,7 +98,7 @@ async def page(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/status")
-@policy(Policy.WATCH, gone=GONE)
+@policy(Policy.WATCH, unavailable_template=VIDEO_UNAVAILABLE)
 async def status(video_id: str) -> str:
     """Render the fragment with a video's state, which polls itself during processing."""
     return await render_template(
@@ -107,7 +107,7 @@ async def status(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/remaining")
-@policy(Policy.WATCH, gone=GONE)
+@policy(Policy.WATCH, unavailable_template=VIDEO_UNAVAILABLE)
 async def remaining(video_id: str) -> str | Response:
     """Render the fragment with the missing renditions, which polls itself until there are none."""
     video = await read_video(video_id)
@@ -119,7 +119,7 @@ async def remaining(video_id: str) -> str | Response:
 
 
 @blueprint.get("/videos/<video_id>/share")
-@policy(Policy.WATCH, gone=GONE)
+@policy(Policy.WATCH, unavailable_template=VIDEO_UNAVAILABLE)
 async def share(video_id: str) -> str:
     """Render the fragment with a video's addresses, which the page fetches once it plays."""
     video = await read_video(video_id)
@@ -127,7 +127,7 @@ async def share(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/related")
-@policy(Policy.WATCH, gone=GONE)
+@policy(Policy.WATCH, unavailable_template=VIDEO_UNAVAILABLE)
 async def related(video_id: str) -> str:
     """Render the fragment with related videos, which the page fetches after its own video."""
     video = await read_video(video_id)
@@ -145,7 +145,7 @@ async def retry(video_id: str) -> WerkzeugResponse:
 
 
 @blueprint.post("/videos/<video_id>/status")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def retry_status(video_id: str) -> str:
     """Retry a failed video, and render the fragment with its state."""
     return await render_template(
@@ -154,7 +154,7 @@ async def retry_status(video_id: str) -> str:
 
 
 @blueprint.post("/videos/<video_id>/remaining")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def retry_remaining(video_id: str) -> str:
     """Retry the missing renditions of a ready video, and render their fragment."""
     video = await _retry_and_read(video_id)

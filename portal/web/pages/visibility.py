@@ -23,7 +23,7 @@ from portal.videos.visibility import (
     merged_access,
     recorded_access,
 )
-from portal.web.auth import GONE, Policy, policy, principal
+from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.editing import Body, EditForm, form_fragment
 from portal.web.schemas.access import AccessRecord
@@ -47,7 +47,7 @@ class AccessForm(EditForm):
 
 
 @blueprint.get("/videos/<video_id>/access/panel")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def panel(video_id: str) -> str:
     """Return the form with the recorded values."""
     form = await recorded_form(await read_video(video_id))
@@ -55,7 +55,7 @@ async def panel(video_id: str) -> str:
 
 
 @blueprint.post("/videos/<video_id>/access/panel")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def save_panel(video_id: str) -> ResponseReturnValue:
     """Save the audience, and return the form with the result."""
     return await form_fragment("videos/_access.html", form=await save(video_id))

@@ -14,7 +14,7 @@ from portal.database.models import PosterRequest, Video, VideoStatus
 from portal.errors import TooManyPlaybackLinks
 from portal.text import whole_number
 from portal.videos import playback_links
-from portal.web.auth import GONE, Policy, may_edit, policy, principal
+from portal.web.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages import captions, editing, posters, visibility
 from portal.web.playback import link_addresses
@@ -43,7 +43,7 @@ async def workshop(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/facts")
-@policy(Policy.EDIT, gone=GONE)
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
 async def facts(video_id: str) -> str:
     """Render the fragment with facts about a video, which the page fetches after changes."""
     video = await read_video(video_id)
