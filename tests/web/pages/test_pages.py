@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client
@@ -124,6 +125,22 @@ async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
     words = words_of(await page(client, f"/videos/{video.id}/share"))
     assert "Captions: English Sound: English" in words
     assert "Commentary" not in words
+
+
+@pytest.mark.parametrize(
+    ("state", "order"),
+    [
+        (READY, ["details", "access", "status", "poster", "facts", "danger"]),
+        (FAILED, ["status", "details", "access", "poster", "facts", "danger"]),
+    ],
+)
+async def test_editors_get_the_details_first_except_after_a_failure(
+    client: Client, state: dict[str, Any], order: list[str]
+) -> None:
+    video = await make_row(**state)
+    text = await page(client, f"/videos/{video.id}/edit")
+    ids = re.findall(r'<\w+[^>]*? id="([^"]+)"', text)
+    assert [part for part in ids if part in order] == order
 
 
 async def test_last_change_is_that_of_a_person(client: Client) -> None:
