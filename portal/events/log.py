@@ -15,31 +15,49 @@ from enum import StrEnum
 from functools import partial
 from uuid import UUID
 
+from psycopg.types.json import Jsonb
+
 from portal.database.account_models import Account
-from portal.database.connection import NOW, fetch_rows
+from portal.database.connection import Row, fetch_rows
 from portal.database.event_models import Event
-from portal.database.models import Video
 from portal.database.pool import before_commit
 from portal.events.records import VideoColumns, audience_columns
 from portal.queue.enqueue import defer_delivery
 
 logger = logging.getLogger(__name__)
 
-RECORD = f"""
-SELECT {", ".join(VideoColumns.model_fields)} FROM videos
-WHERE id = %s AND (deleted_at IS NULL OR %s)
-"""  # noqa: S608 - put together from constants
+COLUMNS = ", ".join(VideoColumns.model_fields)
+READ = f"SELECT {COLUMNS} FROM videos WHERE id = %s"  # noqa: S608 - put together from constants
+TOUCH = f"""
+UPDATE videos SET updated_at = now() WHERE id = %s AND deleted_at IS NULL RETURNING {COLUMNS}
+"""  # noqa: S608
+# Record of a video, by `READ` or `TOUCH`, and the video's last event. The transaction has locked
+# the video, so the last event is no older than this statement.
+RECORD_AND_LAST = """
+WITH video AS ({video})
+SELECT video.*, last.sequence AS last_sequence, last.data AS last_data
+FROM (SELECT %s::uuid AS video_id) AS event
+LEFT JOIN video ON id = video_id
+LEFT JOIN LATERAL (
+  SELECT sequence, data FROM events
+  WHERE video_id = event.video_id AND type IS NOT NULL AND number IS NOT NULL
+  ORDER BY sequence DESC LIMIT 1
+) AS last ON true
+"""
 # Any number that no other user of the database picks.
 NUMBER_LOCK_ID = 7_102_025_113
-# The notification is sent at the commit.
-NEXT_NUMBER = """
-SELECT nextval('event_numbers') AS number, pg_notify('portal_events', '')
-FROM pg_advisory_xact_lock(%s)
-"""
-# A transaction that deletes or disables a webhook is waited for, by `FOR SHARE`.
-DELIVER = """
+# Numbers become visible in ascending order, because their lock is held until the commit. The
+# notification is sent at the commit. `FOR SHARE` waits for a transaction that deletes or disables a
+# webhook.
+WRITE = """
+WITH event AS (
+  INSERT INTO events (number, {columns})
+  VALUES ((SELECT nextval('event_numbers') FROM pg_advisory_xact_lock(%s)), {values})
+  RETURNING number, type, pg_notify('portal_events', '')
+)
 INSERT INTO webhook_deliveries (webhook_id, event_number, type)
-SELECT id, %s, %s FROM webhooks WHERE disabled_reason IS NULL AND %s = ANY (events) FOR SHARE
+SELECT id, number, type FROM event, webhooks
+WHERE disabled_reason IS NULL AND type = ANY (events) FOR SHARE OF webhooks
 RETURNING webhook_id, lane
 """
 
@@ -146,102 +164,99 @@ async def note(
 ) -> None:
     """Record an action of the current actor, in the transaction of the change.
 
-    `name` is the object's name, such as an account's address. `by` is a person who has just proved
-    their identity by a password or a link. Never pass a secret, or the text of a video.
+    If the event is public, the transaction has locked the video. `name` is the object's name, such
+    as an account's address. `by` is a person who has just proved their identity by a password or a
+    link. Never pass a secret, or the text of a video.
     """
     actor = _actor.get()
     if by is not None:
         actor = Actor("person", by.id, by.email, address=actor.address)
-    event = Event(
+    line = {
         **asdict(actor),
-        action=action,
-        object_id=None if object_id is None else str(object_id),
-        object_name=name,
-        detail=dict(detail or {}),
-    )
-    fields = {"action": action.value, "object_id": event.object_id or ""}
+        "action": action.value,
+        "object_id": None if object_id is None else str(object_id),
+        "object_name": name,
+        "detail": dict(detail or {}),
+    }
+    fields = {"action": action.value, "object_id": line["object_id"] or ""}
     logger.info("Audit: %s", action, extra=fields)
     if action in TYPES:
-        _publish(event, TYPES[action])
+        before_commit(partial(_write_public, line, TYPES[action]))
     else:
-        await event.save(force_create=True)
+        await Event.create(**line)
 
 
 async def note_outcome(
     type: EventType, video_id: UUID, *, data: Mapping[str, object] | None = None
 ) -> None:
-    """Record an outcome of processing, in the transaction of the change, which locks the video.
+    """Record an outcome of processing, in the transaction of the change.
 
-    `data` is for an import, which has no video with a record.
+    The transaction has locked the video. `data` is for an import, which has no video with a record.
     """
-    event = Event(
+    line = {
         **asdict(PORTAL),
-        action=type.value,
-        object_id=str(video_id),
-        object_name="",
-        detail={},
-        data=data and dict(data),
-    )
-    _publish(event, type)
+        "action": type.value,
+        "object_id": str(video_id),
+        "object_name": "",
+        "detail": {},
+    }
+    before_commit(partial(_write_public, line, type, data))
 
 
-def _publish(event: Event, type: EventType) -> None:
-    """Have an event completed and written as the last statement of its transaction."""
-    event.type = type.value
-    event.video_id = UUID(str(event.object_id))
-    before_commit(partial(_write_public, event))
+async def _write_public(
+    line: Row, type: EventType, data: Mapping[str, object] | None = None
+) -> None:
+    """Write a public event, its deliveries and their jobs, with the last statements.
 
-
-async def _write_public(event: Event) -> None:
-    """Write a public event, its deliveries and their jobs.
-
-    What happens to a video while it is deleted stays private. Numbers become visible in ascending
-    order, because their lock is held until the commit.
+    `line` has the columns of any event. What happens to a video while it is deleted stays private.
     """
-    if event.type == EventType.IMPORT_FAILED:
-        event.sequence = 1
-    elif not await _complete(event):
-        event.type = None
-        await event.save(force_create=True)
+    video_id = UUID(line["object_id"])
+    if type is EventType.IMPORT_FAILED:
+        facts: Row | None = {"sequence": 1, "data": data, "was": None}
+    else:
+        facts = await _read_facts(type, video_id, line["detail"])
+    if facts is None:
+        await Event.create(**line, video_id=video_id)
         return
-    [row] = await fetch_rows(NEXT_NUMBER, NUMBER_LOCK_ID)
-    number: int = row["number"]
-    event.number = number
-    await event.save(force_create=True)
-    for row in await fetch_rows(DELIVER, number, event.type, event.type):
+    columns = {**line, "type": type.value, "video_id": video_id, **facts}
+    statement = WRITE.format(columns=", ".join(columns), values=", ".join(["%s"] * len(columns)))
+    values = [Jsonb(value) if isinstance(value, Mapping) else value for value in columns.values()]
+    for row in await fetch_rows(statement, NUMBER_LOCK_ID, *values):
         await defer_delivery(row["webhook_id"], row["lane"])
 
 
-async def _complete(event: Event) -> bool:
-    """Add the video's present record, and its previous audience if the event changed that.
+async def _read_facts(type: EventType, video_id: UUID, detail: Mapping[str, str]) -> Row | None:
+    """Return what an event says of its video, as columns; None if there is no video to report on.
 
-    Return whether there is a video to report on. The event of a deletion keeps only the audience.
+    They are the video's present record, and its previous audience if the event changed that. The
+    event of a deletion keeps only the audience.
     """
-    is_deletion = event.type == EventType.DELETED
-    if event.type not in (EventType.CREATED, EventType.DELETED):
-        # This also locks the video, so that its events have one order.
-        await Video.filter(id=event.video_id).update(updated_at=NOW)
-    rows = await fetch_rows(RECORD, event.video_id, is_deletion)
-    if not rows and not is_deletion:
-        return False
-    numbered = Event.filter(video_id=event.video_id, type__isnull=False, number__isnull=False)
-    last = await numbered.order_by("-sequence").first()
-    previous = last.data if last else None
-    record = previous or {}
-    if rows:
-        record = VideoColumns(**rows[0]).model_dump(mode="json", by_alias=False)
+    is_deletion = type is EventType.DELETED
+    video = READ if is_deletion or type is EventType.CREATED else TOUCH
+    [row] = await fetch_rows(RECORD_AND_LAST.format(video=video), video_id, video_id)
+    last_sequence = row.pop("last_sequence")
+    previous = row.pop("last_data")
+    if row["id"] is not None:
+        record = VideoColumns(**row).model_dump(mode="json", by_alias=False)
+    elif is_deletion:
+        record = previous or {}
+    else:
+        return None
     audience = audience_columns(record)
-    event.sequence = (last.sequence or 0) + 1 if last else 1
-    event.data = audience if is_deletion else record
+    former = None
     if is_deletion:
-        event.was = audience
+        former = audience
     elif previous is not None:
         former = audience_columns(previous)
-        event.was = former if former != audience else None
-    elif "was" in event.detail:
+    elif "was" in detail:
         # Videos that are older than the first events have no event to compare with.
-        event.was = {**audience, "visibility": event.detail["was"], "signed_in_only": False}
-    return True
+        former = {**audience, "visibility": detail["was"], "signed_in_only": False}
+    is_changed = is_deletion or former != audience
+    return {
+        "sequence": (last_sequence or 0) + 1,
+        "data": audience if is_deletion else record,
+        "was": former if is_changed else None,
+    }
 
 
 def changed_fields(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
