@@ -26,8 +26,11 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
     async with process("worker", portal.environ):
         await until(can_be_watched, timeout_s=30)
     await page.goto(f"{portal.base_url}/videos/{video_record['id']}")
-    await expect(page.get_by_text("Still processing. You can watch the first")).to_be_visible()
+    part = page.get_by_text(re.compile(r"You can watch the first 0:\d\d of 1:01\."))
+    await expect(part).to_be_visible()
     await expect(page.locator("media-time-display")).to_contain_text("/ 1:01")
+    bar_share = """video => video.closest("media-controller").querySelector("media-time-range")
+        .offsetWidth / video.offsetWidth"""
     await play_past(page, 1)
     video = page.locator("video")
     first = await video.element_handle()
@@ -35,6 +38,9 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
     await video.evaluate(
         "it => { it.emptied = 0; it.addEventListener('emptied', () => { it.emptied += 1; }); }"
     )
+    # The time bar takes the share of the video that can be watched.
+    made_share = await video.evaluate("it => it.duration / 61")
+    assert await video.evaluate(bar_share) == pytest.approx(made_share, abs=0.05)
     edge_s = await video.evaluate("it => it.currentTime = it.duration - 0.5")
     await expect(page.locator("[data-player-waiting]")).to_have_text(
         "Waiting for the next part to be processed…"
@@ -49,6 +55,7 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
     await play_past(page, await video.evaluate("it => it.currentTime") + 1)
     await wait_for(page, "Math.round(video.seekable.end(0)) === 61")
     assert await video.evaluate("it => it.emptied") == 0
+    assert await video.evaluate(bar_share) > 0.9
     await expect(video).to_have_attribute(
         "data-src", re.compile(rf"/{video_record['id']}/\d+/master")
     )

@@ -26,20 +26,32 @@ import { wholeSeconds } from "../format.js";
 const END_S = 0.05;
 
 /**
+ * Return the video whose time a display shows.
+ * @param {MediaTimeDisplay} display
+ */
+function videoOf(display) {
+  return display.closest("media-controller")?.querySelector("video");
+}
+
+/**
  * Return a video's length as its card and page show it: the portal's figure, rounded. media-chrome
  * truncates it, and shows none before the stream is loaded.
  * @param {MediaTimeDisplay} display
  */
 function readLength_s(display) {
-  const duration = display.closest("media-controller")?.querySelector("video")?.dataset.duration;
+  const duration = videoOf(display)?.dataset.duration;
   return wholeSeconds(Number(duration || (display.getAttribute("mediaduration") ?? Number.NaN)));
 }
 
-/** Return the position in seconds, and at the end the length. @param {MediaTimeDisplay} display */
+/**
+ * Return the position in seconds. At the end it is the length, except in a growing preview.
+ * @param {MediaTimeDisplay} display
+ */
 function readPosition_s(display) {
   const currentTime_s = Number(display.getAttribute("mediacurrenttime") ?? 0);
   const end_s = Number(display.getAttribute("mediaduration") ?? Number.POSITIVE_INFINITY);
-  return currentTime_s >= end_s - END_S
+  const isAtEnd = currentTime_s >= end_s - END_S && !videoOf(display)?.hasAttribute("data-grows");
+  return isAtEnd
     ? readLength_s(display)
     : Math.min(Math.floor(currentTime_s), readLength_s(display));
 }

@@ -57,6 +57,7 @@ class Player {
     for (const name of ["waiting", "seeking"]) {
       video.addEventListener(name, () => this.#startWaitTimer(), { signal });
     }
+    video.addEventListener("durationchange", () => this.#showWatchableShare(), { signal });
     const adopt = (/** @type {any} */ event) => this.#adoptQualities(event.detail);
     document.body.addEventListener("quality-added", adopt, { signal });
     const add = (/** @type {any} */ event) => this.#addThumbnails(event.detail);
@@ -127,6 +128,14 @@ class Player {
     Object.assign(track, { kind: "metadata", label: "thumbnails", src: url, default: true });
     this.video.append(track);
     track.track.mode = "hidden";
+  }
+
+  /** Let the time bar of a growing preview take the share of the video that can be watched. */
+  #showWatchableShare() {
+    const { duration, dataset } = this.video;
+    const share = "grows" in dataset ? duration / Number(dataset.duration) : 1;
+    // The share is unknown before the stream is loaded, or if the portal doesn't know the length.
+    this.controller.style.setProperty("--watchable-share", String(Math.min(share || 1, 1)));
   }
 
   #close() {
@@ -208,6 +217,7 @@ class Player {
     const { video, signal } = this;
     video.dataset.src = source;
     delete video.dataset.grows;
+    this.#showWatchableShare();
     // A stream that is created later reads all qualities.
     if (!this.#stream || this.#stream.adoptQualities(source)) return;
     const reopen = () => this.#open(this.#position_s);
