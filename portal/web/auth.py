@@ -265,6 +265,7 @@ async def _require_action(required: Policy) -> None:
     owner_id = audience.owner_id if audience and is_visible else caller.account_id
     caller.require(action, owner_id=owner_id)
     if is_visible:
+        state_of(request.scope).visible_id = video_id
         return
     if video_id and audience is None and (await was_deleted(video_id) or await find(video_id)):
         return

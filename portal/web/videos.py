@@ -10,6 +10,8 @@ from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
+from quart import request
+
 from portal.accounts.permissions import Audience
 from portal.database.models import Video
 from portal.database.work_models import Import
@@ -21,6 +23,7 @@ from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.progress import Progress
 from portal.web.auth import principal, require_visible
 from portal.web.composition import web_context
+from portal.web.server.context import state_of
 
 Value = TypeVar("Value")
 
@@ -36,6 +39,12 @@ async def read_video(video_id: str) -> Video:
     parsed = reading.parse_video_id(video_id)
     video = await web_context().videos.load(parsed) if parsed else None
     return await _visible_video(video, reading.audience_of(video) if video else None, parsed)
+
+
+async def require_video(video_id: str) -> UUID:
+    """Return the id of the video that a change names; raise as `read_video`."""
+    visible_id = state_of(request.scope).visible_id
+    return visible_id or (await read_video(video_id)).id
 
 
 async def read_import(video_id: str) -> Import:

@@ -30,7 +30,7 @@ from portal.web.schemas.base import (
     WholeNumber,
 )
 from portal.web.schemas.validation import recorded_shape, validated
-from portal.web.videos import read_video
+from portal.web.videos import read_video, require_video
 
 blueprint = Blueprint("api_access", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Access"])
@@ -140,11 +140,11 @@ async def put_access(id: str) -> Response:
     public now. If-Match must name the version that you read, or be `*`. If someone else has changed
     the audience since, nothing is written.
     """
-    video = await read_video(id)
+    video_id = await require_video(id)
     versions = json_bodies.named_versions(is_required=True)
     record = validated(AccessRecord, await json_bodies.read_json())
     return _access_response(
-        await visibility.save_access(video.id, record.value(), versions=versions)
+        await visibility.save_access(video_id, record.value(), versions=versions)
     )
 
 
@@ -159,10 +159,10 @@ async def create_playback_link(id: str) -> Response:
     `playbackUrl` works in any HLS player, `embedUrl` in a frame. The video must be ready, and can
     have up to 1,000 links at a time.
     """
-    video = await read_video(id)
+    video_id = await require_video(id)
     requested = validated(PlaybackLinkRequest, await json_bodies.read_json())
     link = await playback_links.make(
-        video.id, life_s=requested.expires_in_seconds, by=await principal(), label=requested.label
+        video_id, life_s=requested.expires_in_seconds, by=await principal(), label=requested.label
     )
     created = CreatedPlaybackLink(**await _link_members(link))
     return json_bodies.json_response(created, 201, cache_control=NO_STORE)
@@ -173,8 +173,8 @@ async def create_playback_link(id: str) -> Response:
 @document_response(PlaybackLinkList)
 async def list_playback_links(id: str) -> Response:
     """List the working playback links of a video with their addresses, the newest first."""
-    video = await read_video(id)
-    links = await playback_links.list_links(video.id)
+    video_id = await require_video(id)
+    links = await playback_links.list_links(video_id)
     records = [PlaybackLinkRecord(**await _link_members(link)) for link in links]
     return json_bodies.json_response(PlaybackLinkList(links=records), cache_control=NO_STORE)
 
@@ -187,9 +187,9 @@ async def revoke_playback_link(id: str, link_id: str) -> Response:
     Its addresses return 404 from the next request on. Segment addresses that a player already has
     work until they expire.
     """
-    video = await read_video(id)
+    video_id = await require_video(id)
     parsed_id = parse_video_id(link_id)
-    if parsed_id is None or not await playback_links.revoke(parsed_id, video_id=video.id):
+    if parsed_id is None or not await playback_links.revoke(parsed_id, video_id=video_id):
         raise PlaybackLinkNotFound
     return Response(status=204)
 

@@ -16,7 +16,7 @@ from portal.web.schemas.base import PatchHeaders, Problem
 from portal.web.schemas.metadata import EditedVideo, MetadataRecord, VideoPatch
 from portal.web.schemas.validation import recorded_shape, validated
 from portal.web.server.limits import Body
-from portal.web.videos import read_import, read_video
+from portal.web.videos import read_import, read_video, require_video
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
@@ -46,13 +46,13 @@ async def patch_video(id: str) -> Response:
     values are recorded already. A video that you make public or unlisted is no longer limited to
     accounts.
     """
-    video = await read_video(id)
+    video_id = await require_video(id)
     versions = json_bodies.named_versions()
     categories = await web_context().categories.names()
     body = await json_bodies.read_json(mimetypes=PATCH.content_types)
     patch = validated(VideoPatch, body, context=categories)
     async with json_bodies.showing_present(partial(_present_metadata, id)):
-        video = await metadata.patch_video(video.id, versions=versions, **patch.named())
+        video = await metadata.patch_video(video_id, versions=versions, **patch.named())
     return _metadata_response(EditedVideo, video)
 
 

@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from hypercorn.typing import ASGIReceiveCallable as Receive
 from hypercorn.typing import ASGISendCallable as Send
@@ -65,6 +65,8 @@ class RequestState:
     stream: Callable[[Receive, Send], Awaitable[None]] | None = None
     # True if a view has checked that the sender may see the path's video; see `auth`.
     was_asked: bool = False
+    # The path's video, if the route's policy has read that the sender may see it.
+    visible_id: UUID | None = None
     # Sites that may frame the response, in the syntax of frame-ancestors; empty for none.
     framed_by: str = ""
     # True if the page has a player, whose libraries write inline styles.
