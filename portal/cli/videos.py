@@ -50,8 +50,9 @@ async def list_command(status: str | None, search: str, limit: int, as_json: boo
     state = VideoStatus(status) if status else None
     query = LibraryQuery(text=search, status=state, seen_by=EVERYONES)
     page = await library.list_videos(query, limit=limit)
-    work = await library.read_work([video.id for video in page.videos])
-    records = [_summary(video, work.get(video.id)) for video in page.videos]
+    work = await library.read_work(page.video_ids)
+    listed = await reading.fetch_in_order(page.video_ids)
+    records = [_summary(video, work.get(video.id)) for video in listed]
     if as_json:
         common.print_json({"videos": records, "total": page.total})
         return

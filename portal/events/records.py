@@ -30,6 +30,7 @@ Time = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
+DETAILS = ("visibility", "duration_s", "has_poster", "failure_code", "failure_message")
 # Identifiers are strings in JSON, and UUIDs or integers in the database.
 Id = Annotated[str, BeforeValidator(str)]
 
@@ -77,10 +78,10 @@ class VideoWithPassthrough(RetrievedVideo):
     passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
 
 
-class VideoColumns(VideoRecord, from_attributes=True):
-    """A video's record, and the columns that decide its audience and its playback address.
+class VideoColumns(VideoRecord):
+    """Columns of a video that events keep in `data`.
 
-    Events keep these columns in `data`.
+    They are its record, and what decides its audience and its playback address.
     """
 
     passthrough: str
@@ -88,20 +89,6 @@ class VideoColumns(VideoRecord, from_attributes=True):
     visibility: Visibility
     signed_in_only: bool
     owner_id: UUID | None
-
-    def shown(self, playback_url: str) -> VideoWithPassthrough:
-        """Return the record as programs receive it."""
-        return VideoWithPassthrough(**dict(self), playback_url=playback_url)
-
-
-class VideoRow(VideoColumns):
-    """A video's record with the columns that `details_of` and conditional requests need."""
-
-    duration_s: float | None
-    has_poster: bool
-    failure_code: str | None
-    failure_message: str | None
-    metadata_version: int
 
 
 class TranscodeFailure(Shape):
@@ -140,8 +127,8 @@ def audience_columns(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: record[name] for name in AUDIENCE_COLUMNS if name in record}
 
 
-def details_of(config: Config, video_id: str, columns: Mapping[str, Any]) -> VideoDetails:
-    """Return a video's details, with absolute addresses, from columns of its row."""
+def details_of(config: Config, video_id: UUID | str, columns: Mapping[str, Any]) -> VideoDetails:
+    """Return a video's details, with absolute addresses, from the `DETAILS` in its row."""
     page_url = f"{config.public_url}/videos/{video_id}"
     failure = None
     if columns["failure_code"]:

@@ -23,7 +23,6 @@ from portal.events.records import (
     FailedImport,
     Shape,
     Time,
-    VideoColumns,
     VideoDetails,
     VideoWithPassthrough,
     audience_columns,
@@ -115,11 +114,12 @@ def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
     return {**event, "type": EventType.DELETED.value, "present": None}
 
 
-def record_in(event: Row) -> VideoColumns | None:
-    """Return the video's record in an event; None for a deletion and a failed import."""
+def record_in(event: Row) -> Row | None:
+    """Return the columns of the video in an event; None for a deletion and a failed import."""
     if event["type"] in (EventType.IMPORT_FAILED, EventType.DELETED):
         return None
-    return VideoColumns(**event["data"])
+    record: Row = event["data"]
+    return record
 
 
 def shown_event(event: Row, config: Config, *, playback_url: str) -> VideoEvent:
@@ -130,8 +130,8 @@ def shown_event(event: Row, config: Config, *, playback_url: str) -> VideoEvent:
     data: VideoWithPassthrough | FailedImport | DeletedVideo
     details = None
     if record := record_in(event):
-        data = record.shown(playback_url)
-        details = details_of(config, record.id, event["present"])
+        data = VideoWithPassthrough(**record, playback_url=playback_url)
+        details = details_of(config, record["id"], event["present"])
     elif event["type"] == EventType.IMPORT_FAILED:
         data = FailedImport(**event["data"])
     else:

@@ -28,7 +28,7 @@ from portal.database.models import Video
 from portal.database.search import tag_query
 from portal.text import split_tags
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Match, Order, Tier
-from portal.videos.reading import fetch_videos
+from portal.videos.reading import fetch_in_order
 from portal.videos.words import videos_that_say
 
 COUNT_CAP = 1_000
@@ -91,7 +91,7 @@ class LibraryPage:
     `previous` and `next` are None at the ends. `text` is the search that replaced the typed one.
     """
 
-    videos: list[Video] = field(default_factory=list)
+    video_ids: list[UUID] = field(default_factory=list)
     is_first: bool = True
     total: int = 0
     text: str = ""
@@ -132,12 +132,12 @@ async def list_videos(
             query, order.reverse(), before, written=written, limit=limit + 1
         )
         if len(places) > limit:
-            return await _read_page(places[limit - 1 :: -1], total, is_first=False, has_next=True)
+            return _page_of(places[limit - 1 :: -1], total, is_first=False, has_next=True)
         # Less than a page is left before the place, so return the first page.
         after = None
     places = await _find_places(query, order, after, written=written, limit=limit + 1)
     has_next = len(places) > limit
-    return await _read_page(places[:limit], total, is_first=after is None, has_next=has_next)
+    return _page_of(places[:limit], total, is_first=after is None, has_next=has_next)
 
 
 async def read_work(video_ids: list[UUID]) -> dict[UUID, Work]:
@@ -164,18 +164,12 @@ async def related_videos(video: Video, *, seen_by: Principal, limit: int) -> lis
         limit=limit,
     )
     rows = await run_query(text)
-    # A video that was deleted after the query is left out.
-    by_id = await fetch_videos([row["id"] for row in rows])
-    return [by_id[row["id"]] for row in rows if row["id"] in by_id]
+    return await fetch_in_order([row["id"] for row in rows])
 
 
-async def _read_page(
-    places: list[Cursor], total: int, *, is_first: bool, has_next: bool
-) -> LibraryPage:
-    # A video that was deleted after the query is left out.
-    by_id = await fetch_videos([place.video_id for place in places])
+def _page_of(places: list[Cursor], total: int, *, is_first: bool, has_next: bool) -> LibraryPage:
     return LibraryPage(
-        videos=[by_id[place.video_id] for place in places if place.video_id in by_id],
+        video_ids=[place.video_id for place in places],
         is_first=is_first,
         total=total,
         previous=None if is_first or not places else places[0],

@@ -14,13 +14,12 @@ from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present
 from portal.database.models import Video, Visibility
 from portal.errors import VersionConflict, VideoNotFound
-from portal.events.records import AUDIENCE_COLUMNS, VideoColumns, VideoRow
+from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
-RECORDS = f"""
-SELECT {", ".join(VideoRow.model_fields)} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
-"""  # noqa: S608 - put together from constants
+RECORD = dict.fromkeys((*VideoColumns.model_fields, *DETAILS, "metadata_version"))
+RECORDS = f"SELECT {', '.join(RECORD)} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}"  # noqa: S608 - put together from constants
 VIDEOS = f"SELECT * FROM videos WHERE id = ANY({{ids}}) AND {IS_PRESENT}"  # noqa: S608
 AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
 # Audience of an attempt's output that viewers may load. Of a ready video these are the files of the
@@ -54,6 +53,12 @@ async def fetch_videos(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
     return {video.id: video for video in videos}
 
 
+async def fetch_in_order(video_ids: Sequence[UUID]) -> list[Video]:
+    """Return the existing videos, in the order of these ids."""
+    by_id = await fetch_videos(video_ids)
+    return [by_id[video_id] for video_id in video_ids if video_id in by_id]
+
+
 def parse_video_id(text: str) -> UUID | None:
     """Return the id in a text; None unless it is in its canonical form.
 
@@ -66,10 +71,10 @@ def parse_video_id(text: str) -> UUID | None:
     return parsed if str(parsed) == text else None
 
 
-async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, VideoRow]:
-    """Return the records of the existing videos, by id."""
+async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
+    """Return the columns of the existing videos that the API shows, by id."""
     rows = await fetch_rows(RECORDS, list(video_ids))
-    return {row["id"]: VideoRow(**row) for row in rows}
+    return {row["id"]: row for row in rows}
 
 
 async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience | None:
@@ -128,7 +133,7 @@ def preview_url(base: str, video_id: UUID | str) -> str:
     return f"{base}/{output_root(video_id)}preview/{MASTER_NAME}"
 
 
-def audience_of(video: Video | VideoColumns) -> Audience:
+def audience_of(video: Video) -> Audience:
     """Return the audience of a video."""
     return Audience(video.visibility, video.signed_in_only, video.owner_id)
 

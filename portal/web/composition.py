@@ -22,7 +22,6 @@ from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
-from portal.events.records import VideoRow
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
@@ -132,7 +131,7 @@ class WebContext:
         default_factory=partial(DataLoader, issue_uploads)
     )
     categories: CategoryTable = field(default_factory=CategoryTable)
-    records: DataLoader[UUID, VideoRow] = field(default_factory=partial(DataLoader, fetch_records))
+    records: DataLoader[UUID, Row] = field(default_factory=partial(DataLoader, fetch_records))
     videos: DataLoader[UUID, Video] = field(default_factory=partial(DataLoader, fetch_videos))
     progress: DataLoader[UUID, Progress] = field(
         default_factory=partial(DataLoader, fetch_progress)

@@ -13,10 +13,10 @@ from uuid import UUID
 from quart import request
 
 from portal.accounts.permissions import Audience
+from portal.database.connection import Row
 from portal.database.models import Video
 from portal.database.work_models import Import
 from portal.errors import ImportFailed, Overloaded, VideoNotFound
-from portal.events.records import VideoRow
 from portal.videos import imports, reading
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
@@ -54,11 +54,11 @@ async def read_import(video_id: str) -> Import:
     return await _visible(row, Audience(owner_id=row.upload.owner_id) if row else None)
 
 
-async def read_record(video_id: str) -> VideoRow:
-    """Return the record of the video in an address; raise as `read_video`."""
+async def read_record(video_id: str) -> Row:
+    """Return the columns of the video in an address that the API shows; raise as `read_video`."""
     parsed = reading.parse_video_id(video_id)
     row = await web_context().records.load(parsed) if parsed else None
-    return await _visible_video(row, reading.audience_of(row) if row else None, parsed)
+    return await _visible_video(row, reading.audience_in(row) if row else None, parsed)
 
 
 async def find_videos(

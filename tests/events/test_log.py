@@ -32,7 +32,8 @@ Change = Callable[[], Awaitable[object]]
 
 async def read_record(video_id: UUID) -> dict[str, object]:
     video = await Video.get(id=video_id)
-    return VideoColumns.model_validate(video).model_dump(mode="json", by_alias=False)
+    columns = VideoColumns.model_validate(video, from_attributes=True)
+    return columns.model_dump(mode="json", by_alias=False)
 
 
 async def public_events(video_id: UUID) -> list[Event]:

@@ -28,5 +28,5 @@ async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
         late = await loader.load(video_id)
 
     assert late is not None
-    assert late.title == "Renamed"
+    assert late["title"] == "Renamed"
     assert await early is not None

@@ -24,7 +24,7 @@ from portal.database.event_models import EVENT_ID_PREFIX
 from portal.database.outages import skipped_in_outage
 from portal.errors import NotAcceptable
 from portal.events.log import EventType
-from portal.events.records import Shape
+from portal.events.records import Shape, VideoWithPassthrough
 from portal.videos import events
 from portal.videos.events import VideoEvent
 from portal.videos.reading import audience_in
@@ -170,7 +170,7 @@ async def stream_video_events(id: str) -> Response:
     # Read before the record, so that later events are sent if the record lacks them.
     newest = await web_context().streams.newest_number()
     record = await read_record(id)
-    snapshot = record.shown(await playback_url(record))
+    snapshot = VideoWithPassthrough(**record, playback_url=await playback_url(record))
     return await _response(snapshot.model_dump_json(), newest=newest, video_id=id)
 
 

@@ -4,7 +4,7 @@ The documented calls read the categories, presign an upload, create a video and 
 `CreatedVideo` and `RetrievedVideo` are separate on purpose: they may diverge.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import urlencode
@@ -16,6 +16,7 @@ from quart_schema import document_querystring, document_request, document_respon
 
 from portal.accounts.people import fetch_account_id
 from portal.accounts.permissions import Audience, Principal
+from portal.database.connection import Row
 from portal.database.models import VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH, query_words
 from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
@@ -24,16 +25,14 @@ from portal.events.records import (
     Shape,
     TranscodeFailure,
     Uri,
-    VideoColumns,
     VideoDetails,
     VideoRecord,
-    VideoRow,
     details_of,
 )
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
-from portal.videos.reading import audience_of, master_url, stream_below
+from portal.videos.reading import audience_in, fetch_records, master_url, stream_below
 from portal.videos.words import SpokenMatch, find_said
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, principal
@@ -265,8 +264,8 @@ async def get_video(id: str) -> Response:
     """
     include = validated_query(VideoQuery, request.args).include
     record = await read_record(id)
-    shape = await _with_included(record, include)
-    version = str(record.metadata_version)
+    shape = ListedVideo(**_members(record, include, address=await playback_url(record)))
+    version = str(record["metadata_version"])
     return await conditional_response(shape.model_dump_json(exclude_unset=True), version=version)
 
 
@@ -289,10 +288,10 @@ async def list_videos() -> Response:
         raise InvalidRequest([FieldError("/cursor", fault)])
     page = await find_videos(query, limit=parameters.limit, after=after)
     cursor = str(page.next) if page.next else None
-    videos = VideoList(
-        videos=await _list_records(page, parameters),
-        next_cursor=cursor,
-        searched_for=page.text or None,
+    records = await _read_records(page, parameters)
+    # Validating all records at once takes half as long.
+    videos = VideoList.model_validate(
+        {"videos": records, "next_cursor": cursor, "searched_for": page.text or None}
     )
     response = await conditional_response(videos.model_dump_json(exclude_unset=True))
     if cursor:
@@ -302,27 +301,35 @@ async def list_videos() -> Response:
     return response
 
 
-async def _list_records(page: LibraryPage, query: VideosQuery) -> list[ListedVideo]:
-    rows = [VideoRow.model_validate(video) for video in page.videos]
-    records = [await _with_included(row, query.include) for row in rows]
-    if "matches" not in query.include:
-        return records
-    words = query_words(page.text or query.q)
-    spoken = await find_said(words, [video.id for video in page.videos])
-    matches = {str(video_id): [match] for video_id, match in spoken.items()}
-    return [record.model_copy(update={"matches": matches.get(record.id, [])}) for record in records]
+async def _read_records(page: LibraryPage, query: VideosQuery) -> list[dict[str, Any]]:
+    """Return the members of `ListedVideo` for the videos of a page."""
+    web = web_context()
+    own_id = await account_id()
+    matches: Mapping[UUID, SpokenMatch] = {}
+    if "matches" in query.include:
+        matches = await find_said(query_words(page.text or query.q), page.video_ids)
+    by_id = await fetch_records(page.video_ids)
+    records = []
+    for video_id in page.video_ids:
+        # A video that was deleted after the query is left out.
+        if record := by_id.get(video_id):
+            address = await playback_url_for(own_id, record, web=web)
+            records.append(_members(record, query.include, address=address))
+            if "matches" in query.include:
+                records[-1]["matches"] = [matches[video_id]] if video_id in matches else []
+    return records
 
 
-async def _with_included(record: VideoRow, include: Collection[Included]) -> ListedVideo:
-    """Return a record with the members that `include` names; others are not set."""
-    columns = dict(record)
-    members = {name: columns[name] for name in VideoRecord.model_fields}
+def _members(record: Row, include: Collection[Included], *, address: str) -> dict[str, Any]:
+    """Return the members of `ListedVideo` that `include` names, and the documented ones."""
+    members = {name: record[name] for name in VideoRecord.model_fields}
+    members["playback_url"] = address
     # `matches` has always come with `passthrough`.
     if "passthrough" in include or "matches" in include:
-        members["passthrough"] = record.passthrough
+        members["passthrough"] = record["passthrough"]
     if "details" in include:
-        members["details"] = details_of(web_context().config, record.id, columns)
-    return ListedVideo(**members, playback_url=await playback_url(record))
+        members["details"] = details_of(web_context().config, record["id"], record)
+    return members
 
 
 async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQuery:
@@ -347,20 +354,20 @@ async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQ
     return replace(query, owner_id=owner_id or NOBODY)
 
 
-async def playback_url(record: VideoColumns) -> str:
+async def playback_url(record: Row) -> str:
     """Return the address to play a video from.
 
     On a portal with accounts the address of a private video contains permission to watch it.
     """
-    own_id = await account_id() if audience_of(record).is_private else None
+    own_id = await account_id() if audience_in(record).is_private else None
     return await playback_url_for(own_id, record, web=web_context())
 
 
-async def playback_url_for(own_id: UUID | None, record: VideoColumns, *, web: WebContext) -> str:
+async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
     """Return the address of `playback_url` for an account, outside of its requests."""
-    attempt = record.published_attempt
-    is_private = audience_of(record).is_private
+    attempt = record["published_attempt"]
+    is_private = audience_in(record).is_private
     if not is_private or own_id is None or attempt is None:
-        return master_url(web.config, record.id, attempt, is_private=is_private)
-    video_id = UUID(record.id)
+        return master_url(web.config, record["id"], attempt, is_private=is_private)
+    video_id = UUID(str(record["id"]))
     return stream_below(await token_base(own_id, video_id, web=web), video_id, attempt)

@@ -16,7 +16,7 @@ from portal.database.search import MAX_QUERY_LENGTH
 from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Sort
-from portal.videos.reading import audience_of, fetch_videos, parse_video_id
+from portal.videos.reading import audience_of, fetch_in_order, fetch_videos, parse_video_id
 from portal.videos.words import find_said
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
@@ -70,6 +70,7 @@ class Listing:
     endpoint: str
     query: LibraryQuery
     page: LibraryPage
+    videos: Sequence[Video]
     sorts: Mapping[Sort, str]
     whose: str = ""
     typed: str = ""
@@ -79,7 +80,7 @@ class Listing:
     @property
     def is_empty(self) -> bool:
         """Return whether there are no videos."""
-        return not self.page.videos and self.page.is_first
+        return not self.videos and self.page.is_first
 
     @property
     def count_words(self) -> str:
@@ -138,8 +139,8 @@ async def index() -> str:
         listing=listing,
         categories=await web_context().categories.names(),
         toast=toast_of(request.args),
-        said=await find_said(listing.query.words, [video.id for video in listing.page.videos]),
-        **await _card_values(listing.page.videos),
+        said=await find_said(listing.query.words, listing.page.video_ids),
+        **await _card_values(listing.videos),
     )
 
 
@@ -182,7 +183,7 @@ async def table() -> str:
         else [],
         may_delete=person.may(Action.DELETE, owner_id=person.account_id),
         toast=toast_of(request.args),
-        **await _video_values(listing.page.videos),
+        **await _video_values(listing.videos),
     )
 
 
@@ -225,6 +226,7 @@ async def _read_listing(
         endpoint=endpoint,
         query=replace(query, text=page.text) if page.text else query,
         page=page,
+        videos=await fetch_in_order(page.video_ids),
         sorts=sorts,
         whose=whose,
         typed=query.text if page.text else "",
