@@ -1,13 +1,13 @@
 """The connection to PostgreSQL: Tortoise's configuration, transactions, and SQL written by hand."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from psycopg import AsyncConnection, sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from tortoise import Tortoise
 from tortoise.connection import get_connection, get_connections
@@ -26,6 +26,14 @@ CONNECT_TIMEOUT_S = 5
 # Pauses between tries while the database is unreachable.
 BACKOFF = Backoff(first_s=0.5, cap_s=5.0)
 RECONNECT_TIMEOUT_S = 1
+# Parameters of libpq that end a connection 30 s after its server vanished silently, even if the
+# connection only waits for notifications.
+KEEPALIVES: Mapping[str, Any] = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 # Longest wait of a worker for the database: hours of encoding may depend on it.
 OUTAGE_TIMEOUT_S = 3600.0
 # Longest statement, enforced by the server. A longer one means a bug or an overloaded server.
@@ -176,6 +184,11 @@ async def retry_outage(
     )
 
 
+def with_keepalives(database_url: str) -> str:
+    """Return a connection string with `KEEPALIVES`, unless it has other values for them."""
+    return make_conninfo(**{**KEEPALIVES, **conninfo_to_dict(database_url)})
+
+
 async def connect_once(config: Config) -> None:
     """Connect without the pool, to raise psycopg's error, which the pool would hide."""
     async with await AsyncConnection.connect(
@@ -186,7 +199,7 @@ async def connect_once(config: Config) -> None:
 
 def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any]:
     """Return Tortoise's settings for the configured database, with all libpq parameters."""
-    parameters = dict(conninfo_to_dict(config.database_url))
+    parameters = dict(conninfo_to_dict(with_keepalives(config.database_url)))
     options = parameters.pop("options", None) or ""
     credentials = {
         **{name: parameters.pop(name, None) for name in ("user", "password", "host")},

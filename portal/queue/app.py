@@ -9,7 +9,12 @@ from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from psycopg import OperationalError
 
-from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, RECONNECT_TIMEOUT_S
+from portal.database.connection import (
+    BACKOFF,
+    CONNECT_TIMEOUT_S,
+    RECONNECT_TIMEOUT_S,
+    with_keepalives,
+)
 from portal.database.outages import is_outage
 from portal.retry import retry
 
@@ -65,7 +70,7 @@ class WorkerConnector(PsycopgConnector):
 
     def __init__(self, database_url: str) -> None:
         super().__init__(
-            conninfo=database_url,
+            conninfo=with_keepalives(database_url),
             kwargs={"connect_timeout": CONNECT_TIMEOUT_S},
             timeout=CONNECT_TIMEOUT_S,
             # The same as in `database.connection.tortoise_config`.

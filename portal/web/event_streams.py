@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from portal.accounts.permissions import Audience, Principal
 from portal.concurrency import task_group
-from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, Row
+from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, Row, with_keepalives
 from portal.database.outages import is_outage
 from portal.events.log import EventType
 from portal.retry import retry
@@ -170,7 +170,9 @@ class EventStreams:
 
     async def _listen(self) -> None:
         connection = await AsyncConnection.connect(
-            self._database_url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S
+            with_keepalives(self._database_url),
+            autocommit=True,
+            connect_timeout=CONNECT_TIMEOUT_S,
         )
         async with connection, task_group() as tasks:
             await connection.execute("LISTEN portal_events")

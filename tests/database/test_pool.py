@@ -1,6 +1,9 @@
 """The pool of connections when the database stops answering, or is restarted."""
 
 import asyncio
+import os
+import socket
+from dataclasses import replace
 from time import monotonic
 from uuid import uuid4
 
@@ -11,11 +14,24 @@ from running_portal import until
 
 from portal.config import Config
 from portal.database import connection
+from portal.database.pool import transaction_connection
 from portal.web import monitoring
 
 REQUESTS = 40
 SOON_S = 12
 LONGEST_WAIT_S = 3
+
+
+async def test_connections_to_a_server_that_vanished_are_ended(config: Config) -> None:
+    async with network_to_database(config.database_url) as (_, address):
+        own = connection.make_conninfo(address, keepalives_idle=60)
+        async with connection.open_database(replace(config, database_url=own)):
+            async with connection.transaction():
+                descriptor = os.dup(transaction_connection().fileno())
+            with socket.socket(fileno=descriptor) as line:
+                options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPINTVL, socket.TCP_KEEPIDLE)
+                values = [line.getsockopt(socket.IPPROTO_TCP, option) for option in options]
+    assert values == [30_000, 5, 60]
 
 
 async def test_database_that_stops_answering_gives_503_within_seconds_until_it_is_back(
