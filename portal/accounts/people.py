@@ -16,7 +16,7 @@ from portal.database.account_models import (
     Session,
 )
 from portal.database.connection import execute, fetch_rows, transaction
-from portal.events.log import AuditAction, note
+from portal.events.log import AuditAction, EventType, note, note_outcome
 from portal.text import is_blank
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
@@ -33,10 +33,15 @@ ADOPT = (
     "UPDATE webhooks SET account_id = %s WHERE account_id IS NULL",
 )
 # Give the objects of one account to another, in the order of `ADOPT` for the same reason.
-BEQUEATH = (
-    "UPDATE uploads SET owner_id = %s WHERE owner_id = %s",
-    "UPDATE videos SET owner_id = %s WHERE owner_id = %s",
-)
+BEQUEATH_UPLOADS = "UPDATE uploads SET owner_id = %s WHERE owner_id = %s"
+BEQUEATH_VIDEOS = """
+UPDATE videos SET owner_id = %s
+WHERE id IN (SELECT id FROM videos WHERE owner_id = %s LIMIT %s)
+RETURNING id, deleted_at
+"""
+# Videos that one transaction gives to another account. While it writes their events, other changes
+# of videos wait.
+BEQUEST = 100
 
 
 async def has_accounts() -> bool:
@@ -184,14 +189,23 @@ async def enable(account_id: UUID, *, by: Principal) -> None:
 
 
 async def remove(account_id: UUID, *, by: Principal) -> Account:
-    """Remove an account; return the new owner of its videos, see `heir_of`."""
-    async with changing(account_id, by) as account:
-        heir = await heir_of(account, by=by)
-        for statement in BEQUEATH:
-            await execute(statement, heir.id, account_id)
-        await account.delete()
-        await _note_on_account(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
-    return heir
+    """Remove an account; return the new owner of its videos, see `heir_of`.
+
+    An account with many videos gives them away in several transactions, of which the last one
+    removes the account.
+    """
+    while True:
+        async with changing(account_id, by) as account:
+            heir = await heir_of(account, by=by)
+            await execute(BEQUEATH_UPLOADS, heir.id, account_id)
+            rows = await fetch_rows(BEQUEATH_VIDEOS, heir.id, account_id, BEQUEST)
+            for row in rows:
+                if row["deleted_at"] is None:
+                    await note_outcome(EventType.UPDATED, row["id"])
+            if len(rows) < BEQUEST:
+                await account.delete()
+                await _note_on_account(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
+                return heir
 
 
 async def heir_of(account: Account, *, by: Principal) -> Account:

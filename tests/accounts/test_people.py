@@ -24,7 +24,8 @@ from portal.accounts import invitations, people
 from portal.accounts.permissions import ANYONE, EVERYONES, Principal
 from portal.config import Config
 from portal.database.account_models import Account, OneTimeLink, Role
-from portal.database.connection import transaction
+from portal.database.connection import NOW, transaction
+from portal.database.event_models import Event
 from portal.database.models import Upload, Video
 from portal.errors import (
     AccountExists,
@@ -33,6 +34,7 @@ from portal.errors import (
     LinkNotValid,
     NotAllowed,
 )
+from portal.events.log import EventType
 from portal.uploads.service import lock
 from portal.webhooks import endpoints
 
@@ -185,6 +187,21 @@ async def test_videos_of_a_removed_account_go_to_its_remover_or_the_first_owner(
         await Upload.filter(key=video.storage_key).update(owner_id=account.id)
         await people.remove(account.id, by=by)
         assert await owners_of(video) == (heir.id, heir.id)
+
+
+async def test_each_video_of_a_removed_account_has_an_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(people, "BEQUEST", 2)
+    ann = await make_account("ann")
+    ed = await make_account("ed", Role.EDITOR)
+    videos = [await make_row(number, owner_id=ed.id) for number in range(4)]
+    await Video.filter(id=videos[0].id).update(deleted_at=NOW)
+    await people.remove(ed.id, by=EVERYONES)
+    events = await Event.filter(type=EventType.UPDATED)
+    assert {event.video_id for event in events} == {video.id for video in videos[1:]}
+    assert {(event.data or {})["owner_id"] for event in events} == {str(ann.id)}
+    assert await Video.filter(owner_id=ann.id).count() == len(videos)
 
 
 @pytest.mark.parametrize("is_early", [True, False])
