@@ -18,7 +18,7 @@ export class Backoff {
    * @param {number} [failure.cost_ms] cost of the attempt, deducted from the budget with the pause
    * @returns {number | null} null when the budget is spent
    */
-  pause_ms({ least_ms = 0, cost_ms = 0 } = {}) {
+  nextPause_ms({ least_ms = 0, cost_ms = 0 } = {}) {
     const longest_ms = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
     // Parts, tabs and viewers that failed together must not retry together.
     const pause_ms = least_ms + longest_ms * (0.5 + Math.random() / 2);

@@ -83,7 +83,7 @@ async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
     # Another account cannot continue the upload.
     await sign_in(owner, EDITOR)
     alert = dialog_of(owner).get_by_role("alert")
-    await expect(alert).to_contain_text(f"You are signed in as {EDITOR} now")
+    await expect(alert).to_contain_text(f"signed in as {EDITOR}, but {OWNER} opened this page")
     await expect(alert).to_contain_text(f"Sign in as {OWNER}")
     await owner.keyboard.press("Escape")
     trouble = details(owner).locator("[data-trouble]")

@@ -1,4 +1,4 @@
-/** The upload page without a browser: its reducer, its words and quotas. Run by `node --test`. */
+/** Upload page without a browser: its reducer, texts and quotas. Run by `node --test`. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { NotPublished, TransferFailed } from "../../static/src/upload/failures.j
 import { publish } from "../../static/src/upload/publication.js";
 import { openOf, uploadOf } from "../../static/src/upload/selectors.js";
 import { initialState, reduce } from "../../static/src/upload/state.js";
-import { batchOf, noteOf, overallOf, questionOf, standingOf, submitOf, visibilityInWords } from "../../static/src/upload/words.js";
+import { batchOf, noteOf, overallOf, questionOf, statusOf, submitOf, visibilityText } from "../../static/src/upload/texts.js";
 
 const MIB = 2 ** 20;
 const NO_LIMITS = { size_bytes: 0, duration_s: 0, pixels: 0 };
@@ -23,7 +23,7 @@ function film(name, type = "video/mp4") {
   return new File(["x".repeat(SIZE_BYTES)], name, { type, lastModified: 1 });
 }
 
-/** One that says that it is large enough to be sent in parts. */
+/** File with a size that requires parts. */
 function largeFilm(name) {
   return Object.defineProperty(film(name), "size", { value: LARGE_BYTES });
 }
@@ -34,9 +34,9 @@ function frozen(value) {
   return value instanceof Error ? value : Object.freeze(value);
 }
 
-/** Events one after the other; a reducer that changed what it is given would throw. */
+/** Apply events to frozen states, so that a reducer that changes its arguments throws. */
 function after(state, ...events) {
-  return events.reduce((it, event) => frozen(reduce(it, frozen(event))), frozen(state));
+  return events.reduce((current, event) => frozen(reduce(current, frozen(event))), frozen(state));
 }
 
 function chosen(...files) {
@@ -44,13 +44,13 @@ function chosen(...files) {
   return { type: "chosen", choices, now: 1 };
 }
 
-function transferred(number, news, now_ms = 0) {
-  return { type: "transferred", number, news, now_ms };
+function transferred(number, update, now_ms = 0) {
+  return { type: "transferred", number, update, now_ms };
 }
 
 const sent = (number) => transferred(number, { phase: "sent" });
 const phases = (state) => state.uploads.map(({ phase }) => phase);
-const refusals = ({ uploads }) => uploads.flatMap((upload) => standingOf(upload).trouble?.text ?? []);
+const refusals = ({ uploads }) => uploads.flatMap((upload) => statusOf(upload).trouble?.text ?? []);
 const start = () => initialState(NO_LIMITS);
 const withFiles = (...names) => after(start(), chosen(...names.map((name) => film(name))));
 
@@ -61,7 +61,7 @@ function saved(changes = {}) {
   return { ...known, ...rest, ...more, ...changes };
 }
 
-test("two files are sent at once and the others wait for a place", () => {
+test("two files are sent at the same time and the others wait", () => {
   let state = withFiles("a.mp4", "b.mp4", "c.mp4");
   assert.deepEqual(phases(state), ["sending", "sending", "waiting"]);
   state = after(state, { type: "pause", number: 1 });
@@ -72,14 +72,14 @@ test("two files are sent at once and the others wait for a place", () => {
   assert.deepEqual(phases(state), ["sending", "sent", "sending"]);
 });
 
-test("a file's name becomes the title, unless one was typed", () => {
+test("the title is derived from the file's name unless another one was typed", () => {
   const state = withFiles("my_holiday  film.mp4");
   assert.equal(state.uploads[0].details.title, "my holiday film");
-  assert.deepEqual(state.news, ["Uploading my_holiday  film.mp4."]);
+  assert.deepEqual(state.announcements, ["Uploading my_holiday  film.mp4."]);
   assert.deepEqual(start().uploads, []);
 });
 
-test("the first file is open, and stays so while others join it", () => {
+test("the first file stays open while others are added", () => {
   let state = after(withFiles("a.mp4", "b.mp4"), chosen(film("c.mp4")));
   assert.equal(openOf(state).fileName, "a.mp4");
   state = after(state, { type: "opened", number: 3 });
@@ -89,7 +89,7 @@ test("the first file is open, and stays so while others join it", () => {
   assert.deepEqual(state.focus, { number: 2, target: "line" });
 });
 
-test("a published video makes place for the next one's details", () => {
+test("the next upload opens after a publication", () => {
   let state = after(withFiles("a.mp4", "b.mp4", "c.mp4"), { type: "opened", number: 2 });
   const published = (number) => ({ type: "published", number, video: { id: "v", title: "Sea" } });
   state = after(state, published(2));
@@ -102,19 +102,19 @@ test("a published video makes place for the next one's details", () => {
   assert.equal(batchOf(state).count, "3 videos published.");
 });
 
-test("a file that can't be published is not opened after the good one is published", () => {
+test("an unsuitable file is not opened after a publication", () => {
   let state = after(start(), chosen(film("notes.txt", "text/plain"), film("a.mp4")));
   assert.equal(openOf(state).fileName, "a.mp4");
   state = after(state, sent(2), { type: "published", number: 2, video: { id: "v", title: "Sea" } });
   assert.equal(state.open, 0);
   const processing = { stage: "ready", percent: 100, queuePosition: null, hasPoster: false, failure: "" };
-  state = after(state, { type: "followed", number: 2, processing });
+  state = after(state, { type: "processingRead", number: 2, processing });
   assert.equal(state.open, 0);
   assert.equal(after(state, { type: "opened", number: 1 }).open, 1);
   assert.equal(after(start(), chosen(film("notes.txt", "text/plain"))).open, 1);
 });
 
-test("without a connection no time is promised for all files", () => {
+test("without a connection no time left is shown for all files", () => {
   const failure = new NoResponse();
   let state = withFiles("a.mp4", "b.mp4");
   for (const number of [1, 2]) {
@@ -126,24 +126,24 @@ test("without a connection no time is promised for all files", () => {
   assert.equal(overallOf(state.uploads).speed_bps, 0);
 });
 
-test("what an earlier visit has sent is ready once its details are complete", () => {
+test("a file sent by an earlier visit is ready to publish when its details are complete", () => {
   const restoredWith = (details) => after(start(), { type: "restored", saved: [saved({ isStored: true, details })] });
-  assert.equal(standingOf(restoredWith(DETAILS).uploads[0]).rest, "Ready to publish");
+  assert.equal(statusOf(restoredWith(DETAILS).uploads[0]).rest, "Ready to publish");
   const lacking = restoredWith({ ...DETAILS, categoryIds: [] });
-  assert.equal(standingOf(lacking.uploads[0]).rest, "");
+  assert.equal(statusOf(lacking.uploads[0]).rest, "");
   assert.equal(submitOf(lacking).hint, "1 video needs a category");
 });
 
-test("unsuitable files and the same file again are told beside good ones", () => {
+test("unsuitable and repeated files are listed with their reasons beside suitable ones", () => {
   const files = [film("a.mp4"), film("a.mp4"), film("notes.txt", "text/plain"), film("b.mp4")];
   const state = after(start(), chosen(...files));
   assert.deepEqual(phases(state), ["sending", "refused", "refused", "sending"]);
   assert.deepEqual(refusals(state)[0], "“a.mp4” is already in the list.");
-  assert.equal(state.news[0], "Uploading 2 files.");
-  assert.equal(state.news.at(-1), "notes.txt: This file can’t be published.");
+  assert.equal(state.announcements[0], "Uploading 2 files.");
+  assert.equal(state.announcements.at(-1), "notes.txt: This file can’t be published.");
 });
 
-test("a file that no portal takes is refused by its name, kind or size", () => {
+test("a file is refused by its name, kind or size", () => {
   const refusalOf = (name, type, size = SIZE_BYTES, most = 0) => {
     const file = Object.defineProperty(film(name, type), "size", { value: size });
     const state = after(initialState({ ...NO_LIMITS, size_bytes: most }), chosen(file));
@@ -159,31 +159,31 @@ test("a file that no portal takes is refused by its name, kind or size", () => {
   assert.equal(refusalOf("a.mp4", "video/mp4", 1e11, 1e11), "");
 });
 
-test("a file's type comes from its extension where the browser knows none", () => {
+test("a file's type is derived from its extension if the browser knows none", () => {
   const typeOf = (name, type) => after(start(), chosen(film(name, type))).uploads[0].contentType;
   assert.equal(typeOf("a.mov", ""), "video/quicktime");
   assert.equal(typeOf("a.m4v", "video/x-m4v"), "video/mp4");
   assert.equal(typeOf("A.MP4", "video/mp4"), "video/mp4");
 });
 
-test("progress never goes back and is full only when storage has confirmed", () => {
+test("progress never decreases and is complete only after storage has confirmed", () => {
   let state = after(withFiles("a.mp4"), transferred(1, { sent_bytes: 700 }));
   state = after(state, transferred(1, { sent_bytes: 300 }));
   assert.equal(state.uploads[0].sent_bytes, 700);
   state = after(state, transferred(1, { sent_bytes: SIZE_BYTES }));
-  assert.equal(standingOf(state.uploads[0]).figure, "99%");
+  assert.equal(statusOf(state.uploads[0]).figure, "99%");
   state = after(state, sent(1));
   assert.equal(state.uploads[0].sent_bytes, SIZE_BYTES);
 });
 
-test("speed and time left follow from two measurements", () => {
+test("speed and time left need two measurements", () => {
   let state = after(withFiles("a.mp4"), transferred(1, { sent_bytes: 100 }, 1000));
-  assert.equal(standingOf(state.uploads[0]).rest, "");
+  assert.equal(statusOf(state.uploads[0]).rest, "");
   state = after(state, transferred(1, { sent_bytes: 200 }, 2000));
-  assert.match(standingOf(state.uploads[0]).rest, /^100\sbytes\/s · about 10 s left$/);
+  assert.match(statusOf(state.uploads[0]).rest, /^100\sbytes\/s · about 10 s left$/);
 });
 
-test("speed counts what was sent since, not what was stored before", () => {
+test("speed counts sent bytes and not those stored before", () => {
   let state = after(start(), chosen(largeFilm("a.mp4"), largeFilm("b.mp4")));
   state = after(state, transferred(1, { fingerprint: "f" }, 0), transferred(1, { phase: "sending" }, 100));
   state = after(state, transferred(1, { stored_bytes: 90 * MIB }, 600));
@@ -193,7 +193,7 @@ test("speed counts what was sent since, not what was stored before", () => {
   state = after(state, transferred(1, { sent_bytes: 91 * MIB }, 1600));
   assert.equal(state.uploads[0].rate.speed_bps, MIB);
   assert.equal(overallOf(state.uploads).speed_bps, MIB);
-  // A line that breaks loses what was on its way; its speed counts from what storage kept.
+  // A broken connection loses data in flight, and the speed counts from the stored bytes.
   state = after(state, { type: "pause", number: 1 }, { type: "resume", number: 1 });
   state = after(state, transferred(1, { stored_bytes: 80 * MIB }, 9000));
   assert.equal(state.uploads[0].sent_bytes, 90 * MIB);
@@ -201,33 +201,33 @@ test("speed counts what was sent since, not what was stored before", () => {
   assert.equal(state.uploads[0].rate.speed_bps, 2 * MIB);
 });
 
-test("a resumed upload shows what has arrived from the beginning", () => {
+test("a resumed upload shows the stored bytes at once", () => {
   let state = after(start(), { type: "restored", saved: [saved({ size_bytes: LARGE_BYTES })] });
-  state = after(state, { type: "looked", number: 1, isStored: false, arrived_bytes: 40 * MIB });
-  assert.equal(standingOf(state.uploads[0]).figure, "Unfinished at 40%");
+  state = after(state, { type: "progressRead", number: 1, isStored: false, arrived_bytes: 40 * MIB });
+  assert.equal(statusOf(state.uploads[0]).figure, "Unfinished at 40%");
   const choices = [{ file: largeFilm("a.mp4"), id: "n", match: 1 }];
   state = after(state, { type: "chosen", choices, now: 9 });
-  assert.equal(standingOf(state.uploads[0]).figure, "40%");
+  assert.equal(statusOf(state.uploads[0]).figure, "40%");
   assert.equal(overallOf(state.uploads).share, 0.4);
   state = after(state, transferred(1, { stored_bytes: 48 * MIB }, 10));
-  assert.equal(standingOf(state.uploads[0]).figure, "48%");
+  assert.equal(statusOf(state.uploads[0]).figure, "48%");
 });
 
-test("a small file says that it starts again, and does", () => {
+test("a small file restarts from the beginning and says so", () => {
   let state = after(withFiles("a.mp4"), transferred(1, { sent_bytes: 700 }), { type: "pause", number: 1 });
-  assert.equal(standingOf(state.uploads[0]).rest, "small files restart from the beginning");
+  assert.equal(statusOf(state.uploads[0]).rest, "small files restart from the beginning");
   state = after(state, { type: "resume", number: 1 });
   assert.equal(state.uploads[0].sent_bytes, 0);
   const large = after(start(), chosen(largeFilm("a.mp4")), transferred(1, { stored_bytes: 60 * MIB }));
   state = after(large, { type: "pause", number: 1 });
-  assert.equal(standingOf(state.uploads[0]).rest, "");
+  assert.equal(statusOf(state.uploads[0]).rest, "");
   state = after(state, { type: "resume", number: 1 });
   assert.equal(state.uploads[0].sent_bytes, 60 * MIB);
   const visit = after(start(), { type: "restored", saved: [saved()] });
-  assert.match(standingOf(visit.uploads[0]).unfinished, /small files restart from the beginning/);
+  assert.match(statusOf(visit.uploads[0]).unfinished, /small files restart from the beginning/);
 });
 
-test("a publication waits for its file and begins by itself", () => {
+test("a publication starts by itself when its file is stored", () => {
   let state = withFiles("a.mp4");
   assert.equal(submitOf(state).label, "Publish");
   state = after(state, { type: "submitted" });
@@ -236,30 +236,30 @@ test("a publication waits for its file and begins by itself", () => {
   assert.equal(noteOf(state.uploads[0]).text, "Some details are missing");
   state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "/categoryIds" });
   state = after(state, { type: "submitted" });
-  assert.equal(state.uploads[0].publishing, "wanted");
+  assert.equal(state.uploads[0].publishing, "requested");
   assert.equal(noteOf(state.uploads[0]).text, "Will be published when the upload finishes");
   assert.deepEqual([submitOf(state).label, submitOf(state).isBusy], ["Waiting…", true]);
   state = after(state, sent(1));
   assert.equal(state.uploads[0].publishing, "publishing");
   state = after(state, { type: "published", number: 1, video: { id: "v", title: "Sea" } });
-  assert.deepEqual(state.news, ["“Sea” is published."]);
+  assert.deepEqual(state.announcements, ["“Sea” is published."]);
 });
 
-test("one press publishes all that are right, and opens the first that is not", () => {
+test("one click publishes all complete uploads and opens the first incomplete one", () => {
   const right = (number) => ({ type: "edited", number, details: DETAILS, pointer: "" });
   let state = after(withFiles("a.mp4", "b.mp4", "c.mp4"), sent(1), right(1), right(3));
   const { label, hint, isIncomplete } = submitOf(state);
   assert.deepEqual([label, hint, isIncomplete], ["Publish 3 videos", "1 video needs a category", false]);
   assert.deepEqual(submitOf(withFiles("a.mp4")).isIncomplete, true);
   state = after(state, { type: "submitted" });
-  const publishing = state.uploads.map((it) => it.publishing);
-  assert.deepEqual(publishing, ["publishing", "", "wanted"]);
+  const publishing = state.uploads.map((upload) => upload.publishing);
+  assert.deepEqual(publishing, ["publishing", "", "requested"]);
   assert.equal(state.open, 2);
   assert.deepEqual(state.focus, { number: 2, target: "fault" });
   assert.equal(submitOf(state).label, "Publish");
 });
 
-test("a refusal by the portal opens what it is about, unless another is being mended", () => {
+test("a refusal by the portal opens its upload unless the editor is fixing another one", () => {
   const right = (number) => ({ type: "edited", number, details: DETAILS, pointer: "" });
   const faults = [{ pointer: "/title", message: "Shorter." }];
   const refused = { type: "refused", number: 2, error: new NotPublished(faults, "Look.", false) };
@@ -272,24 +272,24 @@ test("a refusal by the portal opens what it is about, unless another is being me
 
 test("a published video is followed until it is ready or has failed", () => {
   const processing = { stage: "waiting", percent: 0, queuePosition: 3, hasPoster: false, failure: "" };
-  const followed = (changes) => ({ type: "followed", number: 1, processing: { ...processing, ...changes } });
+  const followed = (changes) => ({ type: "processingRead", number: 1, processing: { ...processing, ...changes } });
   const video = { id: "v", title: "Sea" };
   let state = after(withFiles("a.mp4"), sent(1), { type: "published", number: 1, video });
-  const standing = () => standingOf(state.uploads[0]);
-  assert.equal(standing().figure, "Published");
+  const status = () => statusOf(state.uploads[0]);
+  assert.equal(status().figure, "Published");
   state = after(state, followed({}));
-  assert.equal(standing().rest, "In queue: position 3");
+  assert.equal(status().rest, "In queue: position 3");
   state = after(state, followed({ stage: "transcoding", percent: 37.5 }));
-  assert.deepEqual([standing().figure, standing().share], ["Processing 37%", 0.375]);
+  assert.deepEqual([status().figure, status().share], ["Processing 37%", 0.375]);
   state = after(state, followed({ stage: "failed", failure: "No picture." }));
-  assert.deepEqual([standing().art, standing().rest], ["bad", "No picture."]);
-  assert.deepEqual(state.news, ["“Sea” couldn’t be processed: No picture."]);
+  assert.deepEqual([status().art, status().rest], ["bad", "No picture."]);
+  assert.deepEqual(state.announcements, ["“Sea” couldn’t be processed: No picture."]);
   state = after(state, followed({ stage: "ready" }));
-  assert.equal(standing().figure, "Ready to watch");
-  assert.deepEqual(state.news, ["“Sea” is ready to watch."]);
+  assert.equal(status().figure, "Ready to watch");
+  assert.deepEqual(state.announcements, ["“Sea” is ready to watch."]);
 });
 
-test("a refusal of the file asks for another upload, one of the details for other details", () => {
+test("a refusal asks for another upload of the file, or for other details", () => {
   const details = { type: "edited", number: 1, details: DETAILS, pointer: "" };
   const state = after(withFiles("a.mp4"), details, transferred(1, { key: "k" }), sent(1));
   const faults = [{ pointer: "/title", message: "Shorter." }];
@@ -297,12 +297,12 @@ test("a refusal of the file asks for another upload, one of the details for othe
   const shown = after(state, typed).uploads[0];
   assert.deepEqual([shown.phase, shown.publishError], ["sent", "Look."]);
   const lost = { type: "refused", number: 1, error: new NotPublished([], "Gone.", true) };
-  assert.equal(standingOf(after(state, lost).uploads[0]).trouble.text, "Gone.");
+  assert.equal(statusOf(after(state, lost).uploads[0]).trouble.text, "Gone.");
   const again = after(state, lost, { type: "retry", number: 1 }).uploads[0];
   assert.deepEqual([again.phase, again.key, again.sent_bytes], ["sending", "", 0]);
 });
 
-test("a cancelled file can be sent after all from the beginning, or removed", () => {
+test("a cancelled file can be sent from the beginning, or removed", () => {
   let state = after(withFiles("a.mp4", "b.mp4"), transferred(2, { key: "k", sent_bytes: 500 }));
   state = after(state, { type: "cancel", number: 2 });
   assert.deepEqual(phases(state), ["sending", "cancelled"]);
@@ -314,12 +314,12 @@ test("a cancelled file can be sent after all from the beginning, or removed", ()
   assert.deepEqual([state.uploads, state.focus], [[], { target: "files" }]);
 });
 
-test("another file takes a refused one's place, and what was typed stays", () => {
+test("another file replaces a refused one and typed details are kept", () => {
   const finding = { code: "encrypted", weight: "refuse", title: "Protected", text: "" };
   const inspection = { facts: "", findings: [finding] };
   const typed = { type: "edited", number: 1, details: DETAILS, pointer: "" };
   let state = after(withFiles("a.mp4"), typed, { type: "inspected", number: 1, inspection });
-  assert.equal(standingOf(state.uploads[0]).canReplace, true);
+  assert.equal(statusOf(state.uploads[0]).canReplace, true);
   const replace = (file) => ({ type: "chosen", choices: [{ file, id: "n", match: 1 }], now: 2, from: 1 });
   state = after(state, replace(film("notes.txt", "text/plain")));
   assert.match(state.uploads[0].faults[0].message, /isn’t a video/);
@@ -334,11 +334,11 @@ test("another file takes a refused one's place, and what was typed stays", () =>
   assert.equal(plain.uploads[0].details.title, "c");
 });
 
-test("an unfinished upload goes on with its own file only", () => {
+test("an unfinished upload continues only with its own file", () => {
   let state = after(start(), { type: "restored", saved: [saved()] });
   assert.deepEqual(phases(state), ["unfinished"]);
   const { number } = state.uploads[0];
-  state = after(state, { type: "looked", number, isStored: false, arrived_bytes: 400 });
+  state = after(state, { type: "progressRead", number, isStored: false, arrived_bytes: 400 });
   const other = { file: film("b.mp4"), id: "new", match: number, fault: "Another file." };
   state = after(state, { type: "chosen", choices: [other], now: 8, from: number });
   assert.deepEqual(state.uploads[0].faults, [{ pointer: "/file", message: "Another file." }]);
@@ -349,14 +349,14 @@ test("an unfinished upload goes on with its own file only", () => {
   assert.deepEqual([details, saved_at, faults], [DETAILS, 5, []]);
 });
 
-test("what an earlier visit has sent can be published without its file", () => {
+test("a file sent by an earlier visit can be published without choosing it again", () => {
   let state = after(start(), { type: "restored", saved: [saved({ isStored: true })] });
-  assert.equal(standingOf(state.uploads[0]).rest, "Ready to publish");
+  assert.equal(statusOf(state.uploads[0]).rest, "Ready to publish");
   state = after(state, { type: "submitted" });
   assert.equal(state.uploads[0].publishing, "publishing");
 });
 
-test("a file that went away goes on where it was once it is chosen again", () => {
+test("an upload whose file was missing continues when the file is chosen again", () => {
   const error = new TransferFailed(0, "file_unreadable");
   let state = after(withFiles("a.mp4"), transferred(1, { key: "k", fingerprint: "f" }));
   state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "" });
@@ -365,10 +365,10 @@ test("a file that went away goes on where it was once it is chosen again", () =>
   const choices = [{ file: film("a.mp4"), id: "new", match: 1 }];
   const again = after(state, { type: "chosen", choices, now: 9 }).uploads[0];
   const { id, key, phase, publishing } = again;
-  assert.deepEqual([id, key, phase, publishing], ["a.mp4", "k", "sending", "wanted"]);
+  assert.deepEqual([id, key, phase, publishing], ["a.mp4", "k", "sending", "requested"]);
 });
 
-test("uploads that failed for want of a connection go on once there is one", () => {
+test("uploads that failed without a connection continue when it is back", () => {
   const failed = (number, error) => ({ type: "failed", number, error });
   let state = after(withFiles("a.mp4", "b.mp4", "c.mp4"), failed(1, new NoResponse("")));
   state = after(state, failed(2, new TransferFailed(0)), failed(3, new TransferFailed(403)));
@@ -376,52 +376,52 @@ test("uploads that failed for want of a connection go on once there is one", () 
   assert.deepEqual(phases(state), ["sending", "sending", "failed"]);
 });
 
-test("a file that the portal is sure to refuse is not sent on", () => {
+test("a file that the portal can't publish is not sent any further", () => {
   const finding = { code: "truncated", weight: "refuse", title: "The end is missing", text: "" };
   const inspection = { facts: "", findings: [finding] };
   const state = after(withFiles("a.mp4", "b.mp4"), { type: "inspected", number: 1, inspection });
   assert.deepEqual(phases(state), ["refused", "sending"]);
-  assert.equal(standingOf(state.uploads[0]).trouble.title, "The end is missing");
+  assert.equal(statusOf(state.uploads[0]).trouble.title, "The end is missing");
   assert.equal(submitOf(state).label, "Publish");
   assert.equal(batchOf(state).isHidden, true);
   assert.equal(submitOf(after(state, { type: "remove", number: 2 })).isHidden, true);
 });
 
-test("what is tried again by itself is told until it has passed", () => {
+test("an error that is retried is shown until it has passed", () => {
   let state = after(withFiles("a.mp4"), transferred(1, { trouble: new NoResponse("no answer") }));
-  assert.match(standingOf(state.uploads[0]).rest, /be reached · Retrying/);
+  assert.match(statusOf(state.uploads[0]).rest, /be reached · Retrying/);
   state = after(state, transferred(1, { trouble: null }));
-  assert.equal(standingOf(state.uploads[0]).rest, "");
+  assert.equal(statusOf(state.uploads[0]).rest, "");
   const error = new Refused(422, { detail: "No." });
   state = after(state, { type: "failed", number: 1, error });
-  assert.deepEqual(standingOf(state.uploads[0]).buttons, ["remove"]);
+  assert.deepEqual(statusOf(state.uploads[0]).buttons, ["remove"]);
 });
 
-test("screen readers are told each quarter of the whole once", () => {
+test("each quarter of the total progress is announced once", () => {
   let state = withFiles("a.mp4", "b.mp4");
-  const heard = [];
+  const announced = [];
   for (let bytes = 50; bytes <= SIZE_BYTES; bytes += 50) {
     for (const number of [1, 2]) {
       state = after(state, transferred(number, { sent_bytes: bytes }));
-      heard.push(...state.news);
+      announced.push(...state.announcements);
     }
   }
   state = after(state, sent(1));
-  heard.push(...state.news);
+  announced.push(...state.announcements);
   state = after(state, sent(2));
-  heard.push(...state.news);
-  assert.deepEqual(heard, [
+  announced.push(...state.announcements);
+  assert.deepEqual(announced, [
     ...["25% uploaded.", "50% uploaded.", "75% uploaded."],
     ...["a.mp4 is uploaded.", "b.mp4 is uploaded.", "Both files are uploaded."],
   ]);
 });
 
-test("an upload of someone signed out meanwhile goes on where it was, once they say so", () => {
+test("an upload whose session has ended continues after signing in and a click", () => {
   const stopped = { type: "failed", number: 1, error: new Refused(401, { code: "not_signed_in" }) };
   const begun = [transferred(1, { key: "k" }), transferred(1, { sent_bytes: 700 })];
   const typed = { type: "edited", number: 1, details: DETAILS, pointer: "" };
   const state = after(withFiles("a.mp4"), typed, ...begun, stopped);
-  const { trouble, buttons } = standingOf(state.uploads[0]);
+  const { trouble, buttons } = statusOf(state.uploads[0]);
   assert.ok(trouble.needsSignIn && trouble.text.startsWith(SIGNED_OUT));
   assert.deepEqual(buttons, ["retry", "remove"]);
   const [again] = after(state, { type: "retry", number: 1 }).uploads;
@@ -429,7 +429,7 @@ test("an upload of someone signed out meanwhile goes on where it was, once they 
   assert.deepEqual(again.details, DETAILS);
 });
 
-test("each upload begins with the portal's own visibility, and keeps what was chosen for it", () => {
+test("each upload starts with the default visibility and keeps its own choice", () => {
   let state = after(initialState(NO_LIMITS, BLANK), chosen(film("a.mp4"), film("b.mp4")));
   const visibilities = () => state.uploads.map(({ details }) => details.visibility);
   assert.deepEqual(visibilities(), ["unlisted", "unlisted"]);
@@ -439,7 +439,7 @@ test("each upload begins with the portal's own visibility, and keeps what was ch
   assert.equal(restored.uploads[0].details.visibility, "private");
 });
 
-test("what was chosen for one video is applied to all, shows them to no more people unasked, and is undone", () => {
+test("details are applied to all uploads, without a wider visibility unless confirmed, and can be undone", () => {
   const usual = { ...BLANK, visibility: "public" };
   const edited = (number, changes) => ({ type: "edited", number, details: { ...usual, ...changes }, pointer: "" });
   const secret = { title: "Board", tags: "board, confidential", visibility: "private" };
@@ -449,8 +449,8 @@ test("what was chosen for one video is applied to all, shows them to no more peo
   assert.equal(questionOf(state, "copy", 2), null);
   state = after(state, { type: "copy", number: 2 });
   assert.deepEqual(state.uploads[0].details, { ...usual, ...secret, categoryIds: [1] });
-  assert.deepEqual(state.news, ["Applied to 2 videos."]);
-  assert.deepEqual(state.uploads.map((it) => visibilityInWords(it, "public")), ["Private", "", ""]);
+  assert.deepEqual(state.announcements, ["Applied to 2 videos."]);
+  assert.deepEqual(state.uploads.map((upload) => visibilityText(upload, "public")), ["Private", "", ""]);
   assert.deepEqual(after(state, { type: "undo" }).uploads[0].details, before.uploads[0].details);
   assert.deepEqual(after(state, edited(3, { title: "c" })).applied, []);
 
@@ -462,7 +462,7 @@ test("what was chosen for one video is applied to all, shows them to no more peo
   assert.deepEqual(given(false).map(({ tags }) => tags), ["sea", "sea", "sea"]);
 });
 
-test("removing what storage has is asked about, and nothing else is", () => {
+test("only the removal of stored data asks for confirmation", () => {
   const questionAbout = (state) => questionOf(state, "remove", 1);
   assert.match(questionAbout(after(withFiles("a.mp4"), sent(1))).text, /^1.0.kB that you have uploaded will be deleted/);
   const failed = { type: "failed", number: 1, error: new TransferFailed(0) };
@@ -473,19 +473,19 @@ test("removing what storage has is asked about, and nothing else is", () => {
   assert.equal(questionAbout(after(large, ...some, { type: "cancel", number: 1 })), null);
 });
 
-test("no more is shown as sent than a reload goes on from", () => {
+test("the progress shows only bytes that a reload keeps", () => {
   let state = after(start(), chosen(largeFilm("a.mp4")), transferred(1, { key: "k", stored_bytes: 16 * MIB }, 0));
   state = after(state, transferred(1, { sent_bytes: 40 * MIB }, 1000));
-  assert.equal(standingOf(state.uploads[0]).figure, "16%");
-  assert.match(standingOf(state.uploads[0]).rest, /^25.2.MB\/s · a few seconds left$/);
+  assert.equal(statusOf(state.uploads[0]).figure, "16%");
+  assert.match(statusOf(state.uploads[0]).rest, /^25.2.MB\/s · a few seconds left$/);
   state = after(state, transferred(1, { stored_bytes: 32 * MIB, sent_bytes: 41 * MIB }, 2000));
-  assert.equal(standingOf(state.uploads[0]).figure, "32%");
+  assert.equal(statusOf(state.uploads[0]).figure, "32%");
   const visit = after(start(), { type: "restored", saved: [saved({ size_bytes: LARGE_BYTES })] });
-  const again = after(visit, { type: "looked", number: 1, isStored: false, arrived_bytes: 32 * MIB });
-  assert.equal(standingOf(again.uploads[0]).figure, "Unfinished at 32%");
+  const again = after(visit, { type: "progressRead", number: 1, isStored: false, arrived_bytes: 32 * MIB });
+  assert.equal(statusOf(again.uploads[0]).figure, "Unfinished at 32%");
 
   const small = after(withFiles("a.mp4"), ...[100, 110].map((sent_bytes, s) => transferred(1, { sent_bytes }, s * 1000)));
-  assert.match(standingOf(small.uploads[0]).rest, /restarts if you reload$/);
+  assert.match(statusOf(small.uploads[0]).rest, /restarts if you reload$/);
 });
 
 /** A file of so many bytes. */
@@ -494,62 +494,62 @@ function sized(name, size_bytes = SIZE_BYTES) {
 }
 
 const startWith = (left) => initialState({ ...NO_LIMITS, left });
-const taken = ({ uploads }) => uploads.filter((it) => it.file).map(({ fileName }) => fileName);
+const accepted = ({ uploads }) => uploads.filter((upload) => upload.file).map(({ fileName }) => fileName);
 
-test("only as many files are taken as the account may publish", () => {
+test("only as many files are accepted as the account may publish", () => {
   const start = startWith({ videos: 2, size_bytes: null });
   let state = after(start, chosen(sized("a.mp4"), sized("b.mp4"), sized("c.mp4")));
   assert.match(refusals(state)[0], /“c.mp4” can’t be published now.* only 2 more\./);
-  // What is given up leaves its place, what is published does not.
+  // A discarded upload frees quota, a published one does not.
   state = after(state, { type: "cancel", number: 1 }, chosen(sized("d.mp4")));
   const video = { id: "v", title: "Sea" };
   state = after(state, { type: "published", number: 2, video }, chosen(sized("e.mp4")));
-  assert.deepEqual(taken(state), ["a.mp4", "b.mp4", "d.mp4"]);
+  assert.deepEqual(accepted(state), ["a.mp4", "b.mp4", "d.mp4"]);
   const none = after(startWith({ videos: 0, size_bytes: null }), chosen(sized("a.mp4")));
   assert.match(refusals(none)[0], /can publish no more videos/);
 });
 
-test("files fit as long as there is room for all of them, to the last byte", () => {
+test("files are accepted while the storage quota has room for all of them", () => {
   const start = startWith({ videos: null, size_bytes: 2 * SIZE_BYTES });
   let state = after(start, chosen(sized("a.mp4", SIZE_BYTES + 1), sized("b.mp4")));
   assert.match(refusals(state)[0], /“b.mp4” is 1.0\skB.* has 999\sbytes of storage left/);
   state = after(state, chosen(sized("c.mp4", SIZE_BYTES - 1)));
-  assert.deepEqual(taken(state), ["a.mp4", "c.mp4"]);
+  assert.deepEqual(accepted(state), ["a.mp4", "c.mp4"]);
 });
 
-test("a file that continues an upload has its room already", () => {
+test("a file that continues an upload takes no additional quota", () => {
   let state = startWith({ videos: 1, size_bytes: SIZE_BYTES });
   state = after(state, { type: "restored", saved: [saved()] });
   const [{ number }] = state.uploads;
-  state = after(state, { type: "looked", number, isStored: false, arrived_bytes: 500 });
+  state = after(state, { type: "progressRead", number, isStored: false, arrived_bytes: 500 });
   const choices = [{ file: sized("a.mp4"), id: "n", match: number }];
   state = after(state, { type: "chosen", choices, now: 1 }, chosen(sized("b.mp4")));
-  assert.deepEqual(taken(state), ["a.mp4", "b.mp4"]);
+  assert.deepEqual(accepted(state), ["a.mp4", "b.mp4"]);
 });
 
-test("a refusal for a quota says what to do, and may be tried again", () => {
+test("a refusal by a quota has a remedy and can be retried", () => {
   const freeAt = new Date(Date.now() + 3600_000).toISOString();
   const state = after(startWith(undefined), chosen(sized("a.mp4")));
   const [{ number }] = state.uploads;
   const videos = new Refused(409, { code: "video_quota_exceeded", detail: "UTC", freeAt });
-  const standing = standingOf(after(state, { type: "failed", number, error: videos }).uploads[0]);
-  assert.equal(standing.trouble.title, "You’ve reached your publishing limit");
+  const status = statusOf(after(state, { type: "failed", number, error: videos }).uploads[0]);
+  assert.equal(status.trouble.title, "You’ve reached your publishing limit");
   const time = new Date(freeAt).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  assert.ok(standing.trouble.text.includes(` at ${time}; your upload is kept`));
-  assert.deepEqual(standing.buttons, ["retry", "remove"]);
+  assert.ok(status.trouble.text.includes(` at ${time}; your upload is kept`));
+  assert.deepEqual(status.buttons, ["retry", "remove"]);
   const room = new Refused(409, { code: "storage_quota_exceeded", detail: "Delete videos." });
-  const full = standingOf(after(state, { type: "failed", number, error: room }).uploads[0]);
+  const full = statusOf(after(state, { type: "failed", number, error: room }).uploads[0]);
   assert.deepEqual([full.trouble.text, full.buttons], ["Delete videos.", ["retry", "remove"]]);
 });
 
-test("publishing keeps the file when its day is over, and sends it anew when it was removed", async () => {
-  const wanted = { ...DETAILS, fileName: "a.mp4", key: `videos/${"0".repeat(32)}.mp4` };
+test("the file is kept when the daily quota is used up, and uploaded again when it was removed", async () => {
+  const request = { ...DETAILS, fileName: "a.mp4", key: `videos/${"0".repeat(32)}.mp4` };
   const refusedWith = async (code) => {
     const refuse = async () => {
       throw new Refused(409, { code, detail: "Words.", freeAt: "2026-01-02T03:04:05Z" });
     };
     const api = /** @type {any} */ ({ publish: refuse });
-    return publish(api, wanted, null, () => {}).catch((error) => error);
+    return publish(api, request, null, () => {}).catch((error) => error);
   };
   const day = await refusedWith("video_quota_exceeded");
   assert.equal(day.needsUpload, false);
@@ -558,7 +558,7 @@ test("publishing keeps the file when its day is over, and sends it anew when it 
   assert.deepEqual([room.needsUpload, room.message], [true, "Words."]);
 });
 
-test("a start time is read as people write it", () => {
+test("a start time is parsed in the usual notations", () => {
   for (const text of ["12", "12s", "0m12s", "0:12", "0:00:12"]) assert.equal(parseStartTime_s(text), 12);
   for (const text of ["soon", "0:99", null]) assert.equal(parseStartTime_s(text), null);
 });

@@ -1,4 +1,4 @@
-/** What brings a file into storage and publishes it, without a browser. Run by `node --test`. */
+/** Transfer and publication of a file without a browser. Run by `node --test`. */
 
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
@@ -7,13 +7,13 @@ import { publish } from "../../static/src/upload/publication.js";
 import { retry, TransferFailed } from "../../static/src/upload/failures.js";
 import { put, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
 import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
-import { newUpload, withNews } from "../../static/src/upload/upload.js";
-import { standingOf } from "../../static/src/upload/words.js";
+import { newUpload, withTransferUpdate } from "../../static/src/upload/upload.js";
+import { statusOf } from "../../static/src/upload/texts.js";
 
 const MIB = 2 ** 20;
 const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private" };
 
-test("the parts of the largest file are whole, in order, and at most ten thousand", () => {
+test("the parts of the largest file are complete, in order, and at most ten thousand", () => {
   const sizeBytes = 5 * 2 ** 40;
   const partSizeBytes = Math.ceil(sizeBytes / 10_000 / MIB) * MIB;
   const partCount = Math.ceil(sizeBytes / partSizeBytes);
@@ -27,7 +27,7 @@ test("the parts of the largest file are whole, in order, and at most ten thousan
   assert.equal(rangeOf(upload, partCount).end, sizeBytes);
 });
 
-test("parts that storage lacks, or has otherwise, are sent", () => {
+test("parts that storage lacks or has with other content are sent", () => {
   const part = (partNumber, sizeBytes, etag = `e${partNumber}`) => ({ partNumber, sizeBytes, etag });
   const parts = [part(1, 10), part(2, 9), part(3, 10, '"other"'), part(4, 5)];
   const upload = { state: "uploading", sizeBytes: 45, partSizeBytes: 10, partCount: 5, parts };
@@ -35,69 +35,69 @@ test("parts that storage lacks, or has otherwise, are sent", () => {
   assert.deepEqual(partsToSend(upload, new Map([[1, '"e1"'], [3, "e3"]])), [2, 3, 4, 5]);
 });
 
-test("a request to publish that may have been done is not forgotten by who was signed out", async () => {
-  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
-  for (const unanswered of [null, { ...wanted, title: "Before" }]) {
+test("a request that may have succeeded is kept when the session has ended", async () => {
+  const request = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  for (const pendingRequest of [null, { ...request, title: "Before" }]) {
     const remembered = [];
     const api = { publish: () => Promise.reject(new Refused(401)) };
-    await assert.rejects(publish(api, wanted, unanswered, (it) => remembered.push(it)), {
+    await assert.rejects(publish(api, request, pendingRequest, (saved) => remembered.push(saved)), {
       message: SIGNED_OUT,
       needsUpload: false,
     });
-    // What was refused for certain is; what was unanswered before is left as it was.
-    assert.deepEqual(remembered, unanswered ? [] : [wanted, null]);
+    // A refused request is forgotten; an earlier one without a response is kept.
+    assert.deepEqual(remembered, pendingRequest ? [] : [request, null]);
   }
 });
 
-/** A portal that did, or did not do, what it was asked for when its answer was lost. */
+/** Portal whose first response was lost; `recorded` is the video, if the request succeeded. */
 function portalWith(recorded) {
-  const asked = [];
+  const calls = [];
   const api = {
     publish: async (request) => {
-      asked.push(["publish", request.visibility]);
+      calls.push(["publish", request.visibility]);
       recorded ??= { title: request.title, visibility: request.visibility };
       const present = { id: "v", title: recorded.title };
       if (recorded.visibility === request.visibility) return present;
       throw new Refused(409, { code: "visibility_differs", present });
     },
-    readResource: async (_id, what) => ({ json: recorded, etag: `"${what}"` }),
-    writeResource: async (_id, what, body, etag) => {
-      assert.equal(etag, `"${what}"`);
-      asked.push([what, body.visibility]);
+    readResource: async (_id, resource) => ({ json: recorded, etag: `"${resource}"` }),
+    writeResource: async (_id, resource, body, etag) => {
+      assert.equal(etag, `"${resource}"`);
+      calls.push([resource, body.visibility]);
       return Object.assign(recorded, body);
     },
   };
-  return { api, asked };
+  return { api, calls };
 }
 
 const WANTED = { ...DETAILS, fileName: "a.mp4", key: "k" };
 
-test("a video whose first request was lost on its way never is seen by more than wanted", async () => {
+test("a video whose first request was lost is never visible to more people than chosen", async () => {
   const remembered = [];
-  const { api, asked } = portalWith(null);
-  await publish(api, WANTED, { ...WANTED, visibility: "public" }, (it) => remembered.push(it));
-  assert.deepEqual(asked[0], ["publish", "private"]);
-  // Should this answer be lost, too, it is not known which of both counts.
+  const { api, calls } = portalWith(null);
+  await publish(api, WANTED, { ...WANTED, visibility: "public" }, (request) => remembered.push(request));
+  assert.deepEqual(calls[0], ["publish", "private"]);
+  // If this response is lost, too, the video may have either visibility.
   assert.deepEqual(remembered, [{ ...WANTED, visibility: "" }]);
 });
 
-test("a video whose first request was done gets what was changed since", async () => {
+test("later changes are made to a video whose first request succeeded", async () => {
   for (const before of ["public", ""]) {
     const recorded = { visibility: "public", signedInOnly: true, embedOrigins: ["https://a.example"] };
     await publish(portalWith(recorded).api, WANTED, { ...WANTED, visibility: before }, () => {});
     const { visibility, signedInOnly, embedOrigins } = recorded;
     assert.deepEqual([visibility, signedInOnly, embedOrigins.length], ["private", false, 1]);
   }
-  const { api, asked } = portalWith({ title: "See" });
+  const { api, calls } = portalWith({ title: "See" });
   const { title } = await publish(api, WANTED, { ...WANTED, title: "See" }, () => {});
   assert.equal(title, "Sea");
-  assert.deepEqual(asked, [["publish", "private"], ["metadata", undefined]]);
+  assert.deepEqual(calls, [["publish", "private"], ["metadata", undefined]]);
 });
 
-test("a video is left alone when the same is asked for again", async () => {
-  const { api, asked } = portalWith({ title: "Sea" });
+test("a repeated request does not change the video", async () => {
+  const { api, calls } = portalWith({ title: "Sea" });
   await publish(api, WANTED, WANTED, () => assert.fail("there is nothing new to remember"));
-  assert.deepEqual(asked, [["publish", "private"]]);
+  assert.deepEqual(calls, [["publish", "private"]]);
 });
 
 /** Sends six parts, of which some can be signed, and storage takes the first after this time. */
@@ -128,18 +128,18 @@ async function sentParts(signed, first_ms, partSizeBytes = 10 * MIB) {
   }
 }
 
-test("parts on their way arrive though the next can't be signed any more", async () => {
+test("parts in flight arrive even if the next one can't be signed", async () => {
   const { sent, arrived } = await sentParts(3, 1000);
   await assert.rejects(sent, { status: 401 });
   assert.deepEqual(arrived, [1, 2, 3]);
 });
 
-test("parts go one after the other on a slow line, for each to arrive early", async () => {
+test("parts are sent one after the other on a slow connection", async () => {
   assert.equal((await sentParts(4, 1000)).together, 3);
   assert.equal((await sentParts(2, 10_000)).together, 1);
 });
 
-test("parts far ahead of the lowest unconfirmed one wait, and huge ones go one by one", async () => {
+test("parts far ahead of the lowest unconfirmed one wait, and huge ones are sent one by one", async () => {
   assert.equal((await sentParts(3, 1000, 100 * MIB)).together, 2);
   assert.equal((await sentParts(2, 1000, 525 * MIB)).together, 1);
 });
@@ -159,7 +159,7 @@ async function pausesOf(run) {
   return pauses;
 }
 
-test("retries have growing, jittered pauses, and end after about two minutes of them", async () => {
+test("retries have growing, jittered pauses and end after about two minutes", async () => {
   const failure = new NoResponse("no answer");
   const pauses = await pausesOf(() =>
     assert.rejects(retry(() => Promise.reject(failure)), failure),
@@ -170,11 +170,11 @@ test("retries have growing, jittered pauses, and end after about two minutes of 
   });
   const spent_ms = pauses.reduce((sum, pause_ms) => sum + pause_ms, 0);
   assert.ok(spent_ms > 90_000 && spent_ms <= 120_000);
-  // Whoever catches it must not begin anew.
+  // An outer retry must not start again.
   assert.deepEqual(await pausesOf(() => assert.rejects(retry(() => Promise.reject(failure)))), []);
 });
 
-test("a busy portal is asked again after the time it names", async () => {
+test("a request to a busy portal is retried after its Retry-After", async () => {
   let tries = 0;
   const pauses = await pausesOf(async () => {
     await retry(async () => {
@@ -186,7 +186,7 @@ test("a busy portal is asked again after the time it names", async () => {
   assert.ok(pauses[0] >= 7000 && pauses[0] < 8000);
 });
 
-test("an answer that would be the same again is final, and three of storage's are", async () => {
+test("a permanent refusal is final, and so is the third refusal by storage in a row", async () => {
   const refusal = new Refused(422);
   assert.deepEqual(await pausesOf(() => assert.rejects(retry(() => Promise.reject(refusal)))), []);
   const forbidden = async () => {
@@ -196,7 +196,7 @@ test("an answer that would be the same again is final, and three of storage's ar
   assert.equal(pauses.length, 2);
 });
 
-test("an abort ends a retry in its pause", async () => {
+test("an abort ends the pause before a retry", async () => {
   const stop = new AbortController();
   const run = retry(() => Promise.reject(new NoResponse("no answer")), {
     signal: stop.signal,
@@ -205,19 +205,19 @@ test("an abort ends a retry in its pause", async () => {
   await assert.rejects(run, /stopped/);
 });
 
-test("an upload without an answer says within five seconds what it waits for", async (context) => {
+test("an upload without a response names the cause within five seconds", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   let upload = { ...newUpload(1), phase: "sending", size_bytes: 1 };
-  let asked = () => {};
-  const isAsked = new Promise((resolve) => (asked = resolve));
-  const api = { presign: () => new Promise(() => asked()) };
+  let reportRequest = () => {};
+  const hasRequested = new Promise((resolve) => (reportRequest = resolve));
+  const api = { presign: () => new Promise(() => reportRequest()) };
   const source = { file: new File(["x"], "a.mp4"), contentType: "video/mp4", key: "", fingerprint: "f" };
-  new Transfer(source, api).run((news) => (upload = withNews(upload, news, 0)), new AbortController().signal);
-  await isAsked;
-  assert.equal(standingOf(upload).rest, "");
+  new Transfer(source, api).run((update) => (upload = withTransferUpdate(upload, update, 0)), new AbortController().signal);
+  await hasRequested;
+  assert.equal(statusOf(upload).rest, "");
   context.mock.timers.tick(5000);
-  assert.equal(standingOf(upload).rest, "Waiting for storage to respond…");
-  assert.equal(standingOf(withNews(upload, { isSilent: false }, 0)).rest, "");
+  assert.equal(statusOf(upload).rest, "Waiting for storage to respond…");
+  assert.equal(statusOf(withTransferUpdate(upload, { isSilent: false }, 0)).rest, "");
 });
 
 const PART_BYTES = 16 * MIB;
@@ -236,7 +236,7 @@ class FakePut extends EventTarget {
   }
 }
 
-/** Portal and storage of one upload in parts; `answers` may refuse a PUT by its part's number. */
+/** Portal and storage of an upload in parts; `answers` may refuse a PUT by the part's number. */
 class FakeStorage {
   parts = new Map();
   puts = [];
@@ -288,9 +288,9 @@ class FakeStorage {
 
 const transferTo = ({ api }) =>
   new Transfer({ file: FILM, contentType: "video/mp4", key: "", fingerprint: "f" }, api);
-const sorted = (numbers) => numbers.toSorted((one, other) => one - other);
+const sorted = (numbers) => numbers.toSorted((number, other) => number - other);
 
-test("broken connections and expired addresses cost only the parts they are about", async () => {
+test("broken connections and expired URLs repeat only their own parts", async () => {
   const storage = new FakeStorage();
   storage.answers = (number, count) => (count === 2 ? 0 : count === 4 ? 403 : 200);
   const puts = await storage.run(transferTo(storage));
@@ -298,7 +298,7 @@ test("broken connections and expired addresses cost only the parts they are abou
   assert.deepEqual(sorted([...new Set(puts)]), [1, 2, 3, 4, 5]);
 });
 
-test("an upload that was broken off sends what storage lacks", async () => {
+test("an interrupted upload sends the missing parts", async () => {
   const storage = new FakeStorage();
   const transfer = transferTo(storage);
   const stop = new AbortController();
@@ -313,7 +313,7 @@ test("an upload that was broken off sends what storage lacks", async () => {
   assert.deepEqual(sorted(rest), [1, 2, 3, 4, 5].filter((number) => !stored.has(number)));
 });
 
-test("an upload that storage forgot starts anew by itself", async () => {
+test("an upload that storage no longer has restarts by itself", async () => {
   const storage = new FakeStorage();
   storage.answers = (_number, count) => {
     if (count !== 2) return 200;
@@ -325,7 +325,7 @@ test("an upload that storage forgot starts anew by itself", async () => {
   assert.equal(storage.parts.size, 5);
 });
 
-test("a file that can't be read any more is told from a broken connection", async () => {
+test("an unreadable file is distinguished from a broken connection", async () => {
   const own = globalThis.XMLHttpRequest;
   globalThis.XMLHttpRequest = class extends FakePut {
     send() {

@@ -3,7 +3,7 @@
  * once. If another editor has saved in the meantime, a save merges both versions, and reports cues
  * that both changed.
  */
-import { player } from "../detail/watch.js";
+import { playerVideo } from "../detail/watch.js";
 import { announce, element, setText } from "../dom.js";
 import { formatClock } from "../format.js";
 import { isCaptions } from "../player/captions.js";
@@ -66,7 +66,7 @@ class Editor {
   }
 
   get #now_ms() {
-    return Math.round((player()?.currentTime ?? 0) * 1000);
+    return Math.round((playerVideo()?.currentTime ?? 0) * 1000);
   }
 
   start() {
@@ -106,7 +106,7 @@ class Editor {
 
   #followPlayer() {
     const { signal } = this;
-    const video = player();
+    const video = playerVideo();
     const retryFollowing = () => this.#followPlayer();
     if (!video)
       return document.body.addEventListener("video-final", retryFollowing, { once: true, signal });
@@ -308,7 +308,7 @@ class Editor {
 
   /** Seek to a cue, unless the player shows it. @param {number} index */
   #seekTo(index) {
-    const video = player();
+    const video = playerVideo();
     const cue = this.cues[index];
     if (!video || !cue || edit.indexAt(this.#savableCues, video.currentTime * 1000) === index)
       return;

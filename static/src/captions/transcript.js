@@ -2,7 +2,7 @@
  * Transcript of the captions in the chosen language: a searchable list that follows the player, with
  * links to its times. Opening the panel fetches the captions.
  */
-import { player } from "../detail/watch.js";
+import { playerVideo } from "../detail/watch.js";
 import { element, setText } from "../dom.js";
 import { foldText, formatClock } from "../format.js";
 import { indexAt, parseWebVtt, plainText } from "./cues.js";
@@ -11,7 +11,7 @@ const FETCH_FAILED = "The transcript can’t be loaded. Close it, then open it a
 
 /** @param {HTMLElement} root @param {AbortSignal} signal */
 export function startTranscript(root, signal) {
-  const video = player();
+  const video = playerVideo();
   if (video) return new Transcript(root, video, signal).start();
   const retryStart = () => startTranscript(root, signal);
   document.body.addEventListener("video-final", retryStart, { once: true, signal });

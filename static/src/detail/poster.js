@@ -5,7 +5,7 @@
 
 import { announce, element } from "../dom.js";
 import { showRequestErrors } from "./forms.js";
-import { player } from "./watch.js";
+import { playerVideo } from "./watch.js";
 
 /** @type {string | null} */
 let lastVersion = null;
@@ -30,7 +30,7 @@ function handleSubmit(event) {
   const form = event.target;
   if (!(form instanceof HTMLFormElement)) return;
   const time = form.querySelector("input[name=time]");
-  if (time instanceof HTMLInputElement) time.value = String(player()?.currentTime ?? 0);
+  if (time instanceof HTMLInputElement) time.value = String(playerVideo()?.currentTime ?? 0);
   const file = form.querySelector("input[type=file]");
   const size = file instanceof HTMLInputElement ? (file.files?.[0]?.size ?? 0) : 0;
   const isBusy = form.querySelector("[aria-disabled]") !== null;
@@ -50,7 +50,7 @@ function handleSubmit(event) {
 function showProgress(section) {
   const { poster: version = "", words: message = "" } = section.dataset;
   const image = section.querySelector("img");
-  const video = player();
+  const video = playerVideo();
   if (lastVersion !== null && version !== lastVersion && image && video) video.poster = image.src;
   if (message && message !== lastMessage) announce(message);
   lastVersion = version;

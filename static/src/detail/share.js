@@ -4,7 +4,7 @@
  */
 
 import { formatClock, parseStartTime_s } from "../format.js";
-import { player } from "./watch.js";
+import { playerVideo } from "./watch.js";
 
 const FULL_WIDTH = "full";
 
@@ -27,7 +27,7 @@ function updateAddresses(form, changed) {
   const time = form.elements.namedItem("time");
   const starts = form.elements.namedItem("starts");
   if (!(time instanceof HTMLInputElement) || !(starts instanceof HTMLInputElement)) return;
-  const { currentTime = 0, duration = NaN } = player() ?? {};
+  const { currentTime = 0, duration = NaN } = playerVideo() ?? {};
   if (changed === starts && starts.checked) time.value = formatClock(Math.floor(currentTime));
   if (changed === time) starts.checked = true;
   const typed_s = parseStartTime_s(time.value);

@@ -6,7 +6,7 @@
 import { opensNewTab } from "../dom.js";
 
 /** Return the video element of the page's player. @returns {HTMLVideoElement | null} */
-export function player() {
+export function playerVideo() {
   const video = document.querySelector("video[data-player]");
   return video instanceof HTMLVideoElement ? video : null;
 }
@@ -19,7 +19,7 @@ export function startSeekLinks(text, signal) {
   /** @param {MouseEvent} event */
   const handleClick = (event) => {
     const link = event.target instanceof Element && event.target.closest("[data-seek]");
-    const video = player();
+    const video = playerVideo();
     if (!(link instanceof HTMLElement) || !video || opensNewTab(event)) return;
     event.preventDefault();
     video.currentTime = Number(link.dataset.seek);

@@ -250,7 +250,7 @@ export class HlsStream extends EventTarget {
     const hasBegun = hls.levels.length > 0;
     // Signed addresses expire; a playlist fetched again has fresh ones.
     this.#retry = () => (isRefused || !hasBegun ? this.#reopen(hls) : hls.startLoad());
-    const pause_ms = this.#backoff.pause_ms();
+    const pause_ms = this.#backoff.nextPause_ms();
     clearTimeout(this.#retryTimer);
     if (pause_ms !== null) this.#retryTimer = setTimeout(() => this.#retryNow(), pause_ms);
     if (pause_ms === null || !hasBegun) this.#reportTrouble("network");

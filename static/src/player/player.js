@@ -184,16 +184,16 @@ class Player {
   #showWaiting() {
     if (!this.#isStarved) return;
     const isGrowing = "grows" in this.video.dataset;
-    const words = isGrowing
+    const text = isGrowing
       ? "Waiting for the next part to be processed…"
       : "Waiting for the video…";
-    this.waiting.textContent = this.#isReconnecting ? "Reconnecting…" : words;
+    this.waiting.textContent = this.#isReconnecting ? "Reconnecting…" : text;
   }
 
   /** @param {Trouble} trouble */
   #showTrouble(trouble) {
-    for (const [part, words] of Object.entries(MESSAGES[trouble])) {
-      setText(this.trouble, `[data-trouble-${part}]`, words);
+    for (const [part, text] of Object.entries(MESSAGES[trouble])) {
+      setText(this.trouble, `[data-trouble-${part}]`, text);
     }
     this.trouble.dataset.playerTrouble = trouble;
     this.#hideWaiting();

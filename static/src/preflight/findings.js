@@ -130,7 +130,7 @@ function noteCodes({ media_share, video, audio }) {
 const CODECS = { avc: "H.264", prores: "ProRes", mpeg4: "MPEG-4" };
 
 /** Return a summary such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo". @param {Facts} facts */
-export function factsInWords({ video, audio, duration_s }) {
+export function factsText({ video, audio, duration_s }) {
   const parts = [];
   if (video) parts.push(`${video.width} × ${video.height}`);
   if (duration_s) parts.push(formatClock(wholeSeconds(duration_s)));

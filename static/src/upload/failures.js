@@ -114,7 +114,7 @@ export async function retry(attempt, { signal, shouldRetry = canRetry, onError }
       const least_ms = error instanceof Refused ? error.retryAfter_s * 1000 : 0;
       const attempt_ms = Math.min(performance.now() - began_at, ATTEMPT_COST_MS);
       const cost_ms = isPermanent(error) ? PERMANENT_COST_MS : attempt_ms;
-      const pause_ms = backoff.pause_ms({ least_ms, cost_ms });
+      const pause_ms = backoff.nextPause_ms({ least_ms, cost_ms });
       if (pause_ms === null) {
         finalErrors.add(error);
         throw error;

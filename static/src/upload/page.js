@@ -8,9 +8,9 @@ import { startCopyLink } from "../copy.js";
 import { announce, element, setText, setTexts } from "../dom.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
+import { batchOf, questionOf, submitOf } from "./texts.js";
 import { NO_DETAILS } from "./upload.js";
 import { DetailsView, LineView } from "./views.js";
-import { batchOf, questionOf, submitOf } from "./words.js";
 
 /** @typedef {import("./state.js").State} State */
 
@@ -141,7 +141,7 @@ class UploadPage {
     setText(this.drop, "[data-drop-words]", state.uploads.length ? "Upload more" : "Choose videos");
     if (state.focus) this.#focus(state.focus);
     else this.#keepFocus(focused, state, before);
-    for (const message of state.news) announce(message);
+    for (const message of state.announcements) announce(message);
   }
 
   /** @param {State} state @param {State} before */
@@ -212,7 +212,7 @@ class UploadPage {
   }
 }
 
-/** Return whether no visible element has the focus. @param {Element | null} focused */
+/** Return whether an element is missing or not visible. @param {Element | null} focused */
 function isHidden(focused) {
   return !focused || focused === document.body || focused.getClientRects().length === 0;
 }

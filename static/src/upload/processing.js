@@ -37,7 +37,7 @@ export async function followProcessing(url, report, signal) {
       if (!processing || processing.stage === "ready" || processing.stage === "failed") return;
     } catch (error) {
       const retryAfter_s = error instanceof Refused ? error.retryAfter_s : 0;
-      pause_ms = backoff.pause_ms({ least_ms: retryAfter_s * 1000 }) ?? LONGEST_PAUSE_MS;
+      pause_ms = backoff.nextPause_ms({ least_ms: retryAfter_s * 1000 }) ?? LONGEST_PAUSE_MS;
     }
     await new Promise((resolve) => setTimeout(resolve, pause_ms));
   }

@@ -207,7 +207,7 @@ export function without(faults, pointer) {
 export function started(state) {
   let free = FILE_CONCURRENCY - state.uploads.filter(isRunning).length;
   const uploads = state.uploads.map((upload) => {
-    if (upload.publishing === "wanted" && upload.phase === "sent") {
+    if (upload.publishing === "requested" && upload.phase === "sent") {
       return { ...upload, publishing: /** @type {const} */ ("publishing") };
     }
     if (upload.phase !== "waiting" || free <= 0) return upload;

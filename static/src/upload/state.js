@@ -6,8 +6,8 @@
 import { needsSignIn } from "../requests.js";
 import { SIGN_IN_MESSAGES } from "./failures.js";
 import * as is from "./selectors.js";
+import { announcementsOf, appliedText } from "./texts.js";
 import * as own from "./upload.js";
-import { appliedInWords, newsOf } from "./words.js";
 
 /** Events after which applying details to all uploads can't be undone. */
 const CHANGES = new Set(["edited", "chosen", "submitted"]);
@@ -20,24 +20,24 @@ const CHANGES = new Set(["edited", "chosen", "submitted"]);
  * @typedef {{ file: File, id: string, match: number | null, fault?: string }} Choice
  */
 /**
- * State of the page. `open` is the number of the upload whose details are shown, 0 for none. `news`
- * (announcements for screen readers) and `focus` (the next keyboard focus) belong to the last event
+ * State of the page. `open` is the number of the upload whose details are shown, 0 for none. `announcements`
+ * (for screen readers) and `focus` (the next keyboard focus) belong to the last event
  * alone. `blank` has the default details. `applied` has the uploads to which details of another one
  * were applied, as they were before; it is empty when this can't be undone.
  * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
- *   applied: Upload[], news: string[],
+ *   applied: Upload[], announcements: string[],
  *   blank: own.Details,
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
 /**
  * Events of a single upload, and events of the page.
  * @typedef {{
- *   looked: { isStored: boolean, arrived_bytes: number },
- *   inspected: { inspection: own.Inspection }, pictured: { picture: string },
+ *   progressRead: { isStored: boolean, arrived_bytes: number },
+ *   inspected: { inspection: own.Inspection }, pictureMade: { picture: string },
  *   edited: { details: own.Details, pointer: string },
  *   requested: { request: Upload["request"] },
- *   transferred: { news: import("./transfer.js").TransferNews, now_ms: number },
- *   failed: { error: Error }, followed: { processing: Upload["processing"] },
+ *   transferred: { update: import("./transfer.js").TransferUpdate, now_ms: number },
+ *   failed: { error: Error }, processingRead: { processing: Upload["processing"] },
  *   pause: {}, resume: {}, retry: {},
  * }} OwnEvents
  * @typedef {{
@@ -59,16 +59,22 @@ const CHANGES = new Set(["edited", "chosen", "submitted"]);
  * @param {Limits} limits @param {own.Details} [blank] @returns {State}
  */
 export function initialState(limits, blank = own.NO_DETAILS) {
-  const none = { uploads: [], applied: [], news: [], focus: null };
+  const none = { uploads: [], applied: [], announcements: [], focus: null };
   return { limits, blank, ...none, open: 0, nextNumber: 1 };
 }
 
 /** Return the state after an event. @param {State} before @param {UploadEvent} event @returns {State} */
 export function reduce(before, event) {
   const applied = CHANGES.has(event.type) ? [] : before.applied;
-  const changed = is.started(applyEvent({ ...before, applied, news: [], focus: null }, event));
+  const changed = is.started(
+    applyEvent({ ...before, applied, announcements: [], focus: null }, event),
+  );
   const open = is.openAfter(before, changed);
-  return { ...changed, open, news: [...changed.news, ...newsOf(before, changed)] };
+  return {
+    ...changed,
+    open,
+    announcements: [...changed.announcements, ...announcementsOf(before, changed)],
+  };
 }
 
 /** Apply an event to its upload or to the page. @param {State} state @param {any} event @returns {State} */
@@ -80,15 +86,15 @@ function applyEvent(state, event) {
 
 /** @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T]) => Upload }} */
 const ownHandlers = {
-  looked: (upload, { isStored, arrived_bytes }) =>
+  progressRead: (upload, { isStored, arrived_bytes }) =>
     // The editor may have chosen the upload's file in the meantime.
     is.isRestored(upload) ? own.withArrived(upload, isStored, arrived_bytes) : upload,
 
   inspected: (upload, { inspection }) => own.withInspection(upload, inspection),
 
-  pictured: (upload, { picture }) => ({ ...upload, picture }),
+  pictureMade: (upload, { picture }) => ({ ...upload, picture }),
 
-  followed: (upload, { processing }) => ({ ...upload, processing }),
+  processingRead: (upload, { processing }) => ({ ...upload, processing }),
 
   edited: (upload, { details, pointer }) => {
     const faults = pointer ? is.without(upload.faults, pointer) : upload.faults;
@@ -97,7 +103,7 @@ const ownHandlers = {
 
   requested: (upload, { request }) => ({ ...upload, request }),
 
-  transferred: (upload, { news, now_ms }) => own.withNews(upload, news, now_ms),
+  transferred: (upload, { update, now_ms }) => own.withTransferUpdate(upload, update, now_ms),
 
   failed: (upload, { error }) => ({ ...upload, phase: "failed", failure: error }),
 
@@ -135,7 +141,10 @@ const pageHandlers = {
       if (!fault) names.push(choice.file.name);
     }
     const files = names.length > 1 ? `${names.length} files` : names[0];
-    return { ...next, news: [...next.news, ...(files ? [`Uploading ${files}.`] : [])] };
+    return {
+      ...next,
+      announcements: [...next.announcements, ...(files ? [`Uploading ${files}.`] : [])],
+    };
   },
 
   submitted(state) {
@@ -156,7 +165,7 @@ const pageHandlers = {
     const next = updateUpload(state, number, (upload) => {
       return { ...upload, video, request: null, publishing: "published" };
     });
-    return { ...next, news: [`“${video.title}” is published.`] };
+    return { ...next, announcements: [`“${video.title}” is published.`] };
   },
 
   refused(state, { number, error }) {
@@ -217,7 +226,7 @@ const pageHandlers = {
       const faults = hasCategories ? is.without(upload.faults, "/categoryIds") : upload.faults;
       return { ...upload, faults, details: { ...upload.details, ...copied } };
     });
-    return { ...state, uploads, applied, news: [`${appliedInWords(applied)}.`] };
+    return { ...state, uploads, applied, announcements: [`${appliedText(applied)}.`] };
   },
 
   undo(state) {
@@ -226,7 +235,7 @@ const pageHandlers = {
       const { details, faults } = before;
       return is.isUnpublished(upload) ? { ...upload, details, faults } : upload;
     });
-    return { ...state, uploads, applied: [], news: ["Undone."] };
+    return { ...state, uploads, applied: [], announcements: ["Undone."] };
   },
 };
 
@@ -277,6 +286,6 @@ function withRefused(state, { file: { name: fileName, size: size_bytes } }, text
 function withFileFault(state, number, message) {
   const faults = [{ pointer: "/file", message }];
   const next = updateUpload(state, number, (upload) => ({ ...upload, faults }));
-  const news = [...state.news, message];
-  return { ...next, news, open: number, focus: { number, target: "fault" } };
+  const announcements = [...state.announcements, message];
+  return { ...next, announcements, open: number, focus: { number, target: "fault" } };
 }

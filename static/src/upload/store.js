@@ -4,7 +4,7 @@
  * publishes it. The results are new events.
  */
 
-import { factsInWords, findingsOf, wrongFile } from "../preflight/findings.js";
+import { factsText, findingsOf, wrongFile } from "../preflight/findings.js";
 import { firstFrame, readFacts } from "../preflight/reader.js";
 import { Api } from "./api.js";
 import { NotPublished } from "./failures.js";
@@ -107,7 +107,7 @@ export class Store {
     browser.removeSaved(upload.id);
     const address = `${this.urls.publishUrl}/${upload.video?.id}/transcode`;
     const report = (/** @type {Upload["processing"]} */ processing) =>
-      this.dispatch({ type: "followed", number, processing });
+      this.dispatch({ type: "processingRead", number, processing });
     followProcessing(address, report, this.signal);
   }
 
@@ -132,15 +132,15 @@ export class Store {
   }
 
   /**
-   * Run a transfer, and dispatch its news.
+   * Run a transfer, and dispatch its updates.
    * @param {number} number @param {Transfer} transfer @param {AbortSignal} signal
    */
   async #send(number, transfer, signal) {
     if (signal.aborted) return;
-    /** @param {import("./transfer.js").TransferNews} news */
-    const report = (news) => {
+    /** @param {import("./transfer.js").TransferUpdate} update */
+    const report = (update) => {
       if (signal.aborted) return;
-      this.dispatch({ type: "transferred", number, news, now_ms: performance.now() });
+      this.dispatch({ type: "transferred", number, update, now_ms: performance.now() });
     };
     try {
       await transfer.run(report, signal);
@@ -168,7 +168,7 @@ export class Store {
   /** Read the progress of an upload of an earlier visit. @param {Upload} upload */
   async #readArrived({ number, ...upload }) {
     const arrived = await arrivedOf(this.#api, upload);
-    if (arrived) this.dispatch({ type: "looked", number, ...arrived });
+    if (arrived) this.dispatch({ type: "progressRead", number, ...arrived });
   }
 
   /** Inspect the file of an upload. @param {number} number @param {File} file */
@@ -177,7 +177,7 @@ export class Store {
     const upload = is.uploadOf(this.state, number);
     if (!facts || upload?.file !== file || !is.isUnpublished(upload)) return;
     const findings = findingsOf(facts, this.state.limits, file.name);
-    const inspection = { facts: factsInWords(facts), findings };
+    const inspection = { facts: factsText(facts), findings };
     this.dispatch({ type: "inspected", number, inspection });
   }
 
@@ -185,7 +185,7 @@ export class Store {
   async #picture(number, file) {
     const picture = await firstFrame(file, this.signal);
     if (!picture || is.uploadOf(this.state, number)?.file !== file) return;
-    this.dispatch({ type: "pictured", number, picture });
+    this.dispatch({ type: "pictureMade", number, picture });
   }
 
   /** Publish an upload. @param {Upload} upload */

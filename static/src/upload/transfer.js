@@ -22,7 +22,7 @@ const MAX_REPAIRS = 5;
  * sent bytes that may not have arrived.
  * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
  *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null,
- *   isSilent?: boolean }} TransferNews
+ *   isSilent?: boolean }} TransferUpdate
  */
 
 export class Transfer {
@@ -31,7 +31,7 @@ export class Transfer {
   #isAllSent = false;
   #repairs = 0;
   #signal = new AbortController().signal;
-  /** @type {(news: TransferNews) => void} */
+  /** @type {(update: TransferUpdate) => void} */
   #report = () => {};
   /** Called when data has arrived. */
   #succeeded = () => {};
@@ -51,16 +51,16 @@ export class Transfer {
 
   /**
    * Transfer the file until storage has confirmed the whole of it. May run again after an abort.
-   * @param {(news: TransferNews) => void} report
+   * @param {(update: TransferUpdate) => void} report
    * @param {AbortSignal} signal rejects with its reason @returns {Promise<void>}
    */
   async run(report, signal) {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let silenceTimer;
-    this.#report = (news) => {
+    this.#report = (update) => {
       clearTimeout(silenceTimer);
       silenceTimer = setTimeout(() => report({ isSilent: true }), SILENCE_MS);
-      report({ isSilent: false, ...news });
+      report({ isSilent: false, ...update });
     };
     this.#signal = signal;
     this.#repairs = 0;

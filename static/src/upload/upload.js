@@ -88,7 +88,7 @@ export function newUpload(number, details = NO_DETAILS) {
     cleanDetails: details,
     /** Faults shown beside the fields. */
     faults: /** @type {FieldFault[]} */ ([]),
-    publishing: /** @type {"" | "wanted" | "publishing" | "published"} */ (""),
+    publishing: /** @type {"" | "requested" | "publishing" | "published"} */ (""),
     publishError: "",
     /** Request to publish without a response, which may have succeeded. */
     request: /** @type {(Details & { fileName: string, key: string }) | null} */ (null),
@@ -172,11 +172,11 @@ export function queued(upload) {
 }
 
 /**
- * Update the upload with news of its transfer.
- * @param {Upload} upload @param {import("./transfer.js").TransferNews} news @param {number} now_ms
+ * Apply an update from the transfer.
+ * @param {Upload} upload @param {import("./transfer.js").TransferUpdate} update @param {number} now_ms
  * @returns {Upload}
  */
-export function withNews(upload, { sent_bytes, stored_bytes, trouble, ...rest }, now_ms) {
+export function withTransferUpdate(upload, { sent_bytes, stored_bytes, trouble, ...rest }, now_ms) {
   const next = { ...upload, ...rest };
   if (trouble !== undefined) next.failure = trouble;
   if (rest.phase === "sent") return { ...next, sent_bytes: upload.size_bytes, failure: null };
@@ -209,5 +209,5 @@ export function submitted(upload) {
   const isBusy = upload.publishing === "publishing" || upload.publishing === "published";
   if (isBusy || upload.phase === "refused") return upload;
   const faults = is.faultsOf(upload);
-  return { ...upload, faults, publishError: "", publishing: faults.length ? "" : "wanted" };
+  return { ...upload, faults, publishError: "", publishing: faults.length ? "" : "requested" };
 }

@@ -8,7 +8,7 @@ import { formatSize } from "../format.js";
 import { CHOICES_CHANGED } from "../multi-select.js";
 import { SIGN_IN_MESSAGES } from "./failures.js";
 import * as is from "./selectors.js";
-import { appliedInWords, noteOf, standingOf, visibilityInWords } from "./words.js";
+import { appliedText, noteOf, statusOf, visibilityText } from "./texts.js";
 
 /** Button that takes the focus of a removed one. @type {Record<string, string>} */
 const REPLACEMENTS = { pause: "resume", resume: "pause" };
@@ -21,7 +21,7 @@ const COPY_HINT = "The categories, tags and visibility you set here";
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {import("./upload.js").Details} Details */
-/** @typedef {import("./words.js").Standing} Standing */
+/** @typedef {import("./texts.js").Status} Status */
 /** URLs of a video's pages, with the placeholder VIDEO_ID; `publicUrl` is the one to share. */
 /** @typedef {{ videoUrl: string, editUrl: string, publicUrl: string }} Addresses */
 
@@ -43,13 +43,13 @@ export class LineView {
     if (upload === before) return;
     const { fileName, video, processing } = upload;
     const isPublished = upload.publishing === "published";
-    const standing = standingOf(upload);
+    const standing = statusOf(upload);
     const note = isPublished ? { text: "" } : noteOf(upload);
     this.root.setAttribute("aria-label", fileName);
     setTexts(this.root, {
       open: fileName,
       title: video?.title ?? "",
-      visibility: visibilityInWords(upload, defaultVisibility),
+      visibility: visibilityText(upload, defaultVisibility),
       note: note.text,
       size: formatSize(upload.size_bytes),
       figure: standing.figure,
@@ -81,7 +81,7 @@ export class LineView {
     elements.find((element) => element instanceof HTMLElement)?.focus();
   }
 
-  /** @param {Upload} upload @param {Standing} standing */
+  /** @param {Upload} upload @param {Status} standing */
   #drawPicture({ picture, processing, video }, { art: kind = "file" }) {
     const art = element(this.root, "[data-art]");
     const hasPoster = processing?.hasPoster && video;
@@ -96,7 +96,7 @@ export class LineView {
     image.src = source;
   }
 
-  /** @param {string} fileName @param {Standing} standing */
+  /** @param {string} fileName @param {Status} standing */
   #drawProgress(fileName, { share }) {
     const meter = element(this.root, "progress");
     meter.hidden = share === undefined;
@@ -105,7 +105,7 @@ export class LineView {
     else meter.removeAttribute("value");
   }
 
-  /** @param {boolean} isPublished @param {Standing} standing */
+  /** @param {boolean} isPublished @param {Status} standing */
   #drawButtons(isPublished, { unfinished, buttons }) {
     element(this.root, "[data-open]").hidden = isPublished;
     for (const name of ["title", "video", "workshop", "copies"]) {
@@ -169,7 +169,7 @@ export class DetailsView {
     const copy = /** @type {HTMLButtonElement} */ (element(target, "[data-action=copy]"));
     copy.disabled = !Object.keys(is.sharedOf(state, open)).length;
     element(target, "[data-action=undo]").hidden = !applied.length;
-    setText(target, "[data-copy-hint]", applied.length ? appliedInWords(applied) : COPY_HINT);
+    setText(target, "[data-copy-hint]", applied.length ? appliedText(applied) : COPY_HINT);
   }
 
   /** Focus the first invalid field. */
@@ -188,7 +188,7 @@ export class DetailsView {
 
   /** @param {Upload} upload */
   #drawNotice(upload) {
-    const { trouble, unfinished, canReplace } = standingOf(upload);
+    const { trouble, unfinished, canReplace } = statusOf(upload);
     const notice = element(this.form, "[data-notice]");
     notice.hidden = !(trouble || unfinished || canReplace);
     notice.classList.toggle("notice--bad", Boolean(trouble));

@@ -14,7 +14,7 @@ import * as is from "./selectors.js";
  * in if that is the remedy. `unfinished` asks for the file.
  * @typedef {{ art?: "file" | "good" | "bad", figure: string, rest?: string, share?: number | null,
  *   trouble?: { title: string, text: string, needsSignIn?: boolean }, unfinished?: string,
- *   canReplace?: boolean, buttons: Button[] }} Standing
+ *   canReplace?: boolean, buttons: Button[] }} Status
  */
 
 const SMALL_FILES = "small files restart from the beginning";
@@ -23,22 +23,22 @@ const NO_PROGRESS = "Waiting for storage to respond…";
 /** Time left from which people may leave the page in the meantime. */
 const LONG_TRANSFER_S = 20;
 
-/** Return the status of an upload. @param {Upload} upload @returns {Standing} */
-export function standingOf(upload) {
-  if (upload.publishing === "published") return publishedInWords(upload);
+/** Return the status of an upload. @param {Upload} upload @returns {Status} */
+export function statusOf(upload) {
+  if (upload.publishing === "published") return publishedStatus(upload);
   const share = upload.sent_bytes / upload.size_bytes;
   const percent = `${Math.floor(share * 100)}%`;
   switch (upload.phase) {
     case "unfinished": {
       const figure = upload.arrived_bytes ? `Unfinished at ${percent}` : "Unfinished";
-      return { figure, share, unfinished: unfinishedInWords(upload), buttons: ["remove"] };
+      return { figure, share, unfinished: unfinishedText(upload), buttons: ["remove"] };
     }
     case "waiting":
       return { figure: "Waiting for another upload to finish", share, buttons: ["cancel"] };
     case "sending": {
       const figure = share || upload.rate.speed_bps ? percent : "Starting…";
       const buttons = /** @type {Button[]} */ (["pause", "cancel"]);
-      return { figure, rest: sendingInWords(upload), share: share || null, buttons };
+      return { figure, rest: sendingText(upload), share: share || null, buttons };
     }
     case "paused":
       return {
@@ -59,13 +59,13 @@ export function standingOf(upload) {
     case "cancelled":
       return { figure: "Cancelled", canReplace: true, buttons: ["retry", "remove"] };
     default:
-      return troubleOf(upload);
+      return failedStatus(upload);
   }
 }
 
-/** @param {Upload} upload @returns {Standing} */
-function publishedInWords({ processing }) {
-  /** @type {Standing} */
+/** @param {Upload} upload @returns {Status} */
+function publishedStatus({ processing }) {
+  /** @type {Status} */
   const done = { art: "good", figure: "Published", buttons: [] };
   if (!processing) return done;
   const { stage, percent, queuePosition, failure } = processing;
@@ -81,7 +81,7 @@ function publishedInWords({ processing }) {
 }
 
 /** @param {Upload} upload */
-function unfinishedInWords(upload) {
+function unfinishedText(upload) {
   const { arrived_bytes, saved_at } = upload;
   const start = `Started ${formatWhen(saved_at)}`;
   if (is.isSentWhole(upload)) {
@@ -92,7 +92,7 @@ function unfinishedInWords(upload) {
 }
 
 /** @param {Upload} upload */
-function sendingInWords(upload) {
+function sendingText(upload) {
   const { failure, isSilent, rate } = upload;
   if (failure) return `${describeTransferError(failure)[0]} · Retrying…`;
   if (isSilent) return NO_PROGRESS;
@@ -103,8 +103,8 @@ function sendingInWords(upload) {
   return needsWarning ? `${words} · restarts if you reload` : words;
 }
 
-/** Return the status of a failed or refused upload. @param {Upload} upload @returns {Standing} */
-function troubleOf({ failure, inspection, file }) {
+/** Return the status of a failed or refused upload. @param {Upload} upload @returns {Status} */
+function failedStatus({ failure, inspection, file }) {
   const refusal = inspection?.findings.find(({ weight }) => weight === "refuse");
   const bad = { art: /** @type {const} */ ("bad"), canReplace: true };
   if (refusal) {
@@ -124,7 +124,7 @@ function troubleOf({ failure, inspection, file }) {
 export function noteOf(upload) {
   const { publishing, publishError, faults } = upload;
   if (publishing === "publishing") return { text: "Publishing…" };
-  if (publishing === "wanted") {
+  if (publishing === "requested") {
     if (is.isInFlight(upload)) return { text: WILL_BE_PUBLISHED };
     return { text: "Fix this to publish", isBad: true };
   }
@@ -137,14 +137,14 @@ export function noteOf(upload) {
  * Return the visibility in words, if it is not the default.
  * @param {Upload} upload @param {string} defaultVisibility
  */
-export const visibilityInWords = ({ details: { visibility } }, defaultVisibility) =>
+export const visibilityText = ({ details: { visibility } }, defaultVisibility) =>
   visibility === defaultVisibility ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
 
 /** @param {Upload[]} uploads */
-const videosInWords = ({ length }) => (length === 1 ? "1 video" : `${length} videos`);
+const formatVideoCount = ({ length }) => (length === 1 ? "1 video" : `${length} videos`);
 
 /** @param {Upload[]} applied */
-export const appliedInWords = (applied) => `Applied to ${videosInWords(applied)}`;
+export const appliedText = (applied) => `Applied to ${formatVideoCount(applied)}`;
 
 /**
  * Return the question before an action that deletes uploaded data, or shows a video to more people.
@@ -164,7 +164,7 @@ export function questionOf(state, action, number) {
   const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
   if (!loosened.length) return null;
   const { visibility } = is.sharedOf(state, number);
-  const videos = loosened.length > 1 ? videosInWords(loosened) : `“${loosened[0]?.fileName}”`;
+  const videos = loosened.length > 1 ? formatVideoCount(loosened) : `“${loosened[0]?.fileName}”`;
   return {
     title: `Make ${videos} ${visibility}?`,
     text: "More people will be able to watch. Categories and tags are applied either way.",
@@ -190,11 +190,11 @@ export function submitOf({ uploads }) {
       isHidden: false,
       label,
       isBusy: false,
-      hint: missingInWords(incomplete),
+      hint: missingDetailsText(incomplete),
       isIncomplete,
     };
   }
-  const isWaiting = open.some(({ publishing }) => publishing === "wanted");
+  const isWaiting = open.some(({ publishing }) => publishing === "requested");
   const hint = isWaiting ? `${WILL_BE_PUBLISHED}. Keep this page open.` : "";
   const isHidden = open.length === 0;
   return { isHidden, label: isWaiting ? "Waiting…" : "Publishing…", isBusy: true, hint };
@@ -204,13 +204,13 @@ export function submitOf({ uploads }) {
 const MISSING_NAMES = { "/title": "a title", "/categoryIds": "a category" };
 
 /** Return the names of missing details. @param {Upload[]} incomplete */
-function missingInWords(incomplete) {
+function missingDetailsText(incomplete) {
   if (!incomplete.length) return "";
   const missing = new Set(
     incomplete.flatMap(is.faultsOf).map(({ pointer }) => MISSING_NAMES[pointer]),
   );
   const verb = incomplete.length === 1 ? "needs" : "need";
-  return `${videosInWords(incomplete)} ${verb} ${[...missing].join(" or ")}`;
+  return `${formatVideoCount(incomplete)} ${verb} ${[...missing].join(" or ")}`;
 }
 
 /** Return the bytes that are still to be sent. @param {Upload} upload */
@@ -267,24 +267,27 @@ export function batchOf({ uploads }) {
  * Return the announcements of new phases and findings, and of each quarter of the total progress.
  * @param {State} before @param {State} after @returns {string[]}
  */
-export function newsOf(before, after) {
+export function announcementsOf(before, after) {
   const each = after.uploads.flatMap((upload) => {
     const { number, file, fileName, phase, inspection, video, processing } = upload;
     const earlier = is.uploadOf(before, number);
-    const news = [];
+    const announcements = [];
     if (file && earlier?.phase !== phase) {
-      if (phase === "paused") news.push(`${fileName} is paused.`);
-      if (phase === "sent") news.push(`${fileName} is uploaded.`);
+      if (phase === "paused") announcements.push(`${fileName} is paused.`);
+      if (phase === "sent") announcements.push(`${fileName} is uploaded.`);
     }
     if (inspection?.findings.length && earlier?.inspection !== inspection) {
-      news.push(`${fileName}: ${inspection.findings.map(({ title }) => `${title}.`).join(" ")}`);
+      announcements.push(
+        `${fileName}: ${inspection.findings.map(({ title }) => `${title}.`).join(" ")}`,
+      );
     }
     if (processing && earlier?.processing?.stage !== processing.stage) {
       const { stage, failure } = processing;
-      if (stage === "ready") news.push(`“${video?.title}” is ready to watch.`);
-      if (stage === "failed") news.push(`“${video?.title}” couldn’t be processed: ${failure}`);
+      if (stage === "ready") announcements.push(`“${video?.title}” is ready to watch.`);
+      if (stage === "failed")
+        announcements.push(`“${video?.title}” couldn’t be processed: ${failure}`);
     }
-    return news;
+    return announcements;
   });
   const { share, count } = overallOf(after.uploads);
   const quarter = Math.floor(share * 4) * 25;
