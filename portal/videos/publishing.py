@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from portal import errors
 from portal.accounts.permissions import Audience
-from portal.database.connection import fetch_rows, lock_present, transaction
+from portal.database.connection import fetch_rows, lock_present, select_video, transaction
 from portal.database.models import Category, Rendition, RenditionState, Upload, Video, VideoStatus
 from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
@@ -135,7 +135,7 @@ async def publish(
                 raise not_issued
             if audience.owner_id not in (None, upload.owner_id):
                 raise not_issued
-            existing = await Video.get_or_none(storage_key=upload.key)
+            existing = await select_video("storage_key = {key}", key=upload.key)
             if existing is not None:
                 if existing.deleted_at is not None:
                     raise not_issued

@@ -7,11 +7,9 @@ query.
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from psycopg import sql
-
 from portal.accounts.permissions import Audience
 from portal.config import Config
-from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present
+from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present, select_videos
 from portal.database.models import Video, Visibility
 from portal.errors import VersionConflict, VideoNotFound
 from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
@@ -20,7 +18,6 @@ from portal.transcoding.packaging.master import MASTER_NAME
 
 RECORD = dict.fromkeys((*VideoColumns.model_fields, *DETAILS, "metadata_version"))
 RECORDS = f"SELECT {', '.join(RECORD)} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}"  # noqa: S608 - put together from constants
-VIDEOS = f"SELECT * FROM videos WHERE id = ANY({{ids}}) AND {IS_PRESENT}"  # noqa: S608
 AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
 # Audience of an attempt's output that viewers may load. Of a ready video these are the files of the
 # published attempt and of renditions, of a processing one the recorded segments, for the preview.
@@ -48,8 +45,7 @@ async def get_video(video_id: str) -> Video:
 
 async def fetch_videos(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
     """Return the existing videos, by id."""
-    query = sql.SQL(VIDEOS).format(ids=sql.Literal(list(video_ids)))
-    videos: list[Video] = await Video.raw(query.as_string(None))
+    videos = await select_videos(f"id = ANY({{ids}}) AND {IS_PRESENT}", ids=list(video_ids))
     return {video.id: video for video in videos}
 
 
