@@ -30,7 +30,8 @@ Time = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
 AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
-DETAILS = ("visibility", "duration_s", "has_poster", "failure_code", "failure_message")
+# Columns of a video's details beside its audience.
+DETAILS = ("duration_s", "has_poster", "failure_code", "failure_message")
 # Identifiers are strings in JSON, and UUIDs or integers in the database.
 Id = Annotated[str, BeforeValidator(str)]
 
@@ -128,7 +129,7 @@ def audience_columns(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def details_of(config: Config, video_id: UUID | str, columns: Mapping[str, Any]) -> VideoDetails:
-    """Return a video's details, with absolute addresses, from the `DETAILS` in its row."""
+    """Return a video's details, with absolute addresses, from columns of its row."""
     page_url = f"{config.public_url}/videos/{video_id}"
     failure = None
     if columns["failure_code"]:

@@ -19,6 +19,8 @@ from portal.database.event_models import EVENT_ID_PREFIX
 from portal.errors import EventsExpired
 from portal.events.log import EventType
 from portal.events.records import (
+    AUDIENCE_COLUMNS,
+    DETAILS,
     DeletedVideo,
     FailedImport,
     Shape,
@@ -45,9 +47,8 @@ SELECT FROM events WHERE number = %s AND (
 AFTER = f"""
 SELECT number, type, at, sequence, events.video_id::text, data, was, to_jsonb(present) AS present
 FROM events LEFT JOIN LATERAL (
-  SELECT visibility, signed_in_only, owner_id, duration_s, has_poster,
-         failure_code, failure_message
-  FROM videos WHERE id = events.video_id AND {IS_PRESENT}
+  SELECT {", ".join((*AUDIENCE_COLUMNS, *DETAILS))} FROM videos
+  WHERE id = events.video_id AND {IS_PRESENT}
 ) present ON true
 WHERE number > {{after}} AND {{condition}}
 ORDER BY number LIMIT {{limit}}

@@ -16,8 +16,10 @@ from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
-RECORD = dict.fromkeys((*VideoColumns.model_fields, *DETAILS, "metadata_version"))
-RECORDS = f"SELECT {', '.join(RECORD)} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}"  # noqa: S608 - put together from constants
+RECORDS = f"""
+SELECT {", ".join((*VideoColumns.model_fields, *DETAILS, "metadata_version"))}
+FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
+"""  # noqa: S608 - put together from constants
 AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
 # Audience of an attempt's output that viewers may load. Of a ready video these are the files of the
 # published attempt and of renditions, of a processing one the recorded segments, for the preview.

@@ -27,6 +27,7 @@ from portal.events.records import (
     Uri,
     VideoDetails,
     VideoRecord,
+    VideoWithPassthrough,
     details_of,
 )
 from portal.videos import metadata, publishing
@@ -126,10 +127,9 @@ class ImportProblem(Problem):
     failure: TranscodeFailure | None = Field(default=None, description="With import_failed only.")
 
 
-class ListedVideo(RetrievedVideo):
+class ListedVideo(VideoWithPassthrough):
     """A video's record, with the members that `include` names."""
 
-    passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
     details: VideoDetails | None = None
     matches: list[SpokenMatch] = Field(default=[], description="Moments at which `q` is spoken.")
 
