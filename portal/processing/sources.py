@@ -3,7 +3,7 @@
 An ETag identifies the content of an object. For servers without ETags, such as the embedded one,
 weaker evidence is recorded in the ETag's place:
 
-- The size, and a digest of the first and last `END_BYTES`. An MP4 file has its index at an end, so
+- The size, and a digest of the first and last 64 KiB. An MP4 file has its index at an end, so
   another recording differs there. Files that differ only in the middle look the same.
 - `Last-Modified`, in whole seconds. The embedded server returns the time when the upload began;
   after a restart, the time of the last write. Both are between its first answer and the time of
@@ -14,7 +14,6 @@ So a replacement is missed only if it was sent at the same time, with the same s
 ends. Objects are not listed, because the embedded server would read the whole folder.
 """
 
-import hashlib
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,7 +30,6 @@ from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, examine, judge
 
-END_BYTES = 64 * 1024
 # Version 0.4.0 recorded the time of writing alone, and a digest only of files younger than two
 # seconds.
 TIME = r"\d{4}-\d\d-\d\dT[\d:]+\+00:00"
@@ -50,13 +48,11 @@ class SourceChanged(Exception):
 
 async def identify(key: str, storage: Storage) -> ObjectInfo:
     """Return the facts of a source, with its ETag or the evidence in the ETag's place."""
-    # This request returns the headers and the start of the file.
-    info, start = await storage.get_range(key, 0, END_BYTES)
+    info, digest = await storage.identify(key)
     if info.etag:
         return info
     latest = max(info.modified_at, info.answered_at)
     times = f"{info.modified_at.isoformat()}--{latest.isoformat()}"
-    digest = await _digest_of_ends(key, info.size_bytes, start, storage)
     return replace(info, etag=f"{times}/{info.size_bytes}/{digest}")
 
 
@@ -68,35 +64,24 @@ async def check_source(video: Video, storage: Storage) -> None:
 
 async def holds_source(video: Video, storage: Storage) -> bool:
     """Return whether the source is the object that the video was created from."""
-    key = video.storage_key
     try:
-        info, start = await storage.get_range(key, 0, END_BYTES)
-        if info.etag:
-            return info.etag == video.source_etag
-        evidence = EVIDENCE.fullmatch(video.source_etag)
-        if evidence is None or not _agrees_with(info, evidence):
-            return False
-        digest = evidence["digest"]
-        return not digest or digest == await _digest_of_ends(key, info.size_bytes, start, storage)
+        info, digest = await storage.identify(video.storage_key)
     except ObjectMissing:
         return False
+    if info.etag:
+        return info.etag == video.source_etag
+    evidence = EVIDENCE.fullmatch(video.source_etag)
+    return evidence is not None and _agrees_with(info, digest, evidence)
 
 
-def _agrees_with(info: ObjectInfo, evidence: re.Match[str]) -> bool:
+def _agrees_with(info: ObjectInfo, digest: str, evidence: re.Match[str]) -> bool:
     earliest = evidence["earliest"]
     return (
         int(evidence["size"]) == info.size_bytes
+        and evidence["digest"] in (None, digest)
         and (not earliest or datetime.fromisoformat(earliest) <= info.modified_at)
         and info.modified_at <= datetime.fromisoformat(evidence["latest"])
     )
-
-
-async def _digest_of_ends(key: str, size_bytes: int, start: bytes, storage: Storage) -> str:
-    digest = hashlib.blake2b(start, digest_size=12)
-    if size_bytes > END_BYTES:
-        _, end = await storage.get_range(key, size_bytes - END_BYTES, END_BYTES)
-        digest.update(end)
-    return digest.hexdigest()
 
 
 # ffmpeg reads ranges of the source for as long as it encodes.

@@ -5,6 +5,7 @@ clients talk to storage directly.
 """
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -36,6 +37,7 @@ MASTER_MAX_AGE_S = 5
 COMPLETE_TIMEOUT_S = 55
 # Parts in a page of ListParts, the limit of most servers.
 PARTS_PAGE = 1000
+END_BYTES = 64 * 1024
 
 
 class Multiparts:
@@ -118,12 +120,25 @@ class Storage:
         _, content = await self._read(key)
         return content
 
-    async def get_range(
-        self, key: str, begin: int, length: int
-    ) -> tuple[objects.ObjectInfo, bytes]:
-        """Return at most `length` bytes of an object from `begin`. Raise `ObjectMissing`."""
+    async def identify(self, key: str) -> tuple[objects.ObjectInfo, str]:
+        """Return the properties of an object and, if storage has no ETags, a digest of its ends.
+
+        The digest is of the first and last `END_BYTES`. Raise `ObjectMissing`.
+        """
+        # This request returns the properties, too.
+        info, start = await self._read_from(0, key)
+        if info.etag:
+            return info, ""
+        digest = hashlib.blake2b(start, digest_size=12)
+        if info.size_bytes > END_BYTES:
+            _, end = await self._read_from(info.size_bytes - END_BYTES, key)
+            digest.update(end)
+        return info, digest.hexdigest()
+
+    async def _read_from(self, begin: int, key: str) -> tuple[objects.ObjectInfo, bytes]:
+        """Return at most `END_BYTES` of an object from `begin`."""
         try:
-            return await self._read(key, Range=f"bytes={begin}-{begin + length - 1}")
+            return await self._read(key, Range=f"bytes={begin}-{begin + END_BYTES - 1}")
         except RangeRefused:  # the object ends before `begin`
             return await self.head(key), b""
 

@@ -15,7 +15,7 @@ from uuid import UUID
 UPLOAD_FOLDER = "videos/"
 OUTPUT_FOLDER = "hls/"
 # Pattern of the keys that `upload_key` returns.
-UPLOAD_KEY = re.compile(rf"{UPLOAD_FOLDER}([0-9a-f]{{32}})\.[a-z0-9]{{1,255}}")
+UPLOAD_KEY = re.compile(rf"{UPLOAD_FOLDER}[0-9a-f]{{32}}\.[a-z0-9]{{1,255}}")
 # Most keys that S3 lists or deletes in one request.
 LIST_LIMIT = 1000
 MIB = 1024**2
@@ -29,12 +29,6 @@ MAX_UNKNOWN_BYTES = MAX_PARTS * SMALLEST_PART_BYTES - 1
 def upload_key(upload_id: UUID, extension: str) -> str:
     """Return the storage key of a raw file: `videos/<unique id>.<extension>`."""
     return f"{UPLOAD_FOLDER}{upload_id.hex}.{extension}"
-
-
-def upload_id_in(key: str) -> UUID | None:
-    """Return the id of the upload with this storage key; None if the text is no such key."""
-    match = UPLOAD_KEY.fullmatch(key)
-    return UUID(match[1]) if match else None
 
 
 def output_prefix(video_id: UUID | str, attempt: int) -> str:

@@ -21,12 +21,12 @@ from portal.database.models import Upload, Video
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import (
+    UPLOAD_KEY,
     ObjectInfo,
     StoredPart,
     missing_parts,
     part_count,
     size_of_part,
-    upload_id_in,
     whole_parts,
 )
 from portal.telemetry import metrics
@@ -86,8 +86,8 @@ def parse_id(text: str) -> UUID:
 
 async def find(key: str) -> Upload | None:
     """Return the upload with this storage key, which a client may have sent."""
-    upload_id = upload_id_in(key)
-    return await Upload.get_or_none(id=upload_id, key=key) if upload_id else None
+    # A query for a text that is too long for the column would raise an error.
+    return await Upload.get_or_none(key=key) if UPLOAD_KEY.fullmatch(key) else None
 
 
 async def lock(upload_id: UUID) -> Upload | None:
@@ -96,6 +96,13 @@ async def lock(upload_id: UUID) -> Upload | None:
     The lock makes creations of a video and changes of its upload wait for each other.
     """
     return await Upload.filter(id=upload_id).select_for_update(no_key=True).get_or_none()
+
+
+async def lock_key(key: str) -> Upload | None:
+    """Lock the upload with this storage key as `lock` does, and return it."""
+    if not UPLOAD_KEY.fullmatch(key):
+        return None
+    return await Upload.filter(key=key).select_for_update(no_key=True).get_or_none()
 
 
 async def start(

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from portal import errors
 from portal.accounts.permissions import Audience
-from portal.database.connection import fetch_rows, lock_present, select_video, transaction
+from portal.database.connection import fetch_rows, lock_present, transaction
 from portal.database.models import Category, Rendition, RenditionState, Upload, Video, VideoStatus
 from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
@@ -21,7 +21,7 @@ from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
-from portal.storage.objects import ObjectInfo, upload_id_in, upload_key
+from portal.storage.objects import UPLOAD_KEY, ObjectInfo, upload_key
 from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode
 from portal.uploads import quotas
@@ -124,18 +124,14 @@ async def publish(
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
     not_issued = errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
-    upload_id = upload_id_in(submission.key)
-    if upload_id is None:
-        raise not_issued
     source = await _find_source(submission.key, storage)
+    upload: Upload | None = None
     try:
         async with transaction():
-            upload = await uploads.lock(upload_id)
-            if upload is None or upload.key != submission.key:
+            upload = await uploads.lock_key(submission.key)
+            if upload is None or audience.owner_id not in (None, upload.owner_id):
                 raise not_issued
-            if audience.owner_id not in (None, upload.owner_id):
-                raise not_issued
-            existing = await select_video("storage_key = {key}", key=upload.key)
+            existing = await Video.get_or_none(storage_key=upload.key)
             if existing is not None:
                 if existing.deleted_at is not None:
                     raise not_issued
@@ -145,14 +141,15 @@ async def publish(
             refusal = await quotas.video_refusal(
                 audience.owner_id,
                 quota,
-                upload_id=upload_id,
+                upload_id=upload.id,
                 size_bytes=checked.size_bytes,
                 is_announced=upload.size_bytes is not None,
             )
             if refusal is None:
                 video = await _insert_video(submission, checked, queue, audience)
     except (SourceTooLarge, errors.StorageQuotaExceeded):
-        await uploads.discard(upload_id, storage=storage)
+        if upload is not None:
+            await uploads.discard(upload.id, storage=storage)
         raise
     # The refusal follows the commit, which records that the file is kept.
     if refusal is not None:
@@ -167,6 +164,9 @@ async def publish(
 
 async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
     """Return the file under the key of an upload; None if there is none."""
+    # Storage rejects NUL, lone surrogates, and texts that are longer than a key may be.
+    if not UPLOAD_KEY.fullmatch(key):
+        return None
     try:
         async with asyncio.timeout(HEAD_TIMEOUT_S):
             return await sources.identify(key, storage)
