@@ -40,7 +40,7 @@ export function startCopyLink(button, signal) {
  * @param {HTMLElement} button confirms the copy for a moment, and keeps the focus
  * @returns {Promise<boolean>} whether the browser allowed one of them
  */
-export async function copyText(text, button) {
+async function copyText(text, button) {
   // The API may be missing, or refuse.
   const isWritten = await navigator.clipboard?.writeText(text).then(
     () => true,

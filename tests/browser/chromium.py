@@ -29,9 +29,10 @@ TIMEOUT_MS = 120_000
 TRANSCODE_TIMEOUT_MS = 180_000
 # Waits for finite animations: transitions of colours, and panels that open.
 AWAIT_ANIMATIONS = """async () => {
-    const ending = () => document.getAnimations().filter((it) =>
-        it.playState === "running" && it.effect.getComputedTiming().endTime < Infinity);
-    while (ending().length) await Promise.allSettled(ending().map((it) => it.finished));
+    const ending = () => document.getAnimations().filter((animation) =>
+        animation.playState === "running"
+        && animation.effect.getComputedTiming().endTime < Infinity);
+    while (ending().length) await Promise.allSettled(ending().map(({ finished }) => finished));
 }"""
 # Playback of the element, to explain why it does not go on.
 PLAYBACK_STATE = """(video) => ({
@@ -44,13 +45,14 @@ PLAYBACK_STATE = """(video) => ({
 # text are as high as its lines, and names in a list open by all of their line.
 SMALL_TARGETS = """() => [...document.querySelectorAll("button:not([data-open]), select, summary, "
     + "input:not([type=hidden]), textarea, [role=option], nav a, a.button")]
-    .map((it) => it.matches("input:is([type=checkbox], [type=radio], [type=file])")
-        ? it.closest("label") ?? it : it)
-    .filter((it) => it.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
-    .filter((it) => !it.closest("media-controller, .visually-hidden"))
-    .map((it) => [it, it.getBoundingClientRect()])
+    .map((element) => element.matches("input:is([type=checkbox], [type=radio], [type=file])")
+        ? element.closest("label") ?? element : element)
+    .filter((element) => element.checkVisibility(
+        { visibilityProperty: true, opacityProperty: true }))
+    .filter((element) => !element.closest("media-controller, .visually-hidden"))
+    .map((element) => [element, element.getBoundingClientRect()])
     .filter(([, box]) => box.height && (box.height < 44 || box.width < 44))
-    .map(([it, box]) => `${it.outerHTML.slice(0, 90)} ${box.width} x ${box.height}`)"""
+    .map(([element, box]) => `${element.outerHTML.slice(0, 90)} ${box.width} x ${box.height}`)"""
 SCREENSHOTS = Path(__file__).with_name("screenshots")
 WIDTHS = (320, 360, 768, 1440)
 SCREENSHOT_WIDTHS = (360, 1440)

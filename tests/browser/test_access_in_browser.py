@@ -27,7 +27,7 @@ def state(page: Page) -> Locator:
     return page.locator("#access [data-state]")
 
 
-async def test_video_is_born_private_made_public_by_keyboard_and_private_again(
+async def test_private_video_is_made_public_and_private_again_by_keyboard(
     portal: LivePortal, open_page: OpenPage, short_video: Path
 ) -> None:
     owner = await open_page()

@@ -22,7 +22,7 @@ def navigation(page: Page) -> Locator:
     return page.get_by_role("navigation", name="Main")
 
 
-async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
+async def test_owner_closes_the_portal_and_invites_an_editor(
     portal: LivePortal, open_page: OpenPage, short_video: Path
 ) -> None:
     video_id = await publish_file(portal.base_url, short_video, "Ann's film")
@@ -121,7 +121,7 @@ async def issuer() -> AsyncIterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.complaint("ERR_(NAME_NOT_RESOLVED|INTERNET_DISCONNECTED|CONNECTION_|PROXY_)")
-async def test_single_sign_on_leads_away_and_back_to_where_they_wanted_to_go(
+async def test_single_sign_on_returns_to_the_requested_page(
     page: Page, services: dict[str, str], issuer: str
 ) -> None:
     """The provider's page loads a style sheet of another site, which fails here."""

@@ -78,7 +78,7 @@ async def running(portal: LivePortal, folder: Path, *argv: str, **more: str) -> 
         await child.wait()
 
 
-async def test_shell_publishes_retries_changes_and_deletes(
+async def test_shell_publishes_repeats_changes_and_deletes(
     portal: LivePortal, folder: Path
 ) -> None:
     out = await in_shell(portal, folder, example("Publish from a shell", "sh"))
@@ -157,9 +157,7 @@ async def test_page_of_another_site_publishes(portal: LivePortal, browser: Brows
     assert (video["title"], video["status"]) == ("site.mp4", "processing")
 
 
-async def test_mirror_misses_nothing_and_goes_on_where_it_was(
-    portal: LivePortal, folder: Path
-) -> None:
+async def test_mirror_receives_all_events_and_resumes(portal: LivePortal, folder: Path) -> None:
     mirror = (sys.executable, "-c", example("Mirror a portal", "python"))
 
     async def is_equal() -> bool:
@@ -183,7 +181,7 @@ async def test_mirror_misses_nothing_and_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize("language", ["python", "js"])
-async def test_receiver_of_a_webhook_knows_who_sent_it(
+async def test_receiver_of_a_webhook_verifies_the_sender(
     portal: LivePortal, folder: Path, language: str
 ) -> None:
     block = example("Webhooks", language)

@@ -38,7 +38,9 @@ async def video(publish: Publish, short_video: Path) -> str:
     return await publish(short_video, "A day", until="ready")
 
 
-async def test_captions_are_sent_edited_and_watched(page: Page, video: str, tmp_path: Path) -> None:
+async def test_captions_are_uploaded_edited_and_watched(
+    page: Page, video: str, tmp_path: Path
+) -> None:
     viewer = await page.context.new_page()
     await viewer.goto(f"/videos/{video}")
     await play_past(viewer, 0.1)
@@ -347,12 +349,16 @@ async def test_ten_thousand_cues_are_edited_without_a_pause(page: Page, video: s
 
 
 async def texts_of(page: Page) -> list[str]:
-    return await page.locator("[data-cue=text]").evaluate_all("all => all.map((it) => it.value)")
+    return await page.locator("[data-cue=text]").evaluate_all(
+        "all => all.map((field) => field.value)"
+    )
 
 
 async def times_of(page: Page) -> list[tuple[str, str]]:
     columns = [
-        await page.locator(f"[data-cue={name}]").evaluate_all("all => all.map((it) => it.value)")
+        await page.locator(f"[data-cue={name}]").evaluate_all(
+            "all => all.map((field) => field.value)"
+        )
         for name in ("start_ms", "end_ms")
     ]
     return list(zip(*columns, strict=True))

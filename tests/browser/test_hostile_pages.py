@@ -105,7 +105,7 @@ def watch(page: Page, hosts: set[str]) -> list[str]:
     return incidents
 
 
-async def test_no_text_becomes_more_than_text(
+async def test_typed_text_never_becomes_markup(
     portal: LivePortal, open_page: OpenPage, tmp_path: Path
 ) -> None:
     (tmp_path / "a.mp4").write_bytes(b"no video")

@@ -29,7 +29,7 @@ async def shelf(services: dict[str, str]) -> AsyncIterator[LivePortal]:
         yield portal
 
 
-async def test_typing_is_one_entry_of_the_history_and_going_back_undoes_it(
+async def test_typing_is_a_single_history_entry_and_going_back_undoes_it(
     page: Page, shelf: LivePortal
 ) -> None:
     searches = record_requests(page, "q=")
@@ -68,7 +68,7 @@ async def test_typing_is_one_entry_of_the_history_and_going_back_undoes_it(
     await expect(field).to_have_value("cafe in")
 
 
-async def test_filters_are_behind_one_button_on_a_phone(page: Page, shelf: LivePortal) -> None:
+async def test_filters_are_behind_a_button_on_a_phone(page: Page, shelf: LivePortal) -> None:
     filters = page.locator("summary", has_text="Filters")
     category = page.get_by_label("Category")
     await page.goto(shelf.base_url)
@@ -85,7 +85,9 @@ async def test_filters_are_behind_one_button_on_a_phone(page: Page, shelf: LiveP
 
 @pytest.mark.slow
 @pytest.mark.complaint("Failed to load resource|htmx:error")
-async def test_search_without_an_answer_says_so_and_recovers(page: Page, shelf: LivePortal) -> None:
+async def test_search_without_a_response_shows_an_error_and_recovers(
+    page: Page, shelf: LivePortal
+) -> None:
     await page.goto(shelf.base_url)
     await page.route("**/?q=*", lambda route: route.abort())
     await page.get_by_role("searchbox").fill("holi")
@@ -98,7 +100,7 @@ async def test_search_without_an_answer_says_so_and_recovers(page: Page, shelf: 
 
 
 @pytest.mark.slow
-async def test_storyboard_follows_the_pointer_and_plays_by_itself_for_the_keyboard(
+async def test_storyboard_follows_the_pointer_and_plays_on_keyboard_focus(
     open_page: OpenPage, ready_video: str
 ) -> None:
     # Without transitions screenshots are comparable.
@@ -153,7 +155,7 @@ async def _tab_to(page: Page, address: str) -> None:
 
 async def _picture(card: Locator) -> bytes:
     """Return a screenshot of the storyboard alone; its pixels can't be read across origins."""
-    await card.locator(".card__seek").evaluate("it => { it.style.visibility = 'hidden'; }")
+    await card.locator(".card__seek").evaluate("line => { line.style.visibility = 'hidden'; }")
     return await card.locator("canvas").screenshot()
 
 

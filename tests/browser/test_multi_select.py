@@ -49,7 +49,7 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     await expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(0)
 
 
-async def test_categories_are_chosen_with_a_finger(open_page: OpenPage, short_video: Path) -> None:
+async def test_categories_are_chosen_by_touch(open_page: OpenPage, short_video: Path) -> None:
     page = await open_page(width=360, height=640, has_touch=True, is_mobile=True)
     await start_upload(page, short_video)
     options = page.get_by_role("option")

@@ -29,22 +29,24 @@ pytestmark = pytest.mark.complaint("status of 4(04|05|10|29)")
 MARK_USABLE = """() => [...document.querySelectorAll(
     "a[href], button, input, select, textarea, summary, media-play-button, media-mute-button, "
     + "media-time-range, media-settings-menu-button, media-fullscreen-button")]
-    .filter((it) => it.checkVisibility({ visibilityProperty: true, opacityProperty: true })
-        && !it.disabled && !it.closest("[hidden], [inert]")
-        && (it.tabIndex >= 0 || it.shadowRoot?.querySelector("input")))
-    .map((it, number) => { it.dataset.mark = String(number); return it.dataset.mark; })"""
+    .filter((element) => element.checkVisibility(
+        { visibilityProperty: true, opacityProperty: true })
+        && !element.disabled && !element.closest("[hidden], [inert]")
+        && (element.tabIndex >= 0 || element.shadowRoot?.querySelector("input")))
+    .map(({ dataset }, number) => { dataset.mark = String(number); return dataset.mark; })"""
 # The focused element, and whether its focus is visible.
 FOCUSED = """() => {
-    const it = document.activeElement;
-    if (it === document.body) return null;
-    const parts = [it, ...it.shadowRoot?.querySelectorAll("*") ?? [], it.nextElementSibling];
-    const says = (part) => part && [null, "::before", "::after"].some((pseudo) => {
+    const element = document.activeElement;
+    if (element === document.body) return null;
+    const inner = element.shadowRoot?.querySelectorAll("*") ?? [];
+    const parts = [element, ...inner, element.nextElementSibling];
+    const isOutlined = (part) => part && [null, "::before", "::after"].some((pseudo) => {
         const style = getComputedStyle(part, pseudo);
         return style.outlineStyle !== "none" && style.outlineWidth !== "0px"
             || style.boxShadow !== "none";
     });
-    return { mark: it.dataset.mark ?? it.tagName, is_shown: parts.some(says),
-             html: it.outerHTML.slice(0, 200) };
+    return { mark: element.dataset.mark ?? element.tagName, is_shown: parts.some(isOutlined),
+             html: element.outerHTML.slice(0, 200) };
 }"""
 OWNER = {"email": "ann@example.org", "password": "four calm green boats"}
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -84,7 +86,7 @@ def addresses(ready_video: str, failed_video: str, waiting_video: str) -> dict[s
     }
 
 
-async def test_times_are_shown_as_the_reader_writes_them(
+async def test_times_are_shown_in_the_readers_language(
     open_page: OpenPage, ready_video: str
 ) -> None:
     page = await open_page(timezone_id="Asia/Tokyo", locale="de-DE")
@@ -104,7 +106,7 @@ async def test_times_are_shown_as_the_reader_writes_them(
 
 
 @pytest.mark.slow
-async def test_polls_wait_as_long_as_a_busy_portal_asks(page: Page, waiting_video: str) -> None:
+async def test_polls_respect_retry_after(page: Page, waiting_video: str) -> None:
     polled_at: list[float] = []
 
     async def refuse(route: Route) -> None:
@@ -119,7 +121,7 @@ async def test_polls_wait_as_long_as_a_busy_portal_asks(page: Page, waiting_vide
 
 
 @pytest.mark.slow
-async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more(
+async def test_open_pages_of_a_deleted_video_say_so_and_stop_polling(
     open_page: OpenPage, idle_portal: LivePortal, short_video: Path
 ) -> None:
     video_id = await publish_file(idle_portal.base_url, short_video, "Soon deleted")
@@ -140,7 +142,7 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
         await expect(page.locator("video, dialog, [hx-get], [hx-post]")).to_have_count(0)
 
 
-async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
+async def test_focus_stays_on_the_page_when_a_failed_video_is_retried(
     page: Page, idle_portal: LivePortal
 ) -> None:
     rows = Rows(idle_portal.environ["DATABASE_URL"])
@@ -153,7 +155,7 @@ async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_every_page_suits_everyone(
+async def test_every_page_is_accessible_at_all_widths(
     open_page: OpenPage, addresses: dict[str, str], scheme: Scheme
 ) -> None:
     """Every page fits all widths and has no violations of axe."""
@@ -166,7 +168,7 @@ async def test_every_page_suits_everyone(
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_every_page_of_a_closed_portal_suits_everyone(
+async def test_every_page_of_a_closed_portal_is_accessible(
     portal: LivePortal, open_page: OpenPage, scheme: Scheme
 ) -> None:
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
@@ -190,7 +192,7 @@ async def test_every_page_of_a_closed_portal_suits_everyone(
 
 @pytest.mark.parametrize("name", ["library", "ready"])
 @pytest.mark.slow
-async def test_everything_that_can_be_used_is_reached_and_shows_the_focus(
+async def test_all_controls_are_reached_by_keyboard_and_show_the_focus(
     page: Page, addresses: dict[str, str], name: str
 ) -> None:
     await page.goto(addresses[name])
@@ -215,9 +217,7 @@ async def test_everything_that_can_be_used_is_reached_and_shows_the_focus(
 
 
 @pytest.mark.slow
-async def test_controls_are_large_enough_for_a_thumb(
-    portal: LivePortal, open_page: OpenPage
-) -> None:
+async def test_controls_are_large_enough_for_touch(portal: LivePortal, open_page: OpenPage) -> None:
     page = await open_page(width=360, height=800, has_touch=True, is_mobile=True)
     video = await Rows(portal.environ["DATABASE_URL"]).add(1, "A video")
     for path in ("/set-up", "/sign-in"):
@@ -229,7 +229,7 @@ async def test_controls_are_large_enough_for_a_thumb(
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_components_suit_everyone_in_every_state(
+async def test_components_are_accessible_in_every_state(
     app: Quart, open_page: OpenPage, scheme: Scheme
 ) -> None:
     loader = app.jinja_env.loader

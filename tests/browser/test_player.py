@@ -49,7 +49,7 @@ async def player(page: Page, film: str) -> Page:
     return page
 
 
-async def test_poster_stands_until_it_plays_and_little_is_fetched(player: Page) -> None:
+async def test_poster_is_shown_before_playback_and_little_is_fetched(player: Page) -> None:
     assert (await read(player, "video.poster")).endswith("/poster.jpg?v=0")
     assert await read(player, "video.currentTime") == 0
     await wait_for(player, "video.buffered.length && video.buffered.end(0) >= 4")
@@ -64,7 +64,7 @@ async def choose(page: Page, menu: str, item: str) -> None:
     await page.get_by_role("menuitemradio", name=re.compile(f"^{item}")).click()
 
 
-async def test_chosen_quality_holds_for_all_videos_until_it_is_automatic_again(
+async def test_chosen_quality_is_kept_for_all_videos(
     page: Page, film: str, ready_video: str
 ) -> None:
     chosen = "video.videoRenditions.items[video.videoRenditions.selectedIndex]?.name"
@@ -86,7 +86,7 @@ async def test_chosen_quality_holds_for_all_videos_until_it_is_automatic_again(
     assert await read(page, "video.videoRenditions.selectedIndex") == -1
 
 
-async def test_languages_are_chosen_and_captions_show_again_next_time(player: Page) -> None:
+async def test_languages_are_chosen_and_captions_are_remembered(player: Page) -> None:
     showing = "[...video.textTracks].filter((track) => track.mode === 'showing')"
     assert await read(player, f"{showing}.length") == 0
     async with player.expect_response(lambda answer: "/audio-2/" in answer.url):
@@ -107,7 +107,7 @@ async def test_languages_are_chosen_and_captions_show_again_next_time(player: Pa
     assert await read(player, f"{showing}.length") == 0
 
 
-async def test_captions_make_way_for_controls_preview_and_menu(page: Page, film: str) -> None:
+async def test_captions_avoid_controls_preview_and_menu(page: Page, film: str) -> None:
     await open_player(page, f"/videos/{film}")
     await choose(page, "Captions", "English")
     await page.keyboard.press("Escape")
@@ -131,7 +131,7 @@ async def test_captions_make_way_for_controls_preview_and_menu(page: Page, film:
     await expect(text).to_be_visible()
 
 
-async def test_captions_stand_where_they_say(page: Page, film: str) -> None:
+async def test_captions_are_drawn_at_their_positions(page: Page, film: str) -> None:
     await open_player(page, f"/videos/{film}")
     await page.evaluate(PLACED)
     await play_past(page, 0.5)
@@ -152,7 +152,7 @@ async def _place(text: Locator) -> FloatRect:
     return box
 
 
-async def test_keys_work_without_a_click_on_the_player_and_say_what_they_did(
+async def test_keys_work_without_a_click_on_the_player_and_show_their_effect(
     player: Page,
 ) -> None:
     sign = player.locator("[data-player-sign]")
@@ -185,7 +185,7 @@ async def test_keys_work_without_a_click_on_the_player_and_say_what_they_did(
     assert await player.evaluate("scrollY") == 0
 
 
-async def test_keys_are_left_to_what_has_a_use_for_them(player: Page) -> None:
+async def test_focused_elements_keep_their_own_keys(player: Page) -> None:
     await player.evaluate(
         "document.querySelector('#main').prepend(document.createElement('input'))"
     )
@@ -210,7 +210,7 @@ async def test_keys_are_left_to_what_has_a_use_for_them(player: Page) -> None:
     await wait_for(player, "video.currentTime === video.duration")
 
 
-async def test_menu_leads_to_the_keys_where_characters_are_switched_off(player: Page) -> None:
+async def test_character_keys_are_switched_off_in_the_dialog_of_the_menu(player: Page) -> None:
     keys = player.get_by_role("dialog", name="Keyboard shortcuts")
     letters = keys.get_by_role("switch")
     button = player.locator("media-settings-menu-button")
@@ -265,12 +265,14 @@ async def test_position_volume_and_speed_are_remembered(player: Page) -> None:
     assert await read(player, "video.currentTime") == 0
 
 
-async def test_address_says_where_to_start_and_the_time_bar_shows_what_is_there(
+async def test_address_has_the_start_time_and_the_time_bar_shows_the_storyboard(
     page: Page, film: str
 ) -> None:
     await open_player(page, f"/videos/{film}?t=0:12")
     await wait_for(page, "Math.abs(video.currentTime - 12) < 0.1")
-    loaded = "[...video.textTracks].some((it) => it.kind === 'metadata' && it.cues?.length)"
+    loaded = (
+        "[...video.textTracks].some((track) => track.kind === 'metadata' && track.cues?.length)"
+    )
     await wait_for(page, loaded)
     bar = await _place(page.locator("media-time-range"))
     await page.mouse.move(bar["x"] + bar["width"] * 0.27, bar["y"] + bar["height"] / 2)
@@ -281,7 +283,7 @@ async def test_address_says_where_to_start_and_the_time_bar_shows_what_is_there(
 @pytest.mark.parametrize(
     ("path", "height"), [("videos", 740), pytest.param("embed", 203, marks=pytest.mark.slow)]
 )
-async def test_menu_is_a_sheet_for_thumbs_on_a_small_screen(
+async def test_menu_is_a_sheet_on_a_small_screen(
     open_page: OpenPage, film: str, path: str, height: int
 ) -> None:
     page = await open_page(
@@ -337,7 +339,7 @@ async def _expect_reachable(page: Page, row: Locator) -> None:
     await row.tap(trial=True)
 
 
-async def test_taps_at_a_side_add_up_and_others_show_and_hide_the_controls(
+async def test_repeated_taps_at_a_side_add_up_and_others_toggle_the_controls(
     open_page: OpenPage, film: str
 ) -> None:
     page = await open_page(width=360, height=740, has_touch=True, is_mobile=True)
@@ -366,7 +368,7 @@ async def test_taps_at_a_side_add_up_and_others_show_and_hide_the_controls(
     await expect(controller).not_to_have_attribute("userinactive", "")
 
 
-async def test_player_tells_the_length_as_the_page_does(player: Page) -> None:
+async def test_player_shows_the_same_length_as_the_page(player: Page) -> None:
     """The page rounds 24.6 s to 0:25; media-chrome alone would show 0:24."""
     display = player.locator("media-time-display")
     await read(player, "void (video.dataset.duration = 24.6, video.currentTime = 2)")

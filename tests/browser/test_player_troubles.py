@@ -36,7 +36,7 @@ DURATION_S = 24
 MAX_GAP_S = 0.05
 
 
-async def test_wait_for_the_stream_is_shown_until_it_goes_on(page: Page, film: str) -> None:
+async def test_wait_for_the_stream_is_shown_until_it_continues(page: Page, film: str) -> None:
     await open_player(page, f"/videos/{film}")
     loading = page.locator("media-controller").get_by_role("status").filter(has_text="Loading")
     await expect(loading).to_have_count(1)
@@ -63,7 +63,7 @@ async def test_wait_for_the_stream_is_shown_until_it_goes_on(page: Page, film: s
         ("**/init.mp4*", {"body": b"\0" * 900}, "couldn’t decode"),  # noqa: RUF001
     ],
 )
-async def test_trouble_is_shown_and_overcome_by_itself_or_by_another_try(
+async def test_error_is_shown_until_an_automatic_or_manual_retry_succeeds(
     page: Page, film: str, address: str, answer: dict[str, Any] | None, words: str
 ) -> None:
     await page.route(
@@ -80,7 +80,7 @@ async def test_trouble_is_shown_and_overcome_by_itself_or_by_another_try(
     await play_past(page, 0.3)
 
 
-async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None:
+async def test_expired_addresses_are_fetched_again(page: Page, film: str) -> None:
     refused = []
 
     async def refuse_once(route: Route) -> None:
@@ -120,18 +120,14 @@ async def test_part_of_a_segment_in_the_cache_is_fetched_again(
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 
-async def test_browser_without_media_source_plays_the_stream_by_itself(
-    page: Page, film: str
-) -> None:
+async def test_browser_without_media_source_plays_the_stream_itself(page: Page, film: str) -> None:
     await page.add_init_script(NO_MEDIA_SOURCE)
     await page.goto(f"/videos/{film}?t=3")
     await wait_for(page, "video.src.endsWith('/master.m3u8') && video.currentTime >= 3")
     await play_past(page, 3.3)
 
 
-async def test_browser_that_cannot_stream_is_offered_the_stream_elsewhere(
-    page: Page, film: str
-) -> None:
+async def test_browser_that_cannot_stream_gets_a_link_to_the_stream(page: Page, film: str) -> None:
     await page.add_init_script(NO_MEDIA_SOURCE)
     await page.add_init_script('HTMLMediaElement.prototype.canPlayType = () => "";')
     await page.goto(f"/videos/{film}")
@@ -140,7 +136,7 @@ async def test_browser_that_cannot_stream_is_offered_the_stream_elsewhere(
     await expect(trouble.get_by_role("link", name="Open the stream")).to_be_visible()
 
 
-async def test_qualities_that_come_later_reach_whoever_is_watching(
+async def test_added_qualities_are_adopted_during_playback(
     page: Page, publish: Publish, tmp_path: Path
 ) -> None:
     video_id = await publish(

@@ -117,7 +117,7 @@ def test_truncated_and_other_files_are_distinguished_and_a_far_index_is_found(
         (b"\0\0\0\x18ftypheic\0\0\0\0heicmif1", "a HEIF"),
     ],
 )
-def test_other_file_under_this_name_is_called_what_it_is(
+def test_file_with_a_wrong_extension_is_named_by_its_content(
     content: bytes, name: str, tmp_path: Path
 ) -> None:
     source = tmp_path / "film.mp4"
@@ -137,7 +137,7 @@ def test_other_file_under_this_name_is_called_what_it_is(
         (b".mp3", {}),
     ],
 )
-def test_sound_that_cannot_be_converted_is_told_before_the_upload(
+def test_unconvertible_sound_is_reported_before_the_upload(
     sample_entry: bytes, expected: dict[str, str], files: dict[str, Path], tmp_path: Path
 ) -> None:
     source = tmp_path / "film.mp4"

@@ -13,7 +13,7 @@ from running_portal import LivePortal, call, create, process, until
 pytestmark = pytest.mark.slow
 
 
-async def test_player_follows_what_is_made_and_changes_over_in_place(
+async def test_player_follows_a_growing_preview_and_switches_to_the_complete_video(
     portal: LivePortal, page: Page, tmp_path: Path
 ) -> None:
     # The `page` fixture comes last, so that the polling page is closed before its portal ends.
@@ -36,12 +36,12 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
     first = await video.element_handle()
     assert first is not None
     await video.evaluate(
-        "it => { it.emptied = 0; it.addEventListener('emptied', () => { it.emptied += 1; }); }"
+        "video => { video.emptied = 0; video.onemptied = () => { video.emptied += 1; }; }"
     )
     # The time bar takes the share of the video that can be watched.
-    made_share = await video.evaluate("it => it.duration / 61")
+    made_share = await video.evaluate("video => video.duration / 61")
     assert await video.evaluate(bar_share) == pytest.approx(made_share, abs=0.05)
-    edge_s = await video.evaluate("it => it.currentTime = it.duration - 0.5")
+    edge_s = await video.evaluate("video => video.currentTime = video.duration - 0.5")
     await expect(page.locator("[data-player-waiting]")).to_have_text(
         "Waiting for the next part to be processed…"
     )
@@ -51,10 +51,10 @@ async def test_player_follows_what_is_made_and_changes_over_in_place(
         ready = page.locator("[data-remaining][data-status=ready]")
         await expect(ready).to_be_attached(timeout=TRANSCODE_TIMEOUT_MS)
     # The same player continues with the complete video at its position.
-    assert await first.evaluate("it => it.isConnected && !('grows' in it.dataset)")
-    await play_past(page, await video.evaluate("it => it.currentTime") + 1)
+    assert await first.evaluate("video => video.isConnected && !('grows' in video.dataset)")
+    await play_past(page, await video.evaluate("video => video.currentTime") + 1)
     await wait_for(page, "Math.round(video.seekable.end(0)) === 61")
-    assert await video.evaluate("it => it.emptied") == 0
+    assert await video.evaluate("video => video.emptied") == 0
     assert await video.evaluate(bar_share) > 0.9
     await expect(video).to_have_attribute(
         "data-src", re.compile(rf"/{video_record['id']}/\d+/master")

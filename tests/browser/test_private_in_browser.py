@@ -68,7 +68,7 @@ async def closed(
         yield closed
 
 
-async def test_owner_watches_by_the_session_and_nobody_else(
+async def test_only_the_owner_watches_a_private_video_by_session(
     page: Page, closed: ClosedPortal
 ) -> None:
     base_url = closed.portal.base_url
@@ -88,7 +88,7 @@ async def test_owner_watches_by_the_session_and_nobody_else(
     assert all("X-Amz-Expires=300" in url for url in segment_urls)
 
 
-async def test_link_plays_on_sites_that_may_frame_it_until_it_is_revoked(
+async def test_playback_link_plays_on_allowed_sites_until_it_is_revoked(
     page: Page, closed: ClosedPortal
 ) -> None:
     life = {"expiresInSeconds": 600}

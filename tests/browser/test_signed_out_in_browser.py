@@ -41,7 +41,7 @@ async def sign_in(page: Page, email: str) -> None:
     await dialog.get_by_role("button", name="Sign in", exact=True).click()
 
 
-async def test_parts_go_on_for_who_began_them_and_for_nobody_else(
+async def test_upload_in_parts_continues_only_for_its_own_account(
     owner: Page, portal: LivePortal, short_video: Path, tmp_path: Path
 ) -> None:
     big_file = padded(short_video, tmp_path / "big.mp4", 40 * MIB)  # three parts

@@ -15,8 +15,8 @@ FAILURE = (
     " failure_message = 'The file is damaged. Export it again, then upload it.'"
     " WHERE status = 'failed'"
 )
-PLACES = """() => [...document.querySelectorAll("tbody tr, thead th, [name=tags]")].map((it) => {
-    const { x, y, width, height } = it.getBoundingClientRect();
+PLACES = """() => [...document.querySelectorAll("tbody tr, thead th, [name=tags]")].map((place) => {
+    const { x, y, width, height } = place.getBoundingClientRect();
     return [x, y, width, height];
 })"""
 PRESSED_IN_THE_MIDDLE = """(element) => {
@@ -36,7 +36,7 @@ async def shelf(services: dict[str, str]) -> AsyncIterator[LivePortal]:
         yield portal
 
 
-async def test_videos_are_chosen_changed_deleted_and_brought_back(
+async def test_videos_are_selected_changed_deleted_and_restored(
     page: Page, shelf: LivePortal
 ) -> None:
     await page.goto(f"{shelf.base_url}/videos")

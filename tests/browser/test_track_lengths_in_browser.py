@@ -52,7 +52,7 @@ async def test_a_film_plays_past_the_end_of_its_shorter_track_to_its_own(
     assert await read(page, "video.currentTime") == pytest.approx(FILM_S, abs=0.2)
 
 
-async def test_a_film_is_watched_past_the_end_of_its_sound_while_it_is_made(
+async def test_a_growing_preview_is_watched_past_the_end_of_its_sound(
     portal: LivePortal, page: Page, tmp_path: Path
 ) -> None:
     silent = ("-af", f"atrim=end={SHORT_S}")

@@ -56,7 +56,7 @@ LISTEN = """() => {
 }"""
 
 
-async def test_newcomer_copies_the_link_of_a_first_video_in_five_interactions(
+async def test_first_video_is_published_and_its_link_copied_in_five_interactions(
     page: Page, short_video: Path
 ) -> None:
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -85,7 +85,7 @@ async def test_newcomer_copies_the_link_of_a_first_video_in_five_interactions(
     await expect(page.get_by_role("heading", level=1)).to_have_text(short_video.stem)
 
 
-async def test_upload_without_scripts_says_what_is_needed(open_page: OpenPage) -> None:
+async def test_upload_page_without_scripts_explains_the_requirement(open_page: OpenPage) -> None:
     page = await open_page(java_script_enabled=False)
     await page.goto("/upload")
     # Playwright's text search leaves out what is inside <noscript>.
@@ -100,7 +100,7 @@ def films(short_video: Path, tmp_path_factory: pytest.TempPathFactory) -> list[P
     return [padded(short_video, folder / f"film_{n}.mp4", 200_000) for n in (1, 2, 3)]
 
 
-async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
+async def test_one_upload_is_open_and_all_are_published_with_one_click(
     page: Page, films: list[Path]
 ) -> None:
     await open_upload(page)
@@ -157,7 +157,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_list_and_details_suit_everyone_in_any_state(
+async def test_list_and_details_are_accessible_in_every_state(
     open_page: OpenPage, films: list[Path], notes: Path, tmp_path: Path, scheme: Scheme
 ) -> None:
     page = await open_page(color_scheme=scheme, reduced_motion="reduce", width=360, has_touch=True)
@@ -190,7 +190,7 @@ async def test_list_and_details_suit_everyone_in_any_state(
     assert await axe_findings(page) == []
 
 
-async def test_upload_goes_on_in_another_visit_with_what_was_typed(
+async def test_upload_continues_in_another_visit_with_its_typed_details(
     page: Page, short_video: Path, tmp_path: Path
 ) -> None:
     film = padded(short_video, tmp_path / "large harbour.mp4", 20 * MIB)  # two parts
@@ -236,6 +236,6 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
 
 
 @pytest.mark.parametrize("name", ["upload_state", "upload_transfer"])
-def test_state_words_parts_and_retries_without_a_browser(name: str) -> None:
+def test_upload_scripts_without_a_browser(name: str) -> None:
     install_tools()
     run_node("--test", str(Path(__file__).with_name(f"{name}.test.mjs")))

@@ -28,7 +28,7 @@ async def watched(page: Page, video: str) -> str:
     return page.url
 
 
-async def test_times_in_the_description_lead_the_player(page: Page, watched: str) -> None:
+async def test_times_in_the_description_seek_the_player(page: Page, watched: str) -> None:
     times = page.locator(".video-page__description a")
     await expect(times).to_have_text(["0:00", "0:01"])
     await times.last.click()
@@ -46,10 +46,10 @@ async def test_search_leads_to_the_library(page: Page, watched: str) -> None:
     await expect(page.get_by_text("No videos found for “nothing like it”")).to_be_visible()
 
 
-async def test_player_takes_the_width_that_nothing_else_needs(page: Page, watched: str) -> None:
+async def test_player_takes_the_free_width(page: Page, watched: str) -> None:
     await page.wait_for_load_state("networkidle")
     related = page.locator(".related")
-    await related.evaluate_all("them => them.forEach((it) => it.remove())")
+    await related.evaluate_all("them => them.forEach((element) => element.remove())")
     stage = await page.locator("#status").bounding_box()
     summary = await page.locator("#summary").bounding_box()
     assert stage is not None
@@ -57,9 +57,7 @@ async def test_player_takes_the_width_that_nothing_else_needs(page: Page, watche
     assert stage["width"] == summary["width"] >= 0.7 * (page.viewport_size or {})["width"]
 
 
-async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
-    page: Page, watched: str
-) -> None:
+async def test_link_and_embed_code_have_the_chosen_options(page: Page, watched: str) -> None:
     await page.get_by_text("Share").click()
     share = page.locator("#share")
     await expect(share.get_by_label("Embedded size")).to_be_in_viewport()
@@ -91,7 +89,7 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
         # The end of processing sends this event.
         await page.evaluate("document.body.dispatchEvent(new Event('video-final'))")
     # The element was not replaced, and stayed open.
-    assert await opened.evaluate("it => it.isConnected && it.open")
+    assert await opened.evaluate("element => element.isConnected && element.open")
     await expect(autoplay).to_be_focused()
     await expect(address).to_have_value(f"{watched}?t=1")
     await expect(code).to_have_value(chosen)

@@ -18,7 +18,7 @@ async def video(publish: Publish, notes: Path) -> str:
     return await publish(notes, "Before", until="failed")
 
 
-async def test_words_are_saved_in_place_and_nothing_typed_is_lost(page: Page, video: str) -> None:
+async def test_details_are_saved_in_place_and_typed_text_is_kept(page: Page, video: str) -> None:
     form = await open_workshop(page, f"/videos/{video}", "Details")
     title = form.get_by_label("Title")
     await expect(title).to_have_value("Before")
@@ -74,7 +74,7 @@ async def test_words_are_saved_in_place_and_nothing_typed_is_lost(page: Page, vi
     await expect(link).to_have_attribute("rel", "nofollow noopener ugc")
 
 
-async def test_one_bar_saves_every_form_that_was_changed(page: Page, video: str) -> None:
+async def test_one_bar_saves_all_changed_forms(page: Page, video: str) -> None:
     details = await open_workshop(page, f"/videos/{video}", "Details")
     access = page.locator("#access")
     bar = page.get_by_role("region", name="Unsaved changes")
@@ -94,7 +94,7 @@ async def test_one_bar_saves_every_form_that_was_changed(page: Page, video: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("act", ["look again", "go back"])
-async def test_page_of_a_video_that_is_deleted_elsewhere_says_only_that(
+async def test_page_of_a_video_deleted_elsewhere_shows_only_that(
     page: Page, video: str, act: str
 ) -> None:
     await page.goto(f"/videos/{video}")

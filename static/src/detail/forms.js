@@ -70,7 +70,7 @@ export function startAccessPanel(panel, signal) {
  * @param {HTMLFormElement} form @param {AbortSignal} signal @param {() => void} [onError]
  * @returns {(message: string) => void} shows another message in the place of errors
  */
-export function showRequestState(form, signal, onError = () => {}) {
+function showRequestState(form, signal, onError = () => {}) {
   const notice = form.querySelector("[data-edit-trouble]");
   const button = form.querySelector("[type=submit]");
   if (!(notice instanceof HTMLElement) || !(button instanceof HTMLElement)) return () => {};

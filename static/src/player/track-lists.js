@@ -11,7 +11,7 @@ import { isNative } from "./native-stream.js";
 /** @typedef {{ renditions: TrackList<Rendition>, audioTracks: TrackList<any> }} TrackLists */
 
 /** @template T @extends {EventTarget} */
-export class TrackList extends EventTarget {
+class TrackList extends EventTarget {
   /** @type {T[]} */
   items = [];
   #selected = -1;
