@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+import numpy as np
 from av.stream import Disposition
 
 RGB = tuple[float, float, float]
@@ -67,15 +68,10 @@ class Heard:
 
     def onsets_s(self) -> list[float]:
         """Return the times at which it gets loud after a pause."""
-        onsets_s = []
-        last_s = -_PAUSE_S
-        for number, value in enumerate(self.channels[0]):
-            if abs(value) > _LOUD:
-                at_s = self.start_s + number / _SOUND_RATE_HZ
-                if at_s - last_s >= _PAUSE_S:
-                    onsets_s.append(at_s)
-                last_s = at_s
-        return onsets_s
+        loud = np.flatnonzero(np.abs(np.asarray(self.channels[0])) > _LOUD)
+        pauses = np.diff(loud, prepend=-_PAUSE_S * _SOUND_RATE_HZ)
+        onsets = loud[pauses >= _PAUSE_S * _SOUND_RATE_HZ]
+        return [self.start_s + int(number) / _SOUND_RATE_HZ for number in onsets]
 
     def level(self, from_s: float, to_s: float, channel: int = 0) -> float:
         """The root of the mean square of a stretch."""
@@ -221,18 +217,15 @@ def _shown(frame: av.VideoFrame) -> Shown:
 def _mean(frame: av.VideoFrame, number: int, x: float, y: float) -> float:
     """Return the mean of a patch around a place given in shares of width and height."""
     plane = frame.planes[number]
-    data = memoryview(plane)
-    columns = _patch(x, plane.width)
-    rows = _patch(y, plane.height)
-    lines = [data[row * plane.line_size :][columns.start : columns.stop] for row in rows]
-    return sum(map(sum, lines)) / sum(map(len, lines))
+    lines = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)
+    return float(lines[_patch(y, plane.height), _patch(x, plane.width)].mean())
 
 
-def _patch(share: float, length: int) -> range:
+def _patch(share: float, length: int) -> slice:
     """Return a tenth of a length, around a place given as a share of it."""
     middle = int(share * length)
     half = max(1, length // 20)
-    return range(max(0, middle - half), min(length, middle + half))
+    return slice(max(0, middle - half), min(length, middle + half))
 
 
 def _rgb(luma: float, blue: float, red: float) -> RGB:

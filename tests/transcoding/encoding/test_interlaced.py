@@ -15,7 +15,7 @@ STEP_PX = 2  # movement of the bar from one field to the next
 BRIGHT = 110
 # A white bar that moves to the right fifty times a second.
 BAR = (
-    "color=black:s=544x304:r=50:d=4[b];color=white:s=64x304:r=50:d=4[w];"
+    "color=black:s=320x180:r=50:d=2.5[b];color=white:s=64x180:r=50:d=2.5[w];"
     f"[b][w]overlay=x=n*{STEP_PX}"
 )
 

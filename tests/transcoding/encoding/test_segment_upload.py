@@ -21,7 +21,7 @@ from portal.transcoding.probing import probe as probing
 @pytest.fixture
 def long_video(make_video: MakeMedia) -> Path:
     """A video that takes long enough to be interrupted."""
-    return make_video("long.mp4", duration_s=40, size="544x306")
+    return make_video("long.mp4", duration_s=40, size="544x306", rate="10")
 
 
 class FailingSink:

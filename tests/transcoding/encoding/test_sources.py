@@ -24,7 +24,7 @@ from published_checks import check_published
 
 from portal.transcoding.errors import Note
 
-# The card in a size with one rung, for tests that are not about the picture.
+# The card in a size with one rung, for tests that are not about several renditions.
 SMALL = card(size="320x180")
 A, B, C, D = CORNERS
 BLACK: RGB = (0, 0, 0)
@@ -87,7 +87,9 @@ def late(name: str, which: str, late_s: float, **recipe: object) -> Row:
 def hdr(name: str, transfer: str) -> Row:
     tags = f"colorprim=bt2020:colormatrix=bt2020nc:transfer={transfer}"
     params = ("-x265-params", f"log-level=error:{tags}")
-    return row(name, *params, codec=X265, yuv=as_hdr(transfer), tolerance=24, is_hdr=True)
+    return row(
+        name, *params, picture=SMALL, codec=X265, yuv=as_hdr(transfer), tolerance=24, is_hdr=True
+    )
 
 
 def dolby_vision_of_a_phone(media: MakeMedia) -> Path:
@@ -97,7 +99,7 @@ def dolby_vision_of_a_phone(media: MakeMedia) -> Path:
         media,
         "hlg phone.mov",
         *("-x265-params", f"log-level=error:{tags}"),
-        picture=card(rate="30", duration_s=3, flashes_s=(0.5, 2)),
+        picture=card(size="320x180", rate="30", duration_s=3, flashes_s=(0.5, 2)),
         sound=beeps(duration_s=3, at_s=(0.5, 2)),
         yuv=as_hdr("arib-std-b67"),
         codec=X265,
@@ -109,22 +111,25 @@ def dolby_vision_of_a_phone(media: MakeMedia) -> Path:
 def of_each_kind() -> Iterator[Row]:
     """Yield one or two sources of each kind, which are tested by default."""
     yield row("h264-10bit-422", yuv=as_yuv("yuv422p10le"))
-    yield row("hevc-10bit", codec=X265, yuv=as_yuv("yuv420p10le"))
+    yield row("hevc-10bit", picture=SMALL, codec=X265, yuv=as_yuv("yuv420p10le"))
     mpeg4 = ("-c:v", "mpeg4", "-q:v", "2", "-bf", "2")
-    yield row("mpeg4-part2", codec=mpeg4, yuv=as_yuv(matrix="smpte170m"))
+    yield row("mpeg4-part2", picture=SMALL, codec=mpeg4, yuv=as_yuv(matrix="smpte170m"))
     # The lower left quarter is blue and fully transparent, so it must be black.
     hole = ",format=rgba,drawbox=x=0:y=ih/2:w=iw/2:h=ih/2:c=0x3040c0@0:t=fill:replace=1"
     png = {"codec": ("-c:v", "png"), "yuv": "format=rgba", "extension": "mov"}
     yield row("alpha-png", picture=SMALL + hole, corners=(A, B, BLACK, D), **png)
     yield row("audio-ac3", "-c:a", "ac3", picture=SMALL)
     yield row("audio-22050-hz", picture=SMALL, sound=beeps(rate_hz=22_050))
-    yield row("audio-none", sound=None, in_sync=False)
+    yield row("audio-none", picture=SMALL, sound=None, in_sync=False)
     yield row("audio-longer", picture=SMALL, sound=beeps(duration_s=10))
     yield row("audio-shorter", picture=SMALL, sound=beeps(duration_s=3), in_sync=False)
-    yield late("audio-late", "0:a", 1.2)
+    yield late("audio-late", "0:a", 1.2, picture=SMALL)
     yield row("fragmented", "-g", "25", "-movflags", "frag_keyframe+empty_moov+default_base_moof")
-    yield late("picture-late", "0:v", 0.8)
-    flashing = {"picture": card(flashes_s=(2.5, 6.0)), "sound": beeps(at_s=(2.5, 6.0))}
+    yield late("picture-late", "0:v", 0.8, picture=SMALL)
+    flashing = {
+        "picture": card(size="320x180", flashes_s=(2.5, 6.0)),
+        "sound": beeps(at_s=(2.5, 6.0)),
+    }
     yield remuxed("start-trimmed", ("-ss", "1.3"), **flashing)
     yield Row(
         name="phone-upright-dolby-vision",
@@ -139,9 +144,9 @@ def of_each_kind() -> Iterator[Row]:
     yield remuxed("wide-pixels-rotated", ON_ITS_SIDE, corners=UPRIGHT, **wide)
     yield row("29.97-fps", picture=card(size="320x180", rate="30000/1001"))
     yield row("120-fps", picture=card(size="320x180", rate="120"))
-    yield row("full-range", yuv=as_yuv("yuvj420p", full_range=True))
+    yield row("full-range", picture=SMALL, yuv=as_yuv("yuvj420p", full_range=True))
     sd = f"scale=out_color_matrix=bt601:out_range=tv,format=yuv420p,{UNTAGGED}"
-    yield row("untagged-sd-is-bt601", yuv=sd)
+    yield row("untagged-sd-is-bt601", picture=SMALL, yuv=sd)
     yield hdr("pq", "smpte2084")
     yield row("one-frame", picture=card(duration_s=0.04, flashes_s=()), sound=None, in_sync=False)
 

@@ -51,12 +51,12 @@ async def test_the_poster_is_a_picture_and_not_the_black_lead(
 ) -> None:
     source = make_media(
         "black lead.mp4",
-        *lavfi("color=black:s=640x360:r=25:d=2", "testsrc2=s=640x360:r=25:d=4"),
+        *lavfi("color=black:s=320x180:r=25:d=2", "testsrc2=s=320x180:r=25:d=4"),
         *("-filter_complex", "[0][1]concat", "-pix_fmt", "yuv420p"),
     )
     published = await publish(source)
     assert published.result.output.has_poster
     with av.open(str(published.folder / POSTER_NAME)) as container:
         frame = next(container.decode(video=0))
-    assert (frame.width, frame.height) == (640, 360)
+    assert (frame.width, frame.height) == (320, 180)
     assert max(bytes(frame.planes[0])) > 200, "no brighter than black"

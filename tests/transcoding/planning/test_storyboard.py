@@ -64,7 +64,7 @@ async def checked_storyboard(published: Published, sink: FolderSink) -> list[Pla
 BITS = 13
 BAR_PX = 16
 NUMBERED = (
-    f"nullsrc=s={BITS * BAR_PX}x120:r=25:d=20,format=gray,"
+    f"nullsrc=s={BITS * BAR_PX}x64:r=25:d=20,format=gray,"
     f"geq=lum='if(mod(floor(N/pow(2,floor(X/{BAR_PX}))),2),220,40)'"
 )
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-sc_threshold", "0")
