@@ -1,6 +1,6 @@
 import "htmx.org";
 import { contextOf } from "./dom.js";
-import { newsBehaviour, searchBehaviour } from "./library/search.js";
+import { readyAnnouncement, searchBehaviour } from "./library/search.js";
 import { lazyBehaviour, refresh } from "./lifecycle.js";
 import { localTime } from "./local.js";
 import { remainingBehaviour, retryBehaviour, statusBehaviour } from "./status.js";
@@ -10,7 +10,7 @@ const behaviours = [
   remainingBehaviour,
   retryBehaviour,
   statusBehaviour,
-  newsBehaviour,
+  readyAnnouncement,
   searchBehaviour,
   lazyBehaviour(
     "[data-previews]",

@@ -1,7 +1,7 @@
 /**
- * Searchable combobox for several choices, after the ARIA Authoring Practices. It replaces a fieldset
- * of checkboxes (`_multi_select.html`), which the form still sends; scripts that change the
- * checkboxes send CHOICES_CHANGED to the fieldset.
+ * Searchable combobox for several choices, after the ARIA Authoring Practices. It replaces a
+ * fieldset of checkboxes (`_multi_select.html`), which the form still sends; scripts that change
+ * the checkboxes send CHOICES_CHANGED to the fieldset.
  */
 
 import { element } from "./dom.js";

@@ -15,8 +15,9 @@ const TIMEOUT_MS = 30_000;
 /** A request that the portal refused, with its reason. */
 export class Refused extends Error {
   /**
-   * `code` is the error's stable name, and `detail` its text; both may be empty. `freeAt` is the time
-   * when a quota has room again, in ISO 8601. `present` is the version that another person saved.
+   * `code` is the error's stable name, and `detail` its text; both may be empty. `freeAt` is the
+   * time when a quota has room again, in ISO 8601. `present` is the version that another person
+   * saved.
    * @param {number} status
    * @param {{ code?: string, detail?: string, faults?: FieldFault[], retryAfter_s?: number,
    *   freeAt?: string, present?: any }} [problem]

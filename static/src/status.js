@@ -1,7 +1,8 @@
 /**
  * Status of a video on an open page: an event at the end of processing, and announcements of the
- * progress. The fragment is replaced every other second, so as a live region it would talk without
- * a pause; the page's own region announces a new stage at once, and progress at each quarter.
+ * progress. The fragment is replaced every other second, so as a live region it would be read
+ * without a pause; the page's own region announces a new stage at once, and progress at each
+ * quarter.
  */
 
 import { announce } from "./dom.js";
@@ -53,8 +54,8 @@ function announceProgress({ dataset }) {
 let lastCount = null;
 
 /**
- * Remaining renditions of a playing video: sends events for an added quality and for the storyboard,
- * because the player is not replaced.
+ * Remaining renditions of a playing video: sends events for an added quality and for the
+ * storyboard, because the player is not replaced.
  * @type {import("./lifecycle.js").Behaviour}
  */
 export const remainingBehaviour = {

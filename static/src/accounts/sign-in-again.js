@@ -1,7 +1,7 @@
 /**
- * Sign-in prompt for a page whose session has ended. It is shown once for all refused requests, which
- * continue afterwards. A person who closes the dialog isn't asked again until they act. The dialog is
- * <template data-sign-in-again>, and contains the form of the sign-in page.
+ * Sign-in prompt for a page whose session has ended. It is shown once for all refused requests,
+ * which continue afterwards. A person who closes the dialog isn't asked again until they act. The
+ * dialog is <template data-sign-in-again>, and contains the form of the sign-in page.
  */
 
 import { contextOf, element, opensNewTab } from "../dom.js";

@@ -45,7 +45,10 @@ export function toWebVtt(cues) {
   return ["WEBVTT\n", ...blocks].join("\n");
 }
 
-/** Return a time in WebVTT's syntax. @param {number} time_ms @returns {string} such as "00:01:02.500" */
+/**
+ * Return a time in WebVTT's syntax.
+ * @param {number} time_ms @returns {string} such as "00:01:02.500"
+ */
 export function formatTime(time_ms) {
   const hours = String(Math.floor(time_ms / 3_600_000)).padStart(2, "0");
   return hours + new Date(time_ms).toISOString().slice(13, 23);
@@ -132,7 +135,10 @@ export function replaceText(cues, query, replacement) {
   });
 }
 
-/** Extend each cue to the start of the next cue, as chapters are. @param {Cues} cues @returns {Cue[]} */
+/**
+ * Extend each cue to the start of the next cue, as chapters are.
+ * @param {Cues} cues @returns {Cue[]}
+ */
 export function withoutGaps(cues) {
   return cues.map((cue, at) => {
     return { ...cue, end_ms: cues[at + 1]?.start_ms ?? cue.start_ms + NEW_MS };
@@ -145,13 +151,19 @@ export function cueFault({ start_ms, end_ms, text }) {
   return text.trim() ? "" : "Enter text.";
 }
 
-/** Return whether the previous cue ends after this one starts. @param {Cues} cues @param {number} at */
+/**
+ * Return whether the previous cue ends after this one starts.
+ * @param {Cues} cues @param {number} at
+ */
 export function overlaps(cues, at) {
   const [before, cue] = [cues[at - 1], cues[at]];
   return !!before && !!cue && before.end_ms > cue.start_ms;
 }
 
-/** Return the index of the cue shown at a time; -1 for none. @param {Cues} cues @param {number} at_ms */
+/**
+ * Return the index of the cue shown at a time; -1 for none.
+ * @param {Cues} cues @param {number} at_ms
+ */
 export function indexAt(cues, at_ms) {
   const index = cues.findLastIndex(({ start_ms }) => start_ms <= at_ms);
   return at_ms < (cues[index]?.end_ms ?? 0) ? index : -1;
@@ -160,7 +172,8 @@ export function indexAt(cues, at_ms) {
 /**
  * Merge two changes of `base`. For cues that both changed, `mine` wins; `lost` has the versions of
  * `theirs`.
- * @param {Cues} base @param {Cues} mine @param {Cues} theirs @returns {{ cues: Cue[], lost: Cue[] }}
+ * @param {Cues} base @param {Cues} mine @param {Cues} theirs
+ * @returns {{ cues: Cue[], lost: Cue[] }}
  */
 export function mergeCues(base, mine, theirs) {
   /** @param {Cues} cues @returns {(cue: Cue) => boolean} */

@@ -1,7 +1,7 @@
 /**
- * Editor of captions and chapters: a list of cues that follows the player, which shows each change at
- * once. If another editor has saved in the meantime, a save merges both versions, and reports cues
- * that both changed.
+ * Editor of captions and chapters: a list of cues that follows the player, which shows each change
+ * at once. If another editor has saved in the meantime, a save merges both versions, and reports
+ * cues that both changed.
  */
 import { playerVideo } from "../detail/watch.js";
 import { announce, element, setText } from "../dom.js";
@@ -17,7 +17,7 @@ import { VirtualList } from "./virtual-list.js";
 const VTT = "text/vtt";
 const NO_RESPONSE =
   "The portal can’t be reached. Check your connection, then try again. Your changes are kept.";
-const LOAD_FAILED = "The captions can’t be loaded. Check your connection, then reload this page.";
+const LOAD_FAILED = "The list can’t be loaded. Check your connection, then reload this page.";
 const ROW = "[data-index]";
 
 /** @type {import("../lifecycle.js").Start} */
@@ -40,7 +40,9 @@ class Editor {
   /** @type {TextTrack | null} */
   #track = null;
 
-  /** @param {HTMLElement} root @param {Cue[]} cues @param {string} etag @param {AbortSignal} signal */
+  /**
+   * @param {HTMLElement} root @param {Cue[]} cues @param {string} etag @param {AbortSignal} signal
+   */
   constructor(root, cues, etag, signal) {
     this.root = root;
     this.etag = etag;
@@ -264,7 +266,10 @@ class Editor {
     if (row) fieldOf(row, "text").focus();
   }
 
-  /** Apply a change to the whole list. The focused field is redrawn and focused again. @param {Cues} cues */
+  /**
+   * Apply a change to the whole list. The focused field is redrawn and focused again.
+   * @param {Cues} cues
+   */
   #applyAll(cues) {
     const hadFocus = this.#blurField();
     this.#showMessage("");
@@ -377,7 +382,10 @@ class Editor {
     }
   }
 
-  /** Merge with the version of another editor. @param {{ text: string, version: string }} present */
+  /**
+   * Merge with the version of another editor.
+   * @param {{ text: string, version: string }} present
+   */
   async #mergeWith({ text, version }) {
     const theirs = edit.parseWebVtt(text);
     const { cues, lost } = edit.mergeCues(this.saved, this.cues, theirs);
@@ -399,7 +407,10 @@ class Editor {
   }
 }
 
-/** Return a time as its field shows it. @param {number} time_ms @returns {string} such as "1:02.500" */
+/**
+ * Return a time as its field shows it.
+ * @param {number} time_ms @returns {string} such as "1:02.500"
+ */
 function formatCueTime(time_ms) {
   return formatClock(Math.floor(time_ms / 1000)) + edit.formatTime(time_ms).slice(-4);
 }

@@ -1,6 +1,6 @@
 /**
- * Transcript of the captions in the chosen language: a searchable list that follows the player, with
- * links to its times. Opening the panel fetches the captions.
+ * Transcript of the captions in the chosen language: a searchable list that follows the player,
+ * with links to its times. Opening the panel fetches the captions.
  */
 import { playerVideo } from "../detail/watch.js";
 import { element, setText } from "../dom.js";

@@ -1,12 +1,14 @@
 /**
- * Long list that draws only its visible rows, all as high as the first. The focused row also stays in
- * the page.
+ * Long list that draws only its visible rows, all as high as the first. The focused row also stays
+ * in the page.
  */
 
 // Additional rows above and below the visible ones, so that scrolling shows no gaps.
 const MARGIN_ROWS = 6;
 
-/** @typedef {{ create: () => HTMLElement, fill: (row: HTMLElement, index: number) => void }} Rows */
+/**
+ * @typedef {{ create: () => HTMLElement, fill: (row: HTMLElement, index: number) => void }} Rows
+ */
 
 export class VirtualList {
   #count = 0;

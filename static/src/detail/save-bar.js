@@ -6,8 +6,8 @@
 import { element, setText } from "../dom.js";
 
 /**
- * Forms of the page with their saved values; null after a refusal, because the form then shows values
- * that are not saved.
+ * Forms of the page with their saved values; null after a refusal, because the form then shows
+ * values that are not saved.
  * @type {Map<HTMLFormElement, string | null>}
  */
 const forms = new Map();
@@ -15,7 +15,10 @@ const forms = new Map();
 const sending = new Set();
 let isDiscarded = false;
 
-/** Track the unsaved changes of a form. @param {HTMLFormElement} form @param {AbortSignal} signal */
+/**
+ * Track the unsaved changes of a form.
+ * @param {HTMLFormElement} form @param {AbortSignal} signal
+ */
 export function trackForm(form, signal) {
   const isRefused = form.querySelector("[aria-invalid=true], .choice-of") !== null;
   forms.set(form, isRefused ? null : valuesOf(form));
@@ -46,7 +49,10 @@ export function startSaveBar(bar, signal) {
   updateBar();
 }
 
-/** Show or hide the bar, and its state. @param {unknown} [_cause] lets it be an event listener */
+/**
+ * Show the bar while there are unsaved changes.
+ * @param {unknown} [_cause] lets it be an event listener
+ */
 function updateBar(_cause) {
   const bar = document.querySelector("[data-save-bar]");
   if (!(bar instanceof HTMLElement)) return;

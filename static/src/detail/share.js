@@ -1,6 +1,6 @@
 /**
- * Options for sharing a video: the start time, and the size and autoplay of an embedded player. When
- * the video becomes ready, the section is replaced, but the form with the options stays.
+ * Options for sharing a video: the start time, and the size and autoplay of an embedded player.
+ * When the video becomes ready, the section is replaced, but the form with the options stays.
  */
 
 import { formatClock, parseStartTime_s } from "../format.js";

@@ -1,6 +1,6 @@
 /**
- * Page of a video: its player, links to times in its description, and the check that the video still
- * exists.
+ * Page of a video: its player, links to times in its description, and the check that the video
+ * still exists.
  */
 
 import { opensNewTab } from "../dom.js";
@@ -31,7 +31,8 @@ export function startSeekLinks(text, signal) {
 }
 
 /**
- * Let the page check that its video still exists when it is shown again, in its tab or by going back.
+ * Let the page check that its video still exists when it is shown again, in its tab or by going
+ * back.
  * @param {HTMLElement} page @param {AbortSignal} signal
  */
 export function recheckOnReturn(page, signal) {

@@ -1,6 +1,6 @@
 /**
- * Preview of a video on its card, from its storyboard. The mouse scrubs through it from left to right;
- * keyboard focus plays it, unless reduced motion is preferred. There is none for touch.
+ * Preview of a video on its card, from its storyboard. The mouse scrubs through it from left to
+ * right; keyboard focus plays it, unless reduced motion is preferred. There is none for touch.
  */
 
 // The pointer has to rest on a card this long before anything is fetched.

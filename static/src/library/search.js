@@ -34,8 +34,8 @@ export const searchBehaviour = {
   },
 };
 
-/** Announces that a video has become ready. @type {import("../lifecycle.js").Behaviour} */
-export const newsBehaviour = {
+/** Announcement that a video has become ready. @type {import("../lifecycle.js").Behaviour} */
+export const readyAnnouncement = {
   selector: "#library-poll[data-news]",
   start(element) {
     announce(element.dataset.news ?? "");

@@ -46,7 +46,10 @@ function showTrack(video, language = settings().captions) {
   if (track) track.track.mode = "showing";
 }
 
-/** Replace the tracks, unless they are the same. @param {HTMLVideoElement} video @param {string} html */
+/**
+ * Replace the tracks, unless they are the same.
+ * @param {HTMLVideoElement} video @param {string} html
+ */
 function replaceTracks(video, html) {
   const page = document.createElement("template");
   page.innerHTML = html;

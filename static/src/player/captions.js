@@ -1,8 +1,8 @@
 /**
- * Captions drawn above the controls, because browsers draw them below, and some can't move them. The
- * tracks stay "showing" for the menus, and for the browser's own players (fullscreen on a phone,
- * Picture-in-Picture), which draw captions themselves. The style sheet hides the browser's captions
- * while these are visible.
+ * Captions drawn above the controls, because browsers draw them below, and some can't move them.
+ * The tracks stay "showing" for the menus, and for the browser's own players (fullscreen on a
+ * phone, Picture-in-Picture), which draw captions themselves. The style sheet hides the browser's
+ * captions while these are visible.
  */
 
 // Rows of the grid: those of CEA-608, the most common format with positions.

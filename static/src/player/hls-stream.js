@@ -2,8 +2,8 @@
  * Stream played by hls.js: recovers from network and media errors, fills the lists of qualities and
  * audio tracks, and adopts qualities that are added to the playlist during playback.
  *
- * Sends "trouble" (detail: its kind) when playback can't continue, "reconnecting" when it retries by
- * itself, and "recovered" when segments arrive again.
+ * Sends "trouble" (detail: its kind) when playback can't continue, "reconnecting" when it retries
+ * by itself, and "recovered" when segments arrive again.
  */
 import Hls from "hls.js";
 import { Backoff } from "../backoff.js";
@@ -172,8 +172,8 @@ export class HlsStream extends EventTarget {
   }
 
   /**
-   * Offer the stream's address to AirPlay devices, which request the stream themselves. Browsers with
-   * a managed media source look for it among the <source> elements.
+   * Offer the stream's address to AirPlay devices, which request the stream themselves. Browsers
+   * with a managed media source look for it among the <source> elements.
    */
   #offerRemotePlayback() {
     if (!this.playsElsewhere || !this.video.querySelector("source")) return;
@@ -208,8 +208,8 @@ export class HlsStream extends EventTarget {
     this.#quality = items[selectedIndex]?.name ?? 0;
     saveSettings({ quality: this.#quality });
     if (!this.#hls) return;
-    // `nextLevel` switches at the end of a segment, but a successor doesn't know the segments in the
-    // buffer that it took over.
+    // `nextLevel` switches at the end of a segment, but a successor doesn't know the segments in
+    // the buffer that it took over.
     if (this.#isSuccessor) this.#hls.currentLevel = selectedIndex;
     else this.#hls.nextLevel = selectedIndex;
   }

@@ -1,11 +1,11 @@
 /**
  * Keyboard shortcuts and taps, and the sign on the picture that shows their effect.
  *
- * The shortcuts are those of the big video sites. Letters, digits and the space bar work on the whole
- * page while no element has the focus except a time in the description; keys that scroll work only
- * inside the player. Fields, buttons, links, open menus and the volume slider keep their own keys.
- * With character keys switched off, no character is a shortcut except the space bar, and no key works
- * outside the player (WCAG 2.1.4).
+ * The shortcuts are those of the big video sites. Letters, digits and the space bar work on the
+ * whole page while no element has the focus except a time in the description; keys that scroll work
+ * only inside the player. Fields, buttons, links, open menus and the volume slider keep their own
+ * keys. With character keys switched off, no character is a shortcut except the space bar, and no
+ * key works outside the player (WCAG 2.1.4).
  */
 
 const SIGN_MS = 800;
@@ -155,9 +155,9 @@ function changeSpeed(video, speed = video.playbackRate) {
 }
 
 /**
- * Seek 10 s back or forward on a double tap in the left or right third of the picture, and 10 s more
- * on each further tap. media-chrome shows or hides the controls on every tap: the second tap undoes
- * the first one, and media-chrome doesn't receive further taps.
+ * Seek 10 s back or forward on a double tap in the left or right third of the picture, and 10 s
+ * more on each further tap. media-chrome shows or hides the controls on every tap: the second tap
+ * undoes the first one, and media-chrome doesn't receive further taps.
  * @param {HTMLElement} controller @param {HTMLVideoElement} video
  * @param {ShowSign} showSign @param {AbortSignal} signal
  */

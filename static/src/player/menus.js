@@ -27,8 +27,8 @@ function labelBackButton(menu) {
 }
 
 /**
- * Keep the focus on the entry of a menu that has it. Without this, an opening menu moves the focus to
- * its own element.
+ * Keep the focus on the entry of a menu that has it. Without this, an opening menu moves the focus
+ * to its own element.
  * @param {HTMLElement} menu
  */
 function keepFocusInside(menu) {
@@ -55,15 +55,18 @@ function closeOnOutsideClick(controller, menu, signal) {
   menu.addEventListener("toggle", () => menu.scrollTo(0, 0), { signal });
 }
 
-/** Close the menu, and focus its button. @param {HTMLElement} controller @param {HTMLElement} menu */
+/**
+ * Close the menu, and focus its button.
+ * @param {HTMLElement} controller @param {HTMLElement} menu
+ */
 function closeMenu(controller, menu) {
   element(controller, "media-settings-menu-button").focus();
   menu.hidden = true;
 }
 
 /**
- * Start the dialog of keyboard shortcuts, with the switch for single characters. The switch holds the
- * setting, so that it also works without browser storage.
+ * Start the dialog of keyboard shortcuts, with the switch for single characters. The switch holds
+ * the setting, so that it also works without browser storage.
  * @param {HTMLElement} box @param {HTMLElement} controller @param {AbortSignal} signal
  */
 export function startKeysDialog(box, controller, signal) {
@@ -80,7 +83,7 @@ export function startKeysDialog(box, controller, signal) {
   /** @param {Event} event */
   const open = (event) => {
     if (event instanceof KeyboardEvent && ![" ", "Enter"].includes(event.key)) return;
-    // When the dialog closes, the browser returns the focus, so the focused element must stay visible.
+    // When the dialog closes, the browser returns the focus to this element, which must be visible.
     closeMenu(controller, menu);
     dialog.showModal();
   };

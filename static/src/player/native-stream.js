@@ -10,7 +10,9 @@ export function isNative(video) {
   return !hasMediaSource && video.canPlayType("application/vnd.apple.mpegurl") !== "";
 }
 
-/** Stream with the interface of HlsStream. The browser chooses qualities, and recovers from errors. */
+/**
+ * Stream with the interface of HlsStream. The browser chooses qualities, and recovers from errors.
+ */
 export class NativeStream extends EventTarget {
   /** Unknown in the browser's own player. @type {number | undefined} */
   framesPerSecond;
@@ -40,7 +42,11 @@ export class NativeStream extends EventTarget {
     this.video.load();
   }
 
-  /** Set the source for the next `open`. @param {string} source @returns {boolean} always false, because the browser reads a playlist once */
+  /**
+   * Set the source for the next `open`.
+   * @param {string} source
+   * @returns {boolean} always false, because the browser reads a playlist once
+   */
   adoptQualities(source) {
     this.source = source;
     return false;

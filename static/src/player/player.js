@@ -1,6 +1,6 @@
 /**
- * Player of <video data-player data-src>: controls by media-chrome, the stream by hls.js. Only pages
- * with a player fetch both; until they are loaded, the poster is shown.
+ * Player of <video data-player data-src>: controls by media-chrome, the stream by hls.js. Only
+ * pages with a player fetch both; until they are loaded, the poster is shown.
  */
 
 import { element, setText } from "../dom.js";

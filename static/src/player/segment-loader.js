@@ -1,6 +1,7 @@
 /**
- * Loader of segments for hls.js that bypasses the browser's cache if it holds an incomplete segment:
- * Chromium can keep the first bytes of an interrupted response as the whole, with status 200.
+ * Loader of segments for hls.js that bypasses the browser's cache if it holds an incomplete
+ * segment: Chromium can keep the first bytes of an interrupted response as the whole, with status
+ * 200.
  */
 import { XhrLoader } from "hls.js";
 

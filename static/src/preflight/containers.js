@@ -86,5 +86,8 @@ export function detectContainer(bytes) {
 /** Return the format of a file by its name. @param {string} fileName @returns {Container | null} */
 export const containerByName = (fileName) => EXTENSIONS[extensionOf(fileName)] ?? null;
 
-/** Return the extension in lower case, without the dot. @param {string} fileName @returns {string} */
+/**
+ * Return the extension in lower case, without the dot.
+ * @param {string} fileName @returns {string}
+ */
 export const extensionOf = (fileName) => fileName.split(".").pop()?.toLowerCase() ?? "";

@@ -11,8 +11,8 @@ import { detectContainer, SIGNATURE_BYTES } from "./containers.js";
  * parsed, which is uploaded all the same.
  * @typedef {"read" | "unknown" | "not_a_video" | "truncated"} Outcome
  *
- * Width and height are as shown: upright, with square pixels. The codec is null if mediabunny doesn't
- * know it.
+ * Width and height are as shown: upright, with square pixels. The codec is null if mediabunny
+ * doesn't know it.
  * @typedef {{ codec: string | null, width: number, height: number, fps: number | null,
  *   transfer: string | null, isDolbyOnly: boolean }} VideoFacts
  * @typedef {{ channels: number, unsupported: string | null }} AudioFacts
@@ -95,8 +95,8 @@ function storedShare({ body_at, end }, file) {
 
 /**
  * Top-level box of an MP4 or QuickTime file (ISO/IEC 14496-12). The boxes distinguish a truncated
- * file from a file of another kind. `end` is the end according to the box's header, which is past the
- * end of a truncated file.
+ * file from a file of another kind. `end` is the end according to the box's header, which is past
+ * the end of a truncated file.
  * @typedef {{ kind: string, at: number, body_at: number, end: number }} Box
  */
 

@@ -5,8 +5,8 @@ import { containerByName, extensionOf, REMEDIES } from "./containers.js";
 
 /** @typedef {import("./file-facts.js").Facts} Facts */
 /**
- * Limits of the portal; 0 means no limit. `left` is the remaining quota of the account when the page
- * was opened; null means no quota.
+ * Limits of the portal; 0 means no limit. `left` is the remaining quota of the account when the
+ * page was opened; null means no quota.
  * @typedef {{ size_bytes: number, duration_s: number, pixels: number, left?: Left | null }} Limits
  * @typedef {{ videos: number | null, size_bytes: number | null }} Left
  */

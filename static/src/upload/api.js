@@ -50,7 +50,8 @@ export class Api {
 
   /**
    * Return a URL for one PUT of a part.
-   * @param {string} key @param {number} number @param {AbortSignal} signal @returns {Promise<string>}
+   * @param {string} key @param {number} number @param {AbortSignal} signal
+   * @returns {Promise<string>}
    */
   async signPart(key, number, signal) {
     const url = `${this.#uploadUrl(key)}/parts/${number}`;
@@ -81,7 +82,10 @@ export class Api {
     return requestJson("POST", this.urls.publishUrl + query, { body });
   }
 
-  /** Return a resource of a video, and its ETag. @param {string} videoId @param {Resource} resource */
+  /**
+   * Return a resource of a video, and its ETag.
+   * @param {string} videoId @param {Resource} resource
+   */
   readResource(videoId, resource) {
     return request("GET", `${this.urls.publishUrl}/${videoId}/${resource}`);
   }

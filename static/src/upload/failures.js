@@ -1,5 +1,6 @@
 /**
- * Failures of an upload: whether they are retried and at what cost, their titles and their remedies.
+ * Failures of an upload: whether they are retried and at what cost, their titles and their
+ * remedies.
  */
 
 import { ACCOUNT_CHANGED, AccountChanged } from "../accounts/sign-in-again.js";
@@ -85,7 +86,10 @@ function isPermanent(error) {
   return !isTemporary(error.status);
 }
 
-/** Errors after which the budget is spent, so that an outer `retry` also stops. @type {WeakSet<object>} */
+/**
+ * Errors after which the budget is spent, so that an outer `retry` also stops.
+ * @type {WeakSet<object>}
+ */
 const finalErrors = new WeakSet();
 
 /**

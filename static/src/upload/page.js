@@ -1,6 +1,6 @@
 /**
- * Upload page: a list of files that upload while the editor fills in the details of the open one. The
- * page is drawn from the store's state, and every action becomes an event of the store.
+ * Upload page: a list of files that upload while the editor fills in the details of the open one.
+ * The page is drawn from the store's state, and every action becomes an event of the store.
  */
 
 import { allowSignInPrompt, SIGNED_IN } from "../accounts/sign-in-again.js";
@@ -217,17 +217,26 @@ function isHidden(focused) {
   return !focused || focused === document.body || focused.getClientRects().length === 0;
 }
 
-/** Return the closest matching element. @param {EventTarget | null} target @param {string} selector */
+/**
+ * Return the closest matching element.
+ * @param {EventTarget | null} target @param {string} selector
+ */
 function closest(target, selector) {
   return target instanceof Element ? target.closest(selector) : null;
 }
 
-/** Return the number of the upload on whose line an element is. @param {EventTarget | null} target */
+/**
+ * Return the number of the upload on whose line an element is.
+ * @param {EventTarget | null} target
+ */
 function numberOf(target) {
   return Number(closest(target, "[data-line]")?.getAttribute("data-line"));
 }
 
-/** Pass on the chosen files. @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles */
+/**
+ * Pass on the chosen files.
+ * @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles
+ */
 function takeFiles(input, onFiles) {
   const files = [...(input.files ?? [])];
   // Cleared, because choosing the same file again sends an event only then.
@@ -236,7 +245,8 @@ function takeFiles(input, onFiles) {
 }
 
 /**
- * Accept files that are dropped anywhere on the page, so that the browser never leaves it to open one.
+ * Accept files that are dropped anywhere on the page, so that the browser never leaves it to open
+ * one.
  * @param {HTMLElement} zone @param {(files: File[]) => void} onFiles @param {AbortSignal} signal
  */
 function acceptDrops(zone, onFiles, signal) {

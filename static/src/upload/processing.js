@@ -1,6 +1,6 @@
 /**
- * Progress of published videos, polled from the API until they are ready or have failed. After failed
- * requests the pauses grow, and respect Retry-After.
+ * Progress of published videos, polled from the API until they are ready or have failed. After
+ * failed requests the pauses grow, and respect Retry-After.
  */
 
 import { AccountChanged } from "../accounts/sign-in-again.js";

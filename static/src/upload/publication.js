@@ -3,8 +3,8 @@
  *
  * A request without a response may have succeeded. It is saved, and sent again unchanged before any
  * other: the portal returns the same video for a repeated request, but refuses a different request
- * with the same key. Later changes are then made to that video. Only the visibility is sent as it is
- * now, so that the video is never visible to more people than chosen.
+ * with the same key. Later changes are then made to that video. Only the visibility is sent as it
+ * is now, so that the video is never visible to more people than chosen.
  */
 
 import { ACCOUNT_CHANGED, AccountChanged } from "../accounts/sign-in-again.js";
@@ -110,7 +110,10 @@ function metadataOf({ title, description, categoryIds, tags }) {
   return { title, description, categoryIds, tags };
 }
 
-/** Return whether two requests have the same metadata. @param {Metadata} details @param {Metadata} other */
+/**
+ * Return whether two requests have the same metadata.
+ * @param {Metadata} details @param {Metadata} other
+ */
 function isSame(details, other) {
   return JSON.stringify(metadataOf(details)) === JSON.stringify(metadataOf(other));
 }

@@ -3,14 +3,16 @@
  * their state, but not the file, which has to be chosen again. A tab holds a lock for each of its
  * uploads, which the browser releases however the tab ends.
  *
- * Limit: insecure contexts (plain http on another host) have no locks, so that uploads of other tabs
- * are also offered. The only harm is that parts are sent twice.
+ * Limit: insecure contexts (plain http on another host) have no locks, so that uploads of other
+ * tabs are also offered. The only harm is that parts are sent twice.
  */
 
 import { readStored, storedKeys, writeStored } from "../browser-storage.js";
 import { isKept } from "./selectors.js";
 
-/** Prefix of an entry. Each upload has its own, so that tabs do not overwrite each other's state. */
+/**
+ * Prefix of an entry. Each upload has its own, so that tabs do not overwrite each other's state.
+ */
 const PREFIX = "portal.uploads.";
 const LOCK_PREFIX = "portal.upload.";
 const SAMPLE_BYTES = 2 ** 20;
@@ -100,8 +102,9 @@ export async function fingerprintOf(file) {
 }
 
 /**
+ * Return whether a file is that of an upload.
  * @param {{ fileName: string, size_bytes: number, fingerprint: string }} upload @param {File} file
- * @returns {Promise<boolean>} whether this is the file that was being uploaded
+ * @returns {Promise<boolean>}
  */
 export async function isSameFile({ fileName, size_bytes, fingerprint }, file) {
   if (fileName !== file.name || size_bytes !== file.size) return false;

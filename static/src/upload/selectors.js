@@ -1,4 +1,7 @@
-/** Selectors of the state and its uploads, and the rule that starts transfers and publications. Pure. */
+/**
+ * Selectors of the state and its uploads, and the rule that starts transfers and publications.
+ * Pure.
+ */
 
 import { contentTypeOf, quotaReason, unsuitableReason } from "../preflight/findings.js";
 import { isDisconnected, NotPublished, TransferFailed } from "./failures.js";
@@ -122,7 +125,8 @@ export function openAfter(before, after) {
 }
 
 /**
- * Return the details of an upload that can be applied to others: those that differ from the defaults.
+ * Return the details of an upload that can be applied to others: those that differ from the
+ * defaults.
  * @param {State} state @param {number} number of the upload
  * @returns {Partial<Upload["details"]>}
  */
@@ -180,7 +184,10 @@ function isFileOf(upload, file) {
   );
 }
 
-/** Return the faults that are known before the portal validates the details. @param {Upload} upload */
+/**
+ * Return the faults that are known before the portal validates the details.
+ * @param {Upload} upload
+ */
 export function faultsOf({ details }) {
   const title = { pointer: "/title", message: "Give the video a title." };
   const category = { pointer: "/categoryIds", message: "Choose at least one category." };

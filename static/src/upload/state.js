@@ -15,15 +15,15 @@ const CHANGES = new Set(["edited", "chosen", "submitted"]);
 /** @typedef {own.Upload} Upload */
 /** @typedef {import("../preflight/findings.js").Limits} Limits */
 /**
- * Chosen file. `match` is the number of the upload that it continues or replaces; `fault` says why it
- * doesn't, if known.
+ * Chosen file. `match` is the number of the upload that it continues or replaces; `fault` says why
+ * it doesn't, if known.
  * @typedef {{ file: File, id: string, match: number | null, fault?: string }} Choice
  */
 /**
- * State of the page. `open` is the number of the upload whose details are shown, 0 for none. `announcements`
- * (for screen readers) and `focus` (the next keyboard focus) belong to the last event
- * alone. `blank` has the default details. `applied` has the uploads to which details of another one
- * were applied, as they were before; it is empty when this can't be undone.
+ * State of the page. `open` is the number of the upload whose details are shown, 0 for none.
+ * `announcements` (for screen readers) and `focus` (the next keyboard focus) belong to the last
+ * event alone. `blank` has the default details. `applied` has the uploads to which details of
+ * another one were applied, as they were before; it is empty when this can't be undone.
  * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
  *   applied: Upload[], announcements: string[],
  *   blank: own.Details,
@@ -63,7 +63,10 @@ export function initialState(limits, blank = own.NO_DETAILS) {
   return { limits, blank, ...none, open: 0, nextNumber: 1 };
 }
 
-/** Return the state after an event. @param {State} before @param {UploadEvent} event @returns {State} */
+/**
+ * Return the state after an event.
+ * @param {State} before @param {UploadEvent} event @returns {State}
+ */
 export function reduce(before, event) {
   const applied = CHANGES.has(event.type) ? [] : before.applied;
   const changed = is.started(
@@ -77,7 +80,10 @@ export function reduce(before, event) {
   };
 }
 
-/** Apply an event to its upload or to the page. @param {State} state @param {any} event @returns {State} */
+/**
+ * Apply an event to its upload or to the page.
+ * @param {State} state @param {any} event @returns {State}
+ */
 function applyEvent(state, event) {
   const change = ownHandlers[/** @type {keyof OwnEvents} */ (event.type)];
   if (change) return updateUpload(state, event.number, (upload) => change(upload, event));

@@ -7,8 +7,8 @@ import { isSignedOut } from "../requests.js";
 import { isDisconnected, TransferFailed } from "./failures.js";
 
 /**
- * Rate below which parts are sent one after the other. In parallel they would all finish late, and a
- * reload would lose all of them.
+ * Rate below which parts are sent one after the other. In parallel they would all finish late, and
+ * a reload would lose all of them.
  */
 const SLOW_LINE_BPS = 1.5e6;
 /** Browsers open six connections to one host (HTTP/1.1): two files with three each. */

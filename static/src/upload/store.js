@@ -1,7 +1,7 @@
 /**
  * Store of the page's state, which runs the side effects. After each event it compares every upload
- * with its previous state, and starts or stops the transfer, saves the upload, inspects its file, or
- * publishes it. The results are new events.
+ * with its previous state, and starts or stops the transfer, saves the upload, inspects its file,
+ * or publishes it. The results are new events.
  */
 
 import { factsText, findingsOf, wrongFile } from "../preflight/findings.js";
@@ -29,7 +29,8 @@ export class Store {
   #examined = Promise.resolve();
 
   /**
-   * @param {Page} page @param {(state: State, before: State) => void} onChange called after each event
+   * @param {Page} page
+   * @param {(state: State, before: State) => void} onChange called after each event
    * @param {AbortSignal} signal stops everything
    */
   constructor({ urls, limits, blank }, onChange, signal) {

@@ -10,8 +10,8 @@ import * as is from "./selectors.js";
 /** @typedef {"pause" | "resume" | "retry" | "cancel" | "remove"} Button */
 /**
  * Status of an upload. Its line shows `figure` and `rest`, with a bar if `share` is given: from 0
- * to 1, or null before the first progress. `trouble` is an error with its remedy, and a link to sign
- * in if that is the remedy. `unfinished` asks for the file.
+ * to 1, or null before the first progress. `trouble` is an error with its remedy, and a link to
+ * sign in if that is the remedy. `unfinished` asks for the file.
  * @typedef {{ art?: "file" | "good" | "bad", figure: string, rest?: string, share?: number | null,
  *   trouble?: { title: string, text: string, needsSignIn?: boolean }, unfinished?: string,
  *   canReplace?: boolean, buttons: Button[] }} Status
@@ -149,7 +149,7 @@ export const appliedText = (applied) => `Applied to ${formatVideoCount(applied)}
 /**
  * Return the question before an action that deletes uploaded data, or shows a video to more people.
  * @param {State} state @param {string} action @param {number} number of the upload
- * @returns {{ title: string, text: string, yes: string, no: string } | null} null without a question
+ * @returns {{ title: string, text: string, yes: string, no: string } | null} null if none is needed
  */
 export function questionOf(state, action, number) {
   const upload = is.uploadOf(state, number);

@@ -1,7 +1,7 @@
 /**
- * Transfer of one file to storage, across any number of interruptions. Each round reads the upload's
- * state from storage and takes the next step. A round may be interrupted anywhere, and the same rounds
- * resume, repair and confirm the upload.
+ * Transfer of one file to storage, across any number of interruptions. Each round reads the
+ * upload's state from storage and takes the next step. A round may be interrupted anywhere, and the
+ * same rounds resume, repair and confirm the upload.
  */
 
 import { Refused } from "../requests.js";
@@ -82,7 +82,10 @@ export class Transfer {
     }
   }
 
-  /** Take the next step, and return whether storage has the whole file. @returns {Promise<boolean>} */
+  /**
+   * Take the next step, and return whether storage has the whole file.
+   * @returns {Promise<boolean>}
+   */
   async #round() {
     this.#report({ phase: this.#isAllSent ? "confirming" : "sending" });
     const upload = this.key ? await this.#read() : null;
@@ -187,7 +190,10 @@ export class Transfer {
     this.#isAllSent = true;
   }
 
-  /** Count a repair if storage lacks parts after all were sent. @param {UploadState | null} upload */
+  /**
+   * Count a repair if storage lacks parts after all were sent.
+   * @param {UploadState | null} upload
+   */
   #countRepair(upload) {
     if (upload?.state === "uploading" && !partsToSend(upload, this.#etags).length) return;
     this.#isAllSent = false;

@@ -65,8 +65,8 @@ export function newUpload(number, details = NO_DETAILS) {
     /** Key in storage; empty until the portal has issued it. */
     key: "",
     /**
-     * Bytes in storage that a reload keeps, or the sent bytes of a single PUT. Decreases only when the
-     * upload restarts, and reaches the file's size only in `sent`.
+     * Bytes in storage that a reload keeps, or the sent bytes of a single PUT. Decreases only when
+     * the upload restarts, and reaches the file's size only in `sent`.
      */
     sent_bytes: 0,
     /** Bytes in storage of an unfinished upload; null if unknown. */
@@ -173,7 +173,8 @@ export function queued(upload) {
 
 /**
  * Apply an update from the transfer.
- * @param {Upload} upload @param {import("./transfer.js").TransferUpdate} update @param {number} now_ms
+ * @param {Upload} upload @param {import("./transfer.js").TransferUpdate} update
+ * @param {number} now_ms
  * @returns {Upload}
  */
 export function withTransferUpdate(upload, { sent_bytes, stored_bytes, trouble, ...rest }, now_ms) {

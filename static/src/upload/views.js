@@ -1,6 +1,6 @@
 /**
- * Views of an upload: its line in the list (picture, status and actions), and the details of the open
- * upload (file, faults and form).
+ * Views of an upload: its line in the list (picture, status and actions), and the details of the
+ * open upload (file, faults and form).
  */
 
 import { element, setText, setTexts } from "../dom.js";
