@@ -158,20 +158,10 @@ async def select_videos(clause: str, **values: object) -> list[Video]:
     return videos
 
 
-async def select_video(clause: str, **values: object) -> Video | None:
-    """Return the only video that a SQL clause selects; None if there is none."""
-    videos = await select_videos(clause, **values)
-    return videos[0] if videos else None
-
-
 async def lock_video(video_id: UUID) -> Video | None:
     """Lock a video until the current transaction ends, and return it, even if it is deleted."""
-    return await select_video("id = {id} FOR UPDATE", id=video_id)
-
-
-async def lock_present(video_id: UUID) -> Video | None:
-    """Lock a video as `lock_video` does. Return None for a deleted video."""
-    return await select_video(f"id = {{id}} AND {IS_PRESENT} FOR UPDATE", id=video_id)
+    videos = await select_videos("id = {id} FOR UPDATE", id=video_id)
+    return videos[0] if videos else None
 
 
 async def rows_by_key(

@@ -23,10 +23,11 @@ from itsdangerous import BadData, URLSafeSerializer, base64_decode, base64_encod
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import checked_label
 from portal.concurrency import CachedValue
-from portal.database.connection import Row, execute, fetch_rows, lock_present, transaction
+from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.database.models import VideoStatus
-from portal.errors import NotPlayable, PlaybackTokenRefused, TooManyPlaybackLinks, VideoNotFound
+from portal.errors import NotPlayable, PlaybackTokenRefused, TooManyPlaybackLinks
 from portal.events.log import AuditAction, note
+from portal.videos.reading import locked_video
 
 MIN_LIFE_S = 60
 MAX_LIFE_S = 365 * 24 * 3600
@@ -214,9 +215,7 @@ async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -
     # Tokens have whole seconds.
     now = datetime.now(UTC).replace(microsecond=0)
     async with transaction():
-        video = await lock_present(video_id)
-        if video is None:
-            raise VideoNotFound
+        video = await locked_video(video_id)
         if video.status is not VideoStatus.READY:
             raise NotPlayable("This video can't be played yet. Make a link once it is ready.")
         [counted] = await fetch_rows(COUNT_LINKS, video_id)

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 from portal import errors
 from portal.accounts.permissions import Audience
-from portal.database.connection import fetch_rows, lock_present, transaction
+from portal.database.connection import fetch_rows, transaction
 from portal.database.models import Category, Rendition, RenditionState, Upload, Video, VideoStatus
 from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
@@ -28,6 +28,7 @@ from portal.uploads import quotas
 from portal.uploads import service as uploads
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.metadata import Submission, key_extension, require_repetition
+from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)
 
@@ -238,13 +239,13 @@ async def _insert_video(
 async def retry_transcode(video: Video, *, queue: Queue) -> None:
     """Retry a failed video, or the failed renditions of a ready video.
 
-    Raises `NothingToRetry` if nothing has failed, or a retry is queued already.
+    Raises `VideoNotFound`, or `NothingToRetry` if nothing has failed or a retry is queued already.
     """
     async with transaction():
-        locked = await lock_present(video.id)
-        if locked is not None and locked.status is VideoStatus.FAILED:
+        locked = await locked_video(video.id)
+        if locked.status is VideoStatus.FAILED:
             await attempts.start_again(locked, queue, since=datetime.now(UTC))
-        elif locked is not None and locked.status is VideoStatus.READY:
+        elif locked.status is VideoStatus.READY:
             failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
             if not await renditions.plan_again(locked, failed, queue):
                 raise errors.NothingToRetry

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from portal.accounts.permissions import Audience
 from portal.config import Config
-from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present, select_videos
+from portal.database.connection import IS_PRESENT, Row, fetch_rows, select_videos
 from portal.database.models import Video, Visibility
 from portal.errors import VersionConflict, VideoNotFound
 from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
@@ -86,10 +86,10 @@ async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience
 
 async def locked_video(video_id: UUID) -> Video:
     """Return a video, locked until the end of the transaction. Raises `VideoNotFound`."""
-    video = await lock_present(video_id)
-    if video is None:
+    videos = await select_videos(f"id = {{id}} AND {IS_PRESENT} FOR UPDATE", id=video_id)
+    if not videos:
         raise VideoNotFound
-    return video
+    return videos[0]
 
 
 def check_version(
