@@ -60,11 +60,15 @@ class Event(TypedDict):
 
 
 class VideoFailed(PortalFailure):
-    """The video could not be converted. Its page gives the reason."""
+    """Failure to convert a video, with its record and the members of its `failure`.
 
-    def __init__(self, video: Video) -> None:
-        super().__init__(self.__doc__)
+    `code` is for programs; it is empty if the video is already being converted again.
+    """
+
+    def __init__(self, video: Video, failure: Mapping[str, str]) -> None:
+        super().__init__(failure.get("message", "The video could not be converted."))
         self.video = video
+        self.code = failure.get("code", "")
 
 
 def verify_webhook(secret: str, headers: Mapping[str, str], body: bytes) -> Event:
@@ -154,7 +158,8 @@ class Portal:
             if video["status"] == "ready":
                 return video
             if video["status"] == "failed":
-                raise VideoFailed(video)
+                progress = await self._api.call("GET", f"{path}/transcode")
+                raise VideoFailed(video, progress["failure"] or {})
             async with aclosing(self._api.follow(f"{path}/events")) as messages:
                 async for message in messages:
                     # Events contain the record; messages about progress have none.

@@ -14,8 +14,8 @@ import sys
 import time
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -152,19 +152,28 @@ class Watch:
             raise OutOfTime
 
 
+@asynccontextmanager
+async def guarded(
+    process: Process, watch: Watch, *, paused: asyncio.Event
+) -> AsyncIterator[asyncio.TaskGroup]:
+    """Enforce a child's limits until it ends; the block reads its output, also by tasks.
+
+    The child is suspended while `paused` is set. The caller stops it and checks its return code.
+    Raises `Stalled`, `OutOfTime`, or an error of the block or of a task.
+    """
+    async with task_group() as tasks:
+        watchdog = tasks.create_task(_guard(process, watch, paused))
+        yield tasks
+        await process.wait()
+        watchdog.cancel()
+
+
 async def attend(
     process: Process, watch: Watch, *readers: Coroutine[None, None, Any], paused: asyncio.Event
 ) -> list[Any]:
-    """Run readers of a child's output until it ends; return their results.
-
-    The child is suspended while `paused` is set. The caller stops it and checks its return code.
-    Raises `Stalled`, `OutOfTime`, or a reader's error.
-    """
-    async with task_group() as tasks:
+    """Run readers of a child's output until it ends, as `guarded`; return their results."""
+    async with guarded(process, watch, paused=paused) as tasks:
         reading = [tasks.create_task(reader) for reader in readers]
-        watchdog = tasks.create_task(_guard(process, watch, paused))
-        await process.wait()
-        watchdog.cancel()
     return [task.result() for task in reading]
 
 

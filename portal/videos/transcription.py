@@ -2,13 +2,14 @@
 
 A request is a row, and a job in a separate queue, which each worker with a model runs one by one. A
 child process transcribes the sound; it stands still while its worker encodes. The transcript is
-recorded with each beat, so that another worker can resume it. A whole transcript is saved like any
+recorded as it grows, so that another worker can resume it. A whole transcript is saved like any
 captions, but never over captions that a person has saved.
 """
 
 import asyncio
 import logging
 from pathlib import Path
+from time import monotonic
 from uuid import UUID
 
 from tortoise.queryset import QuerySet
@@ -42,7 +43,7 @@ from portal.transcoding.packaging.hls import PlaylistError
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import read_webvtt, webvtt
 from portal.transcoding.planning.tracks import language_tag
-from portal.transcoding.speech.transcribe import Transcript, transcribe
+from portal.transcoding.speech.transcribe import Transcript, transcribing
 from portal.videos import captions
 from portal.videos.captions import CaptionChange
 from portal.videos.reading import locked_video
@@ -116,16 +117,22 @@ async def make_captions(
     held = Transcription.filter(video_id=video_id, job_id=row.job_id)
     fields = {"action": "transcription_begun", "from_s": row.until_s}
     logger.info("Transcription begun", extra=fields)
-    transcript = Transcript(read_webvtt(row.text), row.until_s, row.language)
+    transcript = Transcript(tuple(read_webvtt(row.text)), row.until_s, row.language)
     try:
         async with counted_try(held, max_tries=MAX_TRIES):
             try:
                 async with task_group() as tasks:
-                    beating = tasks.create_task(_beat_forever(held, transcript))
+                    beating = tasks.create_task(_beat_forever(held))
                     files = await open_rendition(sound, storage)
-                    await transcribe(
+                    written_at = monotonic()
+                    async with transcribing(
                         files, transcript, model=model, work_dir=work_dir, paused=paused
-                    )
+                    ) as transcripts:
+                        async for extended in transcripts:
+                            transcript = extended
+                            if monotonic() - written_at > BEAT_S:
+                                await held.update(**_written(transcript))
+                                written_at = monotonic()
                     beating.cancel()
             except BaseException:
                 await held.update(**_written(transcript))
@@ -145,10 +152,10 @@ async def _audio_rendition(video_id: UUID) -> Rendition | None:
     return await audio.order_by("-is_default", "position").first()
 
 
-async def _beat_forever(held: QuerySet[Transcription], transcript: Transcript) -> None:
-    """Record the transcript every few seconds. Raises `_Superseded`."""
+async def _beat_forever(held: QuerySet[Transcription]) -> None:
+    """Record every few seconds that the request is being carried out. Raises `_Superseded`."""
     while True:
-        if not await held.update(**_written(transcript), active_at=NOW):
+        if not await held.update(active_at=NOW):
             raise _Superseded
         await asyncio.sleep(BEAT_S)
 

@@ -55,8 +55,9 @@ async def test_published_file_gets_ready_and_has_events(
                 if types[-1:] == ["video.ready"]:
                     break
         assert types[0] == "video.created"
-        with pytest.raises(VideoFailed):
+        with pytest.raises(VideoFailed, match="Export it as MP4") as failed:
             await client.wait((await client.publish(damaged, categories=[1]))["id"])
+        assert failed.value.code == "not_a_video"
 
 
 async def test_lists_contain_the_videos_of_all_pages(web: LivePortal, short_video: Path) -> None:

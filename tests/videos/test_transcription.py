@@ -4,11 +4,13 @@ import asyncio
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
 import pytest
 from api_client import Client, answered, app_client, faults, problem
 from page_rows import READY, make_rendition, make_row
 from page_texts import page, words_of
 from passes import ready_video
+from serving import children_naming, eventually
 from speech import SENTENCE, Speech
 
 from portal.config import Config
@@ -140,7 +142,12 @@ async def test_transcription_stands_still_for_encodes_and_can_be_cancelled(
     used = {"storage": resources.storage, "queue": resources.queue, "work_dir": tmp_path}
     work = transcription.make_captions(video.id, model=model, paused=paused, **used)
     working = asyncio.create_task(work)
-    await asyncio.sleep(3)
+
+    def is_suspended() -> bool:
+        children = children_naming("portal.transcoding.speech")
+        return any(child.status() == psutil.STATUS_STOPPED for child in children)
+
+    await eventually(is_suspended)
     assert (await answered(await client.get(address)))["state"] == "working"
     assert (await Transcription.get(video_id=video.id)).until_s == 0
     assert (await client.delete(address)).status_code == 204

@@ -1,6 +1,6 @@
 """Speech to text: transcribe the sound of a rendition in a child process.
 
-Begin with `transcribe`, the parent's side. The child's side is `__main__`, which `python -I -m`
+Begin with `transcribing`, the parent's side. The child's side is `__main__`, which `python -I -m`
 runs with the libraries of the extra `portal[captions]`. Both sides use the constants here.
 """
 

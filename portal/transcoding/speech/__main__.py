@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Iterable
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from faster_whisper import WhisperModel
@@ -31,6 +32,9 @@ _CUT_S = 1.0
 def main() -> None:
     """Carry out the request on stdin."""
     request = json.load(sys.stdin)
+    # The sound may have no samples, and an empty file can't be mapped.
+    if not Path(request["samples"]).stat().st_size:
+        return
     cores = len(os.sched_getaffinity(0))
     model = WhisperModel(request["model"], compute_type="auto", cpu_threads=cores)
     language = request["language"]

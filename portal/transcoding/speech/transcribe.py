@@ -9,12 +9,13 @@ import json
 import math
 import sys
 from asyncio import StreamReader
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from portal.processes.child import Limits, Stalled, Watch, ask, attend, read_tail, spawn, stop
+from portal.processes.child import Limits, Stalled, Watch, ask, guarded, read_tail, spawn, stop
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.encoding.segment_upload import pass_folder
@@ -48,24 +49,25 @@ class Word:
     text: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """Cues of a film up to `until_s`. The language is None until speech was found."""
 
-    cues: list[Cue]
+    cues: tuple[Cue, ...]
     until_s: float = 0.0
     language: str | None = None
 
 
-async def transcribe(
+@asynccontextmanager
+async def transcribing(
     sound: RenditionFiles,
     transcript: Transcript,
     *,
     model: Path,
     work_dir: Path,
     paused: asyncio.Event,
-) -> None:
-    """Extend a transcript to the end of an audio rendition.
+) -> AsyncIterator[AsyncIterator[Transcript]]:
+    """Extend a transcript to the end of an audio rendition; yields the growing transcripts.
 
     Speech is expected in the transcript's language; without one, it is detected. The child stands
     still while `paused` is set. Raises `TranscodeFailed`, `DiskFull`, or an error of reading the
@@ -73,8 +75,6 @@ async def transcribe(
     """
     with pass_folder(work_dir) as folder:
         samples = await _read_samples(sound, folder)
-        if not samples.stat().st_size:
-            return
         request = {
             "samples": str(samples),
             "model": str(model),
@@ -86,13 +86,9 @@ async def transcribe(
         watch = Watch(math.inf, _STALL_S)
         try:
             await ask(process, request)
-            _, errors = await attend(
-                process,
-                watch,
-                _follow(cast("StreamReader", process.stdout), transcript, watch),
-                read_tail(process.stderr, _STDERR_TAIL_BYTES),
-                paused=paused,
-            )
+            async with guarded(process, watch, paused=paused) as tasks:
+                errors = tasks.create_task(read_tail(process.stderr, _STDERR_TAIL_BYTES))
+                yield _extended(transcript, cast("StreamReader", process.stdout), watch)
         except Stalled:
             raise TranscodeFailed(FailCode.STALLED) from None
         finally:
@@ -100,7 +96,7 @@ async def transcribe(
     if process.returncode == UNKNOWN_LANGUAGE:
         raise TranscodeFailed(FailCode.LANGUAGE_UNKNOWN)
     if process.returncode:
-        detail = f"it ended with {process.returncode}: {errors.decode(errors='replace')}"
+        detail = f"it ended with {process.returncode}: {errors.result().decode(errors='replace')}"
         raise TranscodeFailed(FailCode.TRANSCRIPTION_FAILED, detail=detail)
 
 
@@ -122,14 +118,20 @@ def _append(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-async def _follow(stream: StreamReader, transcript: Transcript, watch: Watch) -> None:
-    """Extend a transcript by the lines that the child prints."""
+async def _extended(
+    transcript: Transcript, stream: StreamReader, watch: Watch
+) -> AsyncIterator[Transcript]:
+    """Yield the transcript after each line that the child prints."""
     while line := await stream.readline():
         progress = json.loads(line)
         watch.saw(progress["until_s"])
-        transcript.until_s = progress["until_s"]
-        transcript.language = transcript.language or progress["language"]
-        transcript.cues += cues_of([Word(*values) for values in progress["words"]])
+        words = [Word(*values) for values in progress["words"]]
+        transcript = Transcript(
+            cues=(*transcript.cues, *cues_of(words)),
+            until_s=progress["until_s"],
+            language=transcript.language or progress["language"],
+        )
+        yield transcript
 
 
 def cues_of(words: Sequence[Word]) -> Iterator[Cue]:
