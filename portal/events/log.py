@@ -32,7 +32,7 @@ TOUCH = f"""
 UPDATE videos SET updated_at = now() WHERE id = %s AND deleted_at IS NULL RETURNING {COLUMNS}
 """  # noqa: S608
 # Record of a video, by `READ` or `TOUCH`, and the video's last event. The transaction has locked
-# the video, so the last event is no older than this statement.
+# the video, so no other one can add an event to it meanwhile.
 RECORD_AND_LAST = """
 WITH video AS ({video})
 SELECT video.*, last.sequence AS last_sequence, last.data AS last_data
