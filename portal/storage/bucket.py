@@ -37,6 +37,7 @@ MASTER_MAX_AGE_S = 5
 COMPLETE_TIMEOUT_S = 55
 # Parts in a page of ListParts, the limit of most servers.
 PARTS_PAGE = 1000
+# Bytes of each end of an object that its digest covers.
 END_BYTES = 64 * 1024
 
 

@@ -44,7 +44,9 @@ async def read_video(video_id: str) -> Video:
 async def require_video(video_id: str) -> UUID:
     """Return the id of the video that a change names; raise as `read_video`."""
     visible_id = state_of(request.scope).visible_id
-    return visible_id or (await read_video(video_id)).id
+    if visible_id is not None and str(visible_id) == video_id:
+        return visible_id
+    return (await read_video(video_id)).id
 
 
 async def read_import(video_id: str) -> Import:
