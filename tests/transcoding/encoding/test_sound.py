@@ -68,7 +68,8 @@ async def test_a_hole_in_the_sound_does_not_move_what_follows(
     make_media: MakeMedia, publish: Publish
 ) -> None:
     """Some packets are missing, as if a recorder had dropped sound."""
-    path = str(make_card(make_media, "card.mp4"))
+    picture = card(size="320x180")
+    path = str(make_card(make_media, "card.mp4", picture=picture))
     hole = "noise=drop='gt(pts*tb,2)*lt(pts*tb,3.5)'"
     source = make_media("hole.mp4", "-i", path, "-c", "copy", "-bsf:a", hole)
     check_published(await publish(source), corners=CORNERS, in_sync=True)
@@ -76,7 +77,7 @@ async def test_a_hole_in_the_sound_does_not_move_what_follows(
 
 async def test_other_tracks_are_ignored(make_media: MakeMedia, publish: Publish) -> None:
     """The file has time code, cover art and a second picture."""
-    plain = make_card(make_media, "card.mp4")
+    plain = make_card(make_media, "card.mp4", picture=card(size="320x180"))
     cover = make_media("cover.png", *lavfi("testsrc2=s=64x64"), "-frames:v", "1")
     source = make_media(
         "many tracks.mov",
@@ -87,7 +88,7 @@ async def test_other_tracks_are_ignored(make_media: MakeMedia, publish: Publish)
         *("-disposition:v:2", "attached_pic"),
     )
     published = await publish(source)
-    assert published.result.renditions[-1].width == 544
+    assert published.result.renditions[-1].width == 320
     assert len(published.result.audio) == 1
 
 

@@ -219,7 +219,7 @@ async def test_pictures_that_do_not_decode_are_refused(plain: Path, write: Write
 async def test_few_requests_are_made_however_long_the_source(
     serve: Serve, make_video: MakeMedia
 ) -> None:
-    source = make_video("minutes.mp4", "-g", "60", "-qp", "10", duration_s=60)
+    source = make_video("minutes.mp4", "-g", "60", "-qp", "1", size="320x180", duration_s=60)
     requests: list[str] = []
 
     async def count(request: web.Request) -> web.StreamResponse:
