@@ -1,5 +1,6 @@
 """Fixtures: a PostgreSQL and an S3 server for the session, and a database for each test."""
 
+import compileall
 import gc
 import shutil
 from collections.abc import AsyncIterator
@@ -25,6 +26,7 @@ from running_portal import (
 from signed_in import CREDENTIALS, as_new, make_account, one_app
 from speech import Speech, install_speech
 
+import portal
 from portal.bundled.data_folder import database_account
 from portal.config import Config
 from portal.database.account_models import Account, Role
@@ -45,6 +47,11 @@ settings.register_profile(
 settings.load_profile("tests")
 # Every app has its own session, which would otherwise parse S3's model again.
 botocore.session.create_loader = cache(botocore.session.create_loader)
+
+
+def pytest_configure() -> None:
+    """Compile the package, because confined children would compile their modules each time."""
+    compileall.compile_dir(Path(portal.__file__).parent, quiet=1)
 
 
 def pytest_collection_finish() -> None:

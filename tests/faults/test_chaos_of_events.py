@@ -98,7 +98,7 @@ class Run:
 
 
 @pytest.mark.parametrize(
-    ("kills", "changes"), [(8, 200), pytest.param(1000, 5000, marks=pytest.mark.soak)]
+    ("kills", "changes"), [(4, 100), pytest.param(1000, 5000, marks=pytest.mark.soak)]
 )
 async def test_changes_and_events_correspond_whatever_is_killed(
     data: Path,
