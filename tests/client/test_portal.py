@@ -95,10 +95,10 @@ async def test_events_resume_after_a_broken_connection(web: LivePortal, short_vi
         following.cancel()
 
 
-async def test_failures_have_types_and_remedies(web: LivePortal, tmp_path: Path) -> None:
+async def test_failures_have_types_and_remedies(live_portal: LivePortal, tmp_path: Path) -> None:
     (film := tmp_path / "film.avi").write_bytes(b"x")
     (video := tmp_path / "film.mp4").write_bytes(b"x")
-    async with Portal(web.base_url) as client:
+    async with Portal(live_portal.base_url) as client:
         with pytest.raises(PortalFailure, match=r"only \.mp4"):
             await client.publish(film, categories=[1])
         with pytest.raises(PortalFailure, match="Choose one of"):

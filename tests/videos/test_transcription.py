@@ -9,7 +9,7 @@ import pytest
 from api_client import Client, answered, app_client, faults, problem
 from page_rows import READY, make_rendition, make_row
 from page_texts import page, words_of
-from passes import ready_video
+from passes import make_playable, published_file
 from serving import children_naming, eventually
 from speech import SENTENCE, Speech
 
@@ -45,7 +45,8 @@ def environ(environ: dict[str, str], model: Path) -> dict[str, str]:
 
 @pytest.fixture
 async def video(client: Client, resources: WebContext, spoken: Path, tmp_path: Path) -> Video:
-    return await ready_video(client, resources, spoken, tmp_path)
+    video = await published_file(client, resources, spoken)
+    return await make_playable(video, resources, tmp_path)
 
 
 async def write(video: Video, resources: WebContext, model: Path, work_dir: Path) -> None:
@@ -120,8 +121,8 @@ async def test_long_films_are_transcribed_in_windows(
     This holds even if the model joins it with a sentence before a long silence.
     """
     sentences = {1: "The boats", 299: "come back before noon."}
-    film = speech.video(tmp_path / "film.mp4", sentences, seconds=310, rate=2)
-    video = await ready_video(client, resources, film, tmp_path)
+    film = speech.video(tmp_path / "film.mp4", sentences, seconds=310, rate=1)
+    video = await make_playable(await published_file(client, resources, film), resources, tmp_path)
     await client.post(f"/api/videos/{video.id}/captions/transcription")
     await write(video, resources, model, tmp_path)
     first, last = read_webvtt((await Caption.get(video_id=video.id)).text or "")
