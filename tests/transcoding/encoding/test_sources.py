@@ -121,8 +121,6 @@ def of_each_kind() -> Iterator[Row]:
     yield row("audio-ac3", "-c:a", "ac3", picture=SMALL)
     yield row("audio-22050-hz", picture=SMALL, sound=beeps(rate_hz=22_050))
     yield row("audio-none", picture=SMALL, sound=None, in_sync=False)
-    yield row("audio-longer", picture=SMALL, sound=beeps(duration_s=10))
-    yield row("audio-shorter", picture=SMALL, sound=beeps(duration_s=3), in_sync=False)
     yield late("audio-late", "0:a", 1.2, picture=SMALL)
     yield row("fragmented", "-g", "25", "-movflags", "frag_keyframe+empty_moov+default_base_moof")
     yield late("picture-late", "0:v", 0.8, picture=SMALL)
@@ -138,11 +136,11 @@ def of_each_kind() -> Iterator[Row]:
         tolerance=24,
         is_hdr=True,
     )
-    yield remuxed("copyable-mirrored", ("-display_hflip",), "-g", "50", corners=(B, A, D, C))
-    yield row("odd-size", picture=card(size="543x305"), yuv=as_yuv("yuv444p"))
-    wide = {"picture": card(size="408x306"), "yuv": f"{as_yuv()},setsar=4/3"}
+    mirrored = {"picture": SMALL, "corners": (B, A, D, C)}
+    yield remuxed("copyable-mirrored", ("-display_hflip",), "-g", "50", **mirrored)
+    yield row("odd-size", picture=card(size="323x181"), yuv=as_yuv("yuv444p"))
+    wide = {"picture": card(size="240x180"), "yuv": f"{as_yuv()},setsar=4/3"}
     yield remuxed("wide-pixels-rotated", ON_ITS_SIDE, corners=UPRIGHT, **wide)
-    yield row("29.97-fps", picture=card(size="320x180", rate="30000/1001"))
     yield row("120-fps", picture=card(size="320x180", rate="120"))
     yield row("full-range", picture=SMALL, yuv=as_yuv("yuvj420p", full_range=True))
     sd = f"scale=out_color_matrix=bt601:out_range=tv,format=yuv420p,{UNTAGGED}"
@@ -161,6 +159,9 @@ def more_of_each_kind() -> Iterator[Row]:
     vp9 = ("-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-b:v", "1M")
     yield row("vp9", codec=vp9)
     yield row("rgb", codec=("-c:v", "qtrle"), yuv="format=rgb24", extension="mov")
+    yield row("29.97-fps", picture=card(size="320x180", rate="30000/1001"))
+    yield row("audio-longer", picture=SMALL, sound=beeps(duration_s=10))
+    yield row("audio-shorter", picture=SMALL, sound=beeps(duration_s=3), in_sync=False)
     for codec in ("alac", "libopus", "libmp3lame"):
         yield row(f"audio-{codec}", "-c:a", codec, picture=SMALL)
     pcm = ("-c:a", "pcm_s24le")

@@ -175,8 +175,11 @@ async def test_slides_are_repeated(make_media: MakeMedia, publish: Publish) -> N
     check_held(published, (0, 5, 10, 15))
 
 
-async def test_a_film_without_pauses_has_its_own_frames_only(plain: Path, publish: Publish) -> None:
-    published = await publish(plain)
+async def test_a_film_without_pauses_has_its_own_frames_only(
+    make_video: MakeMedia, publish: Publish
+) -> None:
+    source = make_video("steady.mp4", size=SMALL, rate="30000/1001", duration_s=9)
+    published = await publish(source)
 
     assert not published.result.plan.is_held
     assert Note.FRAMES_MISPLACED not in published.result.output.notes
