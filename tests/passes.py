@@ -4,7 +4,6 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
@@ -16,8 +15,8 @@ from portal.database.work_models import MadeSegment
 from portal.processing import attempts, passes, renditions
 from portal.processing.attempts import OpenAttempt
 from portal.processing.encoding import Tools
-from portal.processing.passes import Pass
 from portal.processing.progress import Heartbeat
+from portal.transcoding.encoding.parts import Segment
 from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
 
@@ -60,16 +59,11 @@ def tools_for(resources: WebContext, work_dir: Path) -> Tools:
     return Tools(worker="test", work_dir=work_dir, **used)
 
 
-def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass:
-    """Return a pass as a worker runs it."""
-    return Pass(attempt, tools_for(resources, work_dir))
-
-
 async def make_playable(
     video: Video, resources: WebContext, work_dir: Path, *, may_encode: bool = True
 ) -> Video:
     """Run a first pass as a worker does."""
-    await passes.make_playable(video.id, tools_for(resources, work_dir), may_encode=may_encode)
+    await passes.publish_video(video.id, tools_for(resources, work_dir), may_encode=may_encode)
     return await Video.get(id=video.id)
 
 
@@ -93,19 +87,19 @@ async def ended_after(
     """
     pictures = MadeSegment.filter(video_id=attempt.video_id).exclude(rendition__startswith="audio")
     first = len({segment.number for segment in await pictures})
-    at_pass = pass_of(attempt, resources, work_dir)
+    tools = tools_for(resources, work_dir)
     note = Heartbeat.note_stored
-    work = at_pass.make_missing() if attempt.targets else at_pass.make_playable()
-    running = asyncio.create_task(work)
+    make = passes.make_missing if attempt.targets else passes.make_playable
+    running = asyncio.create_task(make(attempt, tools))
     missing = {*range(first, first + segments)}
     if not attempt.targets and not first:
         missing.add(SOUND)
 
-    def note_and_end(beat: Heartbeat, rendition: str, number: int, segment: Any) -> None:
-        note(beat, rendition, number, segment)
+    def note_and_end(beat: Heartbeat, rendition: str, segment: Segment) -> None:
+        note(beat, rendition, segment)
         if rendition != "audio":
-            missing.discard(number)
-        elif number == 0:
+            missing.discard(segment.number)
+        elif segment.number == 0:
             missing.discard(SOUND)
         # A second cancellation would interrupt the cleanup.
         if not missing and not running.cancelling():
@@ -133,7 +127,7 @@ async def begun(video_id: UUID) -> OpenAttempt:
 
 async def make_missing(video: Video, resources: WebContext, work_dir: Path) -> bool:
     """Run one later pass as a worker does, and return whether it was the last."""
-    await pass_of(await begun(video.id), resources, work_dir).make_missing()
+    await passes.make_missing(await begun(video.id), tools_for(resources, work_dir))
     return (await Video.get(id=video.id)).complete_job_id is None
 
 

@@ -1,4 +1,4 @@
-"""Tables of work in progress: segments and runs of passes, imports, speech to text."""
+"""Tables of work in progress: passes with their parts and segments, imports, speech to text."""
 
 from datetime import datetime
 from typing import Any
@@ -37,36 +37,47 @@ class MadeSegment(Model):
         table = "made_segments"
 
 
-class PassRun(Model):
-    """Run of a pass: the segments from `start` up to `until`, without the latter.
+class PassInProgress(Model):
+    """Pass over a video that encodes `renditions` into the folder of the attempt number `folder`.
 
-    The runs of a video divide the film, so that several workers can encode it. They are deleted
-    with the records of its segments. `starts_s` are the times at which all segments of the film
-    begin; the segments are stored in the folder of the attempt with the number `folder`. `made` is
-    the number of the next segment, and `eta_s` the remaining time. The worker of the run renews its
-    lease. `claims` counts the workers so far, and `failures` the helpers that failed. Faults are
-    recorded when the run is done.
+    All segments of the film begin at `starts_s`; without these times, the pass is a single part.
+    `segment_s` is the expected time to encode a segment of all renditions. The row is deleted with
+    the records of the segments.
+    """
+
+    video_id = fields.UUIDField(primary_key=True)
+    folder = fields.BigIntField()
+    renditions: list[str] = fields.JSONField()
+    starts_s: list[float] | None = fields.JSONField(null=True)
+    segment_count = fields.IntField()
+    segment_s = fields.FloatField()
+
+    class Meta:
+        table = "passes"
+
+
+class PassPart(Model):
+    """Part of a pass: the segments from `start` up to `until`, without the latter.
+
+    The row is created when a worker takes the part, and deleted if the worker leaves it unfinished.
+    The figures about decoding are recorded when the part `is_done`. A part that `has_failed` at a
+    helper stays, to be counted.
     """
 
     id = fields.BigIntField(primary_key=True)
     video_id = fields.UUIDField()
-    renditions: list[str] = fields.JSONField()
-    folder = fields.BigIntField()
-    starts_s: list[float] = fields.JSONField()
     start = fields.IntField()
     until = fields.IntField()
-    made = fields.IntField()
-    eta_s: float | None = fields.FloatField(null=True)
     worker = fields.CharField(max_length=200, null=True)
     lease_expires_at: datetime | None = fields.DatetimeField(null=True)
-    claims = fields.IntField(default=0)
-    failures = fields.IntField(default=0)
     is_done = fields.BooleanField(default=False)
+    has_failed = fields.BooleanField(default=False)
+    frames = fields.IntField(default=0)
     faults = fields.IntField(default=0)
     network_faults = fields.IntField(default=0)
 
     class Meta:
-        table = "pass_runs"
+        table = "pass_parts"
 
 
 class Import(Model):

@@ -62,7 +62,7 @@ OR job.status = 'doing' AND (
     ) AND NOT EXISTS (
       SELECT FROM attempts WHERE video_id = (job.args->>'video_id')::uuid AND {IS_UNDER_WAY}
     ) AND NOT EXISTS (
-      SELECT FROM pass_runs WHERE id = (job.args->>'run_id')::bigint AND {IS_LIVE}
+      SELECT FROM pass_parts WHERE video_id = (job.args->>'video_id')::uuid AND {IS_LIVE}
     ) AND NOT EXISTS (
       SELECT FROM imports WHERE id = (job.args->>'import_id')::uuid
         AND active_at > now() - make_interval(secs => {IMPORT_BEAT_S})

@@ -35,7 +35,7 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
-from portal.database.work_models import MadeSegment, PassRun
+from portal.database.work_models import MadeSegment, PassInProgress
 from portal.events.log import EventType, note_outcome
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
@@ -353,6 +353,6 @@ async def _close_attempt(
 
 
 async def delete_progress(video_id: UUID) -> None:
-    """Delete the records of a video's segments and runs; helpers lose their leases."""
+    """Delete the records of a video's pass and its segments; helpers lose their leases."""
     await MadeSegment.filter(video_id=video_id).delete()
-    await PassRun.filter(video_id=video_id).delete()
+    await PassInProgress.filter(video_id=video_id).delete()

@@ -16,8 +16,7 @@ from portal.database.search import spoken_document
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_captions
 from portal.storage.objects import output_root
-from portal.transcoding.encoding.finishing import WEBVTT
-from portal.transcoding.encoding.transcode import PassOutput
+from portal.transcoding.encoding.assembly import WEBVTT, PassOutput
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import Cue, webvtt
 

@@ -1,41 +1,46 @@
-"""Make the renditions of a pass: resume after recorded segments, and give way to other videos.
+"""Encode the missing parts of a pass, by the worker of the pass or by a helper.
 
-A pass is preempted by a video that waits to be playable and is due before it.
+A pass is preempted by a video that waits to be playable and is due before it. A helper gives way to
+every job.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import NoReturn
+from uuid import UUID
 
 from portal.concurrency import task_group
 from portal.database.connection import retry_outage
+from portal.database.models import Video
 from portal.database.outages import skipped_in_outage
-from portal.processing import runs
-from portal.processing.attempts import OpenAttempt
+from portal.database.work_models import PassInProgress
+from portal.processing import parts
+from portal.processing.attempts import ENDING_TIMEOUT_S, LeaseLost
 from portal.processing.outputs import StorageSink
-from portal.processing.progress import Heartbeat
-from portal.processing.sources import Source
+from portal.processing.parts import Lease
+from portal.processing.progress import (
+    ESTIMATE_AFTER_S,
+    Heartbeat,
+    Progress,
+    Stage,
+    under_lease,
+)
+from portal.processing.removal import remove_again
+from portal.processing.sources import SourceChanged, probed_source
 from portal.queue.app import Queue
 from portal.queue.rows import is_overtaken
 from portal.storage.bucket import Storage
-from portal.transcoding.encoding.continuation import (
-    MadeRendition,
-    NotContinuable,
-    Run,
-    Starts,
-    Whole,
-    broken_joins,
-)
-from portal.transcoding.encoding.progress import OnProgress, Stage, percent_of, share_done
-from portal.transcoding.encoding.transcode import PassOutput, make_renditions
-from portal.transcoding.errors import RejectCode
-from portal.transcoding.packaging.hls import MediaPlaylist
-from portal.transcoding.packaging.master import master_playlist
-from portal.transcoding.planning.ladder import Plan
+from portal.storage.calls import ObjectMissing
+from portal.transcoding import errors
+from portal.transcoding.encoding.encode import encode_part
+from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
+from portal.transcoding.encoding.parts import PartsDontJoin, Pass, Rendition
+from portal.transcoding.planning.ladder import frame_step, plan_renditions
 from portal.transcoding.probing.probe import SourceLimits
 
 logger = logging.getLogger(__name__)
@@ -52,76 +57,54 @@ JUDGED_AFTER_S = 60.0
 TOLERANCE = 2.0
 # ffmpeg reports progress twice a second, unless it is paused.
 MAX_STEP_S = 5.0
+# Errors that the source, or another worker, may have caused.
+FAULTS = (PartsDontJoin, SourceChanged, errors.SourceRejected, errors.TranscodeFailed)
 
 
 class Preempted(Exception):
     """A pass ended early for another video; it resumes when its job runs again."""
 
 
-@dataclass(slots=True)
-class Preemption:
-    """Check whether a job's pass has to end for another video; `is_first` for a first pass.
+async def watch_queue(job_id: int, is_done_soon: Callable[[], bool]) -> NoReturn:
+    """Raise `Preempted` when another video has to go before this job, unless that is done soon."""
+    await asyncio.sleep(MIN_RUN_S)
+    looks_in_a_row = 0
+    while looks_in_a_row < LOOKS:
+        await asyncio.sleep(LOOK_S)
+        has_to_end = not is_done_soon() and await _is_overtaken(job_id)
+        looks_in_a_row = looks_in_a_row + 1 if has_to_end else 0
+    raise Preempted
 
-    A pass that completes a ladder always gives way; a first pass only if it isn't done soon, by its
-    latest progress.
-    """
 
-    job_id: int
-    is_first: bool
-    stage: Stage = Stage.TRANSCODING
-    seconds_left: float | None = None
-
-    async def watch(self) -> None:
-        """Run beside the pass. Raises `Preempted` when another video has to go first."""
-        await asyncio.sleep(MIN_RUN_S)
-        looks_in_a_row = 0
-        while looks_in_a_row < LOOKS:
-            await asyncio.sleep(LOOK_S)
-            has_to_end = not self._is_done_soon() and await self._is_overtaken()
-            looks_in_a_row = looks_in_a_row + 1 if has_to_end else 0
-        raise Preempted
-
-    def _is_done_soon(self) -> bool:
-        left_s = self.seconds_left
-        is_close = self.is_first and left_s is not None and left_s <= SOON_S
-        return is_close or self.stage is Stage.FINISHING
-
-    async def _is_overtaken(self) -> bool:
-        with skipped_in_outage():
-            return await is_overtaken(self.job_id)
-        return False
+async def _is_overtaken(job_id: int) -> bool:
+    with skipped_in_outage():
+        return await is_overtaken(job_id)
+    return False
 
 
 @dataclass(slots=True)
 class WorkMeter:
     """Meter of a pass, which rejects a source that takes too much work.
 
-    `worked_s` is the time that ffmpeg has worked, without pauses. `begun_share` is the share of the
-    pass that was made before.
+    `worked_s` is the time that ffmpeg has worked, without pauses.
     """
 
-    report: OnProgress
     limits: SourceLimits
-    begun_share: float = 0.0
     worked_s: float = 0.0
     seen_at: float = field(default_factory=monotonic)
 
-    async def follow(self, stage: Stage, percent: float, eta_s: float | None) -> None:
-        """Measure the progress, and report it. Raises `SourceRejected`."""
+    def follow(self, share: float) -> None:
+        """Measure the time for the share of the film encoded so far. Raises `SourceRejected`."""
         now = monotonic()
         self.worked_s += min(now - self.seen_at, MAX_STEP_S)
         self.seen_at = now
-        self._judge(share_done(percent) - self.begun_share)
-        await self.report(stage, percent, eta_s)
-
-    def _judge(self, share: float) -> None:
         limit_s = self.limits.max_transcode_s
         if not limit_s or share <= 0 or self.worked_s < JUDGED_AFTER_S:
             return
         expected_s = self.worked_s / share
         if expected_s > TOLERANCE * limit_s:
             detail = f"{share:.4%} of the pass took {self.worked_s:.0f} s"
-            raise self.limits.rejection(RejectCode.TOO_MUCH_WORK, detail)
+            raise self.limits.rejection(errors.RejectCode.TOO_MUCH_WORK, detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,176 +118,149 @@ class Tools:
     work_dir: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassOutcome:
-    """Output of a pass; `folders` has other attempts' numbers for renditions in their folders."""
+async def encode_missing(
+    of_pass: Pass, row: PassInProgress, *, made_by: int, progress: Progress, tools: Tools
+) -> tuple[RunReport, Mapping[str, Rendition]]:
+    """Encode the missing parts of a pass, and wait for those of helpers.
 
-    output: PassOutput
-    folders: Mapping[str, int]
-
-    @property
-    def master(self) -> str:
-        """Return the text of a master playlist in the folder of the attempt."""
-        entries = []
-        for rendition in self.output.renditions:
-            number = self.folders.get(rendition.name)
-            entries.append(("" if number is None else f"../{number}/", rendition))
-        return master_playlist(entries)
-
-
-@dataclass(slots=True)
-class PassRuns:
-    """Runs of a pass over the renditions `names`, as the worker of the pass makes them.
-
-    A pass that `may_share` has runs that idle workers can split and make. `begun_share` is the
-    share of the film that was made before.
+    Returns ffmpeg's report about the whole film, and the renditions. Raises as `encode_part`, and
+    `SourceRejected` if the source takes too much work.
     """
-
-    attempt: OpenAttempt
-    tools: Tools
-    heartbeat: Heartbeat
-    names: list[str]
-    duration_s: float
-    may_share: bool
-    begun_share: float = 0.0
-    _plain: Run | None = None
-    _made: Mapping[str, MadeRendition] = field(default_factory=dict)
-
-    async def begin(self, starts_s: Starts) -> None:
-        """Keep the usable segments of an earlier attempt."""
-        attempt = self.attempt
-        self.may_share = self.may_share and starts_s is not None
-        shared_s = list(starts_s) if starts_s and self.may_share else None
-        folder = await runs.prepare(attempt, self.names, shared_s)
-        self.heartbeat.folders.clear()
-        if folder != attempt.number:
-            self.heartbeat.folders.update(dict.fromkeys(self.names, folder))
-        if self.may_share:
-            unmade = await runs.left(attempt.video_id)
-            self.begun_share = unmade.share if unmade else 1.0
-            return
-        recorded = await runs.find_made(attempt.video_id, self.names, self.tools.storage)
-        for rendition in recorded.values():
-            made_s = float(rendition.time_s(rendition.segments[-1].facts.until_ticks))
-            self.begun_share = made_s / self.duration_s
-        await runs.keep(attempt.video_id, self.names, recorded)
-        prefix = f"{attempt.number}-" if recorded else ""
-        self._plain = Run(starts_s=starts_s, made=recorded, prefix=prefix)
-
-    async def next(self) -> Run | None:
-        """Return the first free run, or a part of another one; None when all runs are made.
-
-        Waits for the runs of other workers. Segments of theirs that don't join are made again.
-        """
-        if self.may_share:
-            return await retry_outage(self._next)
-        run = self._plain
-        self._plain = None
-        return run
-
-    async def _next(self) -> Run | None:
-        video_id = self.attempt.video_id
-        storage = self.tools.storage
-        while True:
-            held = await runs.claim_first(video_id, worker=self.tools.worker, storage=storage)
-            if held is not None:
-                self.heartbeat.held = held
-                return held.run
-            if await runs.split(video_id=video_id):
-                continue
-            progress = await runs.left(video_id)
-            if progress is not None:
-                percent = percent_of(progress.share)
-                await self.heartbeat.report(Stage.TRANSCODING, percent, progress.eta_s)
-                await asyncio.sleep(LOOK_S)
-                continue
-            self._made = await runs.find_made(video_id, self.names, storage)
-            number = min(broken_joins(self._made), default=None)
-            if number is None:
-                return None
-            logger.warning("Runs do not fit", extra={"action": "runs_do_not_fit", "at": number})
-            await runs.make_again_from(self.attempt, number)
-
-    async def done(self, run: Run, *, faults: int, network_faults: int) -> None:
-        """Record that a run is made, after its segments are recorded."""
-        held = self.heartbeat.held
-        self.heartbeat.held = None
-        if held is not None:
-            await retry_outage(self.heartbeat.beat)
-            await retry_outage(partial(held.finish, faults=faults, network_faults=network_faults))
-
-    async def whole(self) -> Whole | None:
-        """Return all renditions of a shared pass; None for other passes."""
-        if not self.may_share:
-            return None
-        faults, network_faults = await runs.faults(self.attempt.video_id)
-        return Whole(renditions=self._made, faults=faults, network_faults=network_faults)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodingRun:
-    """Pass that makes the `targets` of a plan from a source, under the lease of an attempt."""
-
-    attempt: OpenAttempt
-    tools: Tools
-    heartbeat: Heartbeat
-    source: Source
-    plan: Plan
-    targets: tuple[str, ...]
-    reference: MediaPlaylist | None = None
-
-    async def make(self) -> PassOutcome:
-        """Make the renditions, resuming after usable segments of an earlier attempt.
-
-        Raises as `make_renditions` does, `Preempted`, or `LeaseLost`.
-        """
-        try:
-            return await self._make_once()
-        except NotContinuable as exc:
-            fields = {"action": "begins_anew", "attempt": self.attempt.number}
-            logger.warning("Pass restarts: %s", exc, extra=fields)
-            await self.heartbeat.restart()
-            return await self._make_once()
-
-    async def _make_once(self) -> PassOutcome:
-        attempt = self.attempt
-        tools = self.tools
-        folders = self.heartbeat.folders
-        copied = {rung.name for rung in self.plan.video if rung.copied}
-        encoded = [name for name in self.targets if name not in copied]
-        shared = PassRuns(
-            attempt=attempt,
-            tools=tools,
-            heartbeat=self.heartbeat,
-            names=encoded,
-            duration_s=self.source.probe.duration_s,
-            may_share=self.plan.encode_s(self.targets) >= runs.SHARED_FROM_S,
-        )
-        meter = WorkMeter(self.heartbeat.report, tools.limits)
-        job_id = attempt.video.complete_job_id if attempt.targets else attempt.video.first_job_id
-        preemption = Preemption(job_id=job_id or 0, is_first=not attempt.targets)
-
-        async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
-            preemption.stage = stage
-            preemption.seconds_left = eta_s
-            meter.begun_share = shared.begun_share
-            await meter.follow(stage, percent, eta_s)
-
-        async with task_group() as tasks:
-            watching = tasks.create_task(preemption.watch()) if encoded else None
-            output = await make_renditions(
-                self.source.url,
-                self.source.probe,
-                self.plan,
-                wanted=self.targets,
-                is_first=not attempt.targets,
-                reference=self.reference,
-                sink=StorageSink(tools.storage, attempt.video_id, attempt, attempt.number, folders),
-                work_dir=tools.work_dir,
-                on_progress=report,
-                runs=shared,
-                on_made=self.heartbeat.note_stored,
+    video_id = row.video_id
+    meter = WorkMeter(tools.limits)
+    encoded_s = 0.0
+    while True:
+        lease = await retry_outage(partial(parts.claim, video_id, worker=tools.worker))
+        state = await retry_outage(partial(parts.state, video_id))
+        if state is None:
+            raise LeaseLost
+        if lease is not None:
+            report_progress = _reporter(of_pass, lease, state, progress, meter, encoded_s)
+            await _encode_leased(
+                of_pass, row, lease, made_by=made_by, tools=tools, on_progress=report_progress
             )
-            if watching:
-                watching.cancel()
-        return PassOutcome(output=output, folders=folders)
+            first_s, until_s = lease.part.span_s(of_pass)
+            encoded_s += until_s - first_s
+        elif state.workers:
+            progress.reach(Stage.TRANSCODING, state.share_stored)
+            await asyncio.sleep(LOOK_S)
+        elif not state.unclaimed:
+            break
+    renditions = await parts.stored_renditions(row, tools.storage)
+    step = frame_step(of_pass.probe.video.fps)
+    return await parts.report(video_id, renditions, step=step), renditions
+
+
+def _reporter(
+    of_pass: Pass,
+    lease: Lease,
+    state: parts.PassState,
+    progress: Progress,
+    meter: WorkMeter,
+    encoded_s: float,
+) -> OnFfmpegProgress:
+    """Return the function that takes ffmpeg's position in a part, and sets the pass's progress.
+
+    `encoded_s` is the length of the parts that this worker has made.
+    """
+    first_s, until_s = lease.part.span_s(of_pass)
+    duration_s = of_pass.probe.duration_s
+    began_at = monotonic()
+
+    async def report(written_s: float) -> None:
+        part_s = min(max(written_s - first_s, 0.0), until_s - first_s)
+        share = min(1.0, state.share_stored + part_s / duration_s)
+        elapsed_s = monotonic() - began_at
+        left_s = None
+        if elapsed_s >= ESTIMATE_AFTER_S and part_s > 0:
+            left_s = elapsed_s / part_s * duration_s * (1.0 - share) / state.workers
+        progress.reach(Stage.TRANSCODING, share, left_s)
+        meter.follow((encoded_s + part_s) / duration_s)
+
+    return report
+
+
+async def _encode_leased(
+    of_pass: Pass,
+    row: PassInProgress,
+    lease: Lease,
+    *,
+    made_by: int,
+    tools: Tools,
+    on_progress: OnFfmpegProgress,
+) -> None:
+    """Encode a part while its lease is renewed, and record its segments; then end the lease.
+
+    `made_by` is the number of the pass's attempt, 0 for a helper.
+    """
+    part = lease.part
+    fields = {"action": "part_begun", "first": part.first, "until": part.until}
+    logger.info("Part begun", extra=fields)
+    heartbeat = Heartbeat(lease.video_id, row.folder, made_by, renew=partial(parts.renew, lease))
+    try:
+        inits = await parts.stored_inits(row, tools.storage) if part.first else None
+        work = encode_part(
+            of_pass,
+            part,
+            inits=inits,
+            sink=StorageSink(tools.storage, lease.video_id, row.folder),
+            work_dir=tools.work_dir,
+            on_progress=on_progress,
+            on_stored=heartbeat.note_stored,
+        )
+        report, _ = await under_lease(heartbeat, work)
+        if report.network_faults and report.faults:
+            code = errors.FailCode.SOURCE_UNREACHABLE
+            raise errors.TranscodeFailed(code, detail="faults while reading")
+        await retry_outage(heartbeat.beat)
+        await retry_outage(partial(parts.finish, lease, report))
+    except FAULTS:
+        await retry_outage(partial(parts.fail, lease, is_helper=not made_by))
+        raise
+    except ObjectMissing as exc:
+        raise PartsDontJoin("an init segment is missing") from exc
+    finally:
+        await retry_outage(partial(parts.release, lease), timeout_s=ENDING_TIMEOUT_S)
+
+
+async def help_with(video_id: UUID, tools: Tools, *, job_id: int) -> None:
+    """Encode missing parts of a pass that another worker carries out, until nothing is missing.
+
+    Raises the error that ended a part early, or `Preempted`.
+    """
+    video = await Video.get_or_none(id=video_id)
+    row = await PassInProgress.get_or_none(video_id=video_id)
+    if video is None or row is None:
+        return
+    try:
+        async with (
+            probed_source(video, tools.storage, tools.limits) as source,
+            task_group() as tasks,
+        ):
+            watching = tasks.create_task(watch_queue(job_id, is_done_soon=lambda: False))
+            plan = plan_renditions(source.probe)
+            of_pass = Pass(
+                source_url=source.url,
+                probe=source.probe,
+                plan=plan,
+                rungs=[rung for rung in plan.video if rung.name in row.renditions],
+                starts_s=row.starts_s,
+            )
+            claim = partial(parts.claim, video_id, worker=tools.worker, is_helper=True)
+            while lease := await retry_outage(claim):
+                await _encode_leased(
+                    of_pass, row, lease, made_by=0, tools=tools, on_progress=ignore_progress
+                )
+            watching.cancel()
+    except LeaseLost:
+        logger.info("Help is no longer needed", extra={"action": "help_ended"})
+    except FAULTS as exc:
+        logger.warning("Part failed: %s", exc, extra={"action": "part_failed"})
+        raise
+    finally:
+        if not await Video.exists(id=video_id):
+            await remove_again(video_id, video.storage_key, queue=tools.queue)
+
+
+async def ignore_progress(written_s: float) -> None:
+    """Take no note of progress."""

@@ -15,6 +15,7 @@ from portal.processing import attempts, renditions
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root
+from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
@@ -28,14 +29,14 @@ MASTER_ROUNDS = 5
 class StorageSink:
     """Sink of a pass that writes into the folder of the attempt with the number `folder`.
 
-    `folders` has other attempts' numbers for renditions that those began. Only the holder of
+    `folders` has other attempts' numbers for renditions that those began. Only the holder of an
     `attempt` may write playlists.
     """
 
     storage: Storage
     video_id: UUID
-    attempt: attempts.OpenAttempt | None
     folder: int
+    attempt: attempts.OpenAttempt | None = None
     folders: Mapping[str, int] = field(default_factory=dict)
 
     async def put(self, name: str, data: bytes | Path, content_type: str) -> None:
@@ -78,6 +79,15 @@ async def put_master(video: Video, storage: Storage) -> None:
         await write_master(storage, prefix, master_playlist(complete))
         if complete == await renditions.complete(video):
             return
+
+
+def master_beside(output: PassOutput) -> str:
+    """Return the text of a master playlist for the folder of the attempt that made the output."""
+    entries = []
+    for rendition in output.renditions:
+        number = output.folders.get(rendition.name)
+        entries.append(("" if number is None else f"../{number}/", rendition))
+    return master_playlist(entries)
 
 
 async def write_master(storage: Storage, prefix: str, playlist: str) -> None:

@@ -1,16 +1,17 @@
-"""Progress of a pass, written to the database together with the renewal of its lease.
+"""Progress of a pass, and the leases under which it and its segments are recorded.
 
-The progress includes the segments in storage, so that another attempt can resume after them, and
-viewers can watch them before the pass ends. The recorded segments of a video are of one pass. They
-are deleted when its renditions are complete or have failed, and when the pass restarts. Later
-attempts at a pass write their segments into the folder of the first one, under other names; but
-each attempt makes all sound, in its own folder.
+Recorded segments let another worker resume the pass, and viewers watch them before it ends. Those
+of a video are of one pass. They are deleted when its renditions are complete or have failed. Parts
+of later attempts are stored in the folder of the first attempt, under other names; but each attempt
+makes all sound, in its own folder.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from time import monotonic
 from typing import TypeVar
 from uuid import UUID
@@ -21,70 +22,94 @@ from portal.concurrency import task_group
 from portal.database.connection import lock_video, transaction
 from portal.database.outages import is_outage
 from portal.database.work_models import MadeSegment as Row
-from portal.processing import attempts, runs
-from portal.processing.runs import FACTS, HeldRun
-from portal.transcoding.encoding.continuation import MadeSegment
+from portal.processing.attempts import LeaseLost, OpenAttempt, hold
+from portal.processing.parts import FACTS
+from portal.transcoding.encoding.parts import Segment
 
 logger = logging.getLogger(__name__)
 
 RENEWAL_S = 5
 HEARTBEAT_S = 1
 LAST_BEAT_TIMEOUT_S = 2.0
+PROBED_PERCENT = 1.0
+ENCODED_PERCENT = 97.0
+# Time after which the speed of an encode is known well enough for an estimate.
+ESTIMATE_AFTER_S = 3.0
 
 Result = TypeVar("Result")
 
 
-class Heartbeat:
-    """Heartbeat that renews leases and records progress, at most once a second.
+class Stage(StrEnum):
+    """Stage of an attempt."""
 
-    The worker of a pass has the lease of its attempt, and of the run that it makes (`held`). A
-    helper has only a run. `folders` has other attempts' numbers for renditions whose segments are
-    in their folders.
+    PROBING = "probing"
+    TRANSCODING = "transcoding"
+    FINISHING = "finishing"
+
+
+@dataclass(slots=True)
+class Progress:
+    """Progress of an attempt: its stage, a percentage that never falls, and the time left."""
+
+    percent: float = 0.0
+    stage: Stage = Stage.PROBING
+    eta_s: float | None = None
+
+    def reach(self, stage: Stage, share: float = 0.0, eta_s: float | None = None) -> None:
+        """Set the stage, the share of the encoding that is done (0 to 1), and the seconds left."""
+        at_percent = PROBED_PERCENT + share * (ENCODED_PERCENT - PROBED_PERCENT)
+        self.stage = stage
+        self.percent = max(self.percent, min(at_percent, ENCODED_PERCENT))
+        self.eta_s = eta_s
+
+    def finish(self) -> None:
+        """Set the percentage of finished work."""
+        self.stage = Stage.FINISHING
+        self.percent = 100.0
+        self.eta_s = None
+
+
+@dataclass(slots=True)
+class Heartbeat:
+    """Renewal of a lease, and the record of the segments stored under it.
+
+    `renew` renews the lease, and raises `LeaseLost`; `has_news` says whether that can't wait.
+    Segments are in the folder of the attempt with the number `folder`.
     """
 
-    def __init__(self, video_id: UUID, attempt: attempts.OpenAttempt | None) -> None:
-        self.held: HeldRun | None = None
-        self.folders: dict[str, int] = {}
-        self._video_id = video_id
-        self._attempt = attempt
-        self._stored: dict[tuple[str, int], Row] = {}
-        self._writing = asyncio.Lock()
-        percent = attempt.percent if attempt else 0.0
-        self._written: tuple[str, float, float | None] = ("probing", percent, None)
-        self._progress: tuple[str, float, float | None] = self._written
-        self._renewed_at = monotonic()
+    video_id: UUID
+    folder: int
+    made_by: int
+    renew: Callable[[], Awaitable[None]]
+    has_news: Callable[[], bool] = lambda: False
+    _stored: asyncio.Queue[Row] = field(default_factory=asyncio.Queue)
 
-    async def report(self, stage: str, percent: float, eta_s: float | None) -> None:
-        """Take the progress, which never falls, for the next beat."""
-        self._progress = (stage, max(percent, self._progress[1]), eta_s)
-
-    def note_stored(self, rendition: str, number: int, segment: MadeSegment) -> None:
+    def note_stored(self, rendition: str, segment: Segment) -> None:
         """Take a segment that is in storage, to be recorded with the next beat."""
-        made_by = self._attempt.number if self._attempt else 0
-        self._stored[rendition, number] = Row(
-            video_id=self._video_id,
+        row = Row(
+            video_id=self.video_id,
             rendition=rendition,
-            number=number,
-            folder=self.folders.get(rendition, made_by),
-            made_by=made_by,
+            number=segment.number,
+            folder=self.folder,
+            made_by=self.made_by,
             uri=segment.uri,
             size_bytes=segment.size_bytes,
             duration_s=segment.duration_s,
             **{name: getattr(segment.facts, name) for name in FACTS},
         )
-        if self.held and rendition == self.held.row.renditions[0]:
-            self.held.next_segment = max(self.held.next_segment, number + 1)
+        self._stored.put_nowait(row)
 
     async def beat_forever(self) -> None:
-        """Beat while there is news or a lease to renew. Raises `LeaseLost`."""
+        """Beat while there is news or the lease has to be renewed. Raises `LeaseLost`."""
+        renewed_at = monotonic()
         while True:
             await asyncio.sleep(HEARTBEAT_S)
-            age_s = monotonic() - self._renewed_at
-            has_news = self._stored or self._progress != self._written
-            if not has_news and age_s < RENEWAL_S:
+            is_due = monotonic() - renewed_at >= RENEWAL_S
+            if self._stored.empty() and not self.has_news() and not is_due:
                 continue
             try:
                 await self.beat()
+                renewed_at = monotonic()
             except psycopg.OperationalError as exc:
                 if not is_outage(exc):
                     raise
@@ -93,47 +118,47 @@ class Heartbeat:
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
     async def beat(self) -> None:
-        """Write progress and segments, under the leases. Raises `LeaseLost`."""
-        async with self._writing:
-            progress = self._progress
-            stage, percent, eta_s = progress
-            stored = list(self._stored.items())
+        """Renew the lease and record the stored segments. Raises `LeaseLost`."""
+        rows = [self._stored.get_nowait() for _ in range(self._stored.qsize())]
+        try:
             async with transaction():
-                if stored:
-                    await lock_video(self._video_id)
-                if self.held:
-                    await self.held.renew(eta_s)
-                    eta_s = eta_s and max(eta_s, self.held.eta_elsewhere_s)
-                if self._attempt:
-                    await attempts.hold(self._attempt, stage=stage, percent=percent, eta_s=eta_s)
+                if rows:
+                    await lock_video(self.video_id)
+                await self.renew()
                 # Players may have loaded the recorded segments, so their rows stay as they are.
-                await Row.bulk_create([row for _, row in stored], ignore_conflicts=True)
-            # Segments that arrived during the transaction stay for the next beat.
-            for key, row in stored:
-                if self._stored[key] is row:
-                    del self._stored[key]
-            self._written = progress
-        self._renewed_at = monotonic()
-
-    async def restart(self) -> None:
-        """Delete all progress of the pass, and drop its run. Raises `LeaseLost`."""
-        async with self._writing:
-            self._stored.clear()
-            self.held = None
-            if self._attempt:
-                await runs.forget(self._attempt)
+                await Row.bulk_create(rows, ignore_conflicts=True)
+        except BaseException:
+            for row in rows:
+                self._stored.put_nowait(row)
+            raise
 
     async def beat_once_more(self) -> None:
-        """Write the progress of work that ended early, and release its run, within 2 s."""
-        with suppress(attempts.LeaseLost, psycopg.Error, TimeoutError):
+        """Record the segments of work that ended early, within 2 s."""
+        with suppress(LeaseLost, psycopg.Error, TimeoutError):
             async with asyncio.timeout(LAST_BEAT_TIMEOUT_S):
                 await self.beat()
-                if self.held:
-                    await self.held.release()
+
+
+def attempt_heartbeat(attempt: OpenAttempt, progress: Progress) -> Heartbeat:
+    """Return the heartbeat of an attempt, which also records its progress."""
+    recorded = [replace(progress)]
+
+    async def renew() -> None:
+        reached = replace(progress)
+        await hold(attempt, stage=reached.stage, percent=reached.percent, eta_s=reached.eta_s)
+        recorded[0] = reached
+
+    return Heartbeat(
+        attempt.video_id,
+        folder=attempt.number,
+        made_by=attempt.number,
+        renew=renew,
+        has_news=lambda: recorded[0] != progress,
+    )
 
 
 async def under_lease(heartbeat: Heartbeat, work: Awaitable[Result]) -> Result:
-    """Await work while its leases are renewed; if it ends early, its segments are recorded."""
+    """Await work while its lease is renewed; if it ends early, its segments are recorded."""
     try:
         async with task_group() as tasks:
             beating = tasks.create_task(heartbeat.beat_forever())

@@ -8,7 +8,7 @@ connections, and the rest of the ladder, in this order.
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
@@ -31,7 +31,7 @@ from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.processing.sources import Source
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode
-from portal.transcoding.encoding.transcode import PassOutput
+from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, early_rendition, is_made_together
@@ -92,17 +92,11 @@ async def queue_encode(
 
 
 async def publish(
-    attempt: OpenAttempt,
-    output: PassOutput,
-    source: Source,
-    *,
-    folders: Mapping[str, int],
-    queue: Queue,
+    attempt: OpenAttempt, output: PassOutput, source: Source, *, queue: Queue
 ) -> None:
     """Make the video ready with the output of a first pass, and queue the job for the storyboard.
 
-    `folders` has the number of the attempt whose folder holds a rendition, for renditions that an
-    earlier attempt began. Raises `LeaseLost`.
+    Raises `LeaseLost`.
     """
     video = attempt.video
     probe = source.probe
@@ -112,7 +106,7 @@ async def publish(
     async with transaction():
         await lock_video(video.id)
         await attempts.publish(attempt, media_s=output.duration_s)
-        await _record_output(attempt, output, folders)
+        await _record_output(attempt, output)
         await _plan_rest(attempt)
         changed = await Video.filter(id=video.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
@@ -141,15 +135,12 @@ async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
     ).delete()
 
 
-async def add(attempt: OpenAttempt, output: PassOutput, *, folders: Mapping[str, int]) -> None:
-    """Record renditions made for a ready video; the attempt stays open. Raises `LeaseLost`.
-
-    `folders` is as for `publish`.
-    """
+async def add(attempt: OpenAttempt, output: PassOutput) -> None:
+    """Record renditions made for a ready video; the attempt stays open. Raises `LeaseLost`."""
     async with transaction():
         video = await lock_video(attempt.video_id)
         await attempts.hold(attempt)
-        await _record_output(attempt, output, folders)
+        await _record_output(attempt, output)
         notes = set(output.notes)
         if output.has_faults and await _withdraw_copy(attempt.video):
             notes.add(Note.COPY_UNDELIVERABLE)
@@ -202,16 +193,14 @@ def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
             yield {"kind": kind, **{name: getattr(track, name) for name in PLANNED_OF_TRACKS}}
 
 
-async def _record_output(
-    attempt: OpenAttempt, output: PassOutput, folders: Mapping[str, int]
-) -> None:
+async def _record_output(attempt: OpenAttempt, output: PassOutput) -> None:
     """Mark the renditions of a pass complete, with their measures."""
     await attempts.delete_progress(attempt.video_id)
     for rendition in output.renditions:
         row = Rendition.filter(video_id=attempt.video_id, name=rendition.name)
         changed = await row.update(
             state=RenditionState.COMPLETE,
-            attempt_number=folders.get(rendition.name, attempt.number),
+            attempt_number=output.folders.get(rendition.name, attempt.number),
             error_code=None,
             error_detail=None,
             **_measures(rendition),

@@ -144,16 +144,15 @@ async def defer_completion(video: Video, queue: Queue, *, is_quick: bool = False
     )
 
 
-async def defer_share(video: Video, run_id: int, queue: Queue) -> int:
-    """Enqueue the job that makes a run of another worker's pass, behind all other jobs."""
+async def defer_share(video_id: UUID, queue: Queue) -> int:
+    """Enqueue the job that makes parts of another worker's pass, behind all other jobs."""
     return await _defer(
         "portal:share",
         TRANSCODE_QUEUE,
         queue,
-        lock=f"run:{run_id}",
+        lock=None,
         priority=SHARE_PRIORITY,
-        video_id=str(video.id),
-        run_id=run_id,
+        video_id=str(video_id),
     )
 
 
@@ -255,7 +254,7 @@ async def _defer(
     queue_name: str,
     queue: Queue,
     *,
-    lock: str,
+    lock: str | None,
     priority: int = 0,
     **arguments: str | int,
 ) -> int:

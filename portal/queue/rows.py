@@ -33,15 +33,19 @@ WHERE job.status IN ('todo', 'doing', 'failed')
 ORDER BY job.status = 'doing' DESC, job.status = 'todo' DESC, job.priority DESC, job.id
 LIMIT %s
 """
-# Leases of attempts, and of the runs of shared passes.
+# Leases of attempts, and of the parts of passes.
 LEASES = f"""
 SELECT worker, video_id::text AS video_id, number AS attempt, NULL AS segments, stage, percent,
        lease_expires_at, NOT {IS_LIVE} AS is_lost
 FROM attempts WHERE outcome IS NULL
 UNION ALL
 SELECT worker, video_id::text, folder, concat(start, '-', until - 1), 'transcoding',
-       100.0 * (made - start) / (until - start), lease_expires_at, NOT {IS_LIVE}
-FROM pass_runs WHERE worker IS NOT NULL ORDER BY worker, video_id, segments NULLS FIRST
+       100.0 * (
+         SELECT count(*) FROM made_segments made WHERE made.video_id = pass.video_id
+         AND rendition = renditions->>0 AND number >= start AND number < until
+       ) / (until - start), lease_expires_at, NOT {IS_LIVE}
+FROM pass_parts part JOIN passes pass USING (video_id)
+WHERE lease_expires_at IS NOT NULL ORDER BY worker, video_id, segments NULLS FIRST
 """  # noqa: S608 - put together from constants
 WORKERS = """
 SELECT id, last_heartbeat, last_heartbeat < now() - make_interval(secs => %s) AS is_dead

@@ -37,8 +37,8 @@ from portal.queue.app import Queue
 from portal.queue.enqueue import defer_captions
 from portal.storage.bucket import Storage, entries_of
 from portal.transcoding.captions.reading import CaptionContents, ReadOptions, read_captions
-from portal.transcoding.encoding.finishing import caption_segment, put_captions
-from portal.transcoding.encoding.segment_upload import CONTENT_TYPES
+from portal.transcoding.encoding.assembly import caption_segment, put_captions
+from portal.transcoding.encoding.sink import CONTENT_TYPES
 from portal.transcoding.packaging.webvtt import read_webvtt
 from portal.transcoding.planning.tracks import attribute_text, language_name, language_tag
 from portal.videos.reading import check_version, locked_video

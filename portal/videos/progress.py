@@ -56,7 +56,7 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
             THEN (SELECT position FROM waiting WHERE waiting.id = video.id) END AS position,
        (SELECT count(DISTINCT worker) FROM (
           SELECT attempt.worker UNION ALL
-          SELECT worker FROM pass_runs WHERE video_id = video.id AND {IS_LIVE}
+          SELECT worker FROM pass_parts WHERE video_id = video.id AND {IS_LIVE}
         ) busy) AS workers,
        COALESCE(made.renditions, '[]') AS renditions,
        (SELECT json_agg(track ORDER BY is_default DESC, label) FROM (

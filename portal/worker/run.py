@@ -29,7 +29,7 @@ from portal.database.outages import is_outage, skipped_in_outage
 from portal.errors import StorageUnavailable
 from portal.maintenance import janitor
 from portal.maintenance.recovery import recover_forever
-from portal.processing import helping, passes, removal, runs
+from portal.processing import encoding, parts, passes, removal
 from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.encoding import Preempted, Tools
 from portal.processing.sources import SourceInterrupted
@@ -134,14 +134,14 @@ class Worker:
 async def transcode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Probe a file, then make its video failed, or playable by copying, or queue its encode."""
     with _work_on(context, video_id, cause) as tools:
-        await passes.make_playable(UUID(video_id), tools, may_encode=False)
+        await passes.publish_video(UUID(video_id), tools, may_encode=False)
 
 
 @tasks.task(name="encode", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def encode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make a video playable by encoding, or failed."""
     with _work_on(context, video_id, cause) as tools:
-        await passes.make_playable(UUID(video_id), tools, may_encode=True)
+        await passes.publish_video(UUID(video_id), tools, may_encode=True)
 
 
 @tasks.task(name="complete", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
@@ -152,10 +152,10 @@ async def complete_video(context: JobContext, video_id: str, cause: Cause = None
 
 
 @tasks.task(name="share", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
-async def make_run(context: JobContext, video_id: str, run_id: int, cause: Cause = None) -> None:
-    """Make a run of a pass that another worker carries out."""
+async def make_parts(context: JobContext, video_id: str, cause: Cause = None) -> None:
+    """Make parts of a pass that another worker carries out."""
     with _work_on(context, video_id, cause) as tools:
-        await helping.make_run_of(run_id, tools, job_id=context.job.id or 0)
+        await encoding.help_with(UUID(video_id), tools, job_id=context.job.id or 0)
 
 
 @tasks.task(name="remove", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
@@ -367,14 +367,14 @@ def _tools(config: Config, storage: Storage, connector: WorkerConnector) -> Tool
 
 
 async def _help_forever(worker: Worker, ending: asyncio.Event) -> None:
-    """Split the longest run of another worker while a slot for encodes is free and no job waits."""
+    """Offer help with another worker's pass while a slot for encodes is free and no job waits."""
     while not ending.is_set():
         # Random pauses keep workers from looking all at once.
         await asyncio.sleep(random.uniform(0.5, 1.5) * FETCH_INTERVAL_S)  # noqa: S311
         # Sharing is optional: skip it while the database is away.
         with skipped_in_outage():
             if len(worker.encoding) < worker.config.worker_concurrency:
-                await runs.split(queue=worker.tools.queue)
+                await parts.offer_help(worker.tools.queue)
 
 
 async def _serve(queue_name: str, concurrency: int, worker: Worker) -> None:

@@ -1,21 +1,19 @@
 """Simulation of many workers of one core that share one film.
 
-An idle worker looks every 2 s, and takes the later half of the longest remaining run if each half
-takes at least half a minute. Encoding takes as long as the ladder's plan estimates. Measured on a
-machine with two cores: ffmpeg starts 0.1 s after its job and decodes a second of film before its
-first frame; 40 s of film are ready 0.3 s after their last segment; one core encodes 57 s of sound
-in a second.
+An idle worker looks every 2 s, and takes the next part of the film. Encoding takes as long as the
+ladder's plan estimates. Measured on a machine with two cores: ffmpeg starts 0.1 s after its job and
+decodes a second of film before its first frame; 40 s of film are ready 0.3 s after their last
+segment; one core encodes 57 s of sound in a second.
 
     python tests/benchmarks/cluster.py
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
 
 import benchmark_portal  # noqa: F401  # makes the folder above importable
 
-from portal.processing.runs import PART_S
+from portal.processing.parts import PassState, part_length
 from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe, VideoTrack
@@ -24,9 +22,7 @@ STEP_S = 0.1
 LOOK_S = 2.0
 # From the job to the first frame.
 START_S = 1.5
-# From the first frame until the remaining time of a run is known.
-ESTIMATE_S = 3.5
-# Time of a pass after its last run.
+# Time of a pass after its last part.
 ASSEMBLY_S = 1.0
 # Time that a second of sound takes.
 SOUND_SHARE = 1 / 57
@@ -42,15 +38,6 @@ VIDEO_S = 180
 DAY_S = 24 * 3600
 
 
-@dataclass
-class Part:
-    """A run: its remaining work, its first frame, and the time when its length is known."""
-
-    left_s: float
-    begins_s: float
-    known_s: float
-
-
 def main() -> None:
     print(
         f"{'film':12}{'workers':>8}{'seconds':>9}{'times':>7}{'PUT/s':>7}{'SQL/s':>7}{'Mbit/s':>8}"
@@ -58,9 +45,10 @@ def main() -> None:
     for height in HEIGHTS:
         for hours in HOURS:
             passes, renditions = film(height, 3600.0 * hours)
-            alone_s = make(passes, 1, height)
+            segment_count = round(3600 * hours / SEGMENT_S)
+            alone_s = make(passes, segment_count, 1, height)
             for workers in WORKERS:
-                taken_s = make(passes, workers, height)
+                taken_s = make(passes, segment_count, workers, height)
                 times = alone_s / taken_s
                 puts = renditions * 3600 * hours / SEGMENT_S / taken_s
                 mbps = len(passes) * 3600 * hours * BITRATE_MBPS[height] / taken_s
@@ -119,26 +107,28 @@ def film(height: int, duration_s: float) -> tuple[list[float], int]:
     return passes, len(plan.video)
 
 
-def make(passes: list[float], workers: int, seed: int) -> float:
+def make(passes: list[float], segment_count: int, workers: int, seed: int) -> float:
     """Return the seconds until this number of workers has made all passes."""
     rng = Random(seed)  # noqa: S311
     now_s = 0.0
     for work_s in passes:
-        runs = [Part(work_s, now_s + START_S, now_s + START_S + ESTIMATE_S)]
-        while runs:
-            now_s += STEP_S
-            for run in runs:
-                if now_s >= run.begins_s:
-                    run.left_s -= STEP_S
-            runs = [run for run in runs if run.left_s > 0]
-            estimated = [run for run in runs if now_s >= run.known_s]
-            longest = max(estimated, key=lambda run: run.left_s, default=None)
-            idle = workers - len(runs)
-            is_seen = rng.random() < 1 - (1 - STEP_S / LOOK_S) ** idle
-            if longest and longest.left_s >= 2 * PART_S and idle and is_seen:
-                longest.left_s /= 2
-                runs.append(Part(longest.left_s, now_s + START_S, now_s))
-        now_s += ASSEMBLY_S
+        segment_s = work_s / segment_count
+        unclaimed = range(segment_count)
+        # Times when the workers have made their parts. Helpers look at different times.
+        busy_until_s = [
+            now_s,
+            *(now_s + START_S + rng.uniform(0, LOOK_S) for _ in range(workers - 1)),
+        ]
+        while unclaimed:
+            now_s = min(busy_until_s)
+            at_work = sum(until_s > now_s for until_s in busy_until_s)
+            # Plans estimate the time on two cores.
+            state = PassState(unclaimed, workers=at_work, failures=0, share_stored=0.0)
+            length = part_length(state, segment_s / PROCESSORS)
+            worker = busy_until_s.index(now_s)
+            busy_until_s[worker] = now_s + START_S + length * segment_s
+            unclaimed = unclaimed[length:]
+        now_s = max(busy_until_s) + ASSEMBLY_S
     return now_s
 
 

@@ -9,7 +9,7 @@ from command_line import document, portal
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.database.work_models import PassRun
+from portal.database.work_models import MadeSegment, PassInProgress, PassPart
 from portal.web.composition import WebContext
 
 
@@ -105,17 +105,31 @@ async def test_queue_shows_waiting_stalled_and_leases(
     first = await published(client)
     second = await published(client)
     await make_attempt(await Video.get(id=first["id"]), worker="here:42", percent=12)
-    await PassRun.create(
+    await PassInProgress.create(
+        video_id=first["id"], folder=1, renditions=["360p"], segment_count=10, segment_s=1.0
+    )
+    await PassPart.create(
         video_id=first["id"],
-        renditions=["360p"],
-        folder=1,
-        starts_s=[0] * 10,
         start=5,
         until=10,
-        made=7,
         worker="there:7",
         lease_expires_at=datetime.now(UTC),
     )
+    for number in (5, 6):
+        await MadeSegment.create(
+            video_id=first["id"],
+            rendition="360p",
+            number=number,
+            folder=1,
+            made_by=0,
+            uri=f"{number}.m4s",
+            size_bytes=1,
+            key_size_bytes=1,
+            sample_count=1,
+            from_ticks=0,
+            last_ticks=0,
+            until_ticks=1,
+        )
     await run_sql(
         environ["DATABASE_URL"],
         f"UPDATE procrastinate_jobs SET status = 'doing' WHERE args->>'video_id' = '{first['id']}'",

@@ -1,7 +1,6 @@
 """Three workers share a film while workers are killed: every frame is made once.
 
-Runs are shared from one second on, so that a short film suffices, and a killed worker counts as
-dead at once.
+Parts are short, so that a short film suffices, and a killed worker counts as dead at once.
 """
 
 import asyncio
@@ -37,8 +36,8 @@ SEGMENT_FRAMES = 48
 PAUSE_S = (0.2, 4.0)
 TIMEOUT_S = 240.0
 EAGER = """
-from portal.processing import runs
-runs.PART_S, runs.SHARED_FROM_S = 1.0, 0.0
+from portal.processing import parts
+parts.LONGEST_PART_S, parts.SHORTEST_PART_S = 1.0, 0.5
 from portal.cli.main import main
 main(["worker"])
 """
@@ -46,14 +45,15 @@ main(["worker"])
 DEAD = """
 UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute' WHERE id IN (
   SELECT worker_id FROM procrastinate_jobs WHERE status = 'doing' AND (
-    (args->>'run_id')::bigint IN (SELECT id FROM pass_runs WHERE worker = '{0}')
+    task_name = 'portal:share' AND (args->>'video_id')::uuid IN (
+      SELECT video_id FROM pass_parts WHERE NOT is_done AND worker = '{0}')
     OR task_name <> 'portal:share' AND (args->>'video_id')::uuid IN (
       SELECT video_id FROM attempts WHERE outcome IS NULL AND worker = '{0}')));
 UPDATE attempts SET lease_expires_at = now() WHERE outcome IS NULL AND worker = '{0}';
-UPDATE pass_runs SET lease_expires_at = now() WHERE worker = '{0}'
+UPDATE pass_parts SET lease_expires_at = now() WHERE NOT is_done AND worker = '{0}'
 """
 RENDITIONS = "SELECT name, attempt_number, state FROM renditions WHERE kind = 'video'"
-IS_SHARED = "SELECT FROM pass_runs WHERE start > 0"
+IS_SHARED = "SELECT FROM pass_parts WHERE start > 0"
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(60, marks=pytest.mark.soak)])
@@ -111,7 +111,7 @@ async def audit(config: Config, video_id: str) -> int:
     """
     renditions = await rows(config.database_url, RENDITIONS)
     assert renditions
-    assert not await rows(config.database_url, "SELECT FROM pass_runs")
+    assert not await rows(config.database_url, "SELECT FROM passes")
     async with open_storage(config) as storage:
         stored = await storage.list_some(output_root(video_id))
         names = {name for name, _, _ in renditions}

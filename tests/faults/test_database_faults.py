@@ -23,7 +23,7 @@ from portal.database.connection import fetch_rows, open_database, transaction
 from portal.database.models import Attempt, VideoStatus
 from portal.processing import attempts, progress
 from portal.processing.attempts import LeaseLost
-from portal.processing.progress import Heartbeat
+from portal.processing.progress import Progress, attempt_heartbeat
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 
@@ -142,7 +142,7 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
         assert attempt is not None
         before = await rows(config.database_url, LEASE_END)
         await proxy.down()
-        beating = asyncio.create_task(Heartbeat(attempt.video_id, attempt).beat_forever())
+        beating = asyncio.create_task(attempt_heartbeat(attempt, Progress()).beat_forever())
 
         async def is_tried_in_vain() -> bool:
             assert not beating.done(), beating.exception()

@@ -15,7 +15,7 @@ from running_portal import until
 from portal.maintenance import recovery
 from portal.maintenance.recovery import recover, recover_forever
 from portal.processing import attempts, progress
-from portal.processing.progress import Heartbeat
+from portal.processing.progress import Progress, attempt_heartbeat
 from portal.videos import deletion, posters
 from portal.web.composition import WebContext
 
@@ -147,7 +147,7 @@ async def test_living_workers_renew_their_leases_before_recovery_after_an_outage
     monkeypatch.setattr(progress, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(progress, "RENEWAL_S", 0)
     recovering = asyncio.create_task(recover_forever(queue, asyncio.Event()))
-    beating = asyncio.create_task(Heartbeat(attempt.video_id, attempt).beat_forever())
+    beating = asyncio.create_task(attempt_heartbeat(attempt, Progress()).beat_forever())
     await until(lambda: recovered.await_count > 1, timeout_s=20)
     for task in (recovering, beating):
         task.cancel()

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from api_client import Client, rows, run_sql, until_found
-from passes import ended_after, first_attempt, make_source, pass_of, published_file
+from passes import ended_after, first_attempt, make_source, published_file, tools_for
 from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment
-from portal.processing import attempts
+from portal.processing import attempts, passes
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.hls import parse_media_playlist
@@ -52,7 +52,7 @@ async def test_first_pass_resumes_in_the_folder_of_its_first_attempt(
     await ended_after(second, resources, tmp_path, segments=3)
     third = await first_attempt(video)
     assert third.percent >= second.percent
-    await pass_of(third, resources, tmp_path).make_playable()
+    await passes.make_playable(third, tools_for(resources, tmp_path))
 
     video = await Video.get(id=video.id)
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 3)

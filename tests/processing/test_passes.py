@@ -14,16 +14,16 @@ from passes import (
     begun,
     make_missing,
     make_playable,
-    pass_of,
     published_file,
     ready_video,
     states,
+    tools_for,
 )
 from running_portal import make_video
 from serving import children_naming, eventually
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.processing import renditions
+from portal.processing import passes, renditions
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.web.composition import WebContext
 
@@ -109,7 +109,7 @@ async def test_failing_rendition_holds_up_no_other(
 ) -> None:
     async def killed_pass() -> tuple[str, ...]:
         attempt = await begun(playable.id)
-        await killed(pass_of(attempt, resources, tmp_path).make_missing())
+        await killed(passes.make_missing(attempt, tools_for(resources, tmp_path)))
         return attempt.targets
 
     assert await killed_pass() == tuple(LATER)
@@ -137,6 +137,6 @@ async def test_pass_that_lost_its_lease_writes_only_complete_renditions(
     await Rendition.filter(name__in=LATER).delete()
     await Attempt.filter(id=attempt.id).update(outcome="failed")
     lost = type(attempt)(id=attempt.id, video=attempt.video, number=attempt.number)
-    await pass_of(lost, resources, tmp_path).make_missing()
+    await passes.make_missing(lost, tools_for(resources, tmp_path))
     assert await master(client, playable) == before
     assert (await Video.get(id=playable.id)).complete_job_id is not None

@@ -14,7 +14,7 @@ from published import probe
 from portal.database.models import Attempt, Rendition, VideoStatus
 from portal.processing import encoding, sources
 from portal.processing.encoding import WorkMeter
-from portal.transcoding.encoding.progress import Stage
+from portal.processing.progress import Progress, Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
@@ -110,26 +110,34 @@ async def test_pictures_that_share_their_bytes_are_refused_by_the_expected_time(
     assert "24 h" in (video.failure_message or "")
 
 
-async def test_too_much_work_is_refused_by_the_time_that_ffmpeg_works(
+def test_too_much_work_is_refused_by_the_time_that_ffmpeg_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seconds = count(1)
     monkeypatch.setattr(encoding, "monotonic", lambda: next(seconds))
 
-    async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
-        reported.append(percent)
-
-    reported: list[float] = []
-    meter = WorkMeter(report, SourceLimits(max_transcode_s=3600), seen_at=0.0)
+    meter = WorkMeter(SourceLimits(max_transcode_s=3600), seen_at=0.0)
     for _ in range(60):
-        await meter.follow(Stage.TRANSCODING, 1.0, None)
+        meter.follow(0.0)
     # A thousandth per minute makes 17 hours; an hour in which ffmpeg was paused doesn't count.
     seconds = count(3600)
-    await meter.follow(Stage.TRANSCODING, 2.5, None)
+    meter.follow(0.0156)
     assert meter.worked_s == 60 + encoding.MAX_STEP_S
     with pytest.raises(SourceRejected) as caught:
-        await meter.follow(Stage.TRANSCODING, 1.1, None)
+        meter.follow(0.001)
     assert caught.value.code == RejectCode.TOO_MUCH_WORK
-    assert reported == [1.0] * 60 + [2.5]
-    unlimited = WorkMeter(report, SourceLimits(max_transcode_s=0), worked_s=1e6)
-    await unlimited.follow(Stage.TRANSCODING, 1.1, None)
+    unlimited = WorkMeter(SourceLimits(max_transcode_s=0), worked_s=1e6)
+    unlimited.follow(0.001)
+
+
+def test_percentage_never_falls() -> None:
+    progress = Progress(40.0)
+    progress.reach(Stage.TRANSCODING)
+    progress.reach(Stage.TRANSCODING, 0.1, 60.0)
+    assert (progress.percent, progress.eta_s) == (40.0, 60.0)
+    progress.reach(Stage.TRANSCODING, 0.5)
+    assert progress.percent == 49.0
+    progress.reach(Stage.FINISHING, 1.2)
+    assert progress.percent == 97.0
+    progress.finish()
+    assert (progress.stage, progress.percent, progress.eta_s) == (Stage.FINISHING, 100.0, None)

@@ -8,10 +8,11 @@ import aiohttp
 import pytest
 from api_client import Client, answered
 from page_texts import words_of
-from passes import ended_after, first_attempt, pass_of, published_file
+from passes import ended_after, first_attempt, published_file, tools_for
 from yarl import URL
 
 from portal.database.models import Video
+from portal.processing import passes
 from portal.transcoding.packaging.hls import MediaPlaylist, parse_media_playlist, playlist_uris
 from portal.web.composition import WebContext
 from portal.web.pages.formatting import clock
@@ -106,7 +107,7 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
     assert grown["audio"].segments[:3] == begun["audio"].segments[:3]
     assert len(grown["360p"].segments) >= count + 2
 
-    await pass_of(await first_attempt(video), resources, tmp_path).make_playable()
+    await passes.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
     whole = await playlists(client, path)
     for playlist in whole.values():
         assert playlist.complete

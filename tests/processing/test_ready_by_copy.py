@@ -12,15 +12,15 @@ from passes import (
     make_missing,
     make_playable,
     make_source,
-    pass_of,
     published_file,
     states,
+    tools_for,
 )
 from running_portal import make_video
 
 from portal.database.event_models import Event
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.processing import renditions
+from portal.processing import passes, renditions
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.transcoding.planning import ladder
@@ -39,7 +39,7 @@ async def made_later(video: Video, resources: WebContext, work_dir: Path) -> lis
     targets = []
     while (await Video.get(id=video.id)).complete_job_id is not None:
         attempt = await begun(video.id)
-        await pass_of(attempt, resources, work_dir).make_missing()
+        await passes.make_missing(attempt, tools_for(resources, work_dir))
         targets.append(attempt.targets)
     return targets
 
@@ -100,7 +100,7 @@ async def test_undeliverable_copy_is_encoded_with_a_note(
     async def refuse(*_: object, **__: object) -> None:
         raise CopyUndeliverable("parameter_sets")
 
-    monkeypatch.setattr("portal.transcoding.encoding.transcode.remux", refuse)
+    monkeypatch.setattr("portal.transcoding.encoding.encode.remux", refuse)
     created = await published_file(client, resources, film)
 
     video = await looked_into(created, resources, tmp_path)

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 from api_client import Client
-from passes import first_attempt, pass_of, published_file
+from passes import first_attempt, published_file, tools_for
 
 from portal.database.models import Attempt
 from portal.errors import StorageUnavailable
-from portal.transcoding.encoding.segment_upload import pass_folder
+from portal.processing import passes
+from portal.transcoding.encoding.sink import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.web.composition import WebContext
 
@@ -49,7 +50,7 @@ async def test_released_pass_records_the_reason(
 
     monkeypatch.setattr("portal.processing.sources.check_source", fail)
     with pytest.raises(type(error)):
-        await pass_of(attempt, resources, tmp_path).make_playable()
+        await passes.make_playable(attempt, tools_for(resources, tmp_path))
     messages = [record.getMessage() for record in caplog.records]
     assert f"Pass released: {reason}" in messages
     row = await Attempt.get(video_id=video.id)

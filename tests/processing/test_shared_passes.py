@@ -1,58 +1,69 @@
-"""Idle workers make parts of a film that another worker encodes."""
+"""Workers make parts of a film: those that are missing, under leases, and helpers with them."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from api_client import Client, rows, run_sql
-from passes import EARLY, ended_after, first_attempt, pass_of, published_file, tools_for
+from passes import EARLY, ended_after, first_attempt, published_file, tools_for
 
-from portal.database.models import Outcome, Video, VideoStatus
-from portal.database.work_models import MadeSegment, PassRun
-from portal.processing import attempts, helping, runs
-from portal.processing.attempts import Failure
-from portal.processing.progress import Heartbeat
+from portal.database.models import Outcome, Rendition, Video, VideoStatus
+from portal.database.work_models import MadeSegment, PassInProgress, PassPart
+from portal.processing import attempts, encoding, parts, passes
+from portal.processing.attempts import Failure, LeaseLost
+from portal.processing.parts import Lease, PassState
 from portal.storage.objects import output_prefix
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import inspect_segment
 from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.web.composition import WebContext
 
-pytestmark = pytest.mark.usefixtures("early_first", "worth_sharing")
+pytestmark = pytest.mark.usefixtures("early_first")
 [EARLY_NAME] = EARLY
 SEGMENTS = 10
+# Makes leases expire without waiting.
+EXPIRE = "UPDATE pass_parts SET lease_expires_at = now() - interval '1 s' WHERE NOT is_done"
 
 
 @pytest.fixture
-def worth_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the shortest pass be shared."""
-    monkeypatch.setattr(runs, "SHARED_FROM_S", 0)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each segment of a short film be a part."""
+    monkeypatch.setattr(parts, "LONGEST_PART_S", 1e-6)
+    monkeypatch.setattr(parts, "SHORTEST_PART_S", 1e-6)
 
 
 @pytest.fixture
-async def begun(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
-) -> tuple[Video, PassRun]:
-    """Return a film whose first segments are made, and the run of its later half."""
+async def begun(client: Client, resources: WebContext, film: Path, tmp_path: Path) -> Video:
+    """Return a film of which the first two segments are made."""
     video = await published_file(client, resources, film)
     await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
     # The pass may have stored more segments while it was ending.
     await MadeSegment.filter(video_id=video.id, number__gte=2).delete()
-    await PassRun.filter(video_id=video.id).update(made=2, eta_s=100)
-    other = await runs.split(video_id=video.id)
-    assert other
-    return video, other
+    assert not await PassPart.filter(is_done=False).exists()
+    await PassPart.all().delete()
+    return video
+
+
+async def claimed(video: Video, *, is_helper: bool = False) -> Lease:
+    lease = await parts.claim(video.id, worker="test", is_helper=is_helper)
+    assert lease is not None
+    return lease
 
 
 async def finished(video: Video, resources: WebContext, work_dir: Path) -> list[str]:
-    """Finish the pass; return the addresses of the segments, after a check that they join."""
-    await pass_of(await first_attempt(video), resources, work_dir).make_playable()
+    """Finish the pass; return the names of the segments, after a check that they join."""
+    tools = tools_for(resources, work_dir)
+    await passes.make_playable(await first_attempt(video), tools)
     video = await Video.get(id=video.id)
     assert video.status is VideoStatus.READY
-    assert not await PassRun.exists()
+    assert not await PassInProgress.exists()
+    assert not await PassPart.exists()
     assert not await MadeSegment.exists()
-    prefix = f"{output_prefix(video.id, 1)}{EARLY_NAME}/"
+    made = await Rendition.get(video_id=video.id, name=EARLY_NAME)
+    prefix = f"{output_prefix(video.id, made.attempt_number or 0)}{EARLY_NAME}/"
     storage = resources.storage
     playlist = parse_media_playlist((await storage.get(f"{prefix}playlist.m3u8")).decode())
     uris = [segment.uri for segment in playlist.segments]
@@ -62,122 +73,153 @@ async def finished(video: Video, resources: WebContext, work_dir: Path) -> list[
     return uris
 
 
-async def test_helper_makes_half_of_the_unmade_segments(
-    begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
+def parts_of(uris: Sequence[str]) -> list[str]:
+    """Return the prefixes of the names of segments, which tell their parts."""
+    return list(dict.fromkeys(uri.partition("-")[0] for uri in uris))
+
+
+@pytest.mark.parametrize(
+    ("unclaimed", "workers", "segment_s", "length"),
+    [
+        # Little work isn't divided.
+        (range(7), 0, 4.0, 7),
+        # One worker takes half of the rest, up to a minute.
+        (range(20), 0, 4.0, 10),
+        (range(200), 0, 4.0, 15),
+        # Two workers take a quarter each, but at least a quarter of a minute.
+        (range(20), 1, 4.0, 5),
+        (range(8), 1, 4.0, 4),
+        # A part ends where a segment is stored.
+        ([3, 4, 9, 10, 11, 12, 13, 14, 15, 16], 0, 4.0, 2),
+        # A segment can be longer than a part.
+        (range(5), 0, 90.0, 1),
+    ],
+)
+def test_parts_become_shorter_towards_the_end(
+    unclaimed: Sequence[int], workers: int, segment_s: float, length: int
 ) -> None:
-    video, other = begun
-    count = await MadeSegment.filter(video_id=video.id, rendition=EARLY_NAME).count()
-    assert other.start == count + (SEGMENTS - count + 1) // 2
-    await helping.make_run_of(other.id, tools_for(resources, tmp_path), job_id=0)
-    assert (await PassRun.get(id=other.id)).is_done
-    uris = await finished(video, resources, tmp_path)
-    owners = [uri.rpartition("-")[0] for uri in uris]
-    assert owners.count("") == count
-    assert owners[other.start :] == [f"{other.id}.1"] * (SEGMENTS - other.start)
+    state = PassState(list(unclaimed), workers=workers, failures=0, share_stored=0.0)
+    assert parts.part_length(state, segment_s) == length
 
 
-async def test_pass_whose_runs_helpers_made_is_finished(
-    begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
+async def test_missing_segments_are_made_after_an_interruption(
+    begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
-    for run in await PassRun.all():
-        await helping.make_run_of(run.id, tools_for(resources, tmp_path), job_id=0)
-    await finished(begun[0], resources, tmp_path)
+    uris = await finished(begun, resources, tmp_path)
+    first, second = parts_of(uris)
+    assert [uri.partition("-")[0] for uri in uris] == [first] * 2 + [second] * (SEGMENTS - 2)
 
 
-async def test_made_run_that_was_not_recorded_as_done_is_not_made_again(
-    begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
+@pytest.mark.usefixtures("small_parts")
+async def test_pass_is_made_in_parts_by_its_worker_and_a_helper(
+    begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
-    video, other = begun
-    [first, _] = await PassRun.all().order_by("start")
-    await helping.make_run_of(first.id, tools_for(resources, tmp_path), job_id=0)
-    await PassRun.filter(id=first.id).update(is_done=False)
-    uris = await finished(video, resources, tmp_path)
-    assert {uri.rpartition("-")[0] for uri in uris[: other.start]} == {"", f"{first.id}.2"}
+    # Another worker holds the next part, so the helper begins after it.
+    other = await claimed(begun)
+    await PassPart.filter(id=other.id).update(
+        lease_expires_at=datetime.now(UTC) + timedelta(hours=1)
+    )
+    await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
+    numbers = [row.number for row in await MadeSegment.filter(rendition=EARLY_NAME)]
+    assert sorted(numbers) == [0, 1, *range(3, SEGMENTS)]
+    assert await PassPart.filter(is_done=True).count() == SEGMENTS - 3
+    await run_sql(resources.config.database_url, EXPIRE)
+    uris = await finished(begun, resources, tmp_path)
+    assert len(parts_of(uris)) == SEGMENTS
 
 
-async def test_worker_of_the_pass_makes_runs_without_a_helper(
-    begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
+async def test_helper_can_make_all_that_is_missing(
+    begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
-    await finished(begun[0], resources, tmp_path)
+    await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
+    await finished(begun, resources, tmp_path)
 
 
-async def test_run_at_which_helpers_fail_is_left_to_the_worker_of_the_pass(
-    begun: tuple[Video, PassRun],
-    resources: WebContext,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_helper_does_not_begin_a_film(begun: Video) -> None:
+    await MadeSegment.filter(number=0, rendition=EARLY_NAME).delete()
+    assert await parts.claim(begun.id, worker="test", is_helper=True) is None
+    assert (await claimed(begun)).part.first == 0
+
+
+async def test_part_with_an_expired_lease_is_lost(begun: Video, resources: WebContext) -> None:
+    lease = await claimed(begun)
+    await parts.renew(lease)
+    assert await parts.claim(begun.id, worker="other") is None
+    await run_sql(resources.config.database_url, EXPIRE)
+    other = await claimed(begun)
+    assert (other.part.first, other.part.until) == (lease.part.first, lease.part.until)
+    assert other.part.prefix != lease.part.prefix
+    with pytest.raises(LeaseLost):
+        await parts.renew(lease)
+
+
+async def test_pass_at_which_helpers_fail_is_left_to_its_worker(
+    begun: Video, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    video, other = begun
     tools = tools_for(resources, tmp_path)
 
     async def failing(*_: Any, **__: Any) -> None:
         raise TranscodeFailed(FailCode.FFMPEG_FAILED, detail="out of order")
 
-    monkeypatch.setattr(helping, "make_run", failing)
-    for _ in range(runs.MAX_FAILURES):
-        with pytest.raises(TranscodeFailed):
-            await helping.make_run_of(other.id, tools, job_id=0)
-    await helping.make_run_of(other.id, tools, job_id=0)
-    await finished(video, resources, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(encoding, "encode_part", failing)
+        for _ in range(parts.MAX_FAILURES):
+            with pytest.raises(TranscodeFailed):
+                await encoding.help_with(begun.id, tools, job_id=0)
+        await encoding.help_with(begun.id, tools, job_id=0)
+    await finished(begun, resources, tmp_path)
 
 
 async def test_segments_that_do_not_join_are_made_again(
-    begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
+    begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
-    video, other = begun
-    await helping.make_run_of(other.id, tools_for(resources, tmp_path), job_id=0)
-    await MadeSegment.filter(number=other.start).update(from_ticks=0)
-    uris = await finished(video, resources, tmp_path)
-    assert f"{other.id}.1" not in {uri.rpartition("-")[0] for uri in uris}
+    await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
+    made = await MadeSegment.filter(rendition=EARLY_NAME, number__gte=2)
+    await MadeSegment.filter(number=2, rendition=EARLY_NAME).update(from_ticks=0)
+    uris = await finished(begun, resources, tmp_path)
+    assert len(parts_of(uris)) == 1
+    assert not {row.uri for row in made} & {*uris}
 
 
-async def test_unusable_segments_are_deleted(
-    begun: tuple[Video, PassRun], resources: WebContext
+async def test_missing_init_segment_begins_the_pass_anew(
+    begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
-    video, other = begun
-    heartbeat = Heartbeat(video.id, await first_attempt(video))
-    held = await runs.claim_first(video.id, worker="test", storage=resources.storage)
-    assert held
-    [segment, _] = held.run.made[EARLY_NAME].segments
-    await held.release()
-    recorded = MadeSegment.filter(rendition=EARLY_NAME)
-    await recorded.filter(number=0).delete()
-    heartbeat.held = await runs.claim_first(video.id, worker="test", storage=resources.storage)
-    assert not await recorded.exists(), "the first segment is lost"
-    heartbeat.note_stored(EARLY_NAME, other.start, segment)
-    await heartbeat.restart()
-    await heartbeat.beat()
-    assert not await MadeSegment.exists(), "the segment was reported before the restart"
+    init = f"{output_prefix(begun.id, 1)}{EARLY_NAME}/init.mp4"
+    await resources.storage.delete(init)
+    video = await Video.get(id=begun.id)
+    await passes.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
+    assert (await Video.get(id=begun.id)).status is VideoStatus.READY
 
 
-async def test_helper_ends_once_its_run_is_no_longer_needed(
-    begun: tuple[Video, PassRun], resources: WebContext, tmp_path: Path
+async def test_helper_ends_once_its_part_is_no_longer_needed(
+    begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
-    video, other = begun
-    attempt = await first_attempt(video)
-    held = await runs.claim(other.id, worker="helper", storage=resources.storage)
-    assert held
+    attempt = await first_attempt(begun)
+    lease = await claimed(begun, is_helper=True)
     await attempts.release(attempt, Outcome.FAILED, Failure("internal_error"))
-    with pytest.raises(attempts.LeaseLost):
-        await held.renew(None)
-    await helping.make_run_of(other.id, tools_for(resources, tmp_path), job_id=0)
+    with pytest.raises(LeaseLost):
+        await parts.renew(lease)
+    await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
     assert not await MadeSegment.exists()
 
 
-async def test_runs_are_shared_only_while_nothing_waits(
-    begun: tuple[Video, PassRun], client: Client, resources: WebContext, film: Path, tmp_path: Path
+async def test_help_is_offered_only_while_nothing_waits(
+    begun: Video, client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
     queue = resources.queue
     database_url = resources.config.database_url
-    [first, _] = await PassRun.all().order_by("start")
-    assert await runs.split(queue=queue) is None, "the runs are too short"
-    await PassRun.filter(id=first.id).update(eta_s=60)
-    waiting = await published_file(client, resources, film)
-    work = pass_of(await first_attempt(waiting), resources, tmp_path)
-    await work.make_playable(may_encode=False)
-    assert await runs.split(queue=queue) is None, "an encode waits"
     await run_sql(database_url, "UPDATE procrastinate_jobs SET status = 'cancelled'")
-    other = await runs.split(queue=queue)
-    assert other
-    jobs = "SELECT args->>'run_id' FROM procrastinate_jobs WHERE task_name = 'portal:share'"
-    assert await rows(database_url, jobs) == [(str(other.id),)]
+    assert await parts.offer_help(queue) is None, "too little is left"
+    await PassInProgress.all().update(segment_s=10.0)
+    waiting = await published_file(client, resources, film)
+    tools = tools_for(resources, tmp_path)
+    await passes.make_playable(await first_attempt(waiting), tools, may_encode=False)
+    assert await parts.offer_help(queue) is None, "an encode waits"
+    await run_sql(database_url, "UPDATE procrastinate_jobs SET status = 'cancelled'")
+    assert await parts.offer_help(queue) == begun.id
+    assert await parts.offer_help(queue) is None, "help is under way"
+    jobs = """
+        SELECT args->>'video_id' FROM procrastinate_jobs
+        WHERE task_name = 'portal:share' AND status = 'todo'
+    """
+    assert await rows(database_url, jobs) == [(str(begun.id),)]

@@ -1,8 +1,8 @@
 """Make the renditions of a source with the engine, and read them."""
 
 import shutil
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,14 @@ import av
 import pytest
 from decoded_media import Heard, Shown, listen, look, open_media
 
-from portal.transcoding.encoding.progress import Stage
-from portal.transcoding.encoding.segment_upload import Sink
-from portal.transcoding.encoding.transcode import PassOutput, make_renditions
+from portal.concurrency import task_group
+from portal.transcoding.encoding.assembly import PassOutput, assemble
+from portal.transcoding.encoding.encode import copy_streams, encode_part, encode_sound
+from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
+from portal.transcoding.encoding.parts import Part, Pass, Rendition
+from portal.transcoding.encoding.pictures import put_poster
+from portal.transcoding.encoding.segment_upload import ignore_stored
+from portal.transcoding.encoding.sink import Sink
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import (
@@ -22,7 +27,7 @@ from portal.transcoding.packaging.master import (
     Kind,
     master_playlist,
 )
-from portal.transcoding.planning.ladder import Plan, plan_renditions
+from portal.transcoding.planning.ladder import Plan, even_starts_s, plan_renditions
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, examine, judge
 
@@ -46,7 +51,7 @@ class FolderSink:
         self.names.append(name)
 
 
-async def ignore(stage: Stage, percent: float, seconds_left: float | None) -> None:
+async def ignore(written_s: float) -> None:
     """Ignore progress."""
 
 
@@ -56,11 +61,12 @@ def everything(plan: Plan) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Output of the first pass over a source, with its probe and plan."""
+    """Output of a pass over a source, with its probe and plan."""
 
     source: Probe
     plan: Plan
     output: PassOutput
+    has_poster: bool
 
     def of(self, kind: Kind) -> list[FinishedRendition]:
         return [each for each in self.output.renditions if each.kind is kind]
@@ -121,24 +127,86 @@ async def make_pass(
     reference: hls.MediaPlaylist | None = None,
     may_copy: bool = True,
     choose: Callable[[Plan], Collection[str]] = everything,
-    **options: Any,
+    parts: Sequence[Part] = (Part(),),
+    on_progress: OnFfmpegProgress = ignore,
 ) -> Result:
-    """Make one pass, a later one if there is a reference, without a master playlist."""
+    """Make one pass, a later one if there is a reference, without a master playlist.
+
+    Its parts are made in the given order.
+    """
     source = await probe(str(path))
-    plan = plan_renditions(source, may_copy=may_copy)
+    ladder = plan_renditions(source, may_copy=may_copy)
     work_dir.mkdir(parents=True, exist_ok=True)
-    output = await make_renditions(
-        str(path),
-        source,
-        plan,
-        wanted=choose(plan) if wanted is None else wanted,
-        is_first=reference is None,
-        reference=reference,
-        sink=sink,
-        work_dir=work_dir,
-        **{"on_progress": ignore, **options},
+    names = choose(ladder) if wanted is None else wanted
+    plan = replace(ladder, video=tuple(rung for rung in ladder.video if rung.name in names))
+    if reference:
+        plan = replace(plan, audio=(), subtitles=())
+    made: dict[str, Rendition] = {}
+    storing: Any = {"sink": sink, "work_dir": work_dir}
+    has_poster = not reference and await put_poster(str(path), source, **storing)
+    if any(rung.copied for rung in plan.video):
+        made |= await copy_streams(str(path), source, plan, on_progress=on_progress, **storing)
+    starts_s = reference.starts_s if reference else even_starts_s(plan, source.video)
+    starts_s = next((each.playlist().starts_s for each in made.values()), starts_s)
+    of_pass = Pass(
+        source_url=str(path),
+        probe=source,
+        plan=plan,
+        rungs=[rung for rung in plan.video if rung.name not in made],
+        starts_s=starts_s,
     )
-    return Result(source, plan, output)
+    async with task_group() as tasks:
+        making_sound = tasks.create_task(
+            encode_sound(
+                str(path),
+                source,
+                plan,
+                audio=[rung for rung in plan.audio if rung.name not in made],
+                subtitles=plan.subtitles,
+                on_stored=ignore_stored,
+                **storing,
+            )
+        )
+        encoded = await encode_parts(of_pass, parts, on_progress, storing)
+    heard, sound, cues = making_sound.result()
+    reports = [heard, *encoded[0]]
+    made |= sound | encoded[1]
+    report = RunReport(
+        frames_decoded=sum(each.frames_decoded or 0 for each in reports) or None,
+        decode_errors=sum(each.decode_errors for each in reports),
+        corrupt_frames=sum(each.corrupt_frames for each in reports),
+        network_faults=sum(each.network_faults for each in reports),
+        unheard=heard.unheard,
+    )
+    output = await assemble(
+        source, plan, made, subtitles=cues, report=report, reference=reference, sink=sink
+    )
+    return Result(source, ladder, output, has_poster)
+
+
+async def encode_parts(
+    of_pass: Pass, parts: Sequence[Part], on_progress: OnFfmpegProgress, storing: Any
+) -> tuple[list[RunReport], dict[str, Rendition]]:
+    """Encode the parts of a pass, and join their segments."""
+    reports = []
+    made: dict[str, Rendition] = {}
+    inits = None
+    for part in parts if of_pass.rungs else ():
+        report, renditions = await encode_part(
+            of_pass,
+            part,
+            inits=inits,
+            on_progress=on_progress,
+            on_stored=ignore_stored,
+            **storing,
+        )
+        inits = {name: rendition.init for name, rendition in renditions.items()}
+        for name, rendition in renditions.items():
+            segments = (*(made[name].segments if name in made else ()), *rendition.segments)
+            by_number = sorted(segments, key=lambda segment: segment.number)
+            made[name] = replace(rendition, segments=tuple(by_number))
+        reports.append(report)
+    return reports, made
 
 
 async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:

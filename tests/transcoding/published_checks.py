@@ -16,7 +16,7 @@ from decoded_media import RGB, Shown, display_aspect, flashes_s, listen, look, o
 from mp4_writer import IDENTITY
 from published import Published, joined, playlist
 
-from portal.transcoding.encoding.transcode import PassOutput
+from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.hls import bandwidths_bps, parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, Kind

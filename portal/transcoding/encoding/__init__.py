@@ -1,10 +1,11 @@
-"""Make the renditions of a pass, from the source's address to a sink, with ffmpeg.
+"""Make the renditions of a pass with ffmpeg, from the source's address to a sink.
 
-Begin with `transcode`, which controls a pass. `command` and `filters` compose ffmpeg's arguments
-(pure), `ffmpeg` runs it under limits and reads its log, `source_proxy` keeps signed addresses out
-of its arguments. `segment_upload` uploads segments while they are made, `continuation` resumes
-after the segments of an earlier run. `output_validation` checks the output, `finishing` uploads the
-playlists. `pictures` makes the posters and storyboards of a video.
+Begin with `encode`: its functions copy the streams, encode a part of the pass, or encode the sound,
+and return renditions. `assembly` checks them and stores their playlists. `parts` has the values
+(pure): a pass, its parts, segments and renditions. `command` and `filters` compose ffmpeg's
+arguments (pure), `ffmpeg` runs it under limits and reads its log, `source_proxy` keeps signed
+addresses out of its arguments. `segment_upload` uploads segments while they are made, `sink` is
+their destination, `output_validation` checks output. `pictures` makes posters and storyboards.
 
 Limits: one machine. No other package runs ffmpeg. The caller retries, and writes the master
 playlist.

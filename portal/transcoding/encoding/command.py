@@ -1,8 +1,8 @@
 """Compose the ffmpeg commands of a pass. Pure.
 
-`encode_arguments` decodes the source once for all renditions that need encoding, with sound and
-subtitles in the first pass. All renditions begin their segments at the same times: key frames are
-forced, by a rule that gives the same times in every pass or by a list.
+`part_arguments` decodes a part of the source once for all renditions that need encoding. They begin
+their segments at the same times: key frames are forced, by a list of times or by a rule.
+`sound_arguments` reads the whole source for sound and subtitles.
 
 The source's name is part of argv, which other users of the machine can list. `source_proxy`
 replaces a signed address by a name that reveals nothing.
@@ -11,14 +11,13 @@ replaces a signed address by a name that reveals nothing.
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from portal.transcoding.encoding import filters
-from portal.transcoding.encoding.continuation import Continuation
+from portal.transcoding.encoding.parts import Part, Pass
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
-from portal.transcoding.planning.ladder import CRF, PRESET, Plan, Rung
+from portal.transcoding.planning.ladder import CRF, PRESET, Plan, Rung, capped_fps
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
 from portal.transcoding.probing.facts import Probe
@@ -36,7 +35,7 @@ BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
 # Damage of the source is judged after the run.
 _TOLERANT = ("-max_error_rate", "1")
 KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
-# Makes decode times count from the film's start in a run that begins later. Sound can't have this
+# Makes decode times count from the film's start in a part that begins later. Sound can't have this
 # option: it begins before zero with samples that the decoder discards, so its first decode time
 # would be negative.
 _LATER_START = "+frag_discont"
@@ -87,89 +86,91 @@ _DECODED_WHEN_SHOWN = (
     "setts=pts=PTS:dts='max(PREV_OUTDTS+1,"
     f"if(gt(NEXT_DTS,NOPTS)*lt(NEXT_DTS,DTS),NEXT_DTS-{_LEAD_TICKS},DTS))',"
 )
-# A later run decodes from a key frame at least this long before the first frame that it encodes:
+# A later part is decoded from a key frame at least this long before the first encoded frame:
 # frames just after a key frame may depend on frames before it, and a deinterlacer looks back.
 _LEAD_IN_S = 1
-# Share of the decoder's buffer that a later run assumes to be filled, because the share that the
-# run before it leaves is unknown. In 36 s of a street (540p, and rungs below at their caps), VMAF
-# of the 2 s around the join is then within 0.4 of that of one run, and no window exceeds the
+# Share of the decoder's buffer that a later part assumes to be filled, because the share that the
+# part before it leaves is unknown. In 36 s of a street (540p, and rungs below at their caps), VMAF
+# of the 2 s around the join is then within 0.4 of that of one part, and no window exceeds the
 # buffer. With 0.5 VMAF is up to 2.7 lower; with 0.7 it is 2.1 higher, and windows take 1.4 times
 # the buffer.
 _LATER_BUFFER = 0.6
+# Frames that a part decodes after its end: the deinterlacer and the filters for durations see a few
+# frames ahead.
+_FRAMES_AFTER = 5
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Encode:
-    """Everything that an encoding run depends on.
-
-    `starts_s` are the times when segments begin; None leaves them to the rule. With `after`, the
-    run begins after the existing segments of its rungs.
-    """
-
-    source_url: str
-    probe: Probe
-    plan: Plan
-    rungs: Sequence[Rung]
-    audio: Sequence[AudioRung]
-    subtitles: Sequence[TrackRung]
-    starts_s: Sequence[float] | None
-    after: Continuation | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of all renditions of the run."""
-        return [rung.name for rungs in (self.rungs, self.audio, self.subtitles) for rung in rungs]
-
-    @property
-    def is_snapped(self) -> bool:
-        """Return whether frames are moved to exact times, so that their rate is constant.
-
-        Frames that change their size are not: FFmpeg restarts the filters then, which lose the
-        first frame's time.
-        """
-        video = self.probe.video
-        keeps_times = self.plan.keeps_times or self.plan.is_held or video.changes_size
-        return video.grid_lead is not None and not keeps_times
-
-
-def encode_arguments(task: Encode) -> tuple[str, ...]:
-    """Return ffmpeg's arguments for a run in the working folder.
+def part_arguments(source_name: str, of_pass: Pass, part: Part) -> tuple[str, ...]:
+    """Return ffmpeg's arguments for a part of a pass in the working folder.
 
     Output names are relative, because ffmpeg expands percent signs in them. The folder must contain
     a folder for each rendition, named after it.
     """
-    graph: tuple[str, ...] = ()
+    probe = of_pass.probe
+    after_s = part.after_s(of_pass)
+    graph = filters.filter_graph(
+        probe,
+        of_pass.rungs,
+        is_snapped=of_pass.is_snapped,
+        after_s=after_s,
+        end_s=_end_s(of_pass, part),
+        held_until_s=of_pass.plan.picture_s if of_pass.plan.is_held else None,
+    )
     seek: tuple[str, ...] = ()
-    after_s = task.after.after_s if task.after else None
-    if task.rungs:
-        filtering = filters.filter_graph(
-            task.probe,
-            task.rungs,
-            is_snapped=task.is_snapped,
-            after_s=after_s,
-            held_until_s=task.plan.picture_s if task.plan.is_held else None,
-        )
-        graph = ("-filter_complex", filtering)
     if after_s is not None and after_s > _LEAD_IN_S:
         # Reading begins at a key frame, and frames keep their times.
         at_s = f"{float(after_s - _LEAD_IN_S):.6f}"
         seek = ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
-    sound_inputs = _sound_inputs(task)
-    sources = source_input(task.source_url, task.probe, *seek)
-    for _ in range(max(sound_inputs.values(), default=0)):
-        sources += source_input(task.source_url, task.probe)
+    return (
+        *general_options(),
+        *_TOLERANT,
+        *source_input(source_name, probe, *seek),
+        *("-filter_complex", graph),
+        *(argument for rung in of_pass.rungs for argument in _video_output(of_pass, part, rung)),
+    )
+
+
+def _end_s(of_pass: Pass, part: Part) -> float | None:
+    """Return the time after which a part needs no frames; None at the end of the film.
+
+    The first frame of the segment that follows ends the last segment of the part.
+    """
+    end = part.end(of_pass.starts_s)
+    if end is None or of_pass.starts_s is None:
+        return None
+    video = of_pass.probe.video
+    frame_s = float(1 / capped_fps(video.fps))
+    longest_s = 0.0 if of_pass.plan.is_held else video.longest_frame_s or 0.0
+    return of_pass.starts_s[end] + longest_s + _FRAMES_AFTER * frame_s
+
+
+def sound_arguments(
+    source_name: str,
+    probe: Probe,
+    plan: Plan,
+    audio: Sequence[AudioRung],
+    subtitles: Sequence[TrackRung],
+) -> tuple[str, ...]:
+    """Return ffmpeg's arguments for sound and subtitles, as `part_arguments`."""
+    # FFmpeg pads sound when the input of the track has ended, and an input ends with its longest
+    # track. So where a track ends long before another, each sound is read from a separate input.
+    ends_s = [probe.video.duration_s, *(track.end_s for track in probe.audio)]
+    known_s = [end_s for end_s in ends_s if end_s is not None]
+    is_uneven = max(known_s, default=0) - min(known_s, default=0) > SEGMENT_S
+    inputs = {rung.name: number if is_uneven else 0 for number, rung in enumerate(audio, 1)}
+    sources = source_input(source_name, probe)
+    for _ in range(max(inputs.values(), default=0)):
+        sources += source_input(source_name, probe)
     return (
         *general_options(),
         *_TOLERANT,
         *sources,
-        *graph,
-        *(argument for rung in task.rungs for argument in _video_output(task, rung)),
         *(
             argument
-            for rung in task.audio
-            for argument in _audio_output(task, rung, sound_inputs[rung.name])
+            for rung in audio
+            for argument in _audio_output(probe, plan, rung, inputs[rung.name])
         ),
-        *(argument for rung in task.subtitles for argument in _subtitle_output(rung)),
+        *(argument for rung in subtitles for argument in _subtitle_output(rung)),
     )
 
 
@@ -215,35 +216,33 @@ def jpeg_output(name: str, quality: int) -> tuple[str, ...]:
     return (*frames, *encoder, "-strict", "unofficial", "-f", "image2", name)
 
 
-def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
-    tick = filters.time_base(rung.fps) if task.is_snapped else _OWN_TIME_BASE
+def _video_output(of_pass: Pass, part: Part, rung: Rung) -> tuple[str, ...]:
+    tick = filters.time_base(rung.fps) if of_pass.is_snapped else _OWN_TIME_BASE
+    buffer: tuple[str, ...] = ()
+    if part.first:
+        buffer = ("-rc_init_occupancy", str(round(rung.buffer_bits * _LATER_BUFFER)))
     return (
         *("-map", f"[{rung.name}]", *BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
         *("-threads", str(_threads(rung))),
         *("-crf", str(CRF), "-maxrate", str(rung.max_bitrate_bps)),
-        *("-bufsize", str(rung.buffer_bits)),
-        *(
-            ("-rc_init_occupancy", str(round(rung.buffer_bits * _LATER_BUFFER)))
-            if task.after
-            else ()
-        ),
-        *("-force_key_frames", _keyframes(task), "-forced-idr", "1"),
+        *("-bufsize", str(rung.buffer_bits), *buffer),
+        *("-force_key_frames", _keyframes(of_pass, part), "-forced-idr", "1"),
         *("-sc_threshold", "0", "-g", str(_KEYFRAME_NEVER)),
         # Frames keep their times, to the time base; only exact duplicates are dropped.
         *("-fps_mode", "vfr", "-enc_time_base", f"{tick.numerator}:{tick.denominator}"),
-        *("-bsf:v", ("" if task.is_snapped else _DECODED_WHEN_SHOWN) + _durations(task)),
-        *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S, after=task.after),
+        *("-bsf:v", ("" if of_pass.is_snapped else _DECODED_WHEN_SHOWN) + _durations(of_pass)),
+        *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S, part=part),
     )
 
 
-def _durations(task: Encode) -> str:
+def _durations(of_pass: Pass) -> str:
     """Return the bitstream filter that sets the duration of frames."""
-    picture_s = task.plan.picture_s
-    last_frame_s = task.probe.video.last_frame_s
+    picture_s = of_pass.plan.picture_s
+    last_frame_s = of_pass.probe.video.last_frame_s
     if picture_s is None or last_frame_s is None:
         return _TRUE_DURATIONS.format(guessed="+DURATION", end="ld(0)")
-    last_s = SEGMENT_S if task.plan.is_held else picture_s - last_frame_s
+    last_s = SEGMENT_S if of_pass.plan.is_held else picture_s - last_frame_s
     end = f"min({picture_s:.6f}/TB,ld(0)+{last_s + _MAX_LENGTHENED_S:.6f}/TB)"
     return _TRUE_DURATIONS.format(guessed="", end=end)
 
@@ -259,30 +258,18 @@ def _threads(rung: Rung) -> int:
     return min(processors, math.ceil(processors * share) + 1)
 
 
-def _keyframes(task: Encode) -> str:
-    """Return the times of key frames after the run's first frame, or the rule for them."""
-    if task.starts_s is None:
+def _keyframes(of_pass: Pass, part: Part) -> str:
+    """Return the times of key frames after the part's first frame, or the rule for them."""
+    if of_pass.starts_s is None:
         return _KEYFRAME_RULE
-    starts_s = task.starts_s[task.after.number if task.after else 0 :][1:]
-    return ",".join(f"{at_s - filters.CUT_TOLERANCE_S:.4f}" for at_s in starts_s) or "0"
+    end = part.end(of_pass.starts_s)
+    following_s = of_pass.starts_s[part.first + 1 : None if end is None else end + 1]
+    return ",".join(f"{at_s - filters.CUT_TOLERANCE_S:.4f}" for at_s in following_s) or "0"
 
 
-def _sound_inputs(task: Encode) -> dict[str, int]:
-    """Return the number of the input that each sound rendition is read from.
-
-    FFmpeg pads sound, or repeats the last frame, when the input of the track has ended. An input
-    ends with its longest track. So where a track ends long before another, each sound is read from
-    a separate input.
-    """
-    ends_s = [task.probe.video.duration_s, *(track.end_s for track in task.probe.audio)]
-    known_s = [end_s for end_s in ends_s if end_s is not None]
-    is_uneven = max(known_s, default=0) - min(known_s, default=0) > SEGMENT_S
-    return {rung.name: number if is_uneven else 0 for number, rung in enumerate(task.audio, 1)}
-
-
-def _audio_output(task: Encode, rung: AudioRung, source: int) -> tuple[str, ...]:
+def _audio_output(probe: Probe, plan: Plan, rung: AudioRung, source: int) -> tuple[str, ...]:
     # Players wait for sound that ends long before the picture, and no segment may be empty.
-    padded_s = task.plan.duration_s if task.plan.picture_s else SHORTEST_END_S
+    padded_s = plan.duration_s if plan.picture_s else SHORTEST_END_S
     filtering = ",".join(
         (
             # The encoder fails at samples that are not numbers; integers always are.
@@ -303,7 +290,7 @@ def _audio_output(task: Encode, rung: AudioRung, source: int) -> tuple[str, ...]
         *BARE,
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(_SAMPLE_RATE_HZ)),
-        *_hls(rung.name, segment_s=_sound_segment_s(task.probe.duration_s)),
+        *_hls(rung.name, segment_s=_sound_segment_s(probe.duration_s)),
     )
 
 
@@ -349,9 +336,8 @@ def _subtitle_output(rung: TrackRung) -> tuple[str, ...]:
     return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))
 
 
-def _hls(folder: str, *, segment_s: float, after: Continuation | None = None) -> tuple[str, ...]:
-    prefix = after.prefix if after else ""
-    number = after.number if after else 0
+def _hls(folder: str, *, segment_s: float, part: Part | None = None) -> tuple[str, ...]:
+    part = part or Part()
     return (
         # By default the muxer delays the video by the reordering of its frames, but not the sound.
         # Without that, both have the delay in an edit list, and begin at zero together.
@@ -360,10 +346,10 @@ def _hls(folder: str, *, segment_s: float, after: Continuation | None = None) ->
         *("-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"),
         # HLS players don't read a segment's index (`sidx`), whose times the muxer gets wrong where
         # the frame rate is uneven.
-        *("-hls_segment_options", f"movflags=+skip_sidx{_LATER_START if after else ''}"),
+        *("-hls_segment_options", f"movflags=+skip_sidx{_LATER_START if part.first else ''}"),
         *("-hls_flags", "independent_segments+temp_file"),
         *("-hls_fmp4_init_filename", INIT_NAME),
-        *("-hls_segment_filename", f"{folder}/{prefix}{SEGMENT_PATTERN}"),
-        *("-start_number", str(number)),
+        *("-hls_segment_filename", f"{folder}/{part.prefix}{SEGMENT_PATTERN}"),
+        *("-start_number", str(part.first)),
         f"{folder}/{PLAYLIST_NAME}",
     )

@@ -11,7 +11,6 @@ import os
 import re
 import signal
 from asyncio import StreamReader
-from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,7 +25,6 @@ from portal.processes.child import (
     Stalled,
     Watch,
     attend,
-    send,
     spawn,
     stop,
 )
@@ -71,8 +69,6 @@ _CPU_LIMIT = re.compile(
     rf"received signal {signal.SIGXCPU.value}|Received > \d system signals, hard exiting"
 )
 _SIGNAL_LINE = b"received signal"
-# Exit status after SIGINT, once all output is written.
-_ENDED_STATUS = 255
 _NETWORK_ERROR = re.compile(
     r"HTTP error|Server returned|ends prematurely|Connection (refused|reset|timed out)"
     r"|Error reading HTTP response"
@@ -174,7 +170,6 @@ async def run(
     on_progress: OnFfmpegProgress | None = None,
     stall_s: float = STALL_LIMIT_S,
     paused: asyncio.Event | None = None,
-    ended: asyncio.Event | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
     environ: Mapping[str, str] | None = None,
@@ -182,8 +177,7 @@ async def run(
     """Run ffmpeg to its end. Raises TranscodeFailed if it fails, stalls or takes too long.
 
     The log level is set here, for the figures at the end. While `paused` is set, ffmpeg is stopped,
-    because its output can't be uploaded fast enough. Once `ended` is set, ffmpeg is asked to end,
-    which then is no failure. `environ` is for a proxied source.
+    because its output can't be uploaded fast enough. `environ` is for a proxied source.
     """
     cores = len(os.sched_getaffinity(0))
     default_limits = Limits(
@@ -203,8 +197,6 @@ async def run(
         _keep_log(cast("StreamReader", process.stderr), log),
         _follow(cast("StreamReader", process.stdout), watch, on_progress),
     )
-    ended = ended or asyncio.Event()
-    ending = asyncio.create_task(_end(process, ended))
     try:
         await attend(process, watch, *readers, paused=paused or asyncio.Event())
     except Stalled:
@@ -212,18 +204,12 @@ async def run(
     except OutOfTime:
         raise TranscodeFailed(FailCode.TIMED_OUT, detail=log.text()) from None
     finally:
-        ending.cancel()
         # Output after this point would not be used, so ffmpeg is killed at once.
         await stop(process, signals=())
-    is_ended = ended.is_set() and process.returncode == _ENDED_STATUS
-    if not is_ended and (code := log.failure(process.returncode)) is not None:
+    code = log.failure(process.returncode)
+    if code is not None:
         raise TranscodeFailed(code, detail=f"ffmpeg ended with {process.returncode}: {log.text()}")
     return log.report
-
-
-async def _end(process: Process, ended: asyncio.Event) -> None:
-    await ended.wait()
-    send(process, signal.SIGINT)
 
 
 async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:

@@ -59,14 +59,14 @@ def filter_graph(
     *,
     is_snapped: bool,
     after_s: Fraction | None = None,
+    end_s: float | None = None,
     held_until_s: float | None = None,
 ) -> str:
     """Return the graph for `-filter_complex`, with an output named after each rung.
 
     `is_snapped` moves the frames of a constant rate to exact times; otherwise frames keep their
-    times. `after_s` is when the last frame of an earlier run is shown: the graph outputs the frames
-    that followed it in that run. With `held_until_s`, frames are repeated where segments begin, up
-    to that time.
+    times. The graph outputs the frames of the film that follow the one at `after_s`, up to `end_s`.
+    With `held_until_s`, frames are repeated where segments begin, up to that time.
     """
     top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
     size = (top_down[0].width, top_down[0].height)
@@ -76,9 +76,11 @@ def filter_graph(
         output = "scaled0"
     else:
         prepared = [*_prepare_held(probe.video, after_s)]
-        chains = [*_hold(size, held_until_s, after_s)]
+        until_s = held_until_s if end_s is None else min(held_until_s, end_s + SHORTEST_END_S)
+        chains = [*_hold(size, until_s, after_s)]
         output = "shown"
-    steps = ",".join((*prepared, *_finish(probe.video, size)))
+    cut = [] if end_s is None else [f"trim=end={end_s:.6f}"]
+    steps = ",".join((*cut, *prepared, *_finish(probe.video, size)))
     chains.insert(0, f"[0:{probe.video.index}]{steps}[{output}]")
     for place, rung in enumerate(top_down):
         branches = f"[{rung.name}]"
@@ -104,7 +106,7 @@ def still_filters(video: VideoTrack, size: Size) -> Iterator[str]:
 def frame_before(
     video: VideoTrack, at_s: float, *, is_snapped: bool, is_held: bool = False
 ) -> Fraction:
-    """Return `after_s` for a run whose first segment begins at this time.
+    """Return `after_s` for a part whose first segment begins at this time.
 
     The result is the time of the frame before, or a time that the same frames would follow.
     """
@@ -172,7 +174,7 @@ def _latest_start_s(video: VideoTrack) -> float:
 def _prepare_held(video: VideoTrack, after_s: Fraction | None) -> Iterator[str]:
     """Yield the filters for frames that are repeated, also for one before `after_s`."""
     yield from _deinterlace(video)
-    # A later run knows the time of a frame, but not its number.
+    # A later part knows the time of a frame, but not its number.
     if frame_step(video.fps) > 1 or not video.constant_rate:
         yield _select_by_time(video)
     earliest = 0 if after_s is None else f"min(PTS,{float(after_s):.6f}/TB)"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from portal.transcoding import errors
 from portal.transcoding.encoding import command, ffmpeg
+from portal.transcoding.encoding.parts import ROUNDING_S, Rendition
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
 from portal.transcoding.planning.downmix import downmix
@@ -20,7 +21,6 @@ from portal.transcoding.probing.facts import Probe
 MIN_DECODED_SHARE = 0.9
 # Shortfall of a picture that counts as the end of a source that broke off.
 _SHORTFALL_S = 1.0
-_ROUNDING_S = 0.002
 _DECODING_LIMIT_S = 120.0
 # Several files are decoded at once, each by one thread. The loop filter, which takes a third of the
 # time, finds no faults.
@@ -41,13 +41,16 @@ _UNSUPPORTED_SOUND = {
 _NOTED_DAMAGE_SHARE = 0.005
 
 
-def check_stored(name: str, numbers: Sequence[int], sizes_bytes: Mapping[str, int]) -> None:
-    """Raise TranscodeFailed if numbers of segments are missing or a file is empty."""
-    if not numbers or list(numbers) != list(range(len(numbers))):
-        raise _incomplete(f"segments of {name} are missing")
-    empty = [path for path, size in sizes_bytes.items() if path.startswith(f"{name}/") and not size]
-    if empty:
-        raise _incomplete(f"{empty[0]} is empty")
+def check_complete(renditions: Mapping[str, Rendition], names: Collection[str]) -> None:
+    """Raise TranscodeFailed if a segment of these renditions is missing or empty."""
+    for name in names:
+        segments = renditions[name].segments if name in renditions else ()
+        numbers = [segment.number for segment in segments]
+        if not numbers or numbers != list(range(len(numbers))):
+            raise _incomplete(f"segments of {name} are missing")
+        empty = [segment.uri for segment in segments if not segment.size_bytes]
+        if empty:
+            raise _incomplete(f"{name}/{empty[0]} is empty")
 
 
 def check_aligned(
@@ -56,7 +59,7 @@ def check_aligned(
     """Raise TranscodeFailed unless a rendition's segments begin at these times."""
     own_s = playlist.starts_s
     if len(own_s) != len(starts_s) or any(
-        abs(start_s - other_s) > frame_s + _ROUNDING_S
+        abs(start_s - other_s) > frame_s + ROUNDING_S
         for start_s, other_s in zip(own_s, starts_s, strict=True)
     ):
         raise _incomplete(f"the segments of {name} begin at other times than the others'")
@@ -119,18 +122,14 @@ def _incomplete(detail: str) -> errors.TranscodeFailed:
     return errors.TranscodeFailed(errors.FailCode.OUTPUT_INCOMPLETE, detail=detail)
 
 
-async def check_decoding(
-    work_dir: Path, names: Sequence[str], sampled: Collection[str], *, first_s: float
-) -> None:
-    """Raise TranscodeFailed if the first seconds of a sampled segment don't decode."""
-    files = [
-        await asyncio.to_thread(_with_init, work_dir / name, segment)
-        for name in names
-        for segment in sorted(sampled)
-        if (work_dir / name / segment).exists()
-    ]
-    if not files:
+async def check_decoding(segments: Sequence[Path], *, first_s: float) -> None:
+    """Raise TranscodeFailed if the first seconds of a segment don't decode.
+
+    The init segment of each is expected in its folder.
+    """
+    if not segments:
         return
+    files = [await asyncio.to_thread(_with_init, path) for path in segments]
     reading = (*_STRICTLY, "-t", str(first_s))
     arguments = (
         *(*command.general_options(), "-xerror"),
@@ -144,9 +143,9 @@ async def check_decoding(
         raise errors.TranscodeFailed(errors.FailCode.OUTPUT_INCOMPLETE, detail=exc.detail) from exc
 
 
-def _with_init(folder: Path, segment: str) -> Path:
-    joined = (folder / segment).with_suffix(".mp4")
-    joined.write_bytes(b"".join((folder / part).read_bytes() for part in (INIT_NAME, segment)))
+def _with_init(segment: Path) -> Path:
+    joined = segment.with_suffix(".mp4")
+    joined.write_bytes(segment.with_name(INIT_NAME).read_bytes() + segment.read_bytes())
     return joined
 
 

@@ -22,10 +22,10 @@ from pathlib import Path
 from portal.processes.child import Limits
 from portal.telemetry.tracing import span
 from portal.transcoding.encoding import command, ffmpeg
+from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress
 from portal.transcoding.encoding.filters import still_filters
-from portal.transcoding.encoding.progress import OnProgress, PassProgress
-from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink, pass_folder
-from portal.transcoding.encoding.source_proxy import ProxiedSource
+from portal.transcoding.encoding.sink import Sink, pass_folder, put_file
+from portal.transcoding.encoding.source_proxy import proxied
 from portal.transcoding.errors import FailCode, PictureFault, PictureRejected, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, shown_frames
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
@@ -66,22 +66,23 @@ _SPRITE_LIMIT_S = 300.0
 _SPRITE_QUALITY = 5
 
 
-async def put_poster(source: ProxiedSource, probe: Probe, upload: SegmentUpload) -> bool:
+async def put_poster(source_url: str, probe: Probe, *, sink: Sink, work_dir: Path) -> bool:
     """Put the candidate with the largest file, because black and blurred frames make small files.
 
     Returns False if there is no candidate; the video is then published without a poster.
     """
     candidates = []
-    with span("poster"):
-        for arguments in _candidate_arguments(source.name, probe):
-            with suppress(TranscodeFailed):
-                candidate = await _run_for_poster(
-                    arguments, upload.work_dir, timeout_s=120.0, environ=source.environ
-                )
-                candidates.append(candidate)
+    with pass_folder(work_dir) as folder, span("poster"):
+        async with proxied(source_url) as source:
+            for arguments in _candidate_arguments(source.name, probe):
+                with suppress(TranscodeFailed):
+                    candidate = await _run_for_poster(
+                        arguments, folder, timeout_s=120.0, environ=source.environ
+                    )
+                    candidates.append(candidate)
     poster = max(candidates, key=len, default=b"")
     if poster:
-        await upload.put(POSTER_NAME, poster)
+        await put_file(sink, POSTER_NAME, poster)
     return bool(poster)
 
 
@@ -240,7 +241,7 @@ class _Sprite:
         with self.source.open("ab") as file:
             file.write(segment)
 
-    async def put(self, name: str, storyboard: Storyboard, upload: SegmentUpload) -> None:
+    async def put(self, name: str, storyboard: Storyboard, sink: Sink) -> None:
         """Make and put the sprite. If all its frames are IDR pictures, only those are decoded."""
         from_keys = all(self.are_idr[number] for number in self.chosen)
         numbers = self.chosen
@@ -255,11 +256,12 @@ class _Sprite:
             *("-map", "0:v:0", *command.BARE, "-vf", filters),
             *command.jpeg_output(name, _SPRITE_QUALITY),
         )
-        await ffmpeg.run(arguments, timeout_s=_SPRITE_LIMIT_S, cwd=upload.work_dir)
-        path = upload.work_dir / name
+        folder = self.source.parent
+        await ffmpeg.run(arguments, timeout_s=_SPRITE_LIMIT_S, cwd=folder)
+        path = folder / name
         if not await asyncio.to_thread(path.exists):
             raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail="no sprite was written")
-        await upload.put(name, path)
+        await put_file(sink, name, path)
 
 
 async def make_storyboard(
@@ -268,18 +270,16 @@ async def make_storyboard(
     *,
     sink: Sink,
     work_dir: Path,
-    on_progress: OnProgress,
+    on_progress: OnFfmpegProgress,
 ) -> None:
     """Put the sprites of a rendition's thumbnails, and then the WebVTT that refers to them.
 
-    Raises TranscodeFailed, DiskFull, or whatever the rendition's reader or the sink raised.
+    `on_progress` takes the seconds of the film that the sprites so far cover. Raises
+    TranscodeFailed, DiskFull, or whatever the rendition's reader or the sink raised.
     """
     duration_s = rendition.playlist.duration_s
-    progress = PassProgress(on_progress, duration_s)
-    progress.next_run(ends_at=1.0)
     times_s: list[float] = []
     with pass_folder(work_dir) as folder, span("thumbnails"):
-        upload = SegmentUpload(sink, folder)
         source = folder / _SPRITE_SOURCE
         init = await rendition.read(INIT_NAME)
         sprite = _Sprite(source, init)
@@ -291,13 +291,13 @@ async def make_storyboard(
                 await asyncio.to_thread(sprite.add, segment, are_idr, chosen[:room])
                 chosen = chosen[room:]
                 if len(sprite.chosen) == TILES:
-                    await sprite.put(next(names), storyboard, upload)
-                    await progress.encoded(chosen_s[-1])
+                    await sprite.put(next(names), storyboard, sink)
+                    await on_progress(chosen_s[-1])
                     sprite = _Sprite(source, init)
         if sprite.chosen:
-            await sprite.put(next(names), storyboard, upload)
+            await sprite.put(next(names), storyboard, sink)
         text = storyboard.vtt(times_s, duration_s=duration_s)
-        await upload.put(STORYBOARD_NAME, text.encode())
+        await put_file(sink, STORYBOARD_NAME, text.encode())
 
 
 async def _thumbnails(

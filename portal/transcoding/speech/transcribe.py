@@ -18,7 +18,7 @@ from typing import cast
 from portal.processes.child import Limits, Stalled, Watch, ask, guarded, read_tail, spawn, stop
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.pictures import RenditionFiles
-from portal.transcoding.encoding.segment_upload import pass_folder
+from portal.transcoding.encoding.sink import pass_folder
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, LINE_WIDTH, width, wrapped
 from portal.transcoding.packaging.hls import INIT_NAME

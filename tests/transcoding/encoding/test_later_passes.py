@@ -46,7 +46,7 @@ async def test_a_later_pass_joins_on_to_the_first(
 
     assert early.renditions[0].copied == (options == COPYABLE)
     assert all(name.startswith(f"{other}/") for name in sink.names[early_count:])
-    assert not later.output.has_poster
+    assert not later.has_poster
     assert playlist(sink.folder, other).starts_s == pytest.approx(reference.starts_s, abs=1e-4)
     videos = sorted((*early.renditions, *later.renditions), key=lambda each: each.width or 0)
     renditions = (*videos, *early.audio)

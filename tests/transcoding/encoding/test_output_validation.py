@@ -9,11 +9,13 @@ from published import probe
 from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.output_validation import (
     check_aligned,
+    check_complete,
     check_copy,
     check_duration,
     check_frames,
-    check_stored,
 )
+from portal.transcoding.encoding.parts import Rendition
+from portal.transcoding.encoding.parts import Segment as StoredSegment
 from portal.transcoding.errors import (
     CopyUndeliverable,
     FailCode,
@@ -29,15 +31,30 @@ SEGMENTS = tuple(Segment(uri=f"0000{n}.m4s", duration_s=4.0) for n in range(3))
 WRITTEN = MediaPlaylist(segments=SEGMENTS, map_uri="init.mp4", target_duration_s=4, complete=True)
 
 
+def stored(*numbers: int, size_bytes: int = 5) -> dict[str, Rendition]:
+    """Return a rendition with these segments."""
+    facts = SegmentFacts(
+        sample_count=1, key_size_bytes=1, from_ticks=0, last_ticks=0, until_ticks=1, is_closed=True
+    )
+    segments = tuple(
+        StoredSegment(
+            number=number, uri=f"{number}.m4s", size_bytes=size_bytes, duration_s=4.0, facts=facts
+        )
+        for number in numbers
+    )
+    return {"240p": Rendition(init=b"", segments=segments)}
+
+
 def test_a_segment_that_is_missing_or_empty_is_found() -> None:
-    stored = {"240p/init.mp4": 5, "240p/00000.m4s": 5, "240p/2-00001.m4s": 5}
-    check_stored("240p", [0, 1], stored)
+    check_complete(stored(0, 1), ["240p"])
     for numbers in ([], [1], [0, 2], [0, 1, 1]):
         with pytest.raises(TranscodeFailed, match=FailCode.OUTPUT_INCOMPLETE):
-            check_stored("240p", numbers, stored)
+            check_complete(stored(*numbers), ["240p"])
+    with pytest.raises(TranscodeFailed, match=FailCode.OUTPUT_INCOMPLETE):
+        check_complete({}, ["240p"])
     with pytest.raises(TranscodeFailed) as caught:
-        check_stored("240p", [0, 1], {**stored, "240p/2-00001.m4s": 0})
-    assert "240p/2-00001.m4s" in caught.value.detail
+        check_complete(stored(0, 1, size_bytes=0), ["240p"])
+    assert "240p/0.m4s" in caught.value.detail
 
 
 def test_segments_may_begin_a_frame_apart_and_no_more() -> None:

@@ -8,7 +8,6 @@ from media_recipes import MakeMedia, lavfi
 from published import FolderSink, Publish, playlist, transcode
 
 from portal.transcoding.encoding.pictures import POSTER_NAME
-from portal.transcoding.encoding.progress import Stage
 
 
 async def test_a_plain_source_is_cut_into_four_seconds_and_its_playlists_come_last(
@@ -28,22 +27,19 @@ async def test_a_plain_source_is_cut_into_four_seconds_and_its_playlists_come_la
         assert all(stored.index(file) < finished_at for file in own)
 
 
-async def test_progress_never_falls_and_ends_at_100(
+async def test_progress_follows_the_film(
     plain: Path, sink: FolderSink, work_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("portal.transcoding.encoding.command._PROGRESS_PERIOD_S", 0.05)
-    reports: list[tuple[Stage, float]] = []
+    written_s: list[float] = []
 
-    async def remember(stage: Stage, percent: float, seconds_left: float | None) -> None:
-        reports.append((stage, percent))
+    async def remember(seconds: float) -> None:
+        written_s.append(seconds)
 
-    await transcode(str(plain), sink=sink, work_dir=work_dir, on_progress=remember)
-    percents = [percent for _, percent in reports]
-    assert percents == sorted(percents)
-    assert percents[-1] == 100.0
-    stages = list(dict.fromkeys(stage for stage, _ in reports))
-    assert stages == [Stage.TRANSCODING, Stage.FINISHING]
-    assert any(1 < percent < 97 for percent in percents)
+    result = await transcode(str(plain), sink=sink, work_dir=work_dir, on_progress=remember)
+    assert written_s == sorted(written_s)
+    assert written_s[-1] == pytest.approx(result.output.duration_s, abs=0.2)
+    assert any(1 < seconds < result.output.duration_s - 1 for seconds in written_s)
 
 
 async def test_the_poster_is_a_picture_and_not_the_black_lead(
@@ -55,7 +51,7 @@ async def test_the_poster_is_a_picture_and_not_the_black_lead(
         *("-filter_complex", "[0][1]concat", "-pix_fmt", "yuv420p"),
     )
     published = await publish(source)
-    assert published.result.output.has_poster
+    assert published.result.has_poster
     with av.open(str(published.folder / POSTER_NAME)) as container:
         frame = next(container.decode(video=0))
     assert (frame.width, frame.height) == (320, 180)

@@ -1,0 +1,270 @@
+"""A pass of several parts gives the same renditions as one part over the whole film."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from decoded_media import Packet, packets
+from media_recipes import EXACT_TIMES, IRREGULAR, MakeMedia, join_streams, lavfi
+from published import FolderSink, Result, frames, ignore, joined, make_pass, playlist
+from running_portal import run_ffmpeg
+
+from portal.transcoding.encoding.encode import encode_part
+from portal.transcoding.encoding.parts import (
+    Part,
+    PartsDontJoin,
+    Pass,
+    Rendition,
+    Segment,
+    check_joins,
+    is_whole,
+)
+from portal.transcoding.encoding.segment_upload import ignore_stored
+from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
+from portal.transcoding.packaging.hls import INIT_NAME
+from portal.transcoding.planning.ladder import Rung
+
+# Parts of a film of seven segments in the order in which they are made.
+PARTS = (
+    Part(first=0, until=2, prefix="0-"),
+    Part(first=4, until=7, prefix="4-"),
+    Part(first=2, until=4, prefix="2-"),
+)
+TWO_RUNGS = "544x308"
+ONE_RUNG = "320x180"
+X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-level:v", "5.1", "-pix_fmt", "yuv420p")
+B_FRAMES = (*X264, "-bf", "3", "-g", "75")
+HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params")
+GROUPS = "log-level=error:open-gop=1:bframes=4:keyint={0}:min-keyint={0}:scenecut=0"
+FLAGS = ("-flags", "+ilme+ildct")
+TURNED = ("-noautorotate", "-display_rotation", "90")
+TICK_S = 0.001
+# Size, rate and options.
+SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "ntsc": (TWO_RUNGS, "30000/1001", B_FRAMES),
+    "open groups": (ONE_RUNG, "30000/1001", (*HEVC, GROUPS.format(75))),
+    "turned film": (ONE_RUNG, "24000/1001", (*HEVC, GROUPS.format(48))),
+    "far apart": (ONE_RUNG, "30", (*HEVC, GROUPS.format(300))),
+    "thinned out": (ONE_RUNG, "120", (*X264, "-g", "999")),
+    "variable": (ONE_RUNG, "60", ("-vf", IRREGULAR, *X264, "-g", "999", "-fps_mode", "vfr")),
+    "fast and variable": (ONE_RUNG, "240", ("-vf", IRREGULAR, *B_FRAMES, *EXACT_TIMES)),
+    "interlaced": (ONE_RUNG, "50", ("-vf", "interlace", *X264, *FLAGS)),
+    # A frame is repeated where a part begins, once long after it is shown.
+    "pauses": (
+        "64x48",
+        "10",
+        ("-vf", "select='lt(mod(t,13),2.6)'", *X264, "-bf", "2", "-g", "999", "-fps_mode", "vfr"),
+    ),
+    "picture ends early": ("64x48", "10", ("-vf", "select='lt(t,5)'", *X264, "-bf", "2")),
+    "beside a copy": (TWO_RUNGS, "25", (*B_FRAMES, "-b:v", "9M")),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind if kind in ("ntsc", "pauses") else pytest.param(kind, marks=pytest.mark.slow)
+        for kind in SOURCES
+    ],
+)
+async def test_parts_have_no_seam(kind: str, make_media: MakeMedia, tmp_path: Path) -> None:
+    size, rate, options = SOURCES[kind]
+    turn = TURNED if kind.startswith("turned") else ()
+    # Only times are compared, and a plain picture is quick to encode. 9 Mbit/s need a busy picture.
+    picture = "testsrc2=" if "9M" in options else "color=teal:"
+    inputs = lavfi(f"{picture}s={size}:r={rate}:d=27", "sine=f=440:d=27:r=48000")
+    path = make_media(f"parts of {kind}.mp4", *turn, *inputs, *options)
+    whole = tmp_path / "whole"
+    parts = tmp_path / "parts"
+    undivided, divided = await made_both(path, whole, parts)
+    for each in undivided.renditions:
+        check_alike(whole, parts, each.name)
+        assert each.copied or prefixes(parts, each.name) == {"0-", "2-", "4-"}
+    assert divided.output.duration_s == pytest.approx(undivided.output.duration_s, abs=TICK_S)
+    sounds = [packets(joined(folder, "audio"), "audio") for folder in (whole, parts)]
+    assert [packet.data for packet in sounds[0]] == [packet.data for packet in sounds[1]]
+
+
+@pytest.mark.slow
+async def test_rate_and_quality_hold_where_parts_meet(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    # This picture takes all bits that the cap allows.
+    hard = f"mandelbrot=s={TWO_RUNGS}:r=30:end_pts=900,noise=c0s=4:c0f=t,trim=duration=27"
+    path = make_media("hard.mp4", *lavfi(hard), *HEVC, GROUPS.format(75))
+    whole = tmp_path / "whole"
+    parts = tmp_path / "parts"
+    undivided, _ = await made_both(path, whole, parts)
+    for rung in undivided.plan.video:
+        renditions = [joined(folder, rung.name) for folder in (whole, parts)]
+        assert most_in_buffer(packets(renditions[1]), rung) <= 1
+        for at_s in (8, 16):
+            scores = [vmaf(each, path, at_s, rung, tmp_path / "log") for each in renditions]
+            assert scores[1] == pytest.approx(scores[0], abs=1)
+
+
+def most_in_buffer(frames: Sequence[Packet], rung: Rung) -> float:
+    """Return the most bits above the cap in any window of time, as a share of the buffer."""
+    bits = most = 0.0
+    for before, packet in pairwise((frames[0], *frames)):
+        drained = float(packet.decoded_s - before.decoded_s) * rung.max_bitrate_bps
+        bits = max(0.0, bits - drained) + 8 * len(packet.data)
+        most = max(most, bits)
+    return most / rung.buffer_bits
+
+
+def vmaf(rendition: bytes, path: Path, at_s: float, rung: Rung, log: Path) -> float:
+    """Return VMAF of the second before and the second after this time."""
+    excerpt = f"setparams=range=tv,trim={at_s - 1}:{at_s + 1},setpts=PTS-STARTPTS"
+    graph = (
+        f"[0:v]{excerpt}[made];[1:v]{excerpt},scale={rung.width}:{rung.height}[given];"
+        f"[made][given]libvmaf=log_fmt=json:log_path={log}"
+    )
+    file = log.with_name("rendition.mp4")
+    file.write_bytes(rendition)
+    inputs = ("-i", str(file), "-i", str(path))
+    run_ffmpeg(Path("-"), *inputs, "-filter_complex", graph, "-f", "null")
+    score: float = json.loads(log.read_text())["pooled_metrics"]["vmaf"]["mean"]
+    return score
+
+
+async def made_both(path: Path, whole: Path, parts: Path) -> tuple[Result, Result]:
+    """Make a film in one part, and in `PARTS`, into these folders."""
+    undivided = await make_pass(path, sink=FolderSink(whole), work_dir=parts.parent)
+    divided = await make_pass(path, sink=FolderSink(parts), work_dir=parts.parent, parts=PARTS)
+    return undivided, divided
+
+
+def times_s(folder: Path, name: str) -> list[float]:
+    """Return the sorted times at which frames are shown."""
+    frames = packets(joined(folder, name))
+    assert all(a.decoded_s < b.decoded_s for a, b in pairwise(frames)), "decode times fall"
+    return sorted(float(frame.shown_s) for frame in frames)
+
+
+def prefixes(folder: Path, name: str) -> set[str]:
+    return {segment.uri[:-9] for segment in playlist(folder, name).segments}
+
+
+def check_alike(whole: Path, parts: Path, name: str) -> None:
+    """Check that frames and segments are the same, and that segments follow each other."""
+    assert times_s(parts, name) == pytest.approx(times_s(whole, name), abs=TICK_S)
+    divided = playlist(parts, name)
+    assert divided.starts_s == pytest.approx(playlist(whole, name).starts_s, abs=TICK_S)
+    scale = time_scale((parts / name / INIT_NAME).read_bytes())
+    segments = [
+        inspect_segment((parts / name / each.uri).read_bytes()) for each in divided.segments
+    ]
+    assert all(segment.is_closed for segment in segments)
+    gaps_s = [(b.from_ticks - a.until_ticks) / scale for a, b in pairwise(segments)]
+    assert max(map(abs, gaps_s)) <= TICK_S
+
+
+async def test_parts_of_other_shapes_and_fields_are_those_of_a_whole_pass(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    def stream(name: str, size: str, filters: str, *options: str) -> Path:
+        inputs = lavfi(f"testsrc2=s={size}:r=20:d=5")
+        encoding = ("-vf", filters, *X264, "-g", "10", *options, "-r", "10", "-f", "h264")
+        return make_media(f"{name}.h264", *inputs, *encoding)
+
+    interlacing = "tinterlace=interleave_top,fieldorder=tff,setpts=N/10/TB"
+    streams = (
+        stream("progressive", "96x64", "select='not(mod(n,2))',setpts=N/10/TB"),
+        stream("interlaced", "96x64", interlacing, "-x264-params", "tff=1"),
+        stream("upright", "64x96", "select='not(mod(n,2))',setpts=N/10/TB"),
+    )
+    path = join_streams(make_media, *streams, rate="10")
+    whole = FolderSink(tmp_path / "whole")
+    again = FolderSink(tmp_path / "parts")
+    two = (Part(first=0, until=2), Part(first=2, until=4, prefix="2-"))
+
+    (rendition,) = (await make_pass(path, sink=whole, work_dir=tmp_path)).renditions
+    await make_pass(path, sink=again, work_dir=tmp_path, parts=two)
+
+    check_alike(whole.folder, again.folder, rendition.name)
+    undivided = frames(whole.folder, rendition.name)
+    divided = frames(again.folder, rendition.name)
+    for expected, frame in zip(undivided, divided, strict=True):
+        luma = bytes(frame.planes[0])
+        pairs = zip(bytes(expected.planes[0]), luma, strict=True)
+        assert sum(abs(a - b) for a, b in pairs) / len(luma) < 4
+
+
+@pytest.mark.slow
+async def test_parts_of_a_later_pass_begin_at_the_segments_of_the_first(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    inputs = lavfi(f"color=teal:s={TWO_RUNGS}:r=30000/1001:d=13")
+    path = make_media("later.mp4", *inputs, *B_FRAMES)
+    sink = FolderSink(tmp_path / "whole")
+    again = FolderSink(tmp_path / "parts")
+    first = await make_pass(path, sink=sink, work_dir=tmp_path)
+    name = first.renditions[0].name
+    reference = playlist(sink.folder, name)
+    two = (Part(first=0, until=2), Part(first=2, until=4, prefix="2-"))
+    await make_pass(
+        path, sink=again, reference=reference, wanted=[name], work_dir=tmp_path, parts=two
+    )
+    # A rendition is encoded in the same way in both passes, so either can resume the other.
+    inits = [(each.folder / name / INIT_NAME).read_bytes() for each in (sink, again)]
+    assert inits[0] == inits[1]
+    check_alike(sink.folder, again.folder, name)
+
+
+async def test_part_with_another_init_segment_does_not_join(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    path = make_media("other.mp4", *lavfi("color=teal:s=64x48:r=10:d=9"), *X264)
+    made = await make_pass(path, sink=FolderSink(tmp_path / "sink"), work_dir=tmp_path)
+    of_pass = Pass(
+        source_url=str(path),
+        probe=made.source,
+        plan=made.plan,
+        rungs=made.plan.video,
+        starts_s=[0.0, 4.0, 8.0],
+    )
+    with pytest.raises(PartsDontJoin, match="init segment"):
+        await encode_part(
+            of_pass,
+            Part(first=2, until=3),
+            inits=dict.fromkeys(of_pass.names, b"another"),
+            sink=FolderSink(tmp_path / "sink"),
+            work_dir=tmp_path,
+            on_progress=ignore,
+            on_stored=ignore_stored,
+        )
+
+
+async def test_joins_and_lengths_of_segments_are_checked(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    path = make_media("joins.mp4", *lavfi("color=teal:s=64x48:r=10:d=9"), *X264)
+    sink = FolderSink(tmp_path / "sink")
+    made = await make_pass(path, sink=sink, work_dir=tmp_path)
+    [rung] = made.plan.video
+    folder = sink.folder / rung.name
+    init = (folder / INIT_NAME).read_bytes()
+    scale = time_scale(init)
+    segments = []
+    for number, listed in enumerate(playlist(sink.folder, rung.name).segments):
+        facts = inspect_segment((folder / listed.uri).read_bytes())
+        segments.append(
+            Segment(
+                number=number,
+                uri=listed.uri,
+                size_bytes=1,
+                duration_s=(facts.until_ticks - facts.from_ticks) / scale,
+                facts=facts,
+            )
+        )
+    starts_s = [0.0, 4.0, 8.0]
+    assert all(is_whole(segment, rung, starts_s) for segment in segments)
+    assert not is_whole(replace(segments[0], duration_s=3.8), rung, starts_s)
+    check_joins({rung.name: Rendition(init=init, segments=tuple(segments))})
+    without_middle = (segments[0], segments[2])
+    with pytest.raises(PartsDontJoin, match="gap of 4"):
+        check_joins({rung.name: Rendition(init=init, segments=without_middle)})
