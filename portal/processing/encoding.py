@@ -121,10 +121,12 @@ class Tools:
 async def encode_missing(
     of_pass: Pass, row: PassInProgress, *, made_by: int, progress: Progress, tools: Tools
 ) -> tuple[RunReport, Mapping[str, Rendition]]:
-    """Encode the missing parts of a pass, and wait for those of helpers.
+    """Encode the unclaimed segments of a pass in parts, and wait for the parts of helpers.
 
-    Returns ffmpeg's report about the whole film, and the renditions. Raises as `encode_part`, and
-    `SourceRejected` if the source takes too much work.
+    Parts that a helper leaves are encoded here. `made_by` is the number of the pass's attempt.
+    Returns ffmpeg's report about the whole film, and by name the renditions with all segments.
+    Raises what `encode_part` raises, `LeaseLost`, and `SourceRejected` if the encoding takes much
+    longer than the limits of sources allow.
     """
     video_id = row.video_id
     meter = WorkMeter(tools.limits)
@@ -148,7 +150,7 @@ async def encode_missing(
             break
     renditions = await parts.stored_renditions(row, tools.storage)
     step = frame_step(of_pass.probe.video.fps)
-    return await parts.report(video_id, renditions, step=step), renditions
+    return await parts.whole_report(video_id, renditions, step=step), renditions
 
 
 def _reporter(
@@ -224,9 +226,10 @@ async def _encode_leased(
 
 
 async def help_with(video_id: UUID, tools: Tools, *, job_id: int) -> None:
-    """Encode missing parts of a pass that another worker carries out, until nothing is missing.
+    """Encode parts of a pass that another worker carries out, until no segment is unclaimed.
 
-    Raises the error that ended a part early, or `Preempted`.
+    `job_id` is the helper's own job. Raises `Preempted` if any other job waits, or the error that
+    ended a part. If the pass ends meanwhile, the helper ends, too.
     """
     video = await Video.get_or_none(id=video_id)
     row = await PassInProgress.get_or_none(video_id=video_id)

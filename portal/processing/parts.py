@@ -41,13 +41,14 @@ FACTS = ("sample_count", "key_size_bytes", "from_ticks", "last_ticks", "until_ti
 # Numbers of the segments of a pass that are neither stored nor in a part that is taken or done.
 UNCLAIMED = f"""
 SELECT number FROM generate_series(0, pass.segment_count - 1) number
-WHERE (
-  SELECT count(*) FROM made_segments made WHERE made.video_id = pass.video_id
-  AND made.number = number.number AND pass.renditions ? rendition
-) < jsonb_array_length(pass.renditions) AND NOT EXISTS (
+WHERE NOT EXISTS (
   SELECT FROM pass_parts part WHERE part.video_id = pass.video_id
-  AND number.number >= start AND number.number < until AND (is_done OR {IS_LIVE})
+  AND number >= start AND number < until AND (is_done OR {IS_LIVE})
 )
+EXCEPT
+SELECT number FROM made_segments made
+WHERE made.video_id = pass.video_id AND pass.renditions ? rendition
+GROUP BY number HAVING count(*) = jsonb_array_length(pass.renditions)
 """  # noqa: S608 - put together from constants
 # Unclaimed segments of a pass, its workers, and the failures of helpers.
 STATE = f"""
@@ -109,10 +110,12 @@ async def prepare(
     *,
     expected_s: float,
 ) -> PassInProgress:
-    """Record the pass of an attempt, or take over the same pass of an earlier attempt.
+    """Record the pass of an attempt, or take over the pass of an earlier attempt.
 
-    The pass encodes these renditions, with segments at these times, in about `expected_s`. Segments
-    of other passes are forgotten. Raises `LeaseLost`.
+    A pass with the same renditions (`names`) and times of segments (`starts_s`) is resumed; the
+    records of any other one, and of its segments, are deleted. Without times, a pass is one part
+    and is not resumed. One worker is expected to encode all of it in `expected_s`. Raises
+    `LeaseLost`.
     """
     video_id = attempt.video_id
     count_all = len(starts_s) if starts_s else 1
@@ -151,9 +154,10 @@ async def state(video_id: UUID) -> PassState | None:
 
 
 async def claim(video_id: UUID, *, worker: str, is_helper: bool = False) -> Lease | None:
-    """Take the lease on the next missing part of a video's pass; None if there is none.
+    """Take a lease on the next part of a video's pass; None if no segment is unclaimed.
 
-    A helper makes parts of a pass that another worker carries out.
+    The lease has to be renewed every few seconds. A helper (`is_helper`), which does not carry out
+    the pass, gets no part before the film's first segment is stored, or after failures of helpers.
     """
     async with transaction():
         video = await lock_video(video_id)
@@ -181,7 +185,11 @@ async def claim(video_id: UUID, *, worker: str, is_helper: bool = False) -> Leas
 
 
 def part_length(present: PassState, segment_s: float) -> int:
-    """Return the number of segments of the next part, which begins at the first unclaimed one."""
+    """Return the number of segments of the next part, which begins at the first unclaimed one.
+
+    A segment is expected to take `segment_s` to encode. A part takes half of what is left for each
+    worker, between `SHORTEST_PART_S` and `LONGEST_PART_S`, and ends before a claimed segment.
+    """
     numbers = present.unclaimed
     gap = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(numbers, count(numbers[0])))
@@ -245,11 +253,14 @@ async def offer_help(queue: Queue) -> UUID | None:
     return video_id
 
 
-async def report(video_id: UUID, renditions: Mapping[str, Rendition], *, step: int) -> RunReport:
-    """Return ffmpeg's figures about the whole film, from the parts of its pass.
+async def whole_report(
+    video_id: UUID, renditions: Mapping[str, Rendition], *, step: int
+) -> RunReport:
+    """Return ffmpeg's report about the whole film, added up from the parts of its pass.
 
-    Of each `step` frames of the source, one is encoded. Parts that were left unfinished have no
-    figures, so at least the encoded frames count as decoded.
+    A part that was left unfinished leaves segments without figures. The number of decoded frames is
+    then at least that of the encoded ones in `renditions` times `step`, because every `step`-th
+    frame of the source is encoded.
     """
     parts = await PassPart.filter(video_id=video_id, is_done=True)
     decoded = sum(part.frames for part in parts)

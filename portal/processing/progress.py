@@ -71,10 +71,11 @@ class Progress:
 
 @dataclass(slots=True)
 class Heartbeat:
-    """Renewal of a lease, and the record of the segments stored under it.
+    """Renewal of a lease every few seconds, with a record in the database of new segments.
 
-    `renew` renews the lease, and raises `LeaseLost`; `has_news` says whether that can't wait.
-    Segments are in the folder of the attempt with the number `folder`.
+    `renew` extends the lease, or raises `LeaseLost`. `has_news` returns whether it also has
+    progress to record, and so is due within a second. The segments are in the folder of the attempt
+    with the number `folder`; the attempt `made_by` made them, 0 stands for a helper.
     """
 
     video_id: UUID

@@ -56,12 +56,14 @@ async def assemble(
     reference: hls.MediaPlaylist | None,
     sink: Sink,
 ) -> PassOutput:
-    """Check the renditions of a pass, and store their playlists.
+    """Check that renditions are complete and begin their segments together; store their playlists.
 
-    `report` is ffmpeg's about the whole source. `reference` is the playlist of a rendition of an
-    earlier pass; all segments must begin at the same times as its segments.
-    Raises PartsDontJoin, SourceRejected, TranscodeFailed, CopyUndeliverable, or whatever the sink
-    raised.
+    `renditions` have all their segments. `subtitles` are stored here. `report` covers the whole
+    film. `reference` is the playlist of a rendition of an earlier pass, where all segments must
+    begin, too; None for a first pass.
+    Raises PartsDontJoin if there is a gap, SourceRejected if too much of the source is damaged,
+    CopyUndeliverable if it is damaged where it was copied, TranscodeFailed if anything is missing,
+    or whatever the sink raised.
     """
     rungs = [rung for rung in plan.video if rung.name in renditions]
     audio = _heard_sound(plan.audio, report)

@@ -90,11 +90,13 @@ async def encode_part(
     on_progress: OnFfmpegProgress,
     on_stored: OnStored,
 ) -> tuple[RunReport, dict[str, Rendition]]:
-    """Encode the segments of a part of a pass.
+    """Encode a part of a pass, and store its segments.
 
-    `inits` are the init segments of the pass; None if this part stores them. `on_stored` takes each
-    segment that is in storage and complete. Returns ffmpeg's report, and the segments.
-    Raises PartsDontJoin, TranscodeFailed, DiskFull, or whatever the sink raised.
+    `inits` are the init segments in storage, by rendition; the part that begins the film has none,
+    and stores them. `on_stored` takes each segment once it is stored, but none that ffmpeg left
+    early. Returns ffmpeg's report about this part, and by name the renditions with its segments.
+    Raises PartsDontJoin if it has other init segments, TranscodeFailed, DiskFull, or whatever the
+    sink raised.
     """
     names = of_pass.names
     duration_s = of_pass.probe.duration_s

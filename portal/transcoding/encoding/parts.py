@@ -22,7 +22,7 @@ ROUNDING_S = 0.002
 
 
 class PartsDontJoin(Exception):
-    """A part doesn't fit the segments of the other parts; the film must be made as one part."""
+    """Parts of a pass differ in their init segments, or leave a gap; the pass must be one part."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,9 +98,10 @@ class Pass:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """Consecutive segments of a pass: from the number `first` up to `until`, without the latter.
+    """Consecutive segments of a pass: from the number `first` to before the number `until`.
 
-    None as `until` stands for the end of the film. The names of the segments begin with `prefix`.
+    None as `until` stands for the end of the film. The names of the segments begin with `prefix`,
+    so that workers do not overwrite each other's.
     """
 
     first: int = 0
@@ -114,7 +115,10 @@ class Part:
         return self.until
 
     def after_s(self, of_pass: Pass) -> Fraction | None:
-        """Return the time of the frame before the part; None at the beginning of the film."""
+        """Return when the last frame before the part is shown, in seconds of the film.
+
+        None if the part begins the film.
+        """
         if not self.first or of_pass.starts_s is None:
             return None
         return frame_before(

@@ -48,13 +48,15 @@ async def upload_segments(
     end: int | None = None,
     inits: Mapping[str, bytes] | None = None,
 ) -> tuple[Written, dict[str, Rendition]]:
-    """Upload the segments of these renditions until `write` has ended and none is left.
+    """Upload the segments of the renditions `names` while `write` writes them to the folder.
 
-    `write` pauses while its event is set. Segments from the number `end` on are left out. The
-    `sampled` numbers stay in the folder. With `inits`, the renditions must have these init
-    segments, which are in storage; otherwise theirs are stored.
-    Returns the result of `write`, and the renditions with a segment. Raises PartsDontJoin,
-    TranscodeFailed, or whatever `write` or the sink raised.
+    `write` gets an event, and has to pause while it is set, because too many files wait. Segments
+    numbered `end` or higher are not uploaded. A segment is deleted once it is stored, except for
+    the `sampled` numbers, which the caller checks. `inits` are the init segments in storage, by
+    rendition; without them, those in the folder are uploaded, too.
+    Returns the result of `write`, and by name the renditions with the segments of this call. Raises
+    PartsDontJoin if a rendition has another init segment, TranscodeFailed if a segment can't be
+    read, or whatever `write` or the sink raised.
     """
     for name in names:
         await asyncio.to_thread((folder / name).mkdir, parents=True, exist_ok=True)
