@@ -7,7 +7,7 @@ killed worker loses at most the part that it was encoding.
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -56,6 +56,7 @@ from portal.transcoding.encoding.pictures import make_storyboard, put_poster
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.planning.ladder import Plan, even_starts_s, plan_renditions
 from portal.transcoding.planning.storyboard import plan_storyboard
+from portal.transcoding.probing.facts import Probe
 
 logger = logging.getLogger(__name__)
 
@@ -328,14 +329,12 @@ async def _make_once(
                 **storing,
             )
         )
-        [picture, *_] = [*(made[rung.name] for rung in plan.video if rung.name in made), None]
-        known = picture.playlist() if picture else reference
         of_pass = Pass(
             source_url=source.url,
             probe=probe,
             plan=plan,
             rungs=[rung for rung in plan.video if rung.name not in made],
-            starts_s=known.starts_s if known else even_starts_s(plan, probe.video),
+            starts_s=_starts_s(plan, probe, made, reference),
         )
         report = RunReport()
         folders: dict[str, int] = {}
@@ -371,6 +370,19 @@ async def _make_once(
         has_poster = poster is not None and await poster
     progress.finish()
     return replace(output, folders=folders, has_poster=has_poster)
+
+
+def _starts_s(
+    plan: Plan,
+    probe: Probe,
+    made: Mapping[str, Rendition],
+    reference: MediaPlaylist | None,
+) -> Sequence[float] | None:
+    """Return the times of segments: those of a copied picture, of the reference, or even ones."""
+    for rung in plan.video:
+        if rung.name in made:
+            return made[rung.name].playlist().starts_s
+    return reference.starts_s if reference else even_starts_s(plan, probe.video)
 
 
 async def _copy(
