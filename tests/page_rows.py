@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from portal.database.models import Attempt, Rendition, RenditionState, Upload, Video, VideoStatus
+from portal.database.work_models import MadeSegment
 from portal.storage.objects import upload_key
 from portal.transcoding.packaging.master import Kind
 
@@ -74,3 +75,22 @@ async def make_rendition(video: Video, name: str, **values: Any) -> Rendition:
         "size_bytes": 7_654_321,
     }
     return await Rendition.create(video=video, name=name, **{**row, **values})
+
+
+async def make_segment(video: Video, rendition: str, number: int, **values: Any) -> MadeSegment:
+    """Create the record of a segment of a rendition that is being made."""
+    row = {
+        "folder": 1,
+        "made_by": 1,
+        "uri": f"{number:05}.m4s",
+        "size_bytes": 1,
+        "duration_s": 4.0,
+        "key_size_bytes": 1,
+        "sample_count": 1,
+        "from_ticks": number,
+        "last_ticks": number,
+        "until_ticks": number + 1,
+    }
+    return await MadeSegment.create(
+        video_id=video.id, rendition=rendition, number=number, **{**row, **values}
+    )

@@ -6,10 +6,10 @@ from uuid import uuid4
 from aged_videos import ended_attempt
 from api_client import Client, published, run_sql
 from command_line import document, portal
-from page_rows import READY, make_attempt, make_rendition, make_row
+from page_rows import READY, make_attempt, make_rendition, make_row, make_segment
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.database.work_models import MadeSegment, PassInProgress, PassPart
+from portal.database.work_models import PassInProgress, PassPart
 from portal.web.composition import WebContext
 
 
@@ -116,20 +116,7 @@ async def test_queue_shows_waiting_stalled_and_leases(
         lease_expires_at=datetime.now(UTC),
     )
     for number in (5, 6):
-        await MadeSegment.create(
-            video_id=first["id"],
-            rendition="360p",
-            number=number,
-            folder=1,
-            made_by=0,
-            uri=f"{number}.m4s",
-            size_bytes=1,
-            key_size_bytes=1,
-            sample_count=1,
-            from_ticks=0,
-            last_ticks=0,
-            until_ticks=1,
-        )
+        await make_segment(await Video.get(id=first["id"]), "360p", number)
     await run_sql(
         environ["DATABASE_URL"],
         f"UPDATE procrastinate_jobs SET status = 'doing' WHERE args->>'video_id' = '{first['id']}'",

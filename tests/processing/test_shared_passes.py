@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_client import Client, rows, run_sql
+from api_client import Client, run_sql
 from passes import EARLY, ended_after, first_attempt, published_file, tools_for
 
-from portal.database.models import Outcome, Rendition, Video, VideoStatus
+from portal.database.models import Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress, PassPart
-from portal.processing import attempts, encoding, parts, passes
-from portal.processing.attempts import Failure, LeaseLost
-from portal.processing.parts import Lease, PassState
+from portal.processing import encoding, parts, passes
+from portal.processing.parts import Lease
 from portal.storage.objects import output_prefix
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import inspect_segment
@@ -78,30 +77,6 @@ def parts_of(uris: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(uri.partition("-")[0] for uri in uris))
 
 
-@pytest.mark.parametrize(
-    ("unclaimed", "workers", "segment_s", "length"),
-    [
-        # Little work isn't divided.
-        (range(7), 0, 4.0, 7),
-        # One worker takes half of the rest, up to a minute.
-        (range(20), 0, 4.0, 10),
-        (range(200), 0, 4.0, 15),
-        # Two workers take a quarter each, but at least a quarter of a minute.
-        (range(20), 1, 4.0, 5),
-        (range(8), 1, 4.0, 4),
-        # A part ends where a segment is stored.
-        ([3, 4, 9, 10, 11, 12, 13, 14, 15, 16], 0, 4.0, 2),
-        # A segment can be longer than a part.
-        (range(5), 0, 90.0, 1),
-    ],
-)
-def test_parts_become_shorter_towards_the_end(
-    unclaimed: Sequence[int], workers: int, segment_s: float, length: int
-) -> None:
-    state = PassState(list(unclaimed), workers=workers, failures=0, share_stored=0.0)
-    assert parts.part_length(state, segment_s) == length
-
-
 async def test_missing_segments_are_made_after_an_interruption(
     begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
@@ -128,6 +103,7 @@ async def test_pass_is_made_in_parts_by_its_worker_and_a_helper(
     assert len(parts_of(uris)) == SEGMENTS
 
 
+@pytest.mark.slow
 async def test_helper_can_make_all_that_is_missing(
     begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
@@ -135,24 +111,7 @@ async def test_helper_can_make_all_that_is_missing(
     await finished(begun, resources, tmp_path)
 
 
-async def test_helper_does_not_begin_a_film(begun: Video) -> None:
-    await MadeSegment.filter(number=0, rendition=EARLY_NAME).delete()
-    assert await parts.claim(begun.id, worker="test", is_helper=True) is None
-    assert (await claimed(begun)).part.first == 0
-
-
-async def test_part_with_an_expired_lease_is_lost(begun: Video, resources: WebContext) -> None:
-    lease = await claimed(begun)
-    await parts.renew(lease)
-    assert await parts.claim(begun.id, worker="other") is None
-    await run_sql(resources.config.database_url, EXPIRE)
-    other = await claimed(begun)
-    assert (other.part.first, other.part.until) == (lease.part.first, lease.part.until)
-    assert other.part.prefix != lease.part.prefix
-    with pytest.raises(LeaseLost):
-        await parts.renew(lease)
-
-
+@pytest.mark.slow
 async def test_pass_at_which_helpers_fail_is_left_to_its_worker(
     begun: Video, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +140,7 @@ async def test_segments_that_do_not_join_are_made_again(
     assert not {row.uri for row in made} & {*uris}
 
 
+@pytest.mark.slow
 async def test_missing_init_segment_begins_the_pass_anew(
     begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
@@ -189,37 +149,3 @@ async def test_missing_init_segment_begins_the_pass_anew(
     video = await Video.get(id=begun.id)
     await passes.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
     assert (await Video.get(id=begun.id)).status is VideoStatus.READY
-
-
-async def test_helper_ends_once_its_part_is_no_longer_needed(
-    begun: Video, resources: WebContext, tmp_path: Path
-) -> None:
-    attempt = await first_attempt(begun)
-    lease = await claimed(begun, is_helper=True)
-    await attempts.release(attempt, Outcome.FAILED, Failure("internal_error"))
-    with pytest.raises(LeaseLost):
-        await parts.renew(lease)
-    await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
-    assert not await MadeSegment.exists()
-
-
-async def test_help_is_offered_only_while_nothing_waits(
-    begun: Video, client: Client, resources: WebContext, film: Path, tmp_path: Path
-) -> None:
-    queue = resources.queue
-    database_url = resources.config.database_url
-    await run_sql(database_url, "UPDATE procrastinate_jobs SET status = 'cancelled'")
-    assert await parts.offer_help(queue) is None, "too little is left"
-    await PassInProgress.all().update(segment_s=10.0)
-    waiting = await published_file(client, resources, film)
-    tools = tools_for(resources, tmp_path)
-    await passes.make_playable(await first_attempt(waiting), tools, may_encode=False)
-    assert await parts.offer_help(queue) is None, "an encode waits"
-    await run_sql(database_url, "UPDATE procrastinate_jobs SET status = 'cancelled'")
-    assert await parts.offer_help(queue) == begun.id
-    assert await parts.offer_help(queue) is None, "help is under way"
-    jobs = """
-        SELECT args->>'video_id' FROM procrastinate_jobs
-        WHERE task_name = 'portal:share' AND status = 'todo'
-    """
-    assert await rows(database_url, jobs) == [(str(begun.id),)]

@@ -7,6 +7,7 @@ import aiohttp
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered
 from guarded_routes import routes
+from page_rows import make_segment
 from playable_videos import LIFE, SEGMENT, Cast, links_of, make_ready, token_in, told
 from quart import Quart
 from signed_in import Sender, text_of
@@ -16,7 +17,6 @@ from portal.accounts import people
 from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Role
 from portal.database.models import Video, VideoStatus
-from portal.database.work_models import MadeSegment
 from portal.videos import playback_links
 from portal.web.auth import Policy
 from portal.web.composition import WebContext
@@ -92,11 +92,7 @@ async def test_transcode_of_a_private_video_has_addresses_that_any_player_can_us
     for name in ("posterUrl", "storyboardUrl"):
         assert (await player.get(URL(transcode[name]).path)).status_code in (200, 302), name
     await Video.filter(id=video.id).update(status=VideoStatus.PROCESSING)
-    segment = {"rendition": "low", "folder": 1, "made_by": 1, "uri": "00000.m4s", "duration_s": 4}
-    numbers = ("number", "size_bytes", "key_size_bytes", "sample_count", "from_ticks", "last_ticks")
-    await MadeSegment.create(
-        video_id=video.id, **segment, **dict.fromkeys(numbers, 0), until_ticks=0
-    )
+    await make_segment(video, "low", 0)
     response = await sender.get(path)
     assert "private" in response.headers["Cache-Control"]
     preview = await answered(response)
