@@ -60,7 +60,7 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
     [
         ("/", {}, ("preview",), 31_500),
         ("/upload", {}, ("page",), 57_000),
-        ("/videos/{}", READY, ("share", "watch", "copy"), 30_000),
+        ("/videos/{}", READY, ("share", "watch", "copy"), 30_500),
         ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 35_000),
     ],
 )
