@@ -35,7 +35,6 @@ from portal.processing.sources import SourceChanged, probed_source
 from portal.queue.app import Queue
 from portal.queue.rows import is_overtaken
 from portal.storage.bucket import Storage
-from portal.storage.calls import ObjectMissing
 from portal.transcoding import errors
 from portal.transcoding.encoding.encode import encode_part
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
@@ -219,8 +218,6 @@ async def _encode_leased(
     except FAULTS:
         await retry_outage(partial(parts.fail, lease, is_helper=not made_by))
         raise
-    except ObjectMissing as exc:
-        raise PartsDontJoin("an init segment is missing") from exc
     finally:
         await retry_outage(partial(parts.release, lease), timeout_s=ENDING_TIMEOUT_S)
 

@@ -23,9 +23,10 @@ from portal.queue.app import Queue
 from portal.queue.enqueue import defer_share
 from portal.queue.rows import NOTHING_WAITS
 from portal.storage.bucket import Storage
+from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix
 from portal.transcoding.encoding.ffmpeg import RunReport
-from portal.transcoding.encoding.parts import Part, Rendition, Segment
+from portal.transcoding.encoding.parts import Part, PartsDontJoin, Rendition, Segment
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME
 
@@ -276,13 +277,16 @@ async def whole_report(
 
 
 async def stored_inits(row: PassInProgress, storage: Storage) -> dict[str, bytes]:
-    """Return the init segments of a pass's renditions. Raises `ObjectMissing`."""
+    """Return the init segments of a pass's renditions. Raises PartsDontJoin if one is missing."""
     folder = output_prefix(row.video_id, row.folder)
-    return {name: await storage.get(f"{folder}{name}/{INIT_NAME}") for name in row.renditions}
+    try:
+        return {name: await storage.get(f"{folder}{name}/{INIT_NAME}") for name in row.renditions}
+    except ObjectMissing as exc:
+        raise PartsDontJoin("an init segment is missing") from exc
 
 
 async def stored_renditions(row: PassInProgress, storage: Storage) -> dict[str, Rendition]:
-    """Return the renditions of a pass with all stored segments. Raises `ObjectMissing`."""
+    """Return by name the renditions of a pass, with all stored segments, as `stored_inits`."""
     inits = await stored_inits(row, storage)
     segments: dict[str, list[Segment]] = {name: [] for name in row.renditions}
     stored = SegmentRow.filter(video_id=row.video_id, rendition__in=row.renditions)
