@@ -143,7 +143,6 @@ async def make_pass(
         plan = replace(plan, audio=(), subtitles=())
     made: dict[str, Rendition] = {}
     storing: Any = {"sink": sink, "work_dir": work_dir}
-    has_poster = not reference and await put_poster(str(path), source, **storing)
     if any(rung.copied for rung in plan.video):
         made |= await copy_streams(str(path), source, plan, on_progress=on_progress, **storing)
     starts_s = reference.starts_s if reference else even_starts_s(plan, source.video)
@@ -167,6 +166,9 @@ async def make_pass(
                 **storing,
             )
         )
+        making_poster = None
+        if not reference:
+            making_poster = tasks.create_task(put_poster(str(path), source, **storing))
         encoded = await encode_parts(of_pass, parts, on_progress, storing)
     heard, sound, cues = making_sound.result()
     reports = [heard, *encoded[0]]
@@ -181,6 +183,7 @@ async def make_pass(
     output = await assemble(
         source, plan, made, subtitles=cues, report=report, reference=reference, sink=sink
     )
+    has_poster = making_poster is not None and making_poster.result()
     return Result(source, ladder, output, has_poster)
 
 

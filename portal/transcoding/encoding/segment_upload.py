@@ -60,7 +60,7 @@ async def upload_segments(
     """
     for name in names:
         await asyncio.to_thread((folder / name).mkdir, parents=True, exist_ok=True)
-    stored_inits = dict[str, bytes]()
+    init_uploads = dict[str, asyncio.Task[bytes]]()
     uploads = dict[str, asyncio.Task[Segment]]()
     slots = asyncio.Semaphore(_CONCURRENT_PUTS)
     paused = asyncio.Event()
@@ -69,7 +69,7 @@ async def upload_segments(
         rendition = name.partition("/")[0]
         path = folder / name
         async with slots:
-            segment = await asyncio.to_thread(_inspect, path, stored_inits[rendition])
+            segment = await asyncio.to_thread(_inspect, path, await init_uploads[rendition])
             await put_file(sink, name, path)
             on_stored(rendition, segment)
             if segment.number not in sampled:
@@ -85,10 +85,10 @@ async def upload_segments(
                 finished = await asyncio.to_thread(_finished_segments, folder, names, end=end)
                 for name in sorted(finished - uploads.keys()):
                     rendition = name.partition("/")[0]
-                    if rendition not in stored_inits:
+                    if rendition not in init_uploads:
                         expected = inits[rendition] if inits else None
-                        init = await _put_init(rendition, folder, sink, expected)
-                        stored_inits[rendition] = init
+                        put_init = _put_init(rendition, folder, sink, expected)
+                        init_uploads[rendition] = tasks.create_task(put_init)
                     uploads[name] = tasks.create_task(upload(name))
                 backlog_files = sum(not task.done() for task in uploads.values())
                 if backlog_files > _PAUSE_BACKLOG_FILES:
@@ -97,7 +97,9 @@ async def upload_segments(
                     paused.clear()
                 await asyncio.wait({writing}, timeout=_SCAN_PERIOD_S)
     segments = {name: task.result() for name, task in uploads.items()}
-    renditions = {name: _rendition(name, init, segments) for name, init in stored_inits.items()}
+    renditions = {
+        name: _rendition(name, task.result(), segments) for name, task in init_uploads.items()
+    }
     return writing.result(), renditions
 
 

@@ -79,15 +79,14 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
 
 
 class SlowSink(FolderSink):
-    """Sink that stores no pictures until it is opened."""
+    """Sink that stores nothing until it is opened."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.opened = asyncio.Event()
 
     async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
-        if name.endswith(".m4s") and not name.startswith("audio"):
-            await self.opened.wait()
+        await self.opened.wait()
         await super().put(name, data, content_type)
 
 
