@@ -30,11 +30,11 @@ from portal.transcoding.encoding.parts import Part, PartsDontJoin, Rendition, Se
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME
 
-# Expected time to encode a part. Each part costs a start of ffmpeg, and the decoding of the frames
-# since the key frame before it: about 1.5 s of processor time. Shorter parts at the end let workers
-# finish together.
+# Expected time to encode a part, with two processors. Each part costs a start of ffmpeg, and the
+# decoding of the frames since the key frame before it: about 1.5 s of processor time. Shorter parts
+# at the end let workers finish together.
 LONGEST_PART_S = 60.0
-SHORTEST_PART_S = 15.0
+SHORTEST_PART_S = 6.0
 # Failures of helpers after which a pass is left to its own worker.
 MAX_FAILURES = 2
 FACTS = ("sample_count", "key_size_bytes", "from_ticks", "last_ticks", "until_ticks")
@@ -188,8 +188,9 @@ async def claim(video_id: UUID, *, worker: str, is_helper: bool = False) -> Leas
 def part_length(present: PassState, segment_s: float) -> int:
     """Return the number of segments of the next part, which begins at the first unclaimed one.
 
-    A segment is expected to take `segment_s` to encode. A part takes half of what is left for each
-    worker, between `SHORTEST_PART_S` and `LONGEST_PART_S`, and ends before a claimed segment.
+    A segment is expected to take `segment_s` to encode. A part is this worker's share of the
+    unclaimed segments, at most half, between `SHORTEST_PART_S` and `LONGEST_PART_S`. It ends before
+    a claimed segment.
     """
     numbers = present.unclaimed
     gap = sum(
@@ -198,7 +199,7 @@ def part_length(present: PassState, segment_s: float) -> int:
     left_s = len(numbers) * segment_s
     if left_s < 2 * SHORTEST_PART_S:
         return gap
-    share_s = left_s / (2 * (present.workers + 1))
+    share_s = left_s / max(2, present.workers + 1)
     length = round(min(max(share_s, SHORTEST_PART_S), LONGEST_PART_S) / segment_s)
     return min(gap, max(1, length))
 

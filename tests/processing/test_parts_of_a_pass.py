@@ -54,13 +54,14 @@ async def claimed(video: Video, *, is_helper: bool = False) -> Lease:
     ("unclaimed", "workers", "segment_s", "length"),
     [
         # Little work isn't divided.
-        (range(7), 0, 4.0, 7),
-        # One worker takes half of the rest, up to a minute.
+        (range(2), 0, 4.0, 2),
+        # The only worker takes half of the rest, up to a minute.
         (range(20), 0, 4.0, 10),
         (range(200), 0, 4.0, 15),
-        # Two workers take a quarter each, but at least a quarter of a minute.
-        (range(20), 1, 4.0, 5),
-        (range(8), 1, 4.0, 4),
+        # So does the second one; four workers take a quarter each, but at least 6 s.
+        (range(20), 1, 4.0, 10),
+        (range(20), 3, 4.0, 5),
+        (range(20), 15, 4.0, 2),
         # A part ends where a segment is stored.
         ([3, 4, 9, 10, 11, 12, 13, 14, 15, 16], 0, 4.0, 2),
         # A segment can be longer than a part.
@@ -148,6 +149,7 @@ async def test_help_is_offered_only_while_nothing_waits(
 ) -> None:
     queue = resources.queue
     database_url = resources.config.database_url
+    await PassInProgress.all().update(segment_s=0.5)
     assert await parts.offer_help(queue) is None, "too little is left"
     await PassInProgress.all().update(segment_s=10.0)
     async with transaction():
