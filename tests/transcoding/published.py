@@ -17,8 +17,7 @@ from portal.transcoding.encoding.encode import copy_streams, encode_part, encode
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
 from portal.transcoding.encoding.parts import Part, Pass, Rendition
 from portal.transcoding.encoding.pictures import put_poster
-from portal.transcoding.encoding.segment_upload import ignore_stored
-from portal.transcoding.encoding.sink import Sink
+from portal.transcoding.encoding.sink import Sink, ignore_stored
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import (

@@ -15,14 +15,15 @@ from portal.transcoding.copying.remux import remux
 from portal.transcoding.encoding import command, ffmpeg, output_validation
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
 from portal.transcoding.encoding.parts import Part, Pass, Rendition, Segment, is_whole
-from portal.transcoding.encoding.segment_upload import (
+from portal.transcoding.encoding.sink import (
     OnStored,
+    Sink,
     ignore_stored,
+    pass_folder,
     sampled_files,
     sampled_numbers,
     upload_segments,
 )
-from portal.transcoding.encoding.sink import Sink, pass_folder
 from portal.transcoding.encoding.source_proxy import proxied
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt
 from portal.transcoding.planning.ladder import Plan

@@ -1,15 +1,27 @@
-"""Destination of a pass's files, and the folder in which ffmpeg writes them."""
+"""Destination of a pass's files, and the upload of segments while ffmpeg writes them.
+
+The folder to which ffmpeg writes is the queue: a segment is finished when it loses its temporary
+name. Each segment is inspected, uploaded and deleted. ffmpeg is paused when the sink falls behind,
+so disk usage is bounded however long the video is.
+"""
 
 import asyncio
 import errno
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
-from portal.transcoding.errors import DiskFull, TranscodeFailed
+from portal.concurrency import task_group
+from portal.telemetry.tracing import span
+from portal.transcoding.encoding.command import SEGMENT_SUFFIX
+from portal.transcoding.encoding.parts import PartsDontJoin, Rendition, Segment
+from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
+from portal.transcoding.packaging.cmaf import SegmentError, inspect_segment, time_scale
+from portal.transcoding.packaging.hls import INIT_NAME
 
 # A failed pass that leaves less free space counts as failed for lack of space, because not every
 # process says why it can't write.
@@ -23,6 +35,17 @@ CONTENT_TYPES = {
     ".jpg": "image/jpeg",
     ".vtt": "text/vtt; charset=utf-8",
 }
+_SCAN_PERIOD_S = 0.2
+_CONCURRENT_PUTS = 4
+# ffmpeg is paused above the first number of waiting files, and resumed below the second.
+_PAUSE_BACKLOG_FILES = 48
+_RESUME_BACKLOG_FILES = 16
+# Number of a segment amid the film, per second of its duration; segments last up to ten seconds.
+_MIDDLE_PER_S = 1 / 20
+
+# Takes the name of a rendition and a segment of it that is in storage.
+OnStored = Callable[[str, Segment], None]
+Written = TypeVar("Written")
 
 
 class Sink(Protocol):
@@ -59,3 +82,137 @@ def pass_folder(work_dir: Path) -> Iterator[Path]:
             if exc.errno in _NO_ROOM:
                 raise DiskFull(work_dir) from exc
             raise
+
+
+def ignore_stored(rendition: str, segment: Segment) -> None:
+    """Take no note of a stored segment."""
+
+
+async def upload_segments(
+    write: Callable[[asyncio.Event], Coroutine[Any, Any, Written]],
+    names: Collection[str],
+    *,
+    folder: Path,
+    sink: Sink,
+    on_stored: OnStored,
+    sampled: Collection[int],
+    end: int | None = None,
+    inits: Mapping[str, bytes] | None = None,
+) -> tuple[Written, dict[str, Rendition]]:
+    """Upload the segments of the renditions `names` while `write` writes them to the folder.
+
+    `write` gets an event, and has to pause while it is set, because too many files wait. Segments
+    numbered `end` or higher are not uploaded. A segment is deleted once it is stored, except for
+    the `sampled` numbers, which the caller checks. `inits` are the init segments in storage, by
+    rendition; without them, those in the folder are uploaded, too.
+    Returns the result of `write`, and by name the renditions with the segments of this call. Raises
+    PartsDontJoin if a rendition has another init segment, TranscodeFailed if a segment can't be
+    read, or whatever `write` or the sink raised.
+    """
+    for name in names:
+        await asyncio.to_thread((folder / name).mkdir, parents=True, exist_ok=True)
+    init_uploads = dict[str, asyncio.Task[bytes]]()
+    uploads = dict[str, asyncio.Task[Segment]]()
+    slots = asyncio.Semaphore(_CONCURRENT_PUTS)
+    paused = asyncio.Event()
+
+    async def upload(name: str) -> Segment:
+        rendition = name.partition("/")[0]
+        path = folder / name
+        async with slots:
+            segment = await asyncio.to_thread(_inspect, path, await init_uploads[rendition])
+            await put_file(sink, name, path)
+            on_stored(rendition, segment)
+            if segment.number not in sampled:
+                await asyncio.to_thread(path.unlink)
+        return segment
+
+    with span("upload"):
+        async with task_group() as tasks:
+            writing = tasks.create_task(write(paused))
+            is_over = False
+            while not is_over:
+                is_over = writing.done()  # before the search, so that the last one is complete
+                finished = await asyncio.to_thread(_finished_segments, folder, names, end=end)
+                for name in sorted(finished - uploads.keys()):
+                    rendition = name.partition("/")[0]
+                    if rendition not in init_uploads:
+                        expected = inits[rendition] if inits else None
+                        put_init = _put_init(rendition, folder, sink, expected)
+                        init_uploads[rendition] = tasks.create_task(put_init)
+                    uploads[name] = tasks.create_task(upload(name))
+                backlog_files = sum(not task.done() for task in uploads.values())
+                if backlog_files > _PAUSE_BACKLOG_FILES:
+                    paused.set()
+                elif backlog_files < _RESUME_BACKLOG_FILES:
+                    paused.clear()
+                await asyncio.wait({writing}, timeout=_SCAN_PERIOD_S)
+    segments = {name: task.result() for name, task in uploads.items()}
+    renditions = {
+        name: _rendition(name, task.result(), segments) for name, task in init_uploads.items()
+    }
+    return writing.result(), renditions
+
+
+def _rendition(name: str, init: bytes, segments: Mapping[str, Segment]) -> Rendition:
+    """Return a rendition with the segments in its folder, by their paths."""
+    own = [segment for path, segment in segments.items() if path.startswith(f"{name}/")]
+    own.sort(key=lambda segment: segment.number)
+    return Rendition(init=init, segments=tuple(own))
+
+
+async def _put_init(rendition: str, folder: Path, sink: Sink, expected: bytes | None) -> bytes:
+    """Return the init segment of a rendition; store it unless another one is expected."""
+    name = f"{rendition}/{INIT_NAME}"
+    init = await asyncio.to_thread((folder / name).read_bytes)
+    if expected is None:
+        await put_file(sink, name, init)
+    elif init != expected:
+        raise PartsDontJoin(f"{rendition} has another init segment")
+    return init
+
+
+def _inspect(path: Path, init: bytes) -> Segment:
+    data = path.read_bytes()
+    try:
+        facts = inspect_segment(data)
+    except SegmentError as exc:
+        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=f"{path.name}: {exc}") from exc
+    return Segment(
+        number=segment_number(path.name),
+        uri=path.name,
+        size_bytes=len(data),
+        duration_s=(facts.until_ticks - facts.from_ticks) / time_scale(init),
+        facts=facts,
+    )
+
+
+def sampled_numbers(duration_s: float, *, first: int = 0, until: int | None = None) -> set[int]:
+    """Return the numbers of segments to check: the first, and one amid the film if it is there."""
+    middle = int(duration_s * _MIDDLE_PER_S)
+    is_there = middle > first and (until is None or middle < until)
+    return {first, middle} if is_there else {first}
+
+
+def sampled_files(folder: Path, names: Collection[str], numbers: Collection[int]) -> list[Path]:
+    """Return the files of these segments that are in the folder."""
+    return [
+        folder / name
+        for name in sorted(_finished_segments(folder, names))
+        if segment_number(name) in numbers
+    ]
+
+
+def segment_number(name: str) -> int:
+    """Return the number of a segment in its rendition, from 0."""
+    return int(re.split("[-/]", name.removesuffix(SEGMENT_SUFFIX))[-1])
+
+
+def _finished_segments(folder: Path, names: Collection[str], *, end: int | None = None) -> set[str]:
+    """Return the finished segments below the number `end`, such as `720p/00012.m4s`."""
+    return {
+        f"{rendition}/{path.name}"
+        for rendition in names
+        for path in (folder / rendition).iterdir()
+        if path.suffix == SEGMENT_SUFFIX and (end is None or segment_number(path.name) < end)
+    }

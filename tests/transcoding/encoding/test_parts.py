@@ -22,7 +22,7 @@ from portal.transcoding.encoding.parts import (
     check_joins,
     is_whole,
 )
-from portal.transcoding.encoding.segment_upload import ignore_stored
+from portal.transcoding.encoding.sink import ignore_stored
 from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.planning.ladder import Rung

@@ -96,8 +96,8 @@ async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._PAUSE_BACKLOG_FILES", 6)
-    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RESUME_BACKLOG_FILES", 3)
+    monkeypatch.setattr("portal.transcoding.encoding.sink._PAUSE_BACKLOG_FILES", 6)
+    monkeypatch.setattr("portal.transcoding.encoding.sink._RESUME_BACKLOG_FILES", 3)
     sink = SlowSink(tmp_path / "sink")
     written_s = [0.0]
 
