@@ -1,12 +1,14 @@
-"""Concurrency helpers: a task group with plain errors, shared calls and cached values."""
+"""Concurrency helpers: tasks with plain errors, shared calls and cached values."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
+
+CANCEL_AGAIN_S = 1
 
 
 @asynccontextmanager
@@ -20,6 +22,25 @@ async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         raise error from error.__cause__
+
+
+@asynccontextmanager
+async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run `work` in a task while the block of an `async with` runs.
+
+    When the block ends, the task is cancelled and has ended. An error of the work cancels the block
+    and is raised in its place, without an exception group.
+    """
+    async with task_group() as tasks:
+        task = tasks.create_task(work)
+        try:
+            yield
+        finally:
+            # `asyncio.wait_for` of Python 3.11, by which the connection pool waits, loses a
+            # cancellation that comes together with what it waits for.
+            while not task.done():
+                task.cancel()
+                await asyncio.wait({task}, timeout=CANCEL_AGAIN_S)
 
 
 class SingleFlight(Generic[Value]):

@@ -69,6 +69,14 @@ class CaptionsNotFound(NotFound, code="captions_not_found"):
     """This video has no captions in this language. GET /api/videos/{id}/captions lists them all."""
 
 
+class DownloadNotFound(NotFound, code="download_not_found"):
+    """This video has no such file. GET /api/videos/{id}/downloads lists its files."""
+
+
+class DownloadNotAllowed(PortalError, status=403, code="download_not_allowed"):
+    """This file is not offered for download. Ask an editor of the video for it."""
+
+
 class TranscriptionNotFound(NotFound, code="transcription_not_found"):
     """No transcription of this video is in progress. Its captions are at .../captions."""
 
@@ -99,6 +107,18 @@ class NotJson(PortalError, status=415, code="unsupported_media_type", title="Not
     """Send the request body as JSON, with the header Content-Type: application/json."""
 
 
+class NotReports(PortalError, status=415, code="not_reports", title="Not reports"):
+    """Send lines of CMCD version 2, with the header Content-Type: application/cmcd."""
+
+
+class UnreadableReports(PortalError, status=400, code="unreadable_reports"):
+    """No line is a report of CMCD version 2 with `v`, `cid`, `sid` and `ts`."""
+
+
+class StatisticsOff(PortalError, status=410, code="statistics_off", title="Statistics are off"):
+    """This portal keeps no statistics. Stop sending reports."""
+
+
 class NotCaptions(PortalError, status=415, code="not_captions", title="Not captions"):
     """Send WebVTT as text/vtt, or SubRip as application/x-subrip, by the header Content-Type."""
 
@@ -124,6 +144,10 @@ class IdempotencyKeyReused(InvalidRequest, code="idempotency_key_reused"):
     """This Idempotency-Key belongs to a different request. Send this request with a new key."""
 
 
+class InvalidClip(PortalError, status=422, code="invalid_clip"):
+    """`start` and `end` are not the times of a part of this video."""
+
+
 class Conflict(PortalError, status=409):
     """The request conflicts with the current state."""
 
@@ -140,6 +164,18 @@ class UploadNotFound(Conflict, code="upload_not_found"):
 
 class KeyAlreadyUsed(Conflict, code="key_already_used"):
     """This key already belongs to a video with different metadata. Request a new upload address."""
+
+
+class ReplacementInProgress(Conflict, code="replacement_in_progress"):
+    """Another file is about to replace this one. Wait for it, or cancel it first."""
+
+
+class ReplacementNotFound(NotFound, code="replacement_not_found"):
+    """This video has no replacement in progress, and no former file that can be restored."""
+
+
+class FilmIncomplete(Conflict, code="film_incomplete"):
+    """Some qualities of this video, or its previews, are still being made. Cut it afterwards."""
 
 
 class VisibilityDiffers(Conflict, code="visibility_differs"):
@@ -246,6 +282,14 @@ class CaptionsChanged(VersionConflict, code="captions_changed"):
 
 class ChaptersChanged(VersionConflict, code="chapters_changed"):
     """Someone else has changed these chapters. `present` has the current version."""
+
+
+class CutsChanged(VersionConflict, code="cuts_changed"):
+    """Someone else has cut this video, or replaced its file. `present` has the current cuts."""
+
+
+class ReplacementChanged(VersionConflict, code="replacement_changed"):
+    """The replacement has changed. Read it again, then decide what to send."""
 
 
 class VersionRequired(
@@ -355,6 +399,12 @@ class Overloaded(Unavailable, code="overloaded", title="Too busy"):
     """The portal is too busy at the moment. No changes were made. Try again soon."""
 
     headers = {"Retry-After": "2"}  # noqa: RUF012  # never changed
+
+
+class DownloadsBusy(Unavailable, code="downloads_busy", title="Too busy"):
+    """Many files are being prepared at the moment. Request this one again in a few minutes."""
+
+    headers = {"Retry-After": "60"}  # noqa: RUF012  # never changed
 
 
 class ProviderUnavailable(Unavailable, code="provider_unavailable", title=Unavailable.title):

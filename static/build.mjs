@@ -23,10 +23,12 @@ async function bundle() {
       // Of one kind of page each, which links it itself.
       api: "css/api.css",
       captions: "css/captions.css",
+      cuts: "css/cuts.css",
       "multi-select": "css/multi-select.css",
       player: "css/player.css",
       problem: "css/problem.css",
       settings: "css/settings.css",
+      statistics: "css/statistics.css",
       table: "css/table.css",
       upload: "css/upload.css",
       "upload-list": "css/upload-list.css",

@@ -1,12 +1,15 @@
 """Fixtures: a PostgreSQL and an S3 server for the session, and a database for each test."""
 
+import asyncio
 import compileall
 import gc
 import shutil
-from collections.abc import AsyncIterator
-from functools import cache
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import cache, wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import botocore.session
 import pytest
@@ -52,6 +55,28 @@ botocore.session.create_loader = cache(botocore.session.create_loader)
 def pytest_configure() -> None:
     """Compile the package, because confined children would compile their modules each time."""
     compileall.compile_dir(Path(portal.__file__).parent, quiet=1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Limit the time of an asynchronous test, so that the failure shows what it waits for.
+
+    The limit is half of `faulthandler_timeout`, which shows stacks of threads alone.
+    """
+    if isinstance(item, pytest.Function) and iscoroutinefunction(item.obj):
+        limit_s = float(item.config.getini("faulthandler_timeout")) / 2
+        item.obj = _with_limit(item.obj, limit_s)
+
+
+def _with_limit(
+    test: Callable[..., Coroutine[Any, Any, None]], limit_s: float
+) -> Callable[..., Coroutine[Any, Any, None]]:
+    @wraps(test)
+    async def limited(*args: Any, **kwargs: Any) -> None:
+        async with asyncio.timeout(limit_s or None):
+            await test(*args, **kwargs)
+
+    return limited
 
 
 def pytest_collection_finish() -> None:

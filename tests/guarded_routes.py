@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from quart import Quart
 
@@ -10,7 +10,15 @@ from portal.web.auth import Policy, declaration_of
 
 # Values for parameters of paths other than ids.
 NUMBERS = dict.fromkeys(("number", "attempt", "delivery_id"), "1")
-VALUES = {**NUMBERS, "name": "master.m3u8", "secret": "none", "language": "en"}
+VALUES = {**NUMBERS, "name": "master.m3u8", "secret": "none", "language": "en", "file": "en.vtt"}
+
+
+def caption_id(video_id: str) -> int:
+    """Return the id of a video's captions, of which addresses of their files are made.
+
+    All ids have the same length, as those of videos do.
+    """
+    return 10**14 + int(UUID(video_id).hex[:11], 16)
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,8 @@ class Route:
     def path(self, thing_id: str = "", **ids: str) -> str:
         """Return the path for this video or upload and these ids; other ids are unknown ones."""
         values = {**VALUES, "video_id": thing_id, "id": thing_id, **ids}
+        if "/captions/<path:name>" in self.rule and thing_id:
+            values["name"] = f"{caption_id(thing_id)}-1/playlist.m3u8"
         part = re.compile(r"<(?:[^<:]+:)?(\w+)>")
         return part.sub(lambda match: values.get(match[1]) or str(uuid4()), self.rule)
 

@@ -12,7 +12,7 @@ from running_portal import run_ffmpeg
 
 from portal.database.models import Rendition, Video
 from portal.database.work_models import MadeSegment
-from portal.processing import attempts, passes, renditions
+from portal.processing import attempts, first_pass, later_passes, renditions, storyboards
 from portal.processing.attempts import OpenAttempt
 from portal.processing.encoding import Tools
 from portal.processing.progress import Heartbeat
@@ -63,7 +63,9 @@ async def make_playable(
     video: Video, resources: WebContext, work_dir: Path, *, may_encode: bool = True
 ) -> Video:
     """Run a first pass as a worker does."""
-    await passes.publish_video(video.id, tools_for(resources, work_dir), may_encode=may_encode)
+    await first_pass.publish_version(
+        video.id, tools_for(resources, work_dir), may_encode=may_encode
+    )
     return await Video.get(id=video.id)
 
 
@@ -85,11 +87,13 @@ async def ended_after(
 
     A first pass must also have stored the beginning of the sound.
     """
-    pictures = MadeSegment.filter(video_id=attempt.video_id).exclude(rendition__startswith="audio")
+    pictures = MadeSegment.filter(version_id=attempt.version_id).exclude(
+        rendition__startswith="audio"
+    )
     first = len({segment.number for segment in await pictures})
     tools = tools_for(resources, work_dir)
     note = Heartbeat.note_stored
-    make = passes.make_missing if attempt.targets else passes.make_playable
+    make = later_passes.make_missing if attempt.targets else first_pass.make_playable
     running = asyncio.create_task(make(attempt, tools))
     missing = {*range(first, first + segments)}
     if not attempt.targets and not first:
@@ -111,10 +115,10 @@ async def ended_after(
 
 
 async def ready_video(client: Client, resources: WebContext, file: Path, work_dir: Path) -> Video:
-    """Create a video from a file, and run its first pass and its storyboard."""
+    """Create a video from a file, and run its first pass and the job for its storyboard."""
     video = await published_file(client, resources, file)
     video = await make_playable(video, resources, work_dir)
-    await make_missing(video, resources, work_dir)
+    await storyboards.make(video.id, tools_for(resources, work_dir))
     return await Video.get(id=video.id)
 
 
@@ -127,11 +131,11 @@ async def begun(video_id: UUID) -> OpenAttempt:
 
 async def make_missing(video: Video, resources: WebContext, work_dir: Path) -> bool:
     """Run one later pass as a worker does, and return whether it was the last."""
-    await passes.make_missing(await begun(video.id), tools_for(resources, work_dir))
+    await later_passes.make_missing(await begun(video.id), tools_for(resources, work_dir))
     return (await Video.get(id=video.id)).complete_job_id is None
 
 
 async def states(video: Video) -> dict[str, str]:
     """Return the state of each rendition."""
-    rows = await Rendition.filter(video_id=video.id)
+    rows = await Rendition.filter(version_id=video.version_id)
     return {row.name: str(row.state) for row in rows}

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from api_client import run_sql
-from guarded_routes import Route, routes
+from guarded_routes import Route, caption_id, routes
 from page_rows import READY
 from quart import Quart, Response
 from signed_in import (
@@ -60,7 +60,7 @@ AUDIENCES = {
     "for members": (Visibility.PRIVATE, True),
 }
 # Ids in responses; no two responses share them.
-UNLIKE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}")
+UNLIKE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}|[0-9a-f]{32}|\d{15}-1(?=/|%2F)")
 PEOPLE = ("nobody", "viewer", "another editor", "its editor", "admin", "owner", "viewer's token")
 
 
@@ -110,14 +110,14 @@ async def make_ready(
     video = await ready_video(owner, **seen_by, has_storyboard=True, **columns)
     rendition = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}
     await Rendition.create(
-        video=video, state=RenditionState.COMPLETE, width=16, height=9, **rendition
+        version_id=video.version_id, state=RenditionState.COMPLETE, width=16, height=9, **rendition
     )
     track = {"language": "en", "label": "English", "source": "upload", "text": "WEBVTT\n"}
-    await Caption.create(video=video, **track)
+    await Caption.create(id=caption_id(str(video.id)), video=video, **track)
     for name, body in FILES.items():
         await context.storage.put(f"hls/{video.id}/1/{name}", body, content_type="text/plain")
-    key = f"hls/{video.id}/captions/master.m3u8"
-    await context.storage.put(key, FILES["master.m3u8"], content_type="text/plain")
+    key = f"hls/{video.id}/captions/{caption_id(str(video.id))}-1/playlist.m3u8"
+    await context.storage.put(key, MEDIA.encode(), content_type="text/plain")
     return video
 
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from inspect import isawaitable
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -34,9 +35,11 @@ TEMPLATE = "portal_template"
 SLOWDOWN = 10
 # Maximum number of test processes whose ports differ.
 WORKERS = 4
+# Linux gives later ports to outgoing connections, which could take them before a server does.
+PORTS = range(20_000, 32_000)
 
 Condition = Callable[[], object | Awaitable[object]]
-_given_ports: set[int] = set()
+_tried_ports = count(os.getpid())
 
 
 @asynccontextmanager
@@ -45,7 +48,7 @@ async def embedded_services(
 ) -> AsyncIterator[dict[str, str]]:
     """Run PostgreSQL and the S3 server; yields their environment variables."""
     folder = open_data_folder(data_dir)
-    port = addresses.free_port(LOOPBACK) if storage else None
+    port = free_port() if storage else None
     try:
         async with running_children() as children:
             yield await start_embedded(
@@ -107,7 +110,12 @@ async def run_portal(
     environ = {**environ, "PORT": str(port), "PUBLIC_URL": base_url}
     async with AsyncExitStack() as stack:
         web = await stack.enter_async_context(process("web", environ, log_dir=log_dir))
-        await until(lambda: answers(f"{base_url}/healthz"), timeout_s=60)
+
+        async def is_up() -> bool:
+            assert web.returncode is None, f"the web process ended with {web.returncode}"
+            return await answers(f"{base_url}/healthz")
+
+        await until(is_up, timeout_s=60)
         if worker:
             await stack.enter_async_context(process("worker", environ, log_dir=log_dir))
         yield LivePortal(base_url, environ, web.pid)
@@ -163,11 +171,10 @@ async def until(condition: Condition, *, timeout_s: float, interval_s: float = 0
 def free_port() -> int:
     """Return a free port that no other test of this run receives."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    ports = PORTS[worker % WORKERS :: WORKERS]
     while True:
-        port = addresses.free_port(LOOPBACK)
-        # Linux assigns ports of one parity only.
-        if port // 2 % WORKERS == worker % WORKERS and port not in _given_ports:
-            _given_ports.add(port)
+        port = ports[next(_tried_ports) % len(ports)]
+        if addresses.free_port(LOOPBACK, [port]) == port:
             return port
 
 

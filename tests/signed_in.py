@@ -38,12 +38,14 @@ PASSWORD = "four calm green boats"
 ADDRESS = "198.51.100.7"
 # Environment variables in which the client of storage finds its credentials.
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-NO_LIMITS = {"rate_limit_changes": 0, "rate_limit_searches": 0, "rate_limit_sign_ins": 0}
+LIMITS = ("changes", "searches", "sign_ins", "downloads")
+NO_LIMITS = {f"rate_limit_{name}": 0 for name in LIMITS}
 # Query that has a row while another query waits for a transaction.
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 # Tables to empty; other rows are deleted with theirs.
 TABLES = (
-    "videos",
+    "publications",
+    "downloads",
     "uploads",
     "one_time_links",
     "sign_in_failures",
@@ -56,6 +58,8 @@ TABLES = (
     "procrastinate_workers",
     "webhooks",
     "idempotency_keys",
+    "playback_inbox",
+    "video_days",
 )
 # Header that browsers send with requests from the portal's own pages.
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}

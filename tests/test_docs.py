@@ -98,6 +98,8 @@ def test_every_setting_and_no_other_is_documented(monkeypatch: pytest.MonkeyPatc
 
 def metrics() -> list[Metric]:
     rows = dict.fromkeys(("jobs", "videos", "failures", "leases", "totals"), ())
+    names = ("views", "watch_ms", "stalls", "failures", "ignored", "startups")
+    rows |= {"playback": [dict.fromkeys(names, 0)]}
     return [*process_registry().collect(), *FiguresCollector(rows).collect()]
 
 

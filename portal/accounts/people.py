@@ -29,14 +29,14 @@ LOCK_ACCOUNTS = "LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE"
 # statement waits for it, and the second one sees the new video.
 ADOPT = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id IS NULL",
-    "UPDATE videos SET owner_id = %s WHERE owner_id IS NULL",
+    "UPDATE publications SET owner_id = %s WHERE owner_id IS NULL",
     "UPDATE webhooks SET account_id = %s WHERE account_id IS NULL",
 )
 # Give the objects of one account to another, in the order of `ADOPT` for the same reason.
 BEQUEATH_UPLOADS = "UPDATE uploads SET owner_id = %s WHERE owner_id = %s"
 BEQUEATH_VIDEOS = """
-UPDATE videos SET owner_id = %s
-WHERE id IN (SELECT id FROM videos WHERE owner_id = %s LIMIT %s)
+UPDATE publications SET owner_id = %s
+WHERE id IN (SELECT id FROM publications WHERE owner_id = %s LIMIT %s)
 RETURNING id, deleted_at
 """
 # Videos that one transaction gives to another account. While it writes their events, other changes

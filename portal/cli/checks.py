@@ -21,7 +21,7 @@ from portal.errors import ProviderUnavailable
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
-from portal.storage.objects import OUTPUT_FOLDER
+from portal.storage.objects import OUTPUT_FOLDER, UPLOAD_FOLDER
 from portal.text import error_words
 from portal.transcoding.encoding.output_validation import check_ffmpeg
 
@@ -54,10 +54,14 @@ CLOSE_BUCKET = (
     "private: remove the policies and ACLs for public read access (on AWS: Block Public Access)."
 )
 CLOSE_LISTING = "Anyone can list the files of all videos. " + CLOSE_BUCKET
+FORWARD_OUTPUT = (
+    "Records contain the storage keys of uploaded files, so anyone can download those, uncut and "
+    f"with their metadata. Let the CDN forward only requests for /{OUTPUT_FOLDER}."
+)
 KEEP_PRIVATE = (
-    "Pages, records and playlists don't contain these URLs for private videos, but someone may "
-    "know them from before a video became private. To prevent that, unset PLAYBACK_BASE_URL, or "
-    "let the CDN check signatures."
+    "Pages, records and playlists don't contain these URLs. But someone may know them from before "
+    "a video became private or was cut, and can guess those of the removed parts. To prevent that, "
+    "unset PLAYBACK_BASE_URL, or let the CDN check signatures."
 )
 
 
@@ -236,24 +240,33 @@ async def _single_sign_on(parts: Parts) -> None:
 
 
 async def check_exposure(parts: Parts) -> None:
-    """Request a file and the bucket's listing without signature. Raise `Concern` on success."""
+    """Request files and the bucket's listing without signature. Raise `Concern` on success."""
     storage = parts.storage
-    key = f"{OUTPUT_FOLDER}doctor/{uuid4().hex}.mp4"
+    name = f"doctor/{uuid4().hex}.mp4"
+    key = OUTPUT_FOLDER + name
+    uploaded_key = UPLOAD_FOLDER + name
     signed = URL(await storage.public.presign_get(key, ttl_s=60), encoded=True)
     plain = signed.with_query(None)
     bucket = URL(str(plain).removesuffix(key), encoded=True)
-    await storage.put(key, PROBE_BODY, content_type=PROBE_TYPE, max_age_s=0)
     try:
+        for probe in (key, uploaded_key):
+            await storage.put(probe, PROBE_BODY, content_type=PROBE_TYPE, max_age_s=0)
         if PROBE_BODY in await _get_unsigned(plain):
             raise Concern("storage answers unsigned requests for files", CLOSE_BUCKET)
         listing = await _get_unsigned(bucket.with_query({"list-type": "2"}))
         if b"<ListBucketResult" in listing:
             raise Concern("storage lists its files for unsigned requests", CLOSE_LISTING)
         base_url = parts.config.playback_base_url
+        if base_url and PROBE_BODY in await _get_unsigned(URL(f"{base_url}/{uploaded_key}")):
+            raise Concern(f"{base_url} serves uploaded files", FORWARD_OUTPUT)
         if base_url and PROBE_BODY in await _get_unsigned(URL(f"{base_url}/{key}")):
-            raise Concern(f"{base_url} serves the files of private videos", KEEP_PRIVATE)
+            raise Concern(
+                f"{base_url} serves the files of private videos, and the removed parts of cut ones",
+                KEEP_PRIVATE,
+            )
     finally:
         await storage.delete(key)
+        await storage.delete(uploaded_key)
 
 
 async def _get_unsigned(address: URL) -> bytes:

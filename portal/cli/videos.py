@@ -87,7 +87,7 @@ async def show_command(video_id: str, as_json: bool) -> None:
     record = {name: value for name, value in record.items() if name not in HIDDEN}
     attempts = Attempt.filter(video_id=video.id).order_by("number")
     tables = {
-        "renditions": await Rendition.filter(video_id=video.id).values(*RENDITION),
+        "renditions": await Rendition.filter(version_id=video.version_id).values(*RENDITION),
         "attempts": await attempts.values(*ATTEMPT, *OUTCOME),
         "jobs": await fetch_rows(JOBS_OF_VIDEO, str(video.id)),
     }

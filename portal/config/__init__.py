@@ -151,6 +151,8 @@ class Config:
     rate_limit_changes: int = _integer(12_000, 0, MAX_RATE)
     rate_limit_searches: int = _integer(6000, 0, MAX_RATE)
     rate_limit_sign_ins: int = _integer(300, 0, MAX_RATE)
+    rate_limit_reports: int = _integer(3000, 0, MAX_RATE)
+    rate_limit_downloads: int = _integer(120, 0, MAX_RATE)
     # Largest sources; 0 for no limit. Defaults: 8192x4320, 12 hours, 100 GB, a day of encoding.
     max_source_pixels: int = _integer(35_389_440, 0, 10**9)
     max_source_duration_s: int = _integer(43_200, 0, 10**7)
@@ -165,8 +167,16 @@ class Config:
     # Retention of finished jobs and of the audit log; 0 for ever.
     keep_jobs_days: int = _integer(30, 0, 36_500)
     audit_days: int = _integer(365, 0, 36_500)
-    # Enables downloads of the uploaded file.
-    downloads: bool = _switch()
+    # Counts what is watched.
+    statistics: bool = _switch(True)
+    show_views: bool = _switch(True)
+    # Files that viewers may save. `on` is an older name of `original`.
+    downloads: str = _setting(
+        "off",
+        values.one_of(
+            ("off", "original", "all", "on"), lambda name: "original" if name == "on" else name
+        ),
+    )
     # OpenID Connect provider for single sign-on.
     oidc_issuer: str = _setting("", values.read_issuer)
     oidc_client_id: str = _setting("")
@@ -191,6 +201,11 @@ class Config:
     work_dir: Path = _setting(Path("work"), Path)  # noqa: RUF009  # makes a field
     # File in which `portal up` names its processes that keep failing.
     failing_processes_file: Path | None = _setting(None, Path)  # noqa: RUF009  # makes a field
+
+    @property
+    def has_views(self) -> bool:
+        """Return whether viewers see how often a video was watched."""
+        return self.statistics and self.show_views
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Config:

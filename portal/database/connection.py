@@ -14,7 +14,7 @@ from tortoise.connection import get_connection, get_connections
 from tortoise.expressions import RawSQL
 
 from portal.config import Config
-from portal.database.models import Video
+from portal.database.models import Version, Video
 from portal.database.outages import is_outage
 from portal.database.pool import ConnectionCheck, TransactionClient
 from portal.retry import Backoff, retry
@@ -58,12 +58,17 @@ IS_PRESENT = "deleted_at IS NULL"
 IS_LIVE = "lease_expires_at > now()"
 # Condition on attempts that a worker is making. Attempts with an expired lease don't count.
 IS_UNDER_WAY = f"outcome IS NULL AND {IS_LIVE}"
-# Join of `video` with its attempt under way.
+# Join of `video` with the attempt under way at its current version.
 JOIN_ATTEMPT = f"""
 LEFT JOIN LATERAL (
-  SELECT * FROM attempts WHERE video_id = video.id AND {IS_UNDER_WAY} ORDER BY number DESC LIMIT 1
+  SELECT * FROM attempts
+  WHERE attempts.version_id = video.version_id AND {IS_UNDER_WAY} ORDER BY number DESC LIMIT 1
 ) attempt ON true
 """  # noqa: S608 - put together from constants
+LOCK_VIDEO = "SELECT FROM publications WHERE id = %s FOR UPDATE"
+LOCK_VIDEO_OF = """
+SELECT FROM publications WHERE id = (SELECT video_id FROM versions WHERE id = %s) FOR UPDATE
+"""
 # Lowest id, from which rows are read in the order of their ids.
 FIRST_ID = str(UUID(int=0))
 
@@ -159,9 +164,20 @@ async def select_videos(clause: str, **values: object) -> list[Video]:
 
 
 async def lock_video(video_id: UUID) -> Video | None:
-    """Lock a video until the current transaction ends, and return it, even if it is deleted."""
-    videos = await select_videos("id = {id} FOR UPDATE", id=video_id)
+    """Lock a video until the current transaction ends, and return it, even if it is deleted.
+
+    The lock is that of the publication. Every change of a publication or of its versions takes it.
+    """
+    # A statement that waits for a lock reads the version from before the wait, so read afterwards.
+    await fetch_rows(LOCK_VIDEO, video_id)
+    videos = await select_videos("id = {id}", id=video_id)
     return videos[0] if videos else None
+
+
+async def lock_version(version_id: UUID) -> Version | None:
+    """Lock the video of a version as `lock_video` does, and return the version."""
+    await fetch_rows(LOCK_VIDEO_OF, version_id)
+    return await Version.get_or_none(id=version_id)
 
 
 async def rows_by_key(

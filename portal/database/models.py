@@ -1,30 +1,27 @@
 """Tables of uploads and videos, and of everything that belongs to one video.
 
+A video has versions, which are files with their transcoding. People get the current one.
+
 Models hold data only; use cases and their transactions are in `videos`, `uploads` and `processing`.
 `migrations` creates the tables with their indexes and constraints. `owner_id` is the account that
 began an upload or published a video; None on a portal without accounts.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Self
 from uuid import UUID
 
 from tortoise import fields
-from tortoise.backends.base.client import BaseDBAsyncClient
 from tortoise.contrib.postgres.fields import ArrayField, TSVectorField
 from tortoise.models import Model
 from tortoise.queryset import QuerySet
 
-from portal.database.search import search_columns
 from portal.transcoding.packaging.master import Kind
-
-SEARCHED_FIELDS = frozenset({"title", "description", "tags"})
 
 
 class VideoStatus(StrEnum):
-    """State of a video's transcoding."""
+    """State of a version's transcoding, and so of the video of which it is the current version."""
 
     PROCESSING = "processing"
     READY = "ready"
@@ -105,73 +102,49 @@ class Upload(Model):
         table = "uploads"
 
 
-class Video(Model):
-    """Published video, its metadata and the state of its transcoding.
-
-    `storage_key` is the key of the upload that holds the source. `published_attempt` is the number
-    of the attempt whose master playlist is played; it is set exactly while the status is ready.
-    Attempts up to `forgiven_attempts` don't count: an editor asked for new ones after them.
-    `probe_answer` is the result of the first probe (`transcoding.probing.probe`), which later
-    passes use. A release that changes its shape empties it by a migration.
-
-    Jobs: `transcode_job_id` probes the source, and copies what can be copied; `encode_job_id` is
-    the job that then encodes, if an encoder is needed. `complete_job_id` is set while a ready video
-    is being completed: first its storyboard, with the tries so far in `storyboard_tries` until it
-    is made or skipped, then its ladder. `captions_job_id` is set while storage lacks captions of a
-    ready video.
+class Details(Model):
+    """Columns of a publication: the details of a video, and its audience.
 
     Edits: `metadata_version` counts those of title, description, categories, tags, passthrough and
     visibility, from 1. `submitted_digest` is the digest of the metadata at creation, once they were
     edited. `poster_version` is the number of the poster request that the poster comes from, or 0
-    if transcoding chose it. `changed_at` is when a person last changed the metadata, the poster or
-    the audience, if ever. `updated_at` moves with every event of the video (`events.log`), and with
-    its processing.
+    if transcoding chose it; `poster_path` is the path of a requested poster below `hls/<id>/`, and
+    `poster_time_s` the time in the whole film of the frame that it shows, None for a picture. A cut
+    that removes the frame empties `poster_path` alone.
+    `changed_at` is when a person last changed the metadata, the poster or the audience, if ever.
+    `updated_at` moves with every event of the video (`events.log`), and with its processing.
 
     Audience: `visibility` and `signed_in_only` decide the video's audience
     (`accounts.permissions`), `embed_origins` which sites may frame its player; an empty list leaves
     that to the portal's setting. `passthrough` is an integrator's text, which the portal ignores.
+    `views` counts all views (`statistics`).
 
-    `search` and `sort_title` are derived from title, description and tags. `save` and `create`
-    write them; an `update` of a query has to write `search.search_columns` itself.
+    `search` and `sort_title` are derived from title, description and tags
+    (`search.search_columns`).
+    `captions_job_id` is set while storage lacks captions of a ready video.
 
     A video with `deleted_at` is hidden, and its deletion can be undone for a short time
     (`videos.deletion`). Its processing continues meanwhile.
     """
 
     id = fields.UUIDField(primary_key=True)
+    version_id = fields.UUIDField()
     title = fields.TextField()
     description = fields.TextField()
     category_ids: list[int] = ArrayField("smallint")
     tags = fields.TextField()
-    file_name = fields.CharField(max_length=255)
-    storage_key = fields.CharField(max_length=400, unique=True)
-    transcode_job_id = fields.BigIntField(unique=True)
-    encode_job_id: int | None = fields.BigIntField(null=True)
-    status = fields.CharEnumField(VideoStatus, max_length=10, default=VideoStatus.PROCESSING)
-    size_bytes = fields.BigIntField()
-    source_etag = fields.CharField(max_length=200)
-    probe_answer: str | None = fields.TextField(null=True)
-    duration_s: float | None = fields.FloatField(null=True)
-    width: int | None = fields.IntField(null=True)
-    height: int | None = fields.IntField(null=True)
-    published_attempt: int | None = fields.BigIntField(null=True)
-    failure_code = fields.CharField(max_length=60, null=True)
-    failure_message: str | None = fields.TextField(null=True)
-    notes: list[str] = ArrayField("text", default=list)
-    has_poster = fields.BooleanField(default=False)
-    has_storyboard = fields.BooleanField(default=False)
-    storyboard_tries: int | None = fields.SmallIntField(null=True)
-    complete_job_id: int | None = fields.BigIntField(null=True)
     captions_job_id: int | None = fields.BigIntField(null=True)
-    forgiven_attempts = fields.BigIntField(default=0)
     metadata_version = fields.IntField(default=1)
     submitted_digest: str | None = fields.CharField(max_length=64, null=True)  # type: ignore[assignment]
     poster_version = fields.IntField(default=0)
+    poster_path: str | None = fields.CharField(max_length=60, null=True)  # type: ignore[assignment]
+    poster_time_s: float | None = fields.FloatField(null=True)
     owner_id: UUID | None = fields.UUIDField(null=True)
     visibility = fields.CharEnumField(Visibility, max_length=10, default=Visibility.PUBLIC)
     signed_in_only = fields.BooleanField(default=False)
     embed_origins: list[str] = ArrayField("text", default=list)
     passthrough = fields.TextField(default="")
+    views = fields.BigIntField(default=0)
     search = TSVectorField(default="")
     sort_title = fields.TextField(default="")
     created_at: datetime = fields.DatetimeField()
@@ -179,10 +152,95 @@ class Video(Model):
     changed_at: datetime | None = fields.DatetimeField(null=True)
     deleted_at: datetime | None = fields.DatetimeField(null=True)
 
+    class Meta:
+        abstract = True
+
+
+class Source(Model):
+    """Columns of a version: a file that was uploaded, and the state of its transcoding.
+
+    `storage_key` is the key of the upload that holds the file. `published_attempt` is the number of
+    the attempt whose master playlist is played; it is set exactly while the status is ready.
+    Attempts up to `forgiven_attempts` don't count: an editor asked for new ones after them.
+    `probe_answer` is the result of the first probe (`transcoding.probing.probe`), which later
+    passes use. A release that changes its shape empties it by a migration.
+
+    A cut has kept intervals in `keep`, as pairs of seconds of the whole film, and as `base_id` the
+    version of the whole film, whose segments it plays. It has the same file. Both are None for
+    whole versions. Several videos and versions may share a file.
+
+    Jobs: `transcode_job_id` probes the source, and copies what can be copied; `encode_job_id` is
+    the job that then encodes, if an encoder is needed. `complete_job_id` is set while the ladder of
+    a ready version is being completed, and `storyboard_job_id` until its storyboard is made, or
+    given up after some `storyboard_tries`.
+    """
+
+    file_name = fields.CharField(max_length=255)
+    storage_key = fields.CharField(max_length=400)
+    size_bytes = fields.BigIntField()
+    source_etag = fields.CharField(max_length=200)
+    probe_answer: str | None = fields.TextField(null=True)
+    keep: list[list[float]] | None = fields.JSONField(null=True)
+    base_id: UUID | None = fields.UUIDField(null=True)
+    status = fields.CharEnumField(VideoStatus, max_length=10, default=VideoStatus.PROCESSING)
+    failure_code = fields.CharField(max_length=60, null=True)
+    failure_message: str | None = fields.TextField(null=True)
+    notes: list[str] = ArrayField("text", default=list)
+    transcode_job_id = fields.BigIntField(unique=True)
+    encode_job_id: int | None = fields.BigIntField(null=True)
+    complete_job_id: int | None = fields.BigIntField(null=True)
+    storyboard_job_id: int | None = fields.BigIntField(null=True)
+    storyboard_tries = fields.SmallIntField(default=0)
+    forgiven_attempts = fields.BigIntField(default=0)
+    published_attempt: int | None = fields.BigIntField(null=True)
+    duration_s: float | None = fields.FloatField(null=True)
+    width: int | None = fields.IntField(null=True)
+    height: int | None = fields.IntField(null=True)
+    has_poster = fields.BooleanField(default=False)
+    has_storyboard = fields.BooleanField(default=False)
+
+    class Meta:
+        abstract = True
+
     @property
     def first_job_id(self) -> int:
-        """Return the job that makes the video playable: the one that encodes, if there is any."""
+        """Return the job that makes the version playable: the one that encodes, if there is any."""
         return self.encode_job_id or self.transcode_job_id
+
+
+class Publication(Details):
+    """Published video: its details, its audience, and the id of its current version.
+
+    Viewers watch the current version, which `version_id` names.
+    """
+
+    class Meta:
+        table = "publications"
+
+
+class Version(Source):
+    """File of a video, and its transcoding. The first version has the id of the video.
+
+    `Publication.version_id` names the current version. `retired_at` is when another version took
+    its place. A version that is neither current nor retired is a replacement or a cut, which
+    becomes current when it is ready.
+    """
+
+    id = fields.UUIDField(primary_key=True)
+    video_id = fields.UUIDField()
+    created_at: datetime = fields.DatetimeField()
+    retired_at: datetime | None = fields.DatetimeField(null=True)
+
+    class Meta:
+        table = "versions"
+
+
+class Video(Details, Source):
+    """Video as it is read everywhere: a publication with the columns of its current version.
+
+    The table is a view (`functions/videos.sql`), so it is only read; writes go to `Publication` and
+    `Version`.
+    """
 
     class Meta:
         table = "videos"
@@ -192,37 +250,25 @@ class Video(Model):
         """Return a query of the videos that are not deleted, for everything that clients see."""
         return cls.filter(deleted_at=None)
 
-    async def save(
-        self,
-        using_db: BaseDBAsyncClient | None = None,
-        update_fields: Iterable[str] | None = None,
-        force_create: bool = False,
-        force_update: bool = False,
-    ) -> None:
-        """Write the row, or these fields of it, and the columns that are derived from them."""
-        names = None if update_fields is None else set(update_fields)
-        if names is None or names & SEARCHED_FIELDS:
-            columns = search_columns(title=self.title, description=self.description, tags=self.tags)
-            self.search = columns["search"]
-            self.sort_title = columns["sort_title"]
-            if names is not None:
-                names |= columns.keys()
-        await super().save(using_db, names, force_create, force_update)
+    async def current_version(self) -> Version:
+        """Return the version whose columns the video has."""
+        return await Version.get(id=self.version_id)
 
 
 class Attempt(Model):
-    """Pass of one worker over a video's source, under a lease.
+    """Pass of one worker over a version's source, under a lease.
 
-    Its output is stored below `hls/<video id>/<number>/`; numbers ascend. The worker renews the
-    lease while it works; another worker may supersede an attempt whose lease has expired
+    Its output is stored below `hls/<video id>/<number>/`; the numbers of a video ascend. The worker
+    renews the lease while it works; another worker may supersede an attempt whose lease has expired
     (`maintenance.recovery`). The error is for the operator; editors see the video's failure. Once
     an attempt is swept, storage has none of its output that is not in use.
     """
 
     id = fields.BigIntField(primary_key=True)
-    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
-        "portal.Video", related_name="attempts", on_delete=fields.CASCADE
+    version: fields.ForeignKeyRelation[Version] = fields.ForeignKeyField(
+        "portal.Version", related_name="attempts", on_delete=fields.CASCADE
     )
+    video_id = fields.UUIDField()
     number = fields.BigIntField()
     worker = fields.CharField(max_length=200)
     lease_expires_at: datetime = fields.DatetimeField()
@@ -238,14 +284,14 @@ class Attempt(Model):
     error_detail: str | None = fields.TextField(null=True)
     is_swept = fields.BooleanField(default=False, db_default=False)
 
-    video_id: UUID
+    version_id: UUID
 
     class Meta:
         table = "attempts"
 
 
 class Rendition(Model):
-    """Rendition of a video, planned after the probe and measured when it is complete.
+    """Rendition of a version, planned after the probe and measured when it is complete.
 
     `attempt_number` is the number of the last attempt that began the rendition; if that attempt is
     open, the rendition is in progress. A complete rendition is stored in the folder of that
@@ -254,8 +300,8 @@ class Rendition(Model):
     """
 
     id = fields.BigIntField(primary_key=True)
-    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
-        "portal.Video", related_name="renditions", on_delete=fields.CASCADE
+    version: fields.ForeignKeyRelation[Version] = fields.ForeignKeyField(
+        "portal.Version", related_name="renditions", on_delete=fields.CASCADE
     )
     kind = fields.CharEnumField(Kind, max_length=10)
     name = fields.CharField(max_length=40)
@@ -280,7 +326,7 @@ class Rendition(Model):
     label: str | None = fields.TextField(null=True)
     is_default = fields.BooleanField(default=False)
 
-    video_id: UUID
+    version_id: UUID
 
     class Meta:
         table = "renditions"
@@ -298,6 +344,8 @@ class CaptionSource(StrEnum):
 class Caption(Model):
     """Captions of a video in one language, as WebVTT.
 
+    `text` has the times of the current version. If that is cut, `whole_text` has the captions of
+    the whole film, from which `text` is derived; otherwise it is None.
     `version` counts saves. Storage has the segments of `written_version`, which have `size_bytes`.
     A track of the source is copied from its `rendition`, and has no text until then. `tries` counts
     consecutive jobs that stored no segment of `version`; the last one sets `error_code`.
@@ -313,6 +361,7 @@ class Caption(Model):
     source = fields.CharEnumField(CaptionSource, max_length=10)
     rendition = fields.CharField(max_length=40, null=True)
     text: str | None = fields.TextField(null=True)
+    whole_text: str | None = fields.TextField(null=True)
     search = TSVectorField(default="")
     cue_count = fields.IntField(default=0)
     version = fields.IntField(default=1)
@@ -350,13 +399,13 @@ class PosterRequest(Model):
 
 
 class Deletion(Model):
-    """Pending removal of a deleted video's files from storage.
+    """Pending removal of a deleted video's files from storage, with the keys of its sources.
 
     Until `settles_at` a worker may still write files of the video, so the removal ends after that.
     """
 
     video_id = fields.UUIDField(primary_key=True)
-    storage_key = fields.CharField(max_length=400)
+    storage_keys: list[str] = ArrayField("text")
     job_id = fields.BigIntField()
     settles_at: datetime = fields.DatetimeField()
 

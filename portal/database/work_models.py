@@ -1,6 +1,7 @@
-"""Tables of work in progress: passes with their parts and segments, imports, speech to text."""
+"""Tables of work in progress: passes with their parts and segments, imports, speech, downloads."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,7 @@ class MadeSegment(Model):
     """
 
     id = fields.BigIntField(primary_key=True)
-    video_id = fields.UUIDField()
+    version_id = fields.UUIDField()
     rendition = fields.CharField(max_length=40)
     number = fields.IntField()
     folder = fields.BigIntField()
@@ -38,14 +39,14 @@ class MadeSegment(Model):
 
 
 class PassInProgress(Model):
-    """Pass over a video that encodes `renditions` into the folder of the attempt number `folder`.
+    """Pass over a version that encodes `renditions` into the folder of the attempt number `folder`.
 
     All segments of the film begin at `starts_s`; without these times, the pass is a single part.
     `segment_s` is the expected time to encode a segment of all renditions. The row is deleted with
     the records of the segments.
     """
 
-    video_id = fields.UUIDField(primary_key=True)
+    version_id = fields.UUIDField(primary_key=True)
     folder = fields.BigIntField()
     renditions: list[str] = fields.JSONField()
     starts_s: list[float] | None = fields.JSONField(null=True)
@@ -65,7 +66,7 @@ class PassPart(Model):
     """
 
     id = fields.BigIntField(primary_key=True)
-    video_id = fields.UUIDField()
+    version_id = fields.UUIDField()
     start = fields.IntField()
     until = fields.IntField()
     worker = fields.CharField(max_length=200, null=True)
@@ -146,3 +147,41 @@ class Transcription(Model):
     def percent(self) -> float:
         """Return the share of the video that is transcribed. `video` must have been fetched."""
         return min(100.0, 100 * self.until_s / (self.video.duration_s or 1))
+
+
+class DownloadState(StrEnum):
+    """State of a file for download. A file in storage is ready."""
+
+    WAITING = "waiting"
+    WORKING = "working"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Download(Model):
+    """File for download that a viewer asked for, such as `720p.mp4`.
+
+    `key` is the file's key in storage, and `multipart_id` storage's id of its unfinished upload.
+    `made_of` names the title and the renditions of the file; if the video has others by now, the
+    file is outdated. A row without a video is abandoned: the janitor removes its file.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    video: fields.ForeignKeyNullableRelation[Video] = fields.ForeignKeyField(
+        "portal.Video", related_name="downloads", null=True, on_delete=fields.SET_NULL
+    )
+    name = fields.CharField(max_length=60)
+    state = fields.CharEnumField(DownloadState, max_length=10, default=DownloadState.WAITING)
+    job_id = fields.BigIntField(default=0)
+    tries = fields.IntField(default=0)
+    error_code: str | None = fields.CharField(max_length=60, null=True)  # type: ignore[assignment]
+    key: str | None = fields.CharField(max_length=400, null=True)  # type: ignore[assignment]
+    multipart_id: str | None = fields.TextField(null=True)
+    made_of: str | None = fields.TextField(null=True)
+    size_bytes: int | None = fields.BigIntField(null=True)
+    requested_at: datetime = fields.DatetimeField(auto_now_add=True)
+
+    video_id: UUID | None
+
+    class Meta:
+        table = "downloads"

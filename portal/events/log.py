@@ -28,8 +28,15 @@ logger = logging.getLogger(__name__)
 
 COLUMNS = ", ".join(VideoColumns.model_fields)
 READ = f"SELECT {COLUMNS} FROM videos WHERE id = %s"  # noqa: S608 - put together from constants
+# Both tables have the columns `id` and `created_at`; events keep those of the publication.
+PUBLISHED = ", ".join(
+    f"publications.{name}" if name in ("id", "created_at") else name
+    for name in VideoColumns.model_fields
+)
 TOUCH = f"""
-UPDATE videos SET updated_at = now() WHERE id = %s AND deleted_at IS NULL RETURNING {COLUMNS}
+UPDATE publications SET updated_at = now() FROM versions
+WHERE publications.id = %s AND deleted_at IS NULL AND versions.id = version_id
+RETURNING {PUBLISHED}
 """  # noqa: S608
 # Record of a video, by `READ` or `TOUCH`, and the video's last event. The transaction has locked
 # the video, so no other one can add an event to it meanwhile.
@@ -73,6 +80,10 @@ class EventType(StrEnum):
     CAPTIONS_CHANGED = "video.captions_changed"
     CHAPTERS_CHANGED = "video.chapters_changed"
     COMPLETED = "video.completed"
+    REPLACED = "video.replaced"
+    REPLACEMENT_FAILED = "video.replacement_failed"
+    CUTS_CHANGED = "video.cuts_changed"
+    CUTS_FAILED = "video.cuts_failed"
     FAILED = "video.failed"
     DELETED = "video.deleted"
     IMPORT_FAILED = "import.failed"
@@ -107,6 +118,9 @@ class AuditAction(StrEnum):
     CAPTIONS_CHANGED = "video.captions_changed"
     CHAPTERS_CHANGED = "video.chapters_changed"
     VIDEO_RETRIED = "video.retried"
+    REPLACEMENT_BEGUN = "video.replacement_begun"
+    REPLACEMENT_WITHDRAWN = "video.replacement_withdrawn"
+    VIDEO_CUT = "video.cut"
     VIDEO_DELETED = "video.deleted"
     VIDEO_RESTORED = "video.restored"
     ACCESS_CHANGED = "video.access_changed"

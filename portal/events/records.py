@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import (
@@ -87,6 +87,8 @@ class VideoColumns(VideoRecord):
 
     passthrough: str
     published_attempt: int | None
+    # Videos that are cut have one. Events of before the first cut don't have this column.
+    base_id: UUID | None = None
     visibility: Visibility
     signed_in_only: bool
     owner_id: UUID | None
@@ -97,6 +99,11 @@ class TranscodeFailure(Shape):
 
     code: str = Field(description="Stable name of the reason, for programs.")
     message: str
+
+    @classmethod
+    def of(cls, code: str | None, message: str | None) -> Self | None:
+        """Return the failure with a code; None without a code."""
+        return cls(code=code, message=message or "") if code else None
 
 
 class VideoDetails(Shape):
@@ -131,15 +138,11 @@ def audience_columns(record: Mapping[str, Any]) -> dict[str, Any]:
 def details_of(config: Config, video_id: UUID | str, columns: Mapping[str, Any]) -> VideoDetails:
     """Return a video's details, with absolute addresses, from columns of its row."""
     page_url = f"{config.public_url}/videos/{video_id}"
-    failure = None
-    if columns["failure_code"]:
-        code = columns["failure_code"]
-        failure = TranscodeFailure(code=code, message=columns["failure_message"])
     return VideoDetails(
         visibility=columns["visibility"],
         duration_seconds=columns["duration_s"],
         page_url=page_url,
         embed_url=f"{config.public_url}/embed/{video_id}",
         poster_url=f"{page_url}/poster.jpg" if columns["has_poster"] else None,
-        failure=failure,
+        failure=TranscodeFailure.of(columns["failure_code"], columns["failure_message"]),
     )

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from portal.config import Config
 from portal.database.connection import fetch_rows, rows_by_key, server_time
-from portal.database.models import Attempt, Video
+from portal.database.models import Attempt, Version, Video
 from portal.maintenance.janitor import PERIOD_S, Cutoffs, is_settled
 from portal.maintenance.video_files import Difference, enqueue_missing, find_defects
 from portal.processing.outputs import unused_below, used_folders
@@ -32,7 +32,7 @@ UNION ALL SELECT 1 FROM tombstones WHERE video_id = %s
 """
 IS_KEY_KNOWN = """
 SELECT 1 FROM uploads WHERE key = %s
-UNION ALL SELECT 1 FROM deletions WHERE storage_key = %s
+UNION ALL SELECT 1 FROM deletions WHERE %s = ANY(storage_keys)
 UNION ALL SELECT 1 FROM tombstones WHERE storage_key = %s
 """
 
@@ -100,18 +100,21 @@ async def compare(
 
 async def _check_source(video_id: UUID, report: Report, storage: Storage) -> None:
     video = await Video.get_or_none(id=video_id)
-    if video is None or await holds_source(video, storage):
+    if video is None:
         return
-    subject = f"video {video_id}: {video.storage_key}"
+    version = await video.current_version()
+    if await holds_source(version, storage):
+        return
+    subject = f"video {video_id}: {version.storage_key}"
     try:
-        source = await identify(video.storage_key, storage)
+        source = await identify(version.storage_key, storage)
     except ObjectMissing:
         report.add(Difference.SOURCE_MISSING, subject)
         return
-    if source.size_bytes != video.size_bytes:
-        subject += f", {source.size_bytes:,} bytes instead of {video.size_bytes:,}"
+    if source.size_bytes != version.size_bytes:
+        subject += f", {source.size_bytes:,} bytes instead of {version.size_bytes:,}"
     else:
-        subject += f", ETag {source.etag} instead of {video.source_etag}"
+        subject += f", ETag {source.etag} instead of {version.source_etag}"
     report.add(Difference.SOURCE_CHANGED, subject)
 
 
@@ -135,18 +138,24 @@ async def _check_files(
 async def _check_unused(
     video_id: UUID, report: Report, storage: Storage, settled_since: datetime
 ) -> None:
-    video = await Video.get_or_none(id=video_id)
-    if video is None or not await is_settled(video_id, settled_since):
-        return
-    used = await used_folders(video, storage)
+    """Report the files of a video that none of its versions uses, once all are settled."""
+    versions = {version.id: version for version in await Version.filter(video_id=video_id)}
     # An open attempt may still be published; the janitor closes it first.
-    if used is None or await Attempt.filter(video_id=video_id, outcome=None).exists():
+    is_open = await Attempt.filter(video_id=video_id, outcome=None).exists()
+    settled = [await is_settled(version_id, settled_since) for version_id in versions]
+    folders = {key: await used_folders(version, storage) for key, version in versions.items()}
+    if not versions or is_open or not all(settled) or None in folders.values():
         return
+    version_ids = dict(await Attempt.filter(video_id=video_id).values_list("number", "version_id"))
+    any_id = next(iter(versions))
     root = output_root(video_id)
     async for entry in entries_of(root, storage):
         number = "" if isinstance(entry, StoredObject) else entry.removeprefix(root).rstrip("/")
         if number.isdecimal():
-            async for prefix in unused_below(video, int(number), used, storage):
+            # No version uses a folder without an attempt.
+            version_id = version_ids.get(int(number), any_id)
+            used = folders[version_id] or set()
+            async for prefix in unused_below(versions[version_id], int(number), used, storage):
                 await _report_unused(prefix, report, storage)
 
 

@@ -28,23 +28,25 @@ from portal.config import Config
 from portal.database.connection import (
     execute,
     fetch_rows,
-    lock_video,
+    lock_version,
     rows_by_key,
     server_time,
     transaction,
 )
-from portal.database.models import Attempt, Tombstone, Upload
+from portal.database.models import Attempt, Tombstone, Upload, Version
 from portal.errors import StorageUnavailable
 from portal.processing.attempts import close_lost
 from portal.processing.outputs import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below
+from portal.processing.versions import REVERTIBLE_S
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs
+from portal.statistics.folding import delete_old_viewers
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing, StorageRefused
-from portal.storage.objects import output_root
+from portal.storage.objects import output_prefix, output_root
 from portal.uploads import service as uploads
-from portal.videos import playback_links
+from portal.videos import downloads, playback_links
 from portal.webhooks.endpoints import forget_old
 
 logger = logging.getLogger(__name__)
@@ -61,41 +63,49 @@ BATCH = 100
 IDLE_UPLOADS = """
 SELECT id AS key FROM uploads
 WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
-  AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
+  AND NOT EXISTS (SELECT FROM versions WHERE storage_key = key)
   AND NOT EXISTS (SELECT FROM imports WHERE upload_id = uploads.id AND error_code IS NULL)
   AND id > %s
 ORDER BY id LIMIT %s
 """
 # Sources whose upload URL has expired and that may have been replaced before, with the size in
-# their video's row; 0 for deleted videos.
+# their versions' rows; 0 for deleted videos that shared their sources with no other one.
 EXPIRED_SOURCES = """
 WITH expired AS (SELECT %s::timestamptz AS at)
-SELECT key, size_bytes FROM (
-  SELECT uploads.key, videos.size_bytes FROM expired, uploads
-  JOIN videos ON videos.storage_key = uploads.key
+SELECT DISTINCT key, size_bytes FROM (
+  SELECT uploads.key, versions.size_bytes FROM expired, uploads
+  JOIN versions ON versions.storage_key = uploads.key
   WHERE NOT is_compared AND uploads.created_at < expired.at
   UNION ALL
   SELECT storage_key, 0 FROM expired, tombstones
   WHERE published_at < expired.at AND published_at > %s
+    AND NOT EXISTS (SELECT FROM versions WHERE versions.storage_key = tombstones.storage_key)
 ) source
 WHERE key > %s ORDER BY key LIMIT %s
 """
-# Condition for videos in a final state without an attempt under way since a time.
+# Condition for versions in a final state without an attempt under way since a time.
 SETTLED = """
-(videos.status = 'failed' OR videos.status = 'ready' AND videos.complete_job_id IS NULL)
+(versions.status = 'failed' OR versions.status = 'ready' AND versions.complete_job_id IS NULL)
 AND NOT EXISTS (
-  SELECT FROM attempts later WHERE later.video_id = videos.id
+  SELECT FROM attempts later WHERE later.version_id = versions.id
     AND greatest(later.started_at, later.lease_expires_at) > %s
 )
 """
-# Videos settled since a time, with attempts whose output was not swept.
+# Versions settled since a time, with attempts whose output was not swept.
 SWEEPABLE = f"""
-SELECT attempts.video_id::text AS key FROM attempts
-JOIN videos ON videos.id = attempts.video_id
-WHERE NOT attempts.is_swept AND {SETTLED} AND attempts.video_id > %s
-GROUP BY attempts.video_id ORDER BY attempts.video_id LIMIT %s
+SELECT attempts.version_id::text AS key FROM attempts
+JOIN versions ON versions.id = attempts.version_id
+WHERE NOT attempts.is_swept AND {SETTLED} AND attempts.version_id > %s
+GROUP BY attempts.version_id ORDER BY attempts.version_id LIMIT %s
 """  # noqa: S608 - constants of this file
-IS_SETTLED = f"SELECT FROM videos WHERE id = %s AND {SETTLED}"
+IS_SETTLED = f"SELECT FROM versions WHERE id = %s AND {SETTLED}"
+# Versions that can't become current again, and whose segments no cut plays.
+EXPIRED_VERSIONS = f"""
+SELECT id::text AS key FROM versions
+WHERE retired_at < now() - make_interval(secs => {REVERTIBLE_S}) AND {SETTLED}
+  AND NOT EXISTS (SELECT FROM versions cut WHERE cut.base_id = versions.id)
+  AND id > %s ORDER BY id LIMIT %s
+"""  # noqa: S608
 # Tombstones whose upload URLs have expired and that have no pending deletion.
 DUE_TOMBSTONES = """
 SELECT tombstones.video_id::text AS key, storage_key FROM tombstones
@@ -110,7 +120,7 @@ DELETE FROM idempotency_keys WHERE began_at < now() - make_interval(secs => %s)
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """Numbers of removed uploads, sources, objects, jobs and audit lines.
+    """Numbers of removed uploads, sources, objects, versions, downloads, jobs and audit lines.
 
     `deleted_videos` counts the tombstones that were removed.
     """
@@ -118,7 +128,9 @@ class Tidied:
     uploads: int = 0
     replaced_sources: int = 0
     objects: int = 0
+    expired_versions: int = 0
     deleted_videos: int = 0
+    downloads: int = 0
     jobs: int = 0
     audit_lines: int = 0
 
@@ -130,11 +142,13 @@ class Cutoffs:
     `idle_since`: uploads that have been inactive since then are abandoned, and no request to one of
     their URLs can still arrive. `expired_since`: upload URLs that were signed before have expired.
     `settled_since`: no worker writes to older attempts, and no player reads from them.
+    `unrequested_since`: files for download whose last request was before are removed.
     """
 
     idle_since: datetime
     expired_since: datetime
     settled_since: datetime
+    unrequested_since: datetime
 
     @classmethod
     def at(cls, now: datetime, config: Config) -> Self:
@@ -144,6 +158,7 @@ class Cutoffs:
             idle_since=now - timedelta(seconds=idle_s),
             expired_since=now - timedelta(seconds=config.upload_url_ttl_s),
             settled_since=now - timedelta(seconds=max(DAY_S, config.playback_url_ttl_s)),
+            unrequested_since=now - timedelta(seconds=downloads.KEPT_S),
         )
 
 
@@ -160,12 +175,15 @@ async def tidy(
         uploads=await discard_abandoned(cutoffs, storage),
         replaced_sources=await remove_replaced(cutoffs, storage),
         objects=await sweep_attempts(cutoffs, storage),
+        expired_versions=await remove_expired_versions(cutoffs, storage),
         deleted_videos=await remove_late_files(cutoffs, storage, queue),
+        downloads=await remove_downloads(cutoffs, storage),
         audit_lines=await prune(keep_days=config.audit_days) if config.audit_days else 0,
     )
     await delete_expired()
     await playback_links.forget_unused()
     await forget_old()
+    await delete_old_viewers()
     await execute(FORGET_ANSWERS, DAY_S)
     logger.info("Janitor has finished", extra={"action": "janitor", **asdict(tidied)})
     return tidied
@@ -207,11 +225,11 @@ async def remove_replaced(cutoffs: Cutoffs, storage: Storage) -> int:
 
 
 async def sweep_attempts(cutoffs: Cutoffs, storage: Storage) -> int:
-    """Delete the output of attempts that the video does not use; return the number of objects."""
+    """Delete the output of attempts that no version uses; return the number of objects."""
     removed = 0
     async for row in rows_by_key(SWEEPABLE, cutoffs.settled_since, page=BATCH):
         with _logging_refusals():
-            removed += await _sweep_video(UUID(row["key"]), cutoffs, storage)
+            removed += await _sweep_version(UUID(row["key"]), cutoffs, storage)
     return removed
 
 
@@ -228,36 +246,71 @@ async def remove_late_files(cutoffs: Cutoffs, storage: Storage, queue: Queue) ->
     return videos
 
 
-async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> int:
-    """Delete the unused output of a settled video; return the number of objects."""
+async def remove_downloads(cutoffs: Cutoffs, storage: Storage) -> int:
+    """Remove files for download that are expired, outdated or of deleted videos; return how many.
+
+    Files that workers are still writing are left to the next janitor.
+    """
+    removed = 0
+    await downloads.abandon_expired(cutoffs.unrequested_since)
+    async for download in downloads.abandoned(page=BATCH):
+        with _logging_refusals():
+            await downloads.discard(download, storage)
+            removed += 1
+    return removed
+
+
+async def remove_expired_versions(cutoffs: Cutoffs, storage: Storage) -> int:
+    """Remove the versions that were retired or withdrawn long ago; return how many.
+
+    The row goes last, so that the next janitor goes on with what an interrupted one has left.
+    """
+    removed = 0
+    async for row in rows_by_key(EXPIRED_VERSIONS, cutoffs.settled_since, page=BATCH):
+        version = await Version.get_or_none(id=row["key"])
+        if version is None:
+            continue
+        with _logging_refusals():
+            for attempt in await Attempt.filter(version_id=version.id):
+                await remove_below(output_prefix(version.video_id, attempt.number), storage)
+            sharing = Version.filter(storage_key=version.storage_key).exclude(id=version.id)
+            if not await sharing.exists():
+                await storage.delete(version.storage_key)
+            # The upload without a version is now an abandoned one.
+            removed += await Version.filter(id=version.id).delete()
+    return removed
+
+
+async def _sweep_version(version_id: UUID, cutoffs: Cutoffs, storage: Storage) -> int:
+    """Delete the unused output of a settled version; return the number of objects."""
     async with transaction():
-        video = await lock_video(video_id)
-        if video is None or not await is_settled(video_id, cutoffs.settled_since):
+        version = await lock_version(version_id)
+        if version is None or not await is_settled(version_id, cutoffs.settled_since):
             return 0
-        attempts = await Attempt.filter(video_id=video_id, is_swept=False)
+        attempts = await Attempt.filter(version_id=version_id, is_swept=False)
         # Closed attempts can't be published, so their unused output stays unused.
         await close_lost(attempts)
-    used = await used_folders(video, storage)
+    used = await used_folders(version, storage)
     if used is None:
         logger.warning(
             "Output was kept because the master playlist is missing; run `portal doctor --deep`",
-            extra={"action": "janitor", "video_id": str(video_id)},
+            extra={"action": "janitor", "video_id": str(version.video_id)},
         )
         return 0
     removed = 0
     for attempt in attempts:
-        async for prefix in unused_below(video, attempt.number, used, storage):
+        async for prefix in unused_below(version, attempt.number, used, storage):
             removed += await remove_below(prefix, storage)
     await Attempt.filter(id__in=[attempt.id for attempt in attempts]).update(is_swept=True)
     return removed
 
 
-async def is_settled(video_id: UUID, since: datetime) -> bool:
-    """Return whether a video is in a final state and no attempt was under way since a time.
+async def is_settled(version_id: UUID, since: datetime) -> bool:
+    """Return whether a version is in a final state and no attempt was under way since a time.
 
-    The state of a locked video can't change.
+    The state of a locked version can't change.
     """
-    return bool(await fetch_rows(IS_SETTLED, video_id, since))
+    return bool(await fetch_rows(IS_SETTLED, version_id, since))
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Recovery: enqueue jobs again that a dead worker left behind, and replace lost ones.
 
 Jobs are idempotent: each reads the state again and skips finished work. So there are two rules:
-a stalled job runs again, and a row that requires a job (an unfinished video, a removal, a poster,
-captions) gets a new one if its job no longer exists.
+a stalled job runs again, and a row that requires a job (an unfinished video, a removal, a poster, a
+storyboard, captions, a download) gets a new one if its job no longer exists.
 
 A job is stalled when its worker has sent no heartbeat for `DEAD_AFTER_S`. Another worker begins it
 within a minute, because the attempt's lease is shorter. A living worker can lose a job, too: the
@@ -17,6 +17,7 @@ import logging
 import math
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
@@ -26,23 +27,26 @@ from portal.database.connection import (
     NOW,
     Row,
     fetch_rows,
-    lock_video,
+    lock_version,
     retry_outage,
     server_time,
     transaction,
 )
-from portal.database.models import Deletion, PosterRequest, Video, VideoStatus
-from portal.database.work_models import Transcription
+from portal.database.models import Deletion, PosterRequest, Publication, Version, VideoStatus
+from portal.database.work_models import Download, Transcription
+from portal.processing import storyboards
 from portal.queue import enqueue
 from portal.queue.app import Queue, QueueUnavailable
 from portal.queue.rows import DEAD_AFTER_S
+from portal.videos import downloads
 from portal.videos.deletion import finish_deletions
-from portal.videos.progress import JOB_OF_VIDEO
+from portal.videos.progress import JOB_OF_VERSION
 
 logger = logging.getLogger(__name__)
 
 RECOVERY_INTERVAL_S = 10
-# Twice the time limit of posters, removals and webhooks; longer jobs have an attempt.
+# Twice the time limit of posters, removals and webhooks; longer jobs have an attempt, except for
+# storyboards and downloads.
 UNLEASED_JOB_S = 120
 # Longest pause between two heartbeats of a transcription.
 SPEECH_BEAT_S = 60
@@ -55,14 +59,18 @@ FROM procrastinate_jobs job LEFT JOIN procrastinate_workers worker ON worker.id 
 WHERE job.status = 'failed' AND job.queueing_lock IS NULL AND NOT job.abort_requested
 OR job.status = 'doing' AND (
   coalesce(worker.last_heartbeat < now() - make_interval(secs => {DEAD_AFTER_S}), true)
-  OR job.args ?| ARRAY['video_id', 'webhook_id', 'import_id']
+  OR job.args ?| ARRAY['version_id', 'video_id', 'webhook_id', 'import_id']
     AND NOT EXISTS (
       SELECT FROM procrastinate_events WHERE job_id = job.id AND type = 'started'
-        AND at > now() - make_interval(secs => {UNLEASED_JOB_S})
+        AND at > now() - make_interval(secs => CASE job.task_name
+          WHEN 'portal:storyboard' THEN {2 * storyboards.JOB_TIMEOUT_S}
+          WHEN 'portal:download' THEN {2 * downloads.JOB_TIMEOUT_S}
+          ELSE {UNLEASED_JOB_S} END)
     ) AND NOT EXISTS (
-      SELECT FROM attempts WHERE video_id = (job.args->>'video_id')::uuid AND {IS_UNDER_WAY}
+      SELECT FROM attempts
+      WHERE version_id = (job.args->>'version_id')::uuid AND {IS_UNDER_WAY}
     ) AND NOT EXISTS (
-      SELECT FROM pass_parts WHERE video_id = (job.args->>'video_id')::uuid AND {IS_LIVE}
+      SELECT FROM pass_parts WHERE version_id = (job.args->>'version_id')::uuid AND {IS_LIVE}
     ) AND NOT EXISTS (
       SELECT FROM imports WHERE id = (job.args->>'import_id')::uuid
         AND active_at > now() - make_interval(secs => {IMPORT_BEAT_S})
@@ -72,10 +80,14 @@ OR job.status = 'doing' AND (
     )
 )
 """  # noqa: S608 - put together from constants
+# Rows that require a job which is lost. `id` is that of a version or a video.
 WITHOUT_JOB = f"""
 WITH required AS (
-  SELECT 'video' AS kind, id AS video_id, NULL::int AS number, {JOB_OF_VIDEO} AS job_id
-  FROM videos WHERE status = 'processing' OR status = 'ready' AND complete_job_id IS NOT NULL
+  SELECT 'version' AS kind, id, NULL::int AS number, {JOB_OF_VERSION} AS job_id
+  FROM versions WHERE status = 'processing' OR status = 'ready' AND complete_job_id IS NOT NULL
+  UNION ALL
+  SELECT 'storyboard', id, NULL, storyboard_job_id
+  FROM versions WHERE status = 'ready' AND storyboard_job_id IS NOT NULL
   UNION ALL
   SELECT 'captions', id, NULL, captions_job_id
   FROM videos WHERE status = 'ready' AND captions_job_id IS NOT NULL
@@ -86,10 +98,13 @@ WITH required AS (
   UNION ALL
   SELECT 'poster', video_id, number, job_id FROM poster_requests
   WHERE state IN ('waiting', 'working')
+  UNION ALL
+  SELECT 'download', video_id, id, job_id FROM downloads
+  WHERE state IN ('waiting', 'working') AND video_id IS NOT NULL
 )
 SELECT required.* FROM required LEFT JOIN procrastinate_jobs job ON job.id = required.job_id
 WHERE coalesce(job.status NOT IN ('todo', 'doing', 'failed'), true) AND NOT EXISTS (
-  SELECT FROM attempts WHERE video_id = required.video_id AND {IS_UNDER_WAY}
+  SELECT FROM attempts WHERE required.id IN (version_id, video_id) AND {IS_UNDER_WAY}
 )
 """  # noqa: S608
 
@@ -127,7 +142,7 @@ async def recover(queue: Queue) -> int:
             await enqueue.queue_again(row["id"], queue)
     lost = await fetch_rows(WITHOUT_JOB)
     for row in lost:
-        fields = {"kind": row["kind"], "video_id": str(row["video_id"]), "job_id": row["job_id"]}
+        fields = {"kind": row["kind"], "owner_id": str(row["id"]), "job_id": row["job_id"]}
         logger.warning("Replacing a lost job", extra={"action": "recover", **fields})
         async with transaction():
             await _replace_lost_job(row, queue)
@@ -136,31 +151,39 @@ async def recover(queue: Queue) -> int:
 
 async def _replace_lost_job(row: Row, queue: Queue) -> None:
     """Enqueue a new job for a row that requires one, unless another worker has done so."""
-    video_id = row["video_id"]
-    lost_id = row["job_id"]
-    videos = Video.filter(id=video_id)
-    if row["kind"] == "video":
-        video = await lock_video(video_id)
-        if video is None:
-            return
-        if video.status is VideoStatus.PROCESSING and video.first_job_id == lost_id:
-            job_id = await enqueue.defer_transcode(video, queue)
-            await videos.update(transcode_job_id=job_id, encode_job_id=None, updated_at=NOW)
-        elif video.status is VideoStatus.READY and video.complete_job_id == lost_id:
-            await videos.update(complete_job_id=await enqueue.defer_completion(video, queue))
+    if row["kind"] == "version":
+        await _replace_lost_pass(row["id"], row["job_id"], queue)
         return
-    defer_poster = partial(enqueue.defer_poster, number=row["number"])
+    owner_id = row["id"]
+    number = row["number"]
+    defer_poster = partial(enqueue.defer_poster, number=number)
+    defer_download = partial(enqueue.defer_download, number=number)
     kinds: dict[str, tuple[Any, str, Any]] = {
-        "captions": (videos, "captions_job_id", enqueue.defer_captions),
-        "removal": (Deletion.filter(video_id=video_id), "job_id", enqueue.defer_removal),
+        "captions": (Publication.filter(id=owner_id), "captions_job_id", enqueue.defer_captions),
+        "storyboard": (Version.filter(id=owner_id), "storyboard_job_id", enqueue.defer_storyboard),
+        "removal": (Deletion.filter(video_id=owner_id), "job_id", enqueue.defer_removal),
         "transcription": (
-            Transcription.filter(video_id=video_id),
+            Transcription.filter(video_id=owner_id),
             "job_id",
             enqueue.defer_transcription,
         ),
-        "poster": (PosterRequest.filter(video_id=video_id), "job_id", defer_poster),
+        "poster": (PosterRequest.filter(video_id=owner_id), "job_id", defer_poster),
+        "download": (Download.filter(id=number), "job_id", defer_download),
     }
     rows, column, defer = kinds[row["kind"]]
-    owner = rows.filter(**{column: lost_id})
+    owner = rows.filter(**{column: row["job_id"]})
     if await owner.select_for_update().exists():
-        await owner.update(**{column: await defer(video_id, queue=queue)})
+        await owner.update(**{column: await defer(owner_id, queue=queue)})
+
+
+async def _replace_lost_pass(version_id: UUID, lost_id: int, queue: Queue) -> None:
+    version = await lock_version(version_id)
+    rows = Version.filter(id=version_id)
+    if version is None:
+        return
+    if version.status is VideoStatus.PROCESSING and version.first_job_id == lost_id:
+        job_id = await enqueue.defer_transcode(version, queue)
+        await rows.update(transcode_job_id=job_id, encode_job_id=None)
+        await Publication.filter(id=version.video_id).update(updated_at=NOW)
+    elif version.status is VideoStatus.READY and version.complete_job_id == lost_id:
+        await rows.update(complete_job_id=await enqueue.defer_completion(version, queue))

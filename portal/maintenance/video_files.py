@@ -1,5 +1,6 @@
 """The files that storage should hold of a ready video, and the jobs that make lost ones again."""
 
+import posixpath
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +8,7 @@ from typing import Self
 from uuid import UUID
 
 from portal.database.connection import lock_video, transaction
-from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Attempt, Rendition, RenditionState, Version, Video, VideoStatus
 from portal.processing import captions, outputs, renditions
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
@@ -48,8 +49,8 @@ class Difference(StrEnum):
     SOURCE_CHANGED = (
         "source_changed",
         "videos whose uploaded file has changed",
-        "If the file is the right one, restored with another ETag, write that ETag into the "
-        "video's row as `source_etag`; otherwise upload the file again and delete the video.",
+        "If the file is the right one, restored with another ETag, write that ETag into the row of "
+        "its version as `source_etag`; otherwise upload the file again and delete the video.",
     )
     RENDITION_INCOMPLETE = (
         "rendition_incomplete",
@@ -117,7 +118,7 @@ async def find_defects(video_id: UUID, storage: Storage) -> list[Defect]:
     names = {stored.key.removeprefix(root) async for stored in objects_below(root, storage)}
     defects = []
     playlists = set()
-    for row in await _timed_renditions(video_id):
+    for row in await _timed_renditions(video.version_id):
         folder = f"{row.attempt_number}/{row.name}"
         playlists.add(hls.media_playlist_name(folder))
         if missing := await _missing_files(root, folder, names, storage, kind=row.kind):
@@ -127,7 +128,7 @@ async def find_defects(video_id: UUID, storage: Storage) -> list[Defect]:
         if missing := await _missing_files(root, folder, names, storage, kind=Kind.SUBTITLES):
             defects.append(Defect(Difference.CAPTIONS_INCOMPLETE, folder, missing))
     defects += await _find_master_defects(video, playlists, names, storage)
-    poster = posters.poster_key(video.id, published, video.poster_version).removeprefix(root)
+    poster = posters.poster_key(video).removeprefix(root)
     if video.has_poster and poster not in names:
         defects.append(Defect(Difference.POSTER_MISSING, poster))
     if video.has_storyboard:
@@ -154,9 +155,9 @@ async def _find_master_defects(
     return [Defect(Difference.MASTER_OUTDATED, master, wrong)] if wrong else []
 
 
-async def _timed_renditions(video_id: UUID) -> list[Rendition]:
+async def _timed_renditions(version_id: UUID) -> list[Rendition]:
     """Return the complete renditions of picture and sound; subtitles are checked as captions."""
-    rows = Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
+    rows = Rendition.filter(version_id=version_id, state=RenditionState.COMPLETE)
     return await rows.exclude(kind=Kind.SUBTITLES)
 
 
@@ -168,7 +169,8 @@ async def _missing_files(
     if text is None:
         return (playlist,)
     try:
-        expected = [f"{folder}/{uri}" for uri in dict.fromkeys(hls.playlist_uris(text))]
+        paths = (posixpath.join(folder, uri) for uri in hls.playlist_uris(text))
+        expected = list(dict.fromkeys(map(posixpath.normpath, paths)))
     except hls.PlaylistError:
         return (playlist,)
     if kind is Kind.VIDEO:
@@ -197,47 +199,54 @@ async def enqueue_missing(
 ) -> set[Difference]:
     """Enqueue jobs that make lost files of a ready video again; return what they will repair.
 
-    A video has one job for renditions, storyboard and master playlist, so these are repaired one
-    after another, by several calls.
+    A video has one job for renditions and master playlist, so these are repaired one after the
+    other, by two calls.
     """
     kinds = {defect.kind for defect in defects}
     lost = {defect.name for defect in defects if defect.kind is Difference.RENDITION_INCOMPLETE}
     video = await Video.get_or_none(id=video_id)
-    has_source = video is not None and bool(lost) and await holds_source(video, storage)
+    has_source = (
+        video is not None
+        and bool(lost)
+        and await holds_source(await video.current_version(), storage)
+    )
     enqueued = set()
     async with transaction():
         video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.READY:
             return set()
+        version = await video.current_version()
         if Difference.CAPTIONS_INCOMPLETE in kinds:
-            await captions.store_again(video, queue)
+            await captions.store_again(video_id, queue)
             enqueued.add(Difference.CAPTIONS_INCOMPLETE)
         if lost:
-            if has_source and await _plan_lost_renditions(video, lost, queue):
+            if has_source and await _plan_lost_renditions(version, lost, queue):
                 enqueued |= {Difference.RENDITION_INCOMPLETE, *MASTER_DIFFERENCES}
         elif kinds & MASTER_DIFFERENCES:
             # A pass without renditions only writes the master playlist.
-            job_id = video.complete_job_id or await defer_completion(video, queue)
-            await Video.filter(id=video_id).update(complete_job_id=job_id)
+            job_id = version.complete_job_id or await defer_completion(version, queue)
+            await Version.filter(id=version.id).update(complete_job_id=job_id)
             enqueued |= MASTER_DIFFERENCES
-        elif Difference.STORYBOARD_MISSING in kinds:
-            await renditions.plan_storyboard(video, queue)
+        if Difference.STORYBOARD_MISSING in kinds:
+            await renditions.request_storyboard(version, queue)
             enqueued.add(Difference.STORYBOARD_MISSING)
     return enqueued
 
 
-async def _plan_lost_renditions(video: Video, names: Collection[str], queue: Queue) -> bool:
-    """Plan lost renditions of a locked video again; return whether that is possible.
+async def _plan_lost_renditions(version: Version, names: Collection[str], queue: Queue) -> bool:
+    """Plan lost renditions of a locked version again; return whether that is possible.
 
-    Sound is made by a first pass only, and a later pass needs a complete rendition of the picture
-    to cut segments at the same positions.
+    Those of a cut are made by saving another one. Sound is made by a first pass only, and a later
+    pass needs a complete rendition of the picture to cut segments at the same positions.
     """
-    rows = await _timed_renditions(video.id)
+    if version.base_id is not None:
+        return False
+    rows = await _timed_renditions(version.id)
     lost = [row for row in rows if row.name in names]
     has_reference = any(row.kind is Kind.VIDEO for row in rows if row not in lost)
     if not has_reference or any(row.kind is not Kind.VIDEO for row in lost):
         return False
     # The janitor removes the remaining files of the lost renditions.
-    await Attempt.filter(video_id=video.id).update(is_swept=False)
+    await Attempt.filter(version_id=version.id).update(is_swept=False)
     again = Rendition.filter(id__in=[row.id for row in lost])
-    return await renditions.plan_again(video, again, queue)
+    return await renditions.plan_again(version, again, queue)

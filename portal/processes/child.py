@@ -245,4 +245,5 @@ def describe_exit(returncode: int) -> str:
 
 async def _wait(process: Process, timeout_s: float) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(process.wait(), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await process.wait()

@@ -22,7 +22,7 @@ from portal.database.connection import (
     NOW,
     OUTAGE_TIMEOUT_S,
     execute,
-    lock_video,
+    lock_version,
     retry_outage,
     server_time,
     transaction,
@@ -30,13 +30,15 @@ from portal.database.connection import (
 from portal.database.models import (
     Attempt,
     Outcome,
+    Publication,
     Rendition,
     RenditionState,
-    Video,
+    Version,
     VideoStatus,
 )
 from portal.database.work_models import MadeSegment, PassInProgress
 from portal.events.log import EventType, note_outcome
+from portal.processing.versions import note_of_version
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.transcoding.errors import FailCode
@@ -77,11 +79,11 @@ class LeaseLost(Exception):
 
 
 class HeldByAnother(Exception):
-    """Another worker holds a live lease on the video."""
+    """Another worker holds a live lease on the version."""
 
 
 class AttemptsExhausted(Exception):
-    """All attempts at the video were used up without a result."""
+    """All attempts at the version were used up without a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,29 +102,33 @@ class OpenAttempt:
     """Attempt whose lease this process holds.
 
     `is_cautious` if the file may be the reason why an earlier attempt failed. `targets` names the
-    renditions to make for a ready video; it is empty in a first pass, which has yet to plan them,
-    and in a pass that `makes_storyboard`. `interruptions` counts the attempts that ended because
-    storage didn't deliver the source, since the editor last requested processing. `percent` is the
-    progress of earlier attempts at the same pass.
+    renditions to make for a ready version; it is empty in a first pass, which has yet to plan them,
+    and in a pass that only writes the master playlist. `interruptions` counts the attempts that
+    ended because storage didn't deliver the source, since the editor last requested processing.
+    `percent` is the progress of earlier attempts at the same pass.
     """
 
     id: int
-    video: Video
+    version: Version
     number: int
     is_cautious: bool = False
     targets: tuple[str, ...] = ()
-    makes_storyboard: bool = False
     interruptions: int = 0
     percent: float = 0.0
 
     @property
+    def version_id(self) -> UUID:
+        """Return the id of the attempt's version."""
+        return self.version.id
+
+    @property
     def video_id(self) -> UUID:
-        """Return the id of the attempt's video."""
-        return self.video.id
+        """Return the id of the attempt's video, below whose folder the output is stored."""
+        return self.version.video_id
 
 
-async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
-    """Take the lease on a processing video; None if the video is in another state.
+async def begin(version_id: UUID, *, worker: str) -> OpenAttempt | None:
+    """Take the lease on a processing version; None if it is in another state.
 
     Raises:
         HeldByAnother: a live lease exists.
@@ -130,29 +136,29 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
             Attempts that were released, or lost after they had stored segments, do not count.
     """
     async with opening() as opened:
-        video = await lock_video(video_id)
-        if video is None or video.status is not VideoStatus.PROCESSING:
+        version = await lock_version(version_id)
+        if version is None or version.status is not VideoStatus.PROCESSING:
             return None
-        earlier = await close_abandoned(video_id)
+        earlier = await close_abandoned(version_id)
         failed = [attempt for attempt in earlier if attempt.outcome is not Outcome.HANDED_BACK]
-        if sum(attempt.number > video.forgiven_attempts for attempt in failed) < MAX_ATTEMPTS:
+        if sum(attempt.number > version.forgiven_attempts for attempt in failed) < MAX_ATTEMPTS:
             # A single killed worker says nothing about the file; two may.
             was_killed = [attempt.error_code == ABANDONED.code for attempt in failed]
             is_cautious = not all(was_killed) or len(failed) > 1
-            opened.append(await open_attempt(video, earlier, worker, is_cautious=is_cautious))
+            opened.append(await open_attempt(version, earlier, worker, is_cautious=is_cautious))
     # An error inside the transaction would undo the closing of abandoned attempts.
     if not opened:
         raise AttemptsExhausted
     return opened[0]
 
 
-async def close_abandoned(video_id: UUID) -> list[Attempt]:
-    """Close attempts of dead workers at a locked video, and return all attempts by their number.
+async def close_abandoned(version_id: UUID) -> list[Attempt]:
+    """Close attempts of dead workers at a locked version, and return all attempts by their number.
 
     Raises `HeldByAnother` if a worker holds a live lease.
     """
-    earlier = await Attempt.filter(video_id=video_id).order_by("number")
-    if await Attempt.filter(LIVE, video_id=video_id, outcome=None).exists():
+    earlier = await Attempt.filter(version_id=version_id).order_by("number")
+    if await Attempt.filter(LIVE, version_id=version_id, outcome=None).exists():
         raise HeldByAnother
     await close_lost(earlier)
     return earlier
@@ -176,21 +182,22 @@ async def opening() -> AsyncIterator[list[OpenAttempt]]:
 
 
 async def open_attempt(
-    video: Video,
+    version: Version,
     earlier: Sequence[Attempt],
     worker: str,
     *,
     is_cautious: bool = False,
     targets: tuple[str, ...] = (),
-    makes_storyboard: bool = False,
 ) -> OpenAttempt:
-    """Open the next attempt at a locked video without an open one."""
-    is_begun = earlier and await MadeSegment.exists(video_id=video.id)
+    """Open the next attempt at a locked version without an open one."""
+    is_begun = earlier and await MadeSegment.exists(version_id=version.id)
     percent = earlier[-1].percent if is_begun else 0.0
     now = await server_time()
+    last = await Attempt.filter(video_id=version.video_id).order_by("-number").first()
     row = await Attempt.create(
-        video_id=video.id,
-        number=earlier[-1].number + 1 if earlier else 1,
+        version_id=version.id,
+        video_id=version.video_id,
+        number=last.number + 1 if last else 1,
         worker=worker,
         stage="probing",
         percent=percent,
@@ -200,29 +207,28 @@ async def open_attempt(
     interruptions = sum(
         attempt.outcome is Outcome.HANDED_BACK
         and attempt.error_code == FailCode.SOURCE_UNREACHABLE
-        and attempt.number > video.forgiven_attempts
+        and attempt.number > version.forgiven_attempts
         for attempt in earlier
     )
     return OpenAttempt(
         id=row.id,
-        video=video,
+        version=version,
         number=row.number,
         is_cautious=is_cautious,
         targets=targets,
-        makes_storyboard=makes_storyboard,
         interruptions=interruptions,
         percent=percent,
     )
 
 
 async def close_lost(attempts: Sequence[Attempt]) -> None:
-    """Close a locked video's open attempts; a worker that wakes up has lost its lease.
+    """Close a locked version's open attempts; a worker that wakes up has lost its lease.
 
     An attempt that stored segments is released, not failed: the source did not kill its worker.
     """
     for attempt in attempts:
         if attempt.outcome is None:
-            segments = MadeSegment.filter(video_id=attempt.video_id, made_by=attempt.number)
+            segments = MadeSegment.filter(version_id=attempt.version_id, made_by=attempt.number)
             has_progress = await segments.exists()
             attempt.outcome = Outcome.HANDED_BACK if has_progress else Outcome.FAILED
             attempt.error_code = ABANDONED.code
@@ -256,48 +262,53 @@ async def withdraw(attempt: OpenAttempt) -> None:
 
 
 async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> None:
-    """Close the attempt and fail its video, which can't be processed. Raises `LeaseLost`."""
+    """Close the attempt and fail its version, which can't be processed. Raises `LeaseLost`."""
     async with transaction():
-        await lock_video(attempt.video_id)
+        await fail_version(attempt.version_id, code=failure.code, message=message)
         await fail(attempt, failure)
-        await fail_video(attempt.video_id, code=failure.code, message=message)
 
 
-async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
-    """Mark a processing video failed, in the caller's transaction.
+async def fail_version(version_id: UUID, *, code: str, message: str) -> None:
+    """Lock a version and mark it failed if it is processing, in the caller's transaction.
 
     `code` is the reason for programs, `message` for people.
     """
-    changed = await Video.filter(id=video_id, status=VideoStatus.PROCESSING).update(
+    version = await lock_version(version_id)
+    if version is None or version.status is not VideoStatus.PROCESSING:
+        return
+    await Version.filter(id=version_id).update(
         status=VideoStatus.FAILED, failure_code=code, failure_message=message
     )
-    if changed:
-        await note_outcome(EventType.FAILED, video_id)
+    is_cut = version.base_id is not None
+    otherwise = EventType.CUTS_FAILED if is_cut else EventType.REPLACEMENT_FAILED
+    await note_of_version(version, EventType.FAILED, otherwise=otherwise)
 
 
-async def start_again(video: Video, queue: Queue, *, since: datetime | None = None) -> None:
-    """Restart the processing of a locked video; earlier attempts no longer count.
+async def start_again(version: Version, queue: Queue, *, since: datetime | None = None) -> None:
+    """Restart the processing of a locked version; earlier attempts no longer count.
 
-    The job's priority counts from `since`, or from the video's creation.
+    The job's priority counts from `since`, or from the version's creation.
     """
-    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
-    await delete_progress(video.id)
-    await Video.filter(id=video.id).update(
+    last = await Attempt.filter(version_id=version.id).order_by("-number").first()
+    await delete_progress(version.id)
+    await Version.filter(id=version.id).update(
         status=VideoStatus.PROCESSING,
         failure_code=None,
         failure_message=None,
         published_attempt=None,
         complete_job_id=None,
         probe_answer=None,
-        poster_version=0,
         has_storyboard=False,
-        storyboard_tries=None,
+        storyboard_job_id=None,
         notes=[],
-        transcode_job_id=await defer_transcode(video, queue, since=since),
+        transcode_job_id=await defer_transcode(version, queue, since=since),
         encode_job_id=None,
         forgiven_attempts=last.number if last else 0,
     )
-    await note_outcome(EventType.UPDATED, video.id)
+    await Publication.filter(id=version.video_id).update(
+        poster_version=0, poster_path=None, poster_time_s=None
+    )
+    await note_outcome(EventType.UPDATED, version.video_id)
 
 
 async def fail(attempt: OpenAttempt, failure: Failure) -> None:
@@ -307,7 +318,7 @@ async def fail(attempt: OpenAttempt, failure: Failure) -> None:
 
 
 async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
-    """Close the attempt if it is still open, and return whether its video still exists.
+    """Close the attempt if it is still open, and return whether its version still exists.
 
     Another attempt can then begin at once. An outage of the database is waited for, but only for
     `ENDING_TIMEOUT_S` by an ending worker.
@@ -315,12 +326,9 @@ async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | Non
 
     async def close() -> bool:
         async with transaction():
-            video = await lock_video(attempt.video_id)
-            is_ended = await _close_attempt(attempt, outcome, failure)
-            if is_ended and attempt.makes_storyboard and outcome is Outcome.HANDED_BACK:
-                begun = Video.filter(id=attempt.video_id, storyboard_tries__gt=0)
-                await begun.update(storyboard_tries=F("storyboard_tries") - 1)
-        return video is not None
+            version = await lock_version(attempt.version_id)
+            await _close_attempt(attempt, outcome, failure)
+        return version is not None
 
     is_ending = isinstance(sys.exception(), asyncio.CancelledError)
     timeout_s = ENDING_TIMEOUT_S if is_ending else OUTAGE_TIMEOUT_S
@@ -330,7 +338,10 @@ async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | Non
 async def _close_attempt(
     attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failure | None
 ) -> bool:
-    """Close an attempt and record the failure of its renditions; return whether it was open."""
+    """Close an attempt, and record an error at its unfinished renditions.
+
+    Returns False, and changes nothing, if the attempt was closed before.
+    """
     code = failure and failure.code
     detail = failure and failure.detail[-MAX_DETAIL_LENGTH:]
     changed = await Attempt.filter(id=attempt.id, outcome=None).update(
@@ -340,7 +351,7 @@ async def _close_attempt(
         return False
     await execute(COUNT, list(DURATION_BOUNDS_S), 0.0, attempt.id)
     unfinished = Rendition.filter(
-        video_id=attempt.video_id, attempt_number=attempt.number, state=RenditionState.PLANNED
+        version_id=attempt.version_id, attempt_number=attempt.number, state=RenditionState.PLANNED
     )
     if outcome is Outcome.HANDED_BACK:
         await unfinished.update(tries=F("tries") - 1)
@@ -348,11 +359,11 @@ async def _close_attempt(
         await unfinished.update(error_code=code, error_detail=detail)
     if outcome is Outcome.FAILED and failure is not ABANDONED:
         # The segments may be the reason.
-        await delete_progress(attempt.video_id)
+        await delete_progress(attempt.version_id)
     return True
 
 
-async def delete_progress(video_id: UUID) -> None:
-    """Delete the records of a video's pass and its segments; helpers lose their leases."""
-    await MadeSegment.filter(video_id=video_id).delete()
-    await PassInProgress.filter(video_id=video_id).delete()
+async def delete_progress(version_id: UUID) -> None:
+    """Delete the records of a version's pass and its segments; helpers lose their leases."""
+    await MadeSegment.filter(version_id=version_id).delete()
+    await PassInProgress.filter(version_id=version_id).delete()

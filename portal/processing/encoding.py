@@ -14,13 +14,13 @@ from time import monotonic
 from typing import NoReturn
 from uuid import UUID
 
-from portal.concurrency import task_group
+from portal.concurrency import running
 from portal.database.connection import retry_outage
-from portal.database.models import Video
+from portal.database.models import Version
 from portal.database.outages import skipped_in_outage
 from portal.database.work_models import PassInProgress
 from portal.processing import parts
-from portal.processing.attempts import ENDING_TIMEOUT_S, LeaseLost
+from portal.processing.attempts import ENDING_TIMEOUT_S, LeaseLost, OpenAttempt
 from portal.processing.outputs import StorageSink
 from portal.processing.parts import Lease
 from portal.processing.progress import (
@@ -28,7 +28,7 @@ from portal.processing.progress import (
     Heartbeat,
     Progress,
     Stage,
-    under_lease,
+    beating,
 )
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, probed_source
@@ -118,38 +118,47 @@ class Tools:
 
 
 async def encode_missing(
-    of_pass: Pass, row: PassInProgress, *, made_by: int, progress: Progress, tools: Tools
-) -> tuple[RunReport, Mapping[str, Rendition]]:
-    """Encode the unclaimed segments of a pass in parts, and wait for the parts of helpers.
+    of_pass: Pass, attempt: OpenAttempt, *, may_divide: bool, progress: Progress, tools: Tools
+) -> tuple[RunReport, Mapping[str, Rendition], int]:
+    """Encode a pass in parts, or go on with one that an earlier attempt began.
 
-    Parts that a helper leaves are encoded here. `made_by` is the number of the pass's attempt.
-    Returns ffmpeg's report about the whole film, and by name the renditions with all segments.
-    Raises what `encode_part` raises, `LeaseLost`, and `SourceRejected` if the encoding takes much
-    longer than the limits of sources allow.
+    Other workers may take parts, for which it waits; parts that they leave are encoded here. A pass
+    that may not be divided is one part. Returns ffmpeg's report about the whole film, by name the
+    renditions with all segments, and the number of the attempt whose folder has them. Raises what
+    `encode_part` raises, `LeaseLost`, and `SourceRejected` if the encoding takes much longer than
+    the limits of sources allow.
     """
-    video_id = row.video_id
+    if not of_pass.rungs:
+        return RunReport(), {}, attempt.number
+    expected_s = of_pass.plan.encode_s(of_pass.names) if may_divide else 0.0
+    row = await parts.prepare(attempt, of_pass.names, of_pass.starts_s, expected_s=expected_s)
+    claim = partial(parts.claim, row.version_id, worker=tools.worker)
     meter = WorkMeter(tools.limits)
     encoded_s = 0.0
     while True:
-        lease = await retry_outage(partial(parts.claim, video_id, worker=tools.worker))
-        state = await retry_outage(partial(parts.state, video_id))
-        if state is None:
-            raise LeaseLost
+        lease, state = await retry_outage(claim)
         if lease is not None:
             report_progress = _reporter(of_pass, lease, state, progress, meter, encoded_s)
             await _encode_leased(
-                of_pass, row, lease, made_by=made_by, tools=tools, on_progress=report_progress
+                of_pass,
+                row,
+                lease,
+                video_id=attempt.video_id,
+                made_by=attempt.number,
+                tools=tools,
+                on_progress=report_progress,
             )
             first_s, until_s = lease.part.span_s(of_pass)
             encoded_s += until_s - first_s
-        elif state.workers:
+        elif state.under_way:
             progress.reach(Stage.TRANSCODING, state.share_stored)
             await asyncio.sleep(LOOK_S)
-        elif not state.unclaimed:
+        else:
             break
-    renditions = await parts.stored_renditions(row, tools.storage)
+    renditions = await parts.stored_renditions(row, attempt.video_id, tools.storage)
     step = frame_step(of_pass.probe.video.fps)
-    return await parts.whole_report(video_id, renditions, step=step), renditions
+    report = await parts.whole_report(row.version_id, renditions, step=step)
+    return report, renditions, row.folder
 
 
 def _reporter(
@@ -174,7 +183,7 @@ def _reporter(
         elapsed_s = monotonic() - began_at
         left_s = None
         if elapsed_s >= ESTIMATE_AFTER_S and part_s > 0:
-            left_s = elapsed_s / part_s * duration_s * (1.0 - share) / state.workers
+            left_s = elapsed_s / part_s * duration_s * (1.0 - share) / (state.under_way + 1)
         progress.reach(Stage.TRANSCODING, share, left_s)
         meter.follow((encoded_s + part_s) / duration_s)
 
@@ -186,6 +195,7 @@ async def _encode_leased(
     row: PassInProgress,
     lease: Lease,
     *,
+    video_id: UUID,
     made_by: int,
     tools: Tools,
     on_progress: OnFfmpegProgress,
@@ -197,22 +207,19 @@ async def _encode_leased(
     part = lease.part
     fields = {"action": "part_begun", "first": part.first, "until": part.until}
     logger.info("Part begun", extra=fields)
-    heartbeat = Heartbeat(lease.video_id, row.folder, made_by, renew=partial(parts.renew, lease))
+    heartbeat = Heartbeat(lease.version_id, row.folder, made_by, renew=partial(parts.renew, lease))
     try:
-        inits = await parts.stored_inits(row, tools.storage) if part.first else None
-        work = encode_part(
-            of_pass,
-            part,
-            inits=inits,
-            sink=StorageSink(tools.storage, lease.video_id, row.folder),
-            work_dir=tools.work_dir,
-            on_progress=on_progress,
-            on_stored=heartbeat.note_stored,
-        )
-        report, _ = await under_lease(heartbeat, work)
-        if report.network_faults and report.faults:
-            code = errors.FailCode.SOURCE_UNREACHABLE
-            raise errors.TranscodeFailed(code, detail="faults while reading")
+        inits = await parts.stored_inits(row, video_id, tools.storage) if part.first else None
+        async with beating(heartbeat):
+            report, _ = await encode_part(
+                of_pass,
+                part,
+                inits=inits,
+                sink=StorageSink(tools.storage, video_id, row.folder),
+                work_dir=tools.work_dir,
+                on_progress=on_progress,
+                on_stored=heartbeat.note_stored,
+            )
         await retry_outage(heartbeat.beat)
         await retry_outage(partial(parts.finish, lease, report))
     except FAULTS:
@@ -222,22 +229,21 @@ async def _encode_leased(
         await retry_outage(partial(parts.release, lease), timeout_s=ENDING_TIMEOUT_S)
 
 
-async def help_with(video_id: UUID, tools: Tools, *, job_id: int) -> None:
+async def help_with(version_id: UUID, tools: Tools, *, job_id: int) -> None:
     """Encode parts of a pass that another worker carries out, until no segment is unclaimed.
 
     `job_id` is the helper's own job. Raises `Preempted` if any other job waits, or the error that
     ended a part. If the pass ends meanwhile, the helper ends, too.
     """
-    video = await Video.get_or_none(id=video_id)
-    row = await PassInProgress.get_or_none(video_id=video_id)
-    if video is None or row is None:
+    version = await Version.get_or_none(id=version_id)
+    row = await PassInProgress.get_or_none(version_id=version_id)
+    if version is None or row is None:
         return
     try:
         async with (
-            probed_source(video, tools.storage, tools.limits) as source,
-            task_group() as tasks,
+            probed_source(version, tools.storage, tools.limits) as source,
+            running(watch_queue(job_id, is_done_soon=lambda: False)),
         ):
-            watching = tasks.create_task(watch_queue(job_id, is_done_soon=lambda: False))
             plan = plan_renditions(source.probe)
             of_pass = Pass(
                 source_url=source.url,
@@ -246,20 +252,25 @@ async def help_with(video_id: UUID, tools: Tools, *, job_id: int) -> None:
                 rungs=[rung for rung in plan.video if rung.name in row.renditions],
                 starts_s=row.starts_s,
             )
-            claim = partial(parts.claim, video_id, worker=tools.worker, is_helper=True)
-            while lease := await retry_outage(claim):
+            claim = partial(parts.claim, version_id, worker=tools.worker, is_helper=True)
+            while (lease := (await retry_outage(claim))[0]) is not None:
                 await _encode_leased(
-                    of_pass, row, lease, made_by=0, tools=tools, on_progress=ignore_progress
+                    of_pass,
+                    row,
+                    lease,
+                    video_id=version.video_id,
+                    made_by=0,
+                    tools=tools,
+                    on_progress=ignore_progress,
                 )
-            watching.cancel()
     except LeaseLost:
         logger.info("Help is no longer needed", extra={"action": "help_ended"})
     except FAULTS as exc:
         logger.warning("Part failed: %s", exc, extra={"action": "part_failed"})
         raise
     finally:
-        if not await Video.exists(id=video_id):
-            await remove_again(video_id, video.storage_key, queue=tools.queue)
+        if not await Version.exists(id=version_id):
+            await remove_again(version.video_id, version.storage_key, queue=tools.queue)
 
 
 async def ignore_progress(written_s: float) -> None:

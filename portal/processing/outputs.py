@@ -1,4 +1,4 @@
-"""Files of a video in storage: the output of a pass, the master playlist, and files in use.
+"""Files of a version in storage: the output of a pass, the master playlist, and files in use.
 
 A pass writes into the folder of its attempt, or of the attempt that began it.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from portal.database.connection import retry_outage
-from portal.database.models import Rendition, RenditionState, Video
+from portal.database.models import Rendition, RenditionState, Version
 from portal.processing import attempts, renditions
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of
 from portal.storage.calls import ObjectMissing
@@ -53,31 +53,35 @@ class StorageSink:
         await self.storage.put(key, data, content_type=content_type)
 
 
-async def open_rendition(row: Rendition, storage: Storage) -> RenditionFiles:
-    """Return the files of a complete rendition. Raises `ObjectMissing` or `PlaylistError`."""
-    folder = output_prefix(row.video_id, row.attempt_number or 0)
+async def open_rendition(row: Rendition, video_id: UUID, storage: Storage) -> RenditionFiles:
+    """Return the files of a video's complete rendition.
+
+    Raises `ObjectMissing` or `PlaylistError`.
+    """
+    folder = output_prefix(video_id, row.attempt_number or 0)
     text = await storage.get(folder + hls.media_playlist_name(row.name))
 
     async def read(uri: str) -> bytes:
-        return await storage.get(f"{folder}{row.name}/{uri}")
+        # Renditions of a cut film name segments of the whole film.
+        return await storage.get(posixpath.normpath(f"{folder}{row.name}/{uri}"))
 
     return RenditionFiles(playlist=hls.parse_media_playlist(text.decode()), read=read)
 
 
-async def put_master(video: Video, storage: Storage) -> None:
-    """Write a ready video's master playlist with its complete renditions and captions.
+async def put_master(version: Version, storage: Storage) -> None:
+    """Write a ready version's master playlist with its complete renditions and captions.
 
     A slow worker may overwrite the newer playlist of another one, so the rows are read again
     afterwards.
     """
-    prefix = output_prefix(video.id, video.published_attempt or 0)
+    prefix = output_prefix(version.video_id, version.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):
-        complete = await renditions.complete(video)
+        complete = await renditions.complete(version)
         if not complete:
             # The video was deleted.
             return
         await write_master(storage, prefix, master_playlist(complete))
-        if complete == await renditions.complete(video):
+        if complete == await renditions.complete(version):
             return
 
 
@@ -100,35 +104,36 @@ async def write_master(storage: Storage, prefix: str, playlist: str) -> None:
     )
 
 
-async def used_folders(video: Video, storage: Storage) -> set[str] | None:
+async def used_folders(version: Version, storage: Storage) -> set[str] | None:
     """Return the folders of complete renditions, such as `1/720p/`, below `hls/<video id>/`.
 
-    None if a ready video's master playlist is missing. The playlist is read because videos of
+    None if a ready version's master playlist is missing. The playlist is read because videos of
     versions before 0.2 have sound without a row.
     """
-    rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
+    rows = await Rendition.filter(version_id=version.id, state=RenditionState.COMPLETE)
     folders = {f"{row.attempt_number}/{row.name}/" for row in rows}
-    if video.published_attempt is None:
+    if version.published_attempt is None:
         return folders
     try:
-        master = await storage.get(output_prefix(video.id, video.published_attempt) + MASTER_NAME)
+        prefix = output_prefix(version.video_id, version.published_attempt)
+        master = await storage.get(prefix + MASTER_NAME)
     except ObjectMissing:
         return None
-    named = named_playlists(master.decode(), video.published_attempt)
+    named = named_playlists(master.decode(), version.published_attempt)
     return folders | {posixpath.dirname(name) + "/" for name in named}
 
 
 async def unused_below(
-    video: Video, number: int, used: set[str], storage: Storage
+    version: Version, number: int, used: set[str], storage: Storage
 ) -> AsyncIterator[str]:
     """Yield the prefixes and keys below an attempt's folder that are not in use.
 
     Only the published attempt uses files outside of renditions' folders, such as posters.
     """
-    prefix = output_prefix(video.id, number)
-    root = output_root(video.id)
+    prefix = output_prefix(version.video_id, number)
+    root = output_root(version.video_id)
     used_here = {name for name in used if name.startswith(f"{number}/")}
-    keeps_files = number == video.published_attempt
+    keeps_files = number == version.published_attempt
     if not keeps_files and not used_here:
         yield prefix
         return

@@ -1,30 +1,30 @@
 """Progress of a pass, and the leases under which it and its segments are recorded.
 
 Recorded segments let another worker resume the pass, and viewers watch them before it ends. Those
-of a video are of one pass. They are deleted when its renditions are complete or have failed. Parts
-of later attempts are stored in the folder of the first attempt, under other names; but each attempt
-makes all sound, in its own folder.
+of a version are of one pass. They are deleted when its renditions are complete or have failed.
+Parts of later attempts are stored in the folder of the first attempt, under other names; but each
+attempt makes all sound, in its own folder.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from time import monotonic
-from typing import TypeVar
 from uuid import UUID
 
 import psycopg
 
-from portal.concurrency import task_group
-from portal.database.connection import lock_video, transaction
+from portal.concurrency import running
+from portal.database.connection import lock_version, transaction
 from portal.database.outages import is_outage
 from portal.database.work_models import MadeSegment as Row
 from portal.processing.attempts import LeaseLost, OpenAttempt, hold
 from portal.processing.parts import FACTS
 from portal.transcoding.encoding.parts import Segment
+from portal.transcoding.encoding.sink import OnStored
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +35,6 @@ PROBED_PERCENT = 1.0
 ENCODED_PERCENT = 97.0
 # Time after which the speed of an encode is known well enough for an estimate.
 ESTIMATE_AFTER_S = 3.0
-
-Result = TypeVar("Result")
 
 
 class Stage(StrEnum):
@@ -78,17 +76,22 @@ class Heartbeat:
     with the number `folder`; the attempt `made_by` made them, 0 stands for a helper.
     """
 
-    video_id: UUID
+    version_id: UUID
     folder: int
     made_by: int
     renew: Callable[[], Awaitable[None]]
     has_news: Callable[[], bool] = lambda: False
     _stored: asyncio.Queue[Row] = field(default_factory=asyncio.Queue)
+    _is_urgent: asyncio.Event = field(default_factory=asyncio.Event)
 
     def note_stored(self, rendition: str, segment: Segment) -> None:
-        """Take a segment that is in storage, to be recorded with the next beat."""
+        """Take a segment that is in storage, to be recorded with the next beat.
+
+        The next beat is due at once if the segment is the first of the film, for which viewers
+        wait.
+        """
         row = Row(
-            video_id=self.video_id,
+            version_id=self.version_id,
             rendition=rendition,
             number=segment.number,
             folder=self.folder,
@@ -99,12 +102,17 @@ class Heartbeat:
             **{name: getattr(segment.facts, name) for name in FACTS},
         )
         self._stored.put_nowait(row)
+        if segment.number == 0:
+            self._is_urgent.set()
 
     async def beat_forever(self) -> None:
         """Beat while there is news or the lease has to be renewed. Raises `LeaseLost`."""
         renewed_at = monotonic()
         while True:
-            await asyncio.sleep(HEARTBEAT_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HEARTBEAT_S):
+                    await self._is_urgent.wait()
+            self._is_urgent.clear()
             is_due = monotonic() - renewed_at >= RENEWAL_S
             if self._stored.empty() and not self.has_news() and not is_due:
                 continue
@@ -124,7 +132,7 @@ class Heartbeat:
         try:
             async with transaction():
                 if rows:
-                    await lock_video(self.video_id)
+                    await lock_version(self.version_id)
                 await self.renew()
                 # Players may have loaded the recorded segments, so their rows stay as they are.
                 await Row.bulk_create(rows, ignore_conflicts=True)
@@ -150,7 +158,7 @@ def attempt_heartbeat(attempt: OpenAttempt, progress: Progress) -> Heartbeat:
         recorded[0] = reached
 
     return Heartbeat(
-        attempt.video_id,
+        attempt.version_id,
         folder=attempt.number,
         made_by=attempt.number,
         renew=renew,
@@ -158,14 +166,32 @@ def attempt_heartbeat(attempt: OpenAttempt, progress: Progress) -> Heartbeat:
     )
 
 
-async def under_lease(heartbeat: Heartbeat, work: Awaitable[Result]) -> Result:
-    """Await work while its lease is renewed; if it ends early, its segments are recorded."""
+@asynccontextmanager
+async def beating(heartbeat: Heartbeat) -> AsyncIterator[None]:
+    """Beat while the block runs; if it ends early, its segments are recorded.
+
+    Ends the block with `LeaseLost` if the lease is lost.
+    """
     try:
-        async with task_group() as tasks:
-            beating = tasks.create_task(heartbeat.beat_forever())
-            result = await work
-            beating.cancel()
+        async with running(heartbeat.beat_forever()):
+            yield
     except BaseException:
         await heartbeat.beat_once_more()
         raise
-    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Progress of a pass, and a function that takes its stored segments; a beat records both."""
+
+    progress: Progress
+    note_stored: OnStored
+
+
+@asynccontextmanager
+async def held(attempt: OpenAttempt) -> AsyncIterator[Reports]:
+    """Renew the lease of an attempt while the block runs, as `beating`."""
+    progress = Progress(attempt.percent)
+    heartbeat = attempt_heartbeat(attempt, progress)
+    async with beating(heartbeat):
+        yield Reports(progress, heartbeat.note_stored)

@@ -8,11 +8,12 @@ another one (`remove_again`).
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
 from portal.database.connection import server_time, transaction
-from portal.database.models import Deletion
+from portal.database.models import Deletion, Version
 from portal.errors import StorageUnavailable
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_removal
@@ -32,16 +33,18 @@ class Unsettled(Exception):
 
 
 async def promise_removal(
-    video_id: UUID, storage_key: str, queue: Queue, *, is_written: bool
+    video_id: UUID, storage_keys: Sequence[str], queue: Queue, *, is_written: bool
 ) -> None:
     """Queue the removal of a video's files, in the transaction that deletes the video.
+
+    `storage_keys` are the keys of its sources.
 
     `is_written` if a worker may be writing files at this moment.
     """
     now = await server_time()
     await Deletion.create(
         video_id=video_id,
-        storage_key=storage_key,
+        storage_keys=list(storage_keys),
         job_id=await defer_removal(video_id, queue),
         settles_at=now + timedelta(seconds=SETTLE_S) if is_written else now,
     )
@@ -52,11 +55,13 @@ async def remove_again(video_id: UUID, storage_key: str, *, queue: Queue) -> Non
     async with transaction():
         settles_at = await server_time() + timedelta(seconds=SETTLE_S)
         if not await Deletion.filter(video_id=video_id).update(settles_at=settles_at):
-            await promise_removal(video_id, storage_key, queue, is_written=True)
+            await promise_removal(video_id, [storage_key], queue, is_written=True)
 
 
 async def remove_files(video_id: UUID, *, storage: Storage) -> None:
     """Remove all files of a deleted video. May run any number of times.
+
+    Sources that another video shares are kept.
 
     Raises:
         Unsettled: the removal has to run again.
@@ -68,13 +73,21 @@ async def remove_files(video_id: UUID, *, storage: Storage) -> None:
     try:
         async with asyncio.timeout(JOB_TIMEOUT_S):
             removed = await remove_below(output_root(video_id), storage)
-            await storage.delete(pending.storage_key)
+            if sources := await _unused_sources(pending.storage_keys):
+                await storage.delete_many(sources)
     except TimeoutError as exc:
         raise Unsettled from exc
     unchanged = Deletion.filter(video_id=video_id, settles_at=pending.settles_at)
     if not await unchanged.filter(settles_at__lte=await server_time()).delete():
         raise Unsettled
     logger.info("Files removed", extra={"action": "files_removed", "objects": removed})
+
+
+async def _unused_sources(storage_keys: Sequence[str]) -> list[str]:
+    """Return the keys of sources that no version of any video has."""
+    versions = await Version.filter(storage_key__in=list(storage_keys))
+    used = {version.storage_key for version in versions}
+    return [key for key in storage_keys if key not in used]
 
 
 async def remove_below(prefix: str, storage: Storage) -> int:

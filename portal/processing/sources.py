@@ -1,4 +1,4 @@
-"""Identity of a video's source: a check that storage still has the file that was published.
+"""Identity of a version's source: a check that storage still has the file that was published.
 
 An ETag identifies the content of an object. For servers without ETags, such as the embedded one,
 weaker evidence is recorded in the ETag's place:
@@ -8,7 +8,7 @@ weaker evidence is recorded in the ETag's place:
 - `Last-Modified`, in whole seconds. The embedded server returns the time when the upload began;
   after a restart, the time of the last write. Both are between its first answer and the time of
   that answer; files that are put there later have later times. Uploads that began in the same
-  second, or before the video was created, can't be told apart.
+  second, or before the version was created, can't be told apart.
 
 So a replacement is missed only if it was sent at the same time, with the same size and the same
 ends. Objects are not listed, because the embedded server would read the whole folder.
@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from portal.database.models import Video
+from portal.database.models import Version
 from portal.errors import StorageUnavailable
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
@@ -39,7 +39,7 @@ EVIDENCE = re.compile(
 
 
 class SourceChanged(Exception):
-    """The object under the storage key is not the one that the video was created from."""
+    """The object under the storage key is not the one that the version was created from."""
 
     code = "source_changed"
     message = "The uploaded file was changed or removed after it was sent. Upload it again."
@@ -56,21 +56,21 @@ async def identify(key: str, storage: Storage) -> ObjectInfo:
     return replace(info, etag=f"{times}/{info.size_bytes}/{digest}")
 
 
-async def check_source(video: Video, storage: Storage) -> None:
+async def check_source(version: Version, storage: Storage) -> None:
     """Raise `SourceChanged` unless `holds_source`."""
-    if not await holds_source(video, storage):
+    if not await holds_source(version, storage):
         raise SourceChanged
 
 
-async def holds_source(video: Video, storage: Storage) -> bool:
-    """Return whether the source is the object that the video was created from."""
+async def holds_source(version: Version, storage: Storage) -> bool:
+    """Return whether the source is the object that the version was created from."""
     try:
-        info, digest = await storage.identify(video.storage_key)
+        info, digest = await storage.identify(version.storage_key)
     except ObjectMissing:
         return False
     if info.etag:
-        return info.etag == video.source_etag
-    evidence = EVIDENCE.fullmatch(video.source_etag)
+        return info.etag == version.source_etag
+    evidence = EVIDENCE.fullmatch(version.source_etag)
     return evidence is not None and _agrees_with(info, digest, evidence)
 
 
@@ -97,33 +97,33 @@ class SourceInterrupted(StorageUnavailable):
 
 @asynccontextmanager
 async def checked_source(
-    video: Video, storage: Storage, *, interruptions: int = 0
+    version: Version, storage: Storage, *, interruptions: int = 0
 ) -> AsyncIterator[str]:
     """Yield an address of the source, and check before and after the block that it is unchanged.
 
     ffmpeg reads the source by many requests, so its output counts only if the source stayed the
     same. An outage of storage, and a file that was replaced, look like a bad source to ffmpeg, but
-    must not fail the video. `interruptions` counts earlier attempts that storage broke off. Raises
-    `SourceChanged` or `SourceInterrupted`.
+    must not fail the version. `interruptions` counts earlier attempts that storage broke off.
+    Raises `SourceChanged` or `SourceInterrupted`.
     """
-    await check_source(video, storage)
-    key = video.storage_key
+    await check_source(version, storage)
+    key = version.storage_key
     try:
         yield await storage.internal.presign_source(key, ttl_s=SOURCE_URL_TTL_S)
     except (TranscodeFailed, SourceRejected) as exc:
-        await check_source(video, storage)
+        await check_source(version, storage)
         is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE
         if is_broken_off and interruptions < MAX_INTERRUPTIONS:
             raise SourceInterrupted from exc
         raise
-    await check_source(video, storage)
+    await check_source(version, storage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Checked source of a video: its address, its probe, and the notes about it so far.
+    """Checked source of a version: its address, its probe, and the notes about it so far.
 
-    `answer` is the probe as the video's row stores it.
+    `answer` is the probe as the version's row stores it.
     """
 
     url: str
@@ -134,13 +134,13 @@ class Source:
 
 @asynccontextmanager
 async def probed_source(
-    video: Video, storage: Storage, limits: SourceLimits, *, interruptions: int = 0
+    version: Version, storage: Storage, limits: SourceLimits, *, interruptions: int = 0
 ) -> AsyncIterator[Source]:
     """Yield the source, checked as by `checked_source`; it is probed unless the row has a probe."""
-    async with checked_source(video, storage, interruptions=interruptions) as url:
-        answer = video.probe_answer
+    async with checked_source(version, storage, interruptions=interruptions) as url:
+        answer = version.probe_answer
         if answer is None:
             with span("probe"):
                 answer = await examine(url, limits=limits)
         probe = judge(answer, limits)
-        yield Source(url=url, probe=probe, answer=answer, notes=tuple(video.notes))
+        yield Source(url=url, probe=probe, answer=answer, notes=tuple(version.notes))

@@ -1,5 +1,7 @@
 """procrastinate's app, for processes that enqueue jobs and for the worker."""
 
+import os
+import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial, wraps
@@ -16,6 +18,7 @@ from portal.database.connection import (
     with_keepalives,
 )
 from portal.database.outages import is_outage
+from portal.queue.rows import WORKER_PREFIX
 from portal.retry import retry
 
 Queue: TypeAlias = App
@@ -69,9 +72,10 @@ class WorkerConnector(PsycopgConnector):
     """
 
     def __init__(self, database_url: str) -> None:
+        process = f"{WORKER_PREFIX}{os.getpid()}@{socket.gethostname()}"
         super().__init__(
             conninfo=with_keepalives(database_url),
-            kwargs={"connect_timeout": CONNECT_TIMEOUT_S},
+            kwargs={"connect_timeout": CONNECT_TIMEOUT_S, "application_name": process},
             timeout=CONNECT_TIMEOUT_S,
             # The same as in `database.connection.tortoise_config`.
             reconnect_timeout=RECONNECT_TIMEOUT_S,

@@ -27,7 +27,7 @@ from procrastinate import PsycopgConnector
 from procrastinate.jobs import Status
 
 from portal.database.connection import server_time
-from portal.database.models import Video
+from portal.database.models import Version
 from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors, queue_app
 from portal.queue.rows import emptiest_lane, queued_at, wake_waiting_job
@@ -53,6 +53,8 @@ WEBHOOK_QUEUE = "webhooks"
 DELIVERIES = queue_app(PsycopgConnector())
 # Queue of jobs that wait for other servers.
 IMPORT_QUEUE = "imports"
+# Queue of joined files, which may take as long as copying a whole video.
+DOWNLOAD_QUEUE = "downloads"
 # Queue of workers that have a speech model. Its jobs pause while passes wait.
 SPEECH_QUEUE = "speech"
 QUEUES = (
@@ -61,6 +63,7 @@ QUEUES = (
     SIDE_QUEUE,
     WEBHOOK_QUEUE,
     IMPORT_QUEUE,
+    DOWNLOAD_QUEUE,
     SPEECH_QUEUE,
 )
 # Allowance of an import for each unfinished import of its owner.
@@ -95,56 +98,54 @@ def _due_priority(since: datetime, allowance_s: float) -> int:
     return -round((since - EPOCH).total_seconds() + allowance_s)
 
 
-async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
-    """Enqueue the job that probes a video's file, and return the job's id.
+async def defer_transcode(version: Version, queue: Queue, *, since: datetime | None = None) -> int:
+    """Enqueue the job that probes a version's file, and return the job's id.
 
-    Its priority counts from `since`, by default from the video's creation. It has its own lock, as
-    has a quick storyboard: otherwise a worker would find the jobs that they enqueue only at a poll
-    after they ended.
+    Its priority counts from `since`, by default from the version's creation. It has its own lock:
+    otherwise a worker would find the job that it enqueues only at a poll after it ended.
     """
+    # A cut of a large file is as short as one of a small file.
+    size_bytes = version.size_bytes if version.base_id is None else 0
     return await _defer(
         "portal:transcode",
         PREPARE_QUEUE,
         queue,
-        lock=f"look:{video.id}",
-        priority=look_priority(video.size_bytes, since=since or video.created_at),
-        video_id=str(video.id),
+        lock=f"look:{version.id}",
+        priority=look_priority(size_bytes, since=since or version.created_at),
+        version_id=str(version.id),
     )
 
 
-async def defer_encode(video: Video, queue: Queue, *, expected_s: float) -> int:
-    """Enqueue the job that makes a video playable by encoding, and return the job's id.
+async def defer_encode(version: Version, queue: Queue, *, expected_s: float) -> int:
+    """Enqueue the job that makes a version playable by encoding, and return the job's id.
 
     The encode is expected to take `expected_s`. Its priority counts from the time when the probe
     was enqueued.
     """
-    since = await queued_at(video.transcode_job_id) or video.created_at
+    since = await queued_at(version.transcode_job_id) or version.created_at
     return await _defer(
         "portal:encode",
         TRANSCODE_QUEUE,
         queue,
-        lock=f"video:{video.id}",
+        lock=f"video:{version.id}",
         priority=encode_priority(expected_s, since=since),
-        video_id=str(video.id),
+        version_id=str(version.id),
     )
 
 
-async def defer_completion(video: Video, queue: Queue, *, is_quick: bool = False) -> int:
-    """Enqueue the job that completes a ready video, and return the job's id.
-
-    The job waits for its turn among encodes unless its next step is quick.
-    """
+async def defer_completion(version: Version, queue: Queue) -> int:
+    """Enqueue the job that completes a ready version's ladder, and return the job's id."""
     return await _defer(
         "portal:complete",
-        PREPARE_QUEUE if is_quick else TRANSCODE_QUEUE,
+        TRANSCODE_QUEUE,
         queue,
-        lock=f"quick:{video.id}" if is_quick else f"video:{video.id}",
-        priority=completion_priority(video.size_bytes, since=video.created_at),
-        video_id=str(video.id),
+        lock=f"video:{version.id}",
+        priority=completion_priority(version.size_bytes, since=version.created_at),
+        version_id=str(version.id),
     )
 
 
-async def defer_share(video_id: UUID, queue: Queue) -> int:
+async def defer_share(version_id: UUID, queue: Queue) -> int:
     """Enqueue the job that makes parts of another worker's pass, behind all other jobs."""
     return await _defer(
         "portal:share",
@@ -152,15 +153,15 @@ async def defer_share(video_id: UUID, queue: Queue) -> int:
         queue,
         lock=None,
         priority=SHARE_PRIORITY,
-        video_id=str(video_id),
+        version_id=str(version_id),
     )
 
 
 async def defer_removal(video_id: UUID, queue: Queue) -> int:
     """Enqueue the job that removes a deleted video's files, and return the job's id.
 
-    Its lock makes it wait for a running pass. A probe, which may copy, and a quick storyboard end
-    soon after their video is gone.
+    Its lock makes it wait for a running pass. A probe, which may copy, and a storyboard end soon
+    after their video is gone.
     """
     return await _defer(
         "portal:remove", SIDE_QUEUE, queue, lock=f"video:{video_id}", video_id=str(video_id)
@@ -183,6 +184,17 @@ async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
     )
 
 
+async def defer_storyboard(version_id: UUID, queue: Queue) -> int:
+    """Enqueue the job that makes a ready version's storyboard, and return the job's id."""
+    return await _defer(
+        "portal:storyboard",
+        SIDE_QUEUE,
+        queue,
+        lock=f"storyboard:{version_id}",
+        version_id=str(version_id),
+    )
+
+
 async def defer_captions(video_id: UUID, queue: Queue) -> int:
     """Enqueue the job that stores a video's captions, and return the job's id."""
     return await _defer(
@@ -192,6 +204,18 @@ async def defer_captions(video_id: UUID, queue: Queue) -> int:
         lock=f"captions:{video_id}",
         priority=POSTER_PRIORITY,
         video_id=str(video_id),
+    )
+
+
+async def defer_download(video_id: UUID, number: int, queue: Queue) -> int:
+    """Enqueue the job that makes the download with the id `number`, and return the job's id."""
+    return await _defer(
+        "portal:download",
+        DOWNLOAD_QUEUE,
+        queue,
+        lock=f"download:{number}",
+        video_id=str(video_id),
+        number=number,
     )
 
 

@@ -4,6 +4,9 @@ from datetime import datetime
 
 from portal.database.connection import IS_LIVE, Row, execute, fetch_rows
 
+# Beginning of the names of worker processes, as PostgreSQL lists their connections.
+WORKER_PREFIX = "portal worker "
+
 # procrastinate's workers send a heartbeat every ten seconds.
 DEAD_AFTER_S = 30
 
@@ -17,10 +20,11 @@ GROUP BY queue_name, status ORDER BY queue_name, status
 # A job is stalled if its worker has stopped sending heartbeats.
 JOBS = """
 SELECT job.id, job.task_name AS task, job.queue_name AS queue, job.status::text AS status,
-       job.args->>'video_id' AS video_id, job.attempts, job.scheduled_at,
+       coalesce(job.args->>'video_id', version.video_id::text) AS video_id,
+       job.attempts, job.scheduled_at,
        CASE WHEN job.status = 'todo' AND job.queue_name IN ('prepare', 'transcode') THEN (
          SELECT error_code FROM attempts
-         WHERE video_id = (job.args->>'video_id')::uuid ORDER BY number DESC LIMIT 1
+         WHERE version_id = version.id ORDER BY number DESC LIMIT 1
        ) END AS last_error,
        (SELECT min(at) FROM procrastinate_events WHERE job_id = job.id) AS queued_at,
        (SELECT max(at) FROM procrastinate_events
@@ -29,6 +33,7 @@ SELECT job.id, job.task_name AS task, job.queue_name AS queue, job.status::text 
          worker.last_heartbeat < now() - make_interval(secs => %s), true) AS is_stalled
 FROM procrastinate_jobs job
 LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
+LEFT JOIN versions version ON version.id = (job.args->>'version_id')::uuid
 WHERE job.status IN ('todo', 'doing', 'failed')
 ORDER BY job.status = 'doing' DESC, job.status = 'todo' DESC, job.priority DESC, job.id
 LIMIT %s
@@ -41,22 +46,32 @@ FROM attempts WHERE outcome IS NULL
 UNION ALL
 SELECT worker, video_id::text, folder, concat(start, '-', until - 1), 'transcoding',
        100.0 * (
-         SELECT count(*) FROM made_segments made WHERE made.video_id = pass.video_id
+         SELECT count(*) FROM made_segments made WHERE made.version_id = pass.version_id
          AND rendition = renditions->>0 AND number >= start AND number < until
        ) / (until - start), lease_expires_at, NOT {IS_LIVE}
-FROM pass_parts part JOIN passes pass USING (video_id)
+FROM pass_parts part JOIN passes pass USING (version_id)
+JOIN versions ON versions.id = version_id
 WHERE lease_expires_at IS NOT NULL ORDER BY worker, video_id, segments NULLS FIRST
 """  # noqa: S608 - put together from constants
 WORKERS = """
 SELECT id, last_heartbeat, last_heartbeat < now() - make_interval(secs => %s) AS is_dead
 FROM procrastinate_workers ORDER BY id
 """
+# Number of worker processes. Each one names its connections differently.
+WORKER_PROCESSES = f"""(
+  SELECT count(DISTINCT application_name) FROM pg_stat_activity
+  WHERE datname = current_database() AND starts_with(application_name, '{WORKER_PREFIX}')
+)"""  # noqa: S608
 # All jobs of a video, also finished ones.
 JOBS_OF_VIDEO = """
 SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, job.scheduled_at,
        (SELECT min(at) FROM procrastinate_events WHERE job_id = job.id) AS queued_at,
        (SELECT max(at) FROM procrastinate_events WHERE job_id = job.id) AS changed_at
-FROM procrastinate_jobs job WHERE job.args->>'video_id' = %s ORDER BY job.id
+FROM procrastinate_jobs job
+WHERE %s IN (job.args->>'video_id', (
+  SELECT video_id::text FROM versions WHERE id = (job.args->>'version_id')::uuid
+))
+ORDER BY job.id
 """
 # Condition on waiting jobs that no lock prevents from starting.
 _CAN_BEGIN = """

@@ -166,6 +166,11 @@ class Storage:
             CacheControl=f"public, max-age={max_age_s}",
         )
 
+    async def copy(self, key: str, target: str) -> None:
+        """Copy an object of at most 5 GB to another key. Raise `ObjectMissing`."""
+        source = {"Bucket": self.bucket, "Key": key}
+        await self._calls.call("copy_object", Key=target, CopySource=source)
+
     async def delete(self, key: str) -> None:
         """Delete an object. A missing one is no error."""
         await self._calls.call("delete_object", Key=key)

@@ -73,7 +73,7 @@ class Presigner:
         """
         headers = {
             "cache-control": f"private, max-age={ttl_s}",
-            "content-disposition": _attachment(file_name),
+            "content-disposition": attachment(file_name),
             "content-encoding": "identity",
         }
         return await self.presign_get(key, ttl_s=ttl_s, headers=headers)
@@ -148,7 +148,7 @@ def _seconds_left(credentials: RefreshableCredentials, most_s: int) -> int:
     )
 
 
-def _attachment(file_name: str) -> str:
+def attachment(file_name: str) -> str:
     """Return a Content-Disposition with the full name, and an ASCII name for old browsers."""
     file_name = shown(file_name)
     plain = "".join(

@@ -45,6 +45,12 @@ _uploads = Counter(
 _uploaded_bytes = Counter(
     "portal_uploaded_bytes", "Bytes of the files that videos were made of.", registry=_registry
 )
+_reports = Counter(
+    "portal_playback_reports",
+    "Sessions in the reports of players, by what happened to them.",
+    ("outcome",),
+    registry=_registry,
+)
 
 UPLOAD_ISSUED = _uploads.labels("issued")
 UPLOAD_STARTED = _uploads.labels("started")
@@ -70,6 +76,12 @@ def count_published(size_bytes: int) -> None:
     """Count a video that was published from an uploaded file."""
     _upload_published.inc()
     _uploaded_bytes.inc(size_bytes)
+
+
+def count_reports(outcome: str, sessions: int) -> None:
+    """Count sessions in reports of players, or lines that are unreadable."""
+    if sessions:
+        _reports.labels(outcome).inc(sessions)
 
 
 def process_registry() -> CollectorRegistry:

@@ -21,8 +21,9 @@ from portal.text import size_in_words
 LOCK_CLASS = 730_681
 LOCK = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
 # Deleted videos count until their 24 hours are over; their tombstones are kept for longer. An
-# upload in parts counts with its announced size until it has a video. Usage without a limit is not
-# read.
+# upload in parts counts with its announced size until it has a video. A file that several videos or
+# versions of the account share counts once, and cuts count as nothing: they have few own segments.
+# Usage without a limit is not read.
 USAGE = """
 SELECT account.id, published.videos, kept.stored_bytes, kept.undoable_bytes,
        published.latest[quota.videos] + interval '24 hours' AS free_at
@@ -31,7 +32,7 @@ CROSS JOIN (SELECT %s::int AS videos, %s::bigint AS stored_bytes) quota
 CROSS JOIN LATERAL (
   SELECT count(*) AS videos, array_agg(at ORDER BY at DESC) AS latest
   FROM (
-    SELECT created_at AS at FROM videos
+    SELECT created_at AS at FROM publications
     WHERE owner_id = account.id AND created_at > now() - interval '24 hours'
     UNION ALL
     SELECT published_at FROM tombstones
@@ -44,20 +45,25 @@ CROSS JOIN LATERAL (
          coalesce(sum(size_bytes) FILTER (WHERE deleted_at IS NOT NULL), 0)::bigint
            AS undoable_bytes
   FROM (
-    SELECT size_bytes, deleted_at FROM videos WHERE owner_id = account.id
+    SELECT max(version.size_bytes) AS size_bytes,
+           CASE WHEN bool_and(deleted_at IS NOT NULL) THEN max(deleted_at) END AS deleted_at
+    FROM publications JOIN versions version ON version.video_id = publications.id
+    WHERE owner_id = account.id
+    GROUP BY storage_key
     UNION ALL
-    SELECT rendition.size_bytes, video.deleted_at FROM videos video
-    JOIN renditions rendition ON rendition.video_id = video.id
-    WHERE video.owner_id = account.id
+    SELECT rendition.size_bytes, deleted_at FROM publications
+    JOIN versions version ON version.video_id = publications.id
+    JOIN renditions rendition ON rendition.version_id = version.id
+    WHERE owner_id = account.id AND version.base_id IS NULL
     UNION ALL
-    SELECT track.size_bytes, video.deleted_at FROM videos video
-    JOIN captions track ON track.video_id = video.id
-    WHERE video.owner_id = account.id
+    SELECT track.size_bytes, deleted_at FROM publications
+    JOIN captions track ON track.video_id = publications.id
+    WHERE owner_id = account.id
     UNION ALL
     SELECT size_bytes, NULL FROM uploads
     WHERE owner_id = account.id AND size_bytes IS NOT NULL AND NOT is_discarded
       AND uploads.id IS DISTINCT FROM %s
-      AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
+      AND NOT EXISTS (SELECT FROM versions WHERE storage_key = key)
   ) file
   WHERE quota.stored_bytes > 0
 ) kept
@@ -65,7 +71,7 @@ WHERE account.id = ANY(%s)
 """
 # An hour is longer than the time in which a deletion can be undone.
 END_UNDO = """
-UPDATE videos SET deleted_at = deleted_at - interval '1 hour'
+UPDATE publications SET deleted_at = deleted_at - interval '1 hour'
 WHERE owner_id = %s AND deleted_at IS NOT NULL
 """
 REMOVED = "The uploaded file was removed; upload it again once there is room. "
@@ -210,7 +216,21 @@ async def video_refusal(
     return refusal
 
 
-async def _lock_usage(account_id: UUID | None, quota: Quota, upload_id: UUID) -> Usage:
+async def require_copy(account_id: UUID | None, quota: Quota, *, size_bytes: int) -> None:
+    """Check that an account may publish a copy of a video, whose files have this size.
+
+    To be called in the transaction that records the copy. Raise `VideoQuotaExceeded` or
+    `StorageQuotaExceeded`.
+    """
+    usage = await _lock_usage(account_id, quota)
+    if refusal := usage.refusal():
+        raise refusal
+    await _take_room(account_id, usage, size_bytes)
+
+
+async def _lock_usage(
+    account_id: UUID | None, quota: Quota, upload_id: UUID | None = None
+) -> Usage:
     """Return an account's usage without this upload, locked until the end of the transaction."""
     if account_id and quota:
         await execute(LOCK, LOCK_CLASS, str(account_id))

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from portal import errors
 from portal.database.connection import NOW, execute, transaction
-from portal.database.models import Upload, Video
+from portal.database.models import Upload, Version
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import (
@@ -256,7 +256,7 @@ async def _read_active(upload_id: UUID) -> Upload:
 
 
 async def _has_video(upload: Upload) -> bool:
-    return await Video.exists(storage_key=upload.key)
+    return await Version.exists(storage_key=upload.key)
 
 
 async def _require_unused(upload: Upload) -> None:

@@ -9,7 +9,7 @@ A track may have 4 MiB of text, and a video 100 tracks: queries leave out text t
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from uuid import UUID
 from tortoise.expressions import F, Q
 
 from portal.database.connection import transaction
-from portal.database.models import Caption, CaptionSource, Video, VideoStatus
+from portal.database.models import Caption, CaptionSource, Publication, Video, VideoStatus
 from portal.errors import (
     CaptionsChanged,
     CaptionsExist,
@@ -29,7 +29,13 @@ from portal.errors import (
     TooManyCaptions,
 )
 from portal.events.log import AuditAction, note
-from portal.processing.captions import CaptionText, captions_root, folder_name
+from portal.processing.captions import (
+    CaptionText,
+    captions_root,
+    folder_name,
+    served_folders,
+    whole_text_of,
+)
 from portal.processing.outputs import put_master
 from portal.processing.removal import remove_again, remove_below
 from portal.processing.tries import TriesExhausted, counted_try
@@ -40,6 +46,7 @@ from portal.transcoding.captions.reading import CaptionContents, ReadOptions, re
 from portal.transcoding.encoding.assembly import caption_segment, put_captions
 from portal.transcoding.encoding.sink import CONTENT_TYPES
 from portal.transcoding.packaging.webvtt import read_webvtt
+from portal.transcoding.planning.kept import Kept
 from portal.transcoding.planning.tracks import attribute_text, language_name, language_tag
 from portal.videos.reading import check_version, locked_video
 
@@ -84,6 +91,19 @@ class CaptionChange:
 async def list_captions(video_id: UUID) -> list[Caption]:
     """Return the captions of a video without their text, the default ones first."""
     return await Caption.filter(video_id=video_id).only(*LISTED)
+
+
+async def read_default_captions(video_id: UUID) -> Caption | None:
+    """Return the default captions of a video, or others if there are none by default.
+
+    The result is None if no captions have cues. Files that version 0.4.0 published have no text.
+    """
+    return await Caption.filter(video_id=video_id, cue_count__gt=0, text__isnull=False).first()
+
+
+async def is_served(video_id: UUID, folder: str) -> bool:
+    """Return whether viewers may get a folder of captions in storage."""
+    return any(folder in served_folders(track) for track in await list_captions(video_id))
 
 
 async def find_captions(video_id: UUID, language: str) -> Caption:
@@ -240,16 +260,26 @@ async def _save(track: Caption, change: CaptionChange, video: Video, queue: Queu
         await other_tracks.filter(is_default=True).update(is_default=False)
     if change.content is not None:
         columns |= {**asdict(change.content), "source": change.source}
+        columns["whole_text"] = await _whole_text(track, change.content.text, video)
     track.update_from_dict(columns)
     await track.save(update_fields=None if is_new else [*columns, "changed_at"])
     await _announce(video, track.language, queue)
+
+
+async def _whole_text(track: Caption, text: str, video: Video) -> str | None:
+    """Return the new text of a track for the whole film; None if the video is not cut."""
+    if video.keep is None:
+        return None
+    recorded = await Caption.filter(id=track.id).only("id", "whole_text").first()
+    former = recorded.whole_text if recorded else None
+    return await asyncio.to_thread(whole_text_of, text, former or "", video.keep)
 
 
 async def _announce(video: Video, language: str, queue: Queue) -> None:
     """Record the event of a change, and queue the job that stores it for players."""
     if video.status is VideoStatus.READY:
         job_id = await defer_captions(video.id, queue)
-        await Video.filter(id=video.id).update(captions_job_id=job_id)
+        await Publication.filter(id=video.id).update(captions_job_id=job_id)
     await note(AuditAction.CAPTIONS_CHANGED, video.id, detail={"language": language})
 
 
@@ -266,17 +296,18 @@ async def store(video_id: UUID, *, storage: Storage, queue: Queue) -> None:
             stale = Q(written_version=None) | ~Q(written_version=F("version"))
             tracks = Caption.filter(stale, video_id=video_id, error_code=None)
             for track in await tracks.only("id"):
-                await _store_track(track.id, video, storage)
-            await put_master(video, storage)
+                await _store_track(track.id, video_id, storage)
+            await put_master(await video.current_version(), storage)
             await _remove_unused(video_id, storage)
     except TimeoutError as exc:
         raise StorageUnavailable from exc
-    promised = Video.filter(id=video_id, captions_job_id=video.captions_job_id)
-    if not await promised.update(captions_job_id=None) and not await Video.exists(id=video_id):
+    promised = Publication.filter(id=video_id, captions_job_id=video.captions_job_id)
+    is_kept = await promised.update(captions_job_id=None)
+    if not is_kept and not await Publication.exists(id=video_id):
         await remove_again(video_id, video.storage_key, queue=queue)
 
 
-async def _store_track(track_id: int, video: Video, storage: Storage) -> None:
+async def _store_track(track_id: int, video_id: UUID, storage: Storage) -> None:
     """Write a version of a track; a later one is left to the job that was queued with it.
 
     Segments that an interrupted job has written are kept. A track of which several tries in a row
@@ -285,11 +316,13 @@ async def _store_track(track_id: int, video: Video, storage: Storage) -> None:
     tracks = Caption.filter(id=track_id, text__isnull=False)
     try:
         async with counted_try(tracks, max_tries=MAX_TRIES) as track:
-            if track is not None:
+            # Read after the track: another version of the video also changes that of the track.
+            video = await Video.get_or_none(id=video_id)
+            if track is not None and video is not None:
                 await _write_track(track, video, storage)
     except TriesExhausted:
         await tracks.filter(tries__gt=MAX_TRIES).update(error_code=NOT_STORED)
-        event = {"action": "captions_not_stored", "video_id": str(video.id)}
+        event = {"action": "captions_not_stored", "video_id": str(video_id)}
         logger.error("Captions can't be stored", extra=event)
 
 
@@ -308,21 +341,24 @@ async def _write_track(track: Caption, video: Video, storage: Storage) -> None:
         sizes_bytes[name] = len(data)
         await same.filter(tries__gt=0).update(tries=0)
 
-    cues = await asyncio.to_thread(read_webvtt, track.text or "")
-    await put_captions(cues, put, duration_s=video.duration_s or 0.0, stored=stored)
+    # Segments have the times of the whole film, as those of video and sound.
+    text = track.text if video.keep is None else track.whole_text
+    cues = await asyncio.to_thread(read_webvtt, text or "")
+    intervals: Sequence[tuple[float, float]] = [(0.0, video.duration_s or 0.0)]
+    if video.keep is not None:
+        intervals = Kept.of(video.keep).intervals
+    await put_captions(cues, put, intervals=intervals, stored=stored)
     await same.update(written_version=track.version, size_bytes=sum(sizes_bytes.values()))
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:
-    """Remove stored versions, except the newest, the previous one, and those in playlists.
-
-    Viewers may still watch the previous one.
-    """
+    """Remove the stored versions that viewers can't get."""
     root = captions_root(video_id)
-    used: set[str] = set()
-    for track in await list_captions(video_id):
-        versions = (track.version, track.version - 1, track.written_version)
-        used |= {f"{root}{track.id}-{version}/" for version in versions}
+    used = {
+        f"{root}{folder}/"
+        for track in await list_captions(video_id)
+        for folder in served_folders(track)
+    }
     entries = [entry async for entry in entries_of(root, storage)]
     for folder in entries:
         if isinstance(folder, str) and folder not in used:

@@ -1,16 +1,19 @@
 """Chapters of a video: saved ones, or else those of the description, or else those of the file.
 
 The first chapter begins at 0, and each lasts until the next one. Text is stored as submitted.
+
+Saved chapters and those of the file are stored in times of the whole film, and mapped to the film
+that viewers get. What is saved for a cut film leaves the chapters of removed parts as they are. The
+times of a description are text: they are those of the film that viewers get, cut or not.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any
 from uuid import UUID
 
 from portal.database.connection import Row, execute, fetch_rows, transaction
@@ -18,6 +21,13 @@ from portal.errors import ChaptersChanged
 from portal.events.log import AuditAction, note
 from portal.text import is_blank, with_line_feeds
 from portal.transcoding.packaging.webvtt import Cue, escaped, webvtt
+from portal.transcoding.planning.chapters import (
+    Chapter,
+    chapters_from,
+    cut_chapters,
+    whole_chapters,
+)
+from portal.transcoding.planning.kept import Kept
 from portal.videos.reading import check_version, locked_video
 
 MAX_CHAPTERS = 500
@@ -25,7 +35,7 @@ MAX_TITLE_LENGTH = 200
 # Fewer times in a description are no list of chapters.
 LEAST_TIMES = 3
 COLUMNS = """
-SELECT saved, of_file, description, duration_s
+SELECT saved, of_file, description, duration_s, keep
 FROM videos LEFT JOIN chapters ON video_id = videos.id WHERE videos.id = %s
 """
 SAVE = """
@@ -45,14 +55,6 @@ class ChapterSource(StrEnum):
     SAVED = "saved"
     DESCRIPTION = "description"
     FILE = "file"
-
-
-@dataclass(frozen=True, slots=True)
-class Chapter:
-    """A chapter, which lasts until the next one."""
-
-    start_s: float
-    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +80,24 @@ class Chapters:
         )
 
 
-def chapters_of(row: Row | None, *, description: str, duration_s: float | None) -> Chapters:
-    """Return the chapters of a video from its row of the table, if it has one."""
+def chapters_of(row: Row | None, video: Row) -> Chapters:
+    """Return the chapters of a video from its row of the table, if it has one.
+
+    `video` has the columns description, duration_s and keep.
+    """
     saved, of_file = (row["saved"], row["of_file"]) if row else (None, None)
-    if saved:
-        return Chapters(_chapters(saved))
-    if times := _times_of(description, duration_s):
+    if not saved and (times := _times_of(video["description"], video["duration_s"])):
         return Chapters(times, ChapterSource.DESCRIPTION)
-    return Chapters(_chapters(of_file or ()), ChapterSource.FILE)
+    chapters = chapters_from(saved or of_file or ())
+    if video["keep"] is not None:
+        chapters = cut_chapters(chapters, Kept.of(video["keep"]))
+    return Chapters(chapters, ChapterSource.SAVED if saved else ChapterSource.FILE)
 
 
 async def read_chapters(video_id: UUID) -> Chapters:
     """Return the present chapters of a video."""
     [row] = await fetch_rows(COLUMNS, video_id)
-    return chapters_of(row, description=row["description"], duration_s=row["duration_s"])
+    return chapters_of(row, row)
 
 
 def chapters_fault(chapters: Sequence[Chapter]) -> str | None:
@@ -118,20 +124,21 @@ async def save_chapters(
     """
     async with transaction():
         await locked_video(video_id)
-        present = await read_chapters(video_id)
+        [row] = await fetch_rows(COLUMNS, video_id)
+        present = chapters_of(row, row)
         saved = Chapters(tuple(chapters))
         if saved == present:
             return present
         if saved.chapters != present.chapters:
             check_version(present.version, versions, ChaptersChanged)
-        rows = [asdict(chapter) for chapter in chapters]
+        whole = tuple(chapters)
+        if row["keep"] is not None and whole:
+            former = chapters_from(row["saved"] or row["of_file"] or ())
+            whole = whole_chapters(whole, former, Kept.of(row["keep"]))
+        rows = [asdict(chapter) for chapter in whole]
         await execute(SAVE, video_id, json.dumps(rows) if rows else None)
         await note(AuditAction.CHAPTERS_CHANGED, video_id)
         return await read_chapters(video_id)
-
-
-def _chapters(rows: Iterable[dict[str, Any]]) -> tuple[Chapter, ...]:
-    return tuple(Chapter(**row) for row in rows)
 
 
 def _times_of(description: str, duration_s: float | None) -> tuple[Chapter, ...]:

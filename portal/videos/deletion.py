@@ -26,14 +26,18 @@ from portal.database.models import (
     Deletion,
     PosterRequest,
     PosterState,
+    Publication,
     Tombstone,
     Upload,
+    Version,
     Video,
 )
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.events.log import AuditAction, note
 from portal.events.records import AUDIENCE_COLUMNS
+from portal.processing.attempts import fail_version
 from portal.processing.removal import promise_removal
+from portal.processing.versions import cancel_jobs
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job
 from portal.videos.reading import check_version, locked_video, parse_video_id
@@ -44,6 +48,7 @@ OVERDUE = """
 SELECT id FROM videos WHERE deleted_at <= now() - make_interval(secs => %s) ORDER BY deleted_at
 """
 
+FILM_DELETED = "The video from which this one is made was deleted too early. Upload its file again."
 # Events keep the audience, because readers who could see the video still receive its deletion.
 FORGET_EVENTS = """
 UPDATE events SET data = (
@@ -79,7 +84,7 @@ async def delete_undoably(video_id: UUID) -> None:
     """
     async with transaction():
         video = await locked_video(video_id)
-        await Video.filter(id=video_id).update(deleted_at=NOW)
+        await Publication.filter(id=video_id).update(deleted_at=NOW)
         await _note_deleted(video)
 
 
@@ -94,7 +99,7 @@ async def undo_deletion(video_id: UUID) -> None:
             raise VideoNotFound
         if video.deleted_at is None:
             return
-        await Video.filter(id=video_id).update(deleted_at=None)
+        await Publication.filter(id=video_id).update(deleted_at=None)
         await note(AuditAction.VIDEO_RESTORED, video_id)
 
 
@@ -137,6 +142,12 @@ async def is_being_removed(video_id: str, *, by: Principal) -> bool:
     return tombstone is not None and by.may(Action.DELETE, owner_id=tombstone.owner_id)
 
 
+async def is_file_shared(video: Video) -> bool:
+    """Return whether another video uses the file of a video, which then outlasts its deletion."""
+    other_videos = Version.filter(storage_key=video.storage_key).exclude(video_id=video.id)
+    return await other_videos.exists()
+
+
 def _is_over(video: Video, now: datetime) -> bool:
     """Return whether the undo window of a deleted video has passed."""
     return video.deleted_at is not None and video.deleted_at <= now - timedelta(seconds=UNDO_S)
@@ -150,10 +161,15 @@ async def _note_deleted(video: Video) -> None:
 async def _remove(video: Video, queue: Queue) -> None:
     """Delete the record of a locked video, and queue the removal of its files."""
     is_written = await _stop_work(video, queue)
-    await promise_removal(video.id, video.storage_key, queue, is_written=is_written)
-    # The database deletes its attempts, renditions and poster request with it.
-    await video.delete()
-    await Upload.filter(key=video.storage_key).delete()
+    keys = [version.storage_key for version in await Version.filter(video_id=video.id)]
+    await promise_removal(video.id, keys, queue, is_written=is_written)
+    await _fail_copies(video)
+    # The database deletes its versions, attempts, renditions and poster request with it.
+    await Publication.filter(id=video.id).delete()
+    # The janitor looks again for the files of other versions, as for those of abandoned uploads. It
+    # also removes the file of two videos that are deleted at once.
+    if not await Version.exists(storage_key=video.storage_key):
+        await Upload.filter(key=video.storage_key).delete()
     await execute(FORGET_EVENTS, list(AUDIENCE_COLUMNS), video.id)
     await Tombstone.create(
         video_id=video.id,
@@ -164,12 +180,19 @@ async def _remove(video: Video, queue: Queue) -> None:
     )
 
 
+async def _fail_copies(video: Video) -> None:
+    """Fail the new videos for which the film of a video was not copied yet (`videos.copies`)."""
+    own = [version.id for version in await Version.filter(video_id=video.id)]
+    for copy in await Version.filter(base_id__in=own).exclude(video_id=video.id):
+        await fail_version(copy.id, code="film_deleted", message=FILM_DELETED)
+        await Version.filter(id=copy.id).update(base_id=None)
+
+
 async def _stop_work(video: Video, queue: Queue) -> bool:
     """Cancel the jobs of a video. Return whether a worker may still be writing files of it."""
     poster = await PosterRequest.get_or_none(video_id=video.id)
-    job_ids = {video.transcode_job_id, video.encode_job_id, video.complete_job_id}
-    for job_id in {*job_ids, poster and poster.job_id}:
-        if job_id is not None:
-            await cancel_job(job_id, queue)
+    await cancel_jobs(await Version.filter(video_id=video.id), queue)
+    if poster is not None:
+        await cancel_job(poster.job_id, queue)
     is_making_poster = poster is not None and poster.state is PosterState.WORKING
     return is_making_poster or await Attempt.filter(video_id=video.id, outcome=None).exists()

@@ -20,6 +20,7 @@ from portal.accounts.permissions import Principal
 from portal.database.connection import (
     IS_PRESENT,
     JOIN_ATTEMPT,
+    Row,
     fetch_rows,
     run_query,
     sql_with,
@@ -32,8 +33,10 @@ from portal.videos.reading import fetch_in_order
 from portal.videos.words import videos_that_say
 
 COUNT_CAP = 1_000
+# True for all videos. With it the planner can walk along an index of the versions.
+HAS_VERSION = "size_bytes IS NOT NULL"
 # Videos that a walk along an order reads before all matches are fetched by the index.
-WALK_STEPS = 4_000
+WALK_STEPS = 2_000
 # The planner plans a materialized part for all its rows, though it stops at the limit. Otherwise it
 # reads the table from its start, where there may be no matches.
 COUNT = """
@@ -41,19 +44,29 @@ WITH found AS MATERIALIZED (SELECT 1 FROM videos WHERE {where})
 SELECT count(*) AS total FROM (SELECT 1 FROM found LIMIT {limit}) AS counted
 """
 WALK = """
-SELECT id, value FROM (
+SELECT id, value, {tier} AS tier, NULL AS total FROM (
   SELECT id, {key} AS value, search, category_ids, status, visibility, signed_in_only, owner_id,
          deleted_at, created_at, updated_at
-  FROM videos WHERE {beyond} ORDER BY {key} {way}, id {way} LIMIT {steps}
+  FROM videos WHERE {has_version} AND {beyond} ORDER BY {key} {way}, id {way} LIMIT {steps}
 ) AS near
 WHERE {where} ORDER BY value {way}, id {way} LIMIT {limit}
 """
-# The OFFSET keeps the planner from walking along the order's index instead.
+# A single row with nulls has the total if there is no place.
 FETCH = """
-SELECT id, value, tier FROM (
-  SELECT id, {key} AS value, {tier} AS tier FROM videos WHERE {where} OFFSET 0
-) AS found
-WHERE {beyond} ORDER BY tier {tier_way}, value {way}, id {way} LIMIT {limit}
+WITH found AS MATERIALIZED (
+  SELECT id, {key} AS value, {tier} AS tier FROM videos WHERE {where}
+), counted AS (
+  SELECT count(*) AS total FROM found
+)
+SELECT place.*, total FROM counted LEFT JOIN LATERAL (
+  SELECT * FROM found WHERE {beyond}
+  ORDER BY tier {tier_way}, value {way}, id {way} LIMIT {limit}
+) AS place ON true
+"""
+# The places that `WALK` or `FETCH` found, with columns of their videos.
+ROWS = """
+SELECT {columns}, tier, value, total FROM ({places}) AS place LEFT JOIN videos USING (id)
+ORDER BY tier {tier_way}, value {way}, id {way}
 """
 # Stages of the videos that are processing.
 STAGES = f"""
@@ -88,15 +101,21 @@ ORDER BY tags DESC, categories DESC, created_at DESC, id DESC LIMIT {limit}
 class LibraryPage:
     """Page of videos, and the number of all matches, up to one more than `COUNT_CAP`.
 
-    `previous` and `next` are None at the ends. `text` is the search that replaced the typed one.
+    `rows` have the ids of the videos, and the columns that the query names. `previous` and `next`
+    are None at the ends. `text` is the search that replaced the typed one.
     """
 
-    video_ids: list[UUID] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     is_first: bool = True
     total: int = 0
     text: str = ""
     previous: Cursor | None = None
     next: Cursor | None = None
+
+    @property
+    def video_ids(self) -> list[UUID]:
+        """Return the ids of the videos, in their order."""
+        return [row["id"] for row in self.rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,27 +136,27 @@ async def list_videos(
     """Return a page of the library: the first one, or the one after or before a place."""
     if query.finds_nothing:
         return LibraryPage()
-    total = written = await _count_matches(query, query.tiers[-1].whole)
+    written = await _count_written(query)
     # Spoken matches come last: viewers rarely page through `COUNT_CAP` videos to reach them.
     if query.words and written <= COUNT_CAP:
         spoken = await videos_that_say(query.words, among=_filters(query))
         query = replace(query, is_said=tuple(spoken))
-        if query.is_said:
-            total = await _count_matches(query, query.tiers[-1].whole)
-    if total == 0:
+    if not written and not query.is_said:
         return LibraryPage()
     order = ORDERS[query.sort]
     if before is not None:
-        places = await _find_places(
+        total, rows = await _find_rows(
             query, order.reverse(), before, written=written, limit=limit + 1
         )
-        if len(places) > limit:
-            return _page_of(places[limit - 1 :: -1], total, is_first=False, has_next=True)
+        if len(rows) > limit:
+            return _page_of(rows[limit - 1 :: -1], total, is_first=False, has_next=True)
         # Less than a page is left before the place, so return the first page.
         after = None
-    places = await _find_places(query, order, after, written=written, limit=limit + 1)
-    has_next = len(places) > limit
-    return _page_of(places[:limit], total, is_first=after is None, has_next=has_next)
+    total, rows = await _find_rows(query, order, after, written=written, limit=limit + 1)
+    if total == 0:
+        return LibraryPage()
+    has_next = len(rows) > limit
+    return _page_of(rows[:limit], total, is_first=after is None, has_next=has_next)
 
 
 async def read_work(video_ids: list[UUID]) -> dict[UUID, Work]:
@@ -167,40 +186,60 @@ async def related_videos(video: Video, *, seen_by: Principal, limit: int) -> lis
     return await fetch_in_order([row["id"] for row in rows])
 
 
-def _page_of(places: list[Cursor], total: int, *, is_first: bool, has_next: bool) -> LibraryPage:
+def _page_of(rows: list[Row], total: int, *, is_first: bool, has_next: bool) -> LibraryPage:
     return LibraryPage(
-        video_ids=[place.video_id for place in places],
+        rows=rows,
         is_first=is_first,
         total=total,
-        previous=None if is_first or not places else places[0],
-        next=places[-1] if places and has_next else None,
+        previous=None if is_first or not rows else _place_of(rows[0]),
+        next=_place_of(rows[-1]) if rows and has_next else None,
     )
 
 
-async def _find_places(
+def _place_of(row: Row) -> Cursor:
+    return Cursor(row["tier"], row["value"], row["id"])
+
+
+async def _find_rows(
     query: LibraryQuery, order: Order, start: Cursor | None, *, written: int, limit: int
-) -> list[Cursor]:
+) -> tuple[int, list[Row]]:
+    """Return the number of matches, at most `COUNT_CAP` + 1, and the rows after a place.
+
+    `written` is the number of matches without the spoken ones, counted up to the same limit.
+    """
     if written <= COUNT_CAP:
-        return await _sort_all(query, order, start, tier=None, limit=limit)
-    places: list[Cursor] = []
+        total, rows = await _sort_all(query, order, start, limit=limit)
+        return min(total, COUNT_CAP + 1), rows
+    rows = []
     for tier in reversed(query.tiers) if order.backwards else query.tiers:
         if start and (tier.number > start.tier if order.backwards else tier.number < start.tier):
             continue
         begin = start if start and start.tier == tier.number else None
-        places += await _find_in_tier(query, tier, order, begin, limit=limit - len(places))
-        if len(places) == limit:
+        rows += await _find_in_tier(query, tier, order, begin, limit=limit - len(rows))
+        if len(rows) == limit:
             break
-    return places
+    return COUNT_CAP + 1, rows
 
 
 async def _find_in_tier(
     query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, limit: int
-) -> list[Cursor]:
-    if len(query.tiers) == 1 or await _count_matches(query, tier.own) > COUNT_CAP:
-        places = await _walk(query, tier, order, start, limit=limit)
-        if len(places) == limit:
-            return places
-    return await _sort_all(query, order, start, tier=tier, limit=limit)
+) -> list[Row]:
+    rows = await _walk(query, tier, order, start, limit=limit)
+    if len(rows) < limit:
+        _, rows = await _sort_all(query, order, start, tier=tier, limit=limit)
+    return rows
+
+
+async def _count_written(query: LibraryQuery) -> int:
+    """Return the number of videos that match in their details, at most `COUNT_CAP` + 1.
+
+    The best tier of matches is counted first: if it alone has more than `COUNT_CAP`, the others,
+    which take longer to find, needn't be.
+    """
+    best = await _count_matches(query, query.tiers[0].own)
+    if best > COUNT_CAP or len(query.tiers) == 1:
+        return best
+    return await _count_matches(query, query.tiers[-1].whole)
 
 
 async def _count_matches(query: LibraryQuery, match: Match) -> int:
@@ -211,25 +250,32 @@ async def _count_matches(query: LibraryQuery, match: Match) -> int:
 
 async def _walk(
     query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, limit: int
-) -> list[Cursor]:
+) -> list[Row]:
     """Return the first matches of a tier among the `WALK_STEPS` videos after `start`."""
-    text = sql_with(
+    places = sql_with(
         WALK,
+        has_version=sql.SQL(HAS_VERSION),
         where=_where(query, tier.own),
         beyond=_within(start, order, key=order.key) if start else sql.SQL("true"),
         key=sql.SQL(order.key),
         way=_way(order.descending),
+        tier=tier.number,
         steps=WALK_STEPS,
         limit=limit,
     )
-    return [Cursor(tier.number, row["value"], row["id"]) for row in await run_query(text)]
+    return await _read_places(query, order, places)
 
 
 async def _sort_all(
-    query: LibraryQuery, order: Order, start: Cursor | None, *, tier: Tier | None, limit: int
-) -> list[Cursor]:
-    """Return the first matches after `start`, of one tier or of all, by sorting all matches."""
-    text = sql_with(
+    query: LibraryQuery,
+    order: Order,
+    start: Cursor | None,
+    *,
+    tier: Tier | None = None,
+    limit: int,
+) -> tuple[int, list[Row]]:
+    """Count and sort all matches, of one tier or of all. Return the first ones after `start`."""
+    places = sql_with(
         FETCH,
         where=_where(query, tier.own if tier else query.tiers[-1].whole),
         beyond=_beyond(start, order) if start else sql.SQL("true"),
@@ -239,7 +285,20 @@ async def _sort_all(
         way=_way(order.descending),
         limit=limit,
     )
-    return [Cursor(row["tier"], row["value"], row["id"]) for row in await run_query(text)]
+    rows = await _read_places(query, order, places)
+    return rows[0]["total"], [row for row in rows if row["id"] is not None]
+
+
+async def _read_places(query: LibraryQuery, order: Order, places: sql.Composable) -> list[Row]:
+    """Return places, in their order, with the columns of videos that the query names."""
+    text = sql_with(
+        ROWS,
+        places=places,
+        columns=sql.SQL(", ".join(query.columns)),
+        tier_way=_way(order.backwards),
+        way=_way(order.descending),
+    )
+    return await run_query(text)
 
 
 def _where(query: LibraryQuery, match: Match) -> sql.Composable:

@@ -42,6 +42,8 @@ class Sort(StrEnum):
     STATE_LAST = "state-last"
     VISIBILITY = "visibility"
     VISIBILITY_LAST = "visibility-last"
+    MOST_WATCHED = "-views"
+    LEAST_WATCHED = "views"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ SHORTEST = Order("coalesce(duration_s, -1)", _duration)
 SMALLEST = Order("size_bytes", int)
 STATE = Order("status", str)
 VISIBILITY = Order("visibility", str)
+LEAST_WATCHED = Order("views", int)
 ORDERS = {
     Sort.RELEVANCE: OLDEST.descend(),
     Sort.NEWEST: OLDEST.descend(),
@@ -98,7 +101,11 @@ ORDERS = {
     Sort.STATE_LAST: STATE.descend(),
     Sort.VISIBILITY: VISIBILITY,
     Sort.VISIBILITY_LAST: VISIBILITY.descend(),
+    Sort.MOST_WATCHED: LEAST_WATCHED.descend(),
+    Sort.LEAST_WATCHED: LEAST_WATCHED,
 }
+# Orders that tell how often videos were watched.
+BY_VIEWS = frozenset({Sort.MOST_WATCHED, Sort.LEAST_WATCHED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,8 @@ class LibraryQuery:
     ids: tuple[UUID, ...] = ()
     # Videos with spoken matches; empty before they were searched.
     is_said: tuple[UUID, ...] = ()
+    # Columns of the videos that are read, with `id` among them.
+    columns: tuple[str, ...] = ("id",)
 
     @cached_property
     def words(self) -> list[str]:

@@ -12,21 +12,16 @@ from typing import Any
 Values = Mapping[str, Any]
 
 
-def _never(base: Any, mine: Any, theirs: Any) -> Any | None:
-    """Return no value: two changes are always a conflict."""
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRule:
     """Rule for merging a field.
 
     `compared` maps a value to its significant part. `united` returns both changes in one value;
-    None for a conflict.
+    None for a conflict. Without it, two changes are always a conflict.
     """
 
     compared: Callable[[Any], Hashable]
-    united: Callable[[Any, Any, Any], Any | None] = _never
+    united: Callable[[Any, Any, Any], Any | None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,4 +69,4 @@ def _merged_value(rule: MergeRule, base: Any, mine: Any, theirs: Any) -> Any | N
         return theirs
     if not _is_theirs_new(rule, base, mine, theirs):
         return mine
-    return rule.united(base, mine, theirs)
+    return rule.united(base, mine, theirs) if rule.united else None

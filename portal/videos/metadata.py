@@ -18,7 +18,8 @@ from typing import Any
 from uuid import UUID
 
 from portal.database.connection import transaction
-from portal.database.models import Video, Visibility
+from portal.database.models import Publication, Video, Visibility
+from portal.database.search import search_columns
 from portal.errors import KeyAlreadyUsed, MetadataChanged, VisibilityDiffers
 from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_blank, split_tags, with_line_feeds
@@ -253,5 +254,9 @@ async def _record_metadata(
         "metadata_version": video.metadata_version + 1,
         "changed_at": datetime.now(UTC),
     }
-    await video.update_from_dict(columns).save(update_fields=list(columns))
+    derived = search_columns(
+        title=metadata.title, description=metadata.description, tags=metadata.tags
+    )
+    await Publication.filter(id=video.id).update(**columns, **derived)
+    video.update_from_dict(columns)
     await note(AuditAction.VIDEO_EDITED, video.id, detail=detail)

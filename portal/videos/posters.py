@@ -17,30 +17,35 @@ from portal.database.connection import NOW, execute, fetch_rows, lock_video, tra
 from portal.database.models import (
     PosterRequest,
     PosterState,
+    Publication,
     Rendition,
     RenditionState,
+    Version,
     Video,
-    VideoStatus,
 )
-from portal.errors import NotPlayable, StorageUnavailable
+from portal.errors import StorageUnavailable
 from portal.events.log import AuditAction, EventType, note, note_outcome
 from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
 from portal.processing.tries import TriesExhausted, counted_try
+from portal.processing.versions import lacks_poster_frame
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_poster
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
-from portal.storage.objects import output_prefix
+from portal.storage.objects import output_root
 from portal.transcoding.encoding.pictures import POSTER_NAME, cut_frame, fit_picture, picture_kind
 from portal.transcoding.errors import PictureFault, PictureRejected, TranscodeFailed
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
-from portal.videos.reading import locked_video
+from portal.transcoding.planning.kept import Kept
+from portal.videos.reading import locked_ready_video
 
 logger = logging.getLogger(__name__)
 
 MAX_TRIES = 3
+# Folder of requested posters, which outlast the version that was current at the request.
+FOLDER = "posters/"
 # Limit for a whole job. After twice the time `maintenance.recovery` runs it again.
 JOB_TIMEOUT_S = 60
 # Permanent errors of a request.
@@ -54,10 +59,23 @@ PICTURE = "SELECT content FROM poster_pictures WHERE video_id = %s"
 DROP_PICTURE = "DELETE FROM poster_pictures WHERE video_id = %s"
 
 
-def poster_key(video_id: UUID, attempt: int, version: int) -> str:
-    """Return the storage key of a version of a poster. Version 0 is the transcoder's choice."""
-    name = POSTER_NAME if version == 0 else f"poster-{version}.jpg"
-    return output_prefix(video_id, attempt) + name
+def poster_key(video: Video) -> str:
+    """Return the storage key of the poster of a ready video.
+
+    It is the frame that transcoding chose if there was no request, or if its frame is cut.
+    """
+    path = None if lacks_poster_frame(video) else video.poster_path
+    return output_root(video.id) + (path or f"{video.published_attempt}/{POSTER_NAME}")
+
+
+def poster_revision(video: Video) -> str:
+    """Return the value in the poster's address that changes with the poster of a ready video."""
+    return f"{video.published_attempt}-{video.poster_version}"
+
+
+def requested_path(number: int) -> str:
+    """Return the path of a requested poster below the folder of its video."""
+    return f"{FOLDER}poster-{number}.jpg"
 
 
 async def request_poster(
@@ -71,15 +89,13 @@ async def request_poster(
     if picture is not None and picture_kind(picture) is None:
         raise PictureRejected(PictureFault.UNREADABLE)
     async with transaction():
-        video = await locked_video(video_id)
-        if video.status is not VideoStatus.READY:
-            raise NotPlayable
+        video = await locked_ready_video(video_id)
         earlier = await PosterRequest.get_or_none(video_id=video_id)
         request = earlier or PosterRequest(video_id=video_id, number=0)
         request.number += 1
         request.tries = 0
         request.error_code = None
-        request.time_s = None if time_s is None else min(max(time_s, 0.0), video.duration_s or 0.0)
+        request.time_s = None if time_s is None else _whole_time_s(video, time_s)
         request.state = PosterState.WAITING
         request.job_id = await defer_poster(video_id, request.number, queue)
         await request.save()
@@ -88,6 +104,12 @@ async def request_poster(
             await execute(ADD_PICTURE, video_id, picture)
         await note(AuditAction.POSTER_REPLACED, video_id)
     return request
+
+
+def _whole_time_s(video: Video, time_s: float) -> float:
+    """Return the time in the whole film of a time of the film that viewers get."""
+    at_s = min(max(time_s, 0.0), video.duration_s or 0.0)
+    return at_s if video.keep is None else Kept.of(video.keep).whole_time_s(at_s)
 
 
 async def make_poster(
@@ -104,7 +126,7 @@ async def make_poster(
                 return
             if request is not None:
                 picture = await _make_picture(video, request, storage, work_dir)
-                key = poster_key(video_id, video.published_attempt or 0, number)
+                key = output_root(video_id) + requested_path(number)
                 await storage.put(key, picture, content_type="image/jpeg")
                 await _set_poster(video, number, key, storage, queue)
             await _remove_unused_posters(video_id, storage)
@@ -133,11 +155,14 @@ async def _make_picture(
 
 
 async def _cut_frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
-    best = await open_rendition(await _poster_rendition(video), storage)
+    """Return the frame at a time of the whole film, or the next one that is not cut."""
+    if video.keep is not None:
+        time_s = Kept.of(video.keep).next_cut_time_s(time_s)
+    best = await open_rendition(await _poster_rendition(video), video.id, storage)
     playlist = best.playlist
     # The segment that plays at this time, or the last one.
     place = min(bisect_right(playlist.starts_s, time_s, lo=1), len(playlist.segments)) - 1
-    init = await best.read(hls.INIT_NAME)
+    init = await best.read_init()
     segment = await best.read(playlist.segments[place].uri)
     with TemporaryDirectory(dir=work_dir) as own:
         at_s = time_s - playlist.starts_s[place]
@@ -146,7 +171,9 @@ async def _cut_frame(video: Video, time_s: float, storage: Storage, work_dir: Pa
 
 async def _poster_rendition(video: Video) -> Rendition:
     """Return the smallest complete rendition that is large enough, or the largest one."""
-    rows = await Rendition.filter(video_id=video.id, kind=Kind.VIDEO, state=RenditionState.COMPLETE)
+    rows = await Rendition.filter(
+        version_id=video.version_id, kind=Kind.VIDEO, state=RenditionState.COMPLETE
+    )
     if not rows:
         raise ObjectMissing(str(video.id))
     by_size = {min(row.width or 0, row.height or 0): row for row in rows}
@@ -158,12 +185,17 @@ async def _set_poster(former: Video, number: int, key: str, storage: Storage, qu
     """Make the stored picture the video's poster, unless the request is superseded."""
     async with transaction():
         video = await lock_video(former.id)
-        request = PosterRequest.filter(video_id=former.id, number=number)
-        is_current = video is not None and bool(await request.update(state=PosterState.DONE))
-        if is_current:
-            await Video.filter(id=former.id).update(
-                poster_version=number, has_poster=True, changed_at=NOW
+        requests = PosterRequest.filter(video_id=former.id, number=number)
+        request = await requests.first()
+        is_current = video is not None and bool(await requests.update(state=PosterState.DONE))
+        if request is not None and is_current:
+            await Publication.filter(id=former.id).update(
+                poster_version=number,
+                poster_path=requested_path(number),
+                poster_time_s=request.time_s,
+                changed_at=NOW,
             )
+            await Version.filter(id=former.version_id).update(has_poster=True)
             await note_outcome(EventType.UPDATED, former.id)
             await execute(DROP_PICTURE, former.id)
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
@@ -178,10 +210,12 @@ async def _remove_unused_posters(video_id: UUID, storage: Storage) -> None:
     video = await Video.get_or_none(id=video_id)
     if video is None:
         return
-    used = poster_key(video_id, video.published_attempt or 0, video.poster_version)
     request = await PosterRequest.get_or_none(video_id=video_id)
     newest = request.number if request else video.poster_version
-    next_key = poster_key(video_id, video.published_attempt or 0, newest)
-    for key in await storage.list_some(used.rpartition("/")[0] + "/poster"):
-        if key not in (used, next_key):
+    # A cut may hide the poster until it is taken back.
+    used = {
+        f"{output_root(video_id)}{path}" for path in (video.poster_path, requested_path(newest))
+    }
+    for key in await storage.list_some(output_root(video_id) + FOLDER):
+        if key not in used:
             await storage.delete(key)

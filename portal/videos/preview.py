@@ -30,8 +30,9 @@ from portal.transcoding.probing.facts import interpret
 SEGMENTS = """
 SELECT kind, name, rendition.width, rendition.height, frame_rate, language, label, is_default,
        number, folder || '/' || name || '/' AS path, uri, segment.size_bytes, segment.duration_s
-FROM videos JOIN renditions rendition ON rendition.video_id = videos.id
-LEFT JOIN made_segments segment ON segment.video_id = videos.id AND segment.rendition = name
+FROM videos JOIN renditions rendition USING (version_id)
+LEFT JOIN made_segments segment
+  ON segment.version_id = videos.version_id AND segment.rendition = name
 WHERE videos.id = %s AND status = 'processing' AND kind IN ('video', 'audio')
 ORDER BY rendition.position, number
 """
@@ -156,7 +157,8 @@ async def read_playlist(video_id: UUID, name: str, storage: Storage) -> str:
 
 async def finished_path(video: Video, name: str) -> str:
     """Return the path, in a ready video's output folder, of a playlist that was previewed."""
-    rendition = await Rendition.get_or_none(video_id=video.id, name=name.rpartition("/")[0])
+    own = Rendition.filter(version_id=video.version_id)
+    rendition = await own.get_or_none(name=name.rpartition("/")[0])
     return f"{rendition.attempt_number if rendition else video.published_attempt}/{name}"
 
 

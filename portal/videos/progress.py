@@ -25,20 +25,22 @@ from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos.chapters import Chapters, chapters_of
 
-# The job that works on a video: the one that makes it playable, or the one that completes it.
-JOB_OF_VIDEO = (
+# The job that works on a version: the one that makes it playable, or the one that completes it.
+JOB_OF_VERSION = (
     "CASE status WHEN 'processing' THEN coalesce(encode_job_id, transcode_job_id) "
     "ELSE complete_job_id END"
 )
 # Videos, their live attempts, places in the queue and renditions.
 PROGRESS = f"""
 WITH unfinished AS (
-  SELECT id, {JOB_OF_VIDEO} AS job_id,
+  SELECT id, {JOB_OF_VERSION} AS job_id,
          CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank,
          CASE status WHEN 'processing' THEN 'prepare' ELSE 'transcode' END AS next_queue
   FROM videos
   WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
-    AND NOT EXISTS (SELECT 1 FROM attempts WHERE video_id = videos.id AND {IS_UNDER_WAY})
+    AND NOT EXISTS (
+      SELECT 1 FROM attempts WHERE attempts.version_id = videos.version_id AND {IS_UNDER_WAY}
+    )
 ), waiting AS MATERIALIZED (
   -- In the order in which each queue hands out jobs; a lost job will be replaced.
   SELECT unfinished.id, rank() OVER (
@@ -49,6 +51,7 @@ WITH unfinished AS (
 )
 SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,
        video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
+       video.storyboard_job_id,
        attempt.number, attempt.stage, coalesce(attempt.percent, begun.percent) AS percent,
        attempt.eta_s, begun.number AS begun_number,
        -- The queue is ranked once, and only if one of these videos may wait in it.
@@ -56,7 +59,8 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
             THEN (SELECT position FROM waiting WHERE waiting.id = video.id) END AS position,
        (SELECT count(DISTINCT worker) FROM (
           SELECT attempt.worker UNION ALL
-          SELECT worker FROM pass_parts WHERE video_id = video.id AND {IS_LIVE}
+          SELECT worker FROM pass_parts part
+          WHERE part.version_id = video.version_id AND {IS_LIVE}
         ) busy) AS workers,
        COALESCE(made.renditions, '[]') AS renditions,
        (SELECT json_agg(track ORDER BY is_default DESC, label) FROM (
@@ -64,28 +68,28 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
           FROM captions WHERE video_id = video.id AND text IS NOT NULL
         ) track) AS captions,
        (SELECT row_to_json(chapters) FROM chapters WHERE video_id = video.id) AS chapters,
-       video.description, video.duration_s,
+       video.description, video.duration_s, video.keep,
        -- There are segments of a picture, and of all sound.
        video.status = 'processing' AND (
          SELECT coalesce(bool_or(first IS NOT NULL) FILTER (WHERE kind = 'video'), false)
                 AND coalesce(bool_and(first IS NOT NULL) FILTER (WHERE kind = 'audio'), true)
          FROM renditions planned LEFT JOIN made_segments first
-           ON first.video_id = video.id AND first.rendition = name
+           ON first.version_id = video.version_id AND first.rendition = name
            AND first.number = 0 AND first.duration_s > 0
-         WHERE planned.video_id = video.id
+         WHERE planned.version_id = video.version_id
        ) AS has_preview
 FROM videos video
 {JOIN_ATTEMPT}
 LEFT JOIN LATERAL (
   -- The last attempt at a pass that waits to be resumed.
   SELECT number, percent FROM attempts last
-  WHERE attempt.number IS NULL AND last.video_id = video.id
-    AND EXISTS (SELECT FROM made_segments WHERE video_id = video.id)
+  WHERE attempt.number IS NULL AND last.version_id = video.version_id
+    AND EXISTS (SELECT FROM made_segments made WHERE made.version_id = video.version_id)
   ORDER BY number DESC LIMIT 1
 ) begun ON true
 CROSS JOIN LATERAL (
   SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
-  FROM renditions rendition WHERE video_id = video.id
+  FROM renditions rendition WHERE rendition.version_id = video.version_id
 ) made
 WHERE video.id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
@@ -93,7 +97,7 @@ WHERE video.id = ANY(%s) AND {IS_PRESENT}
 UNDER_WAY = f"""
 SELECT DISTINCT ON (video.id) video.id::text AS video_id, stage, percent,
        visibility, signed_in_only, owner_id
-FROM attempts JOIN videos video ON video.id = video_id
+FROM attempts JOIN videos video USING (version_id)
 WHERE {IS_UNDER_WAY} AND status = 'processing' AND {IS_PRESENT}
 ORDER BY video.id, number DESC
 """  # noqa: S608 - put together from constants
@@ -255,9 +259,7 @@ def _progress(video: Row) -> Progress:
         notes=tuple(Note(code) for code in video["notes"]),
         renditions=tuple(_rendition(row, making=video["number"]) for row in rows),
         captions=tuple(CaptionTrack(**row) for row in video["captions"] or ()),
-        chapters=chapters_of(
-            video["chapters"], description=video["description"], duration_s=video["duration_s"]
-        ),
+        chapters=chapters_of(video["chapters"], video),
         has_poster=video["has_poster"] and video["published_attempt"] is not None,
         has_storyboard=video["has_storyboard"] and video["published_attempt"] is not None,
         has_preview=video["has_preview"],
@@ -273,7 +275,8 @@ def _work(video: Row) -> JobProgress:
 
 
 def _remaining(video: Row, rows: Sequence[Row]) -> JobProgress | None:
-    if video["status"] != VideoStatus.READY or video["complete_job_id"] is None:
+    is_complete = video["complete_job_id"] is None and video["storyboard_job_id"] is None
+    if video["status"] != VideoStatus.READY or is_complete:
         return None
     return _attempt(video, percent=_share_made(video, rows))
 

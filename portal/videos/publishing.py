@@ -5,7 +5,8 @@ No transaction spans a call to storage.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -13,7 +14,17 @@ from uuid import UUID, uuid4
 from portal import errors
 from portal.accounts.permissions import Audience
 from portal.database.connection import fetch_rows, transaction
-from portal.database.models import Category, Rendition, RenditionState, Upload, Video, VideoStatus
+from portal.database.models import (
+    Category,
+    Publication,
+    Rendition,
+    RenditionState,
+    Upload,
+    Version,
+    Video,
+    VideoStatus,
+)
+from portal.database.search import search_columns
 from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, sources
@@ -124,43 +135,71 @@ async def publish(
         VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
-    not_issued = errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
-    source = await _find_source(submission.key, storage)
-    upload: Upload | None = None
-    try:
-        async with transaction():
-            upload = await uploads.lock_key(submission.key)
-            if upload is None or audience.owner_id not in (None, upload.owner_id):
-                raise not_issued
-            existing = await Video.get_or_none(storage_key=upload.key)
-            if existing is not None:
-                if existing.deleted_at is not None:
-                    raise not_issued
-                require_repetition(submission, existing)
-                return existing, False
-            checked = _checked_source(upload, source, max_source_bytes)
-            refusal = await quotas.video_refusal(
-                audience.owner_id,
-                quota,
-                upload_id=upload.id,
-                size_bytes=checked.size_bytes,
-                is_announced=upload.size_bytes is not None,
-            )
-            if refusal is None:
-                video = await _insert_video(submission, checked, queue, audience)
-    except (SourceTooLarge, errors.StorageQuotaExceeded):
-        if upload is not None:
-            await uploads.discard(upload.id, storage=storage)
-        raise
+    owner_id = audience.owner_id
+    async with locked_upload(submission.key, owner_id, storage) as (upload, stored):
+        # Videos that were created later share the file of this one.
+        existing = await Video.filter(storage_key=upload.key).order_by("created_at").first()
+        if existing is not None:
+            if existing.deleted_at is not None:
+                raise _not_issued()
+            require_repetition(submission, existing)
+            return existing, False
+        if await Version.exists(storage_key=upload.key):
+            raise errors.KeyAlreadyUsed
+        source = check_stored(upload, stored, max_source_bytes)
+        refusal = await room_refusal(upload, source, owner_id, quota)
+        if refusal is None:
+            video = await _insert_video(submission, source, queue, audience)
     # The refusal follows the commit, which records that the file is kept.
     if refusal is not None:
         raise refusal
-    metrics.count_published(checked.size_bytes)
+    metrics.count_published(source.size_bytes)
     logger.info(
         "Video created",
         extra={"action": "create", "video_id": str(video.id), "job_id": video.transcode_job_id},
     )
     return video, True
+
+
+@asynccontextmanager
+async def locked_upload(
+    key: str, owner_id: UUID | None, storage: Storage
+) -> AsyncIterator[tuple[Upload, ObjectInfo | None]]:
+    """Lock the upload of a key in a transaction, and yield it with its file, if there is one.
+
+    A file that is too large, or for which there is no room, is removed from storage when the block
+    raises that. Raises `InvalidRequest` if the key was not issued to the account `owner_id`; None
+    stands for any account.
+    """
+    stored = await _find_source(key, storage)
+    upload: Upload | None = None
+    try:
+        async with transaction():
+            upload = await uploads.lock_key(key)
+            if upload is None or owner_id not in (None, upload.owner_id):
+                raise _not_issued()
+            yield upload, stored
+    except (SourceTooLarge, errors.StorageQuotaExceeded):
+        if upload is not None:
+            await uploads.discard(upload.id, storage=storage)
+        raise
+
+
+def _not_issued() -> errors.InvalidRequest:
+    return errors.InvalidRequest([errors.FieldError("/key", KEY_NOT_ISSUED)])
+
+
+async def room_refusal(
+    upload: Upload, source: ObjectInfo, owner_id: UUID | None, quota: Quota
+) -> errors.VideoQuotaExceeded | None:
+    """Return the error that refuses the file of an upload now, as `quotas.video_refusal`."""
+    return await quotas.video_refusal(
+        owner_id,
+        quota,
+        upload_id=upload.id,
+        size_bytes=source.size_bytes,
+        is_announced=upload.size_bytes is not None,
+    )
 
 
 async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
@@ -177,7 +216,7 @@ async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
         raise errors.StorageUnavailable from exc
 
 
-def _checked_source(upload: Upload, source: ObjectInfo | None, max_source_bytes: int) -> ObjectInfo:
+def check_stored(upload: Upload, source: ObjectInfo | None, max_source_bytes: int) -> ObjectInfo:
     """Return the file of an upload. Raises the errors of `publish` for one that is unusable."""
     if upload.is_discarded:
         raise errors.UploadNotFound("This upload was discarded. Ask for a new upload address.")
@@ -214,26 +253,43 @@ async def _insert_video(
     submission: Submission, source: ObjectInfo, queue: Queue, audience: Audience
 ) -> Video:
     now = datetime.now(UTC)
-    video = Video(
-        id=submission.import_id or uuid4(),
-        **asdict(submission.metadata) | {"category_ids": list(submission.metadata.category_ids)},
-        file_name=submission.file_name,
+    metadata = submission.metadata
+    video_id = submission.import_id or uuid4()
+    derived = search_columns(
+        title=metadata.title, description=metadata.description, tags=metadata.tags
+    )
+    columns = {**asdict(metadata), "category_ids": list(metadata.category_ids), **derived}
+    await Publication.create(
+        **columns,
+        id=video_id,
+        version_id=video_id,
         passthrough=submission.passthrough,
-        storage_key=submission.key,
-        size_bytes=source.size_bytes,
-        source_etag=source.etag,
         owner_id=audience.owner_id,
         visibility=audience.visibility,
         signed_in_only=audience.signed_in_only,
         created_at=now,
         updated_at=now,
     )
-    video.transcode_job_id = await defer_transcode(video, queue)
-    await video.save(force_create=True)
+    first = Version(
+        id=video_id,
+        video_id=video_id,
+        file_name=submission.file_name,
+        storage_key=submission.key,
+        created_at=now,
+    )
+    await insert_version(first, source, queue)
     if submission.import_id is not None:
-        await Import.filter(id=video.id).delete()
-    await note(AuditAction.VIDEO_PUBLISHED, video.id)
-    return video
+        await Import.filter(id=video_id).delete()
+    await note(AuditAction.VIDEO_PUBLISHED, video_id)
+    return await Video.get(id=video_id)
+
+
+async def insert_version(version: Version, source: ObjectInfo, queue: Queue) -> None:
+    """Complete a version by the facts of its file, insert it, and queue its transcoding."""
+    version.size_bytes = source.size_bytes
+    version.source_etag = source.etag
+    version.transcode_job_id = await defer_transcode(version, queue)
+    await version.save(force_create=True)
 
 
 async def retry_transcode(video: Video, *, queue: Queue) -> None:
@@ -243,11 +299,13 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
     """
     async with transaction():
         locked = await locked_video(video.id)
-        if locked.status is VideoStatus.FAILED:
-            await attempts.start_again(locked, queue, since=datetime.now(UTC))
-        elif locked.status is VideoStatus.READY:
-            failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
-            if not await renditions.plan_again(locked, failed, queue):
+        version = await locked.current_version()
+        is_lost_copy = version.keep is not None and version.base_id is None
+        if version.status is VideoStatus.FAILED and not is_lost_copy:
+            await attempts.start_again(version, queue, since=datetime.now(UTC))
+        elif version.status is VideoStatus.READY:
+            failed = Rendition.filter(version_id=version.id, state=RenditionState.FAILED)
+            if not await renditions.plan_again(version, failed, queue):
                 raise errors.NothingToRetry
         else:
             raise errors.NothingToRetry

@@ -5,35 +5,105 @@ query.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Self
 from uuid import UUID
 
 from portal.accounts.permissions import Audience
 from portal.config import Config
-from portal.database.connection import IS_PRESENT, Row, fetch_rows, select_videos
-from portal.database.models import Video, Visibility
-from portal.errors import VersionConflict, VideoNotFound
+from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_video, select_videos
+from portal.database.models import Video, VideoStatus, Visibility
+from portal.errors import NotPlayable, VersionConflict, VideoNotFound
 from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
+from portal.processing.versions import SERVED_S
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
 RECORDS = f"""
-SELECT {", ".join((*VideoColumns.model_fields, *DETAILS, "metadata_version"))}
+SELECT {", ".join((*VideoColumns.model_fields, *DETAILS, "metadata_version", "views"))}
 FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
 AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
-# Audience of an attempt's output that viewers may load. Of a ready video these are the files of the
-# published attempt and of renditions, of a processing one the recorded segments, for the preview.
-SERVED = f"""
-SELECT visibility, signed_in_only, owner_id
-FROM videos LEFT JOIN renditions
-  ON renditions.video_id = videos.id AND name = %s AND state = 'complete'
-WHERE videos.id = %s AND {IS_PRESENT} AND CASE status
-  WHEN 'ready' THEN %s IN (published_attempt, attempt_number)
-  WHEN 'processing' THEN EXISTS (
-    SELECT FROM made_segments WHERE video_id = videos.id AND rendition = %s AND folder = %s
-  )
-END
+STATES = f"""
+SELECT id, status, {", ".join(AUDIENCE_COLUMNS)} FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608
+# Versions whose output of a rendition is, or is named by, what viewers may load of an attempt.
+#
+# Viewers load the current version. If it is whole, they can finish a cut of the same film that was
+# current a short time ago; otherwise some of it was removed. Of another file, they can finish the
+# version that was current last.
+#
+# Of a ready version, `is_own` are the files of the published attempt and of renditions, of a
+# processing one the recorded segments, for the preview. The playlists of a cut, in the folder of
+# the attempt `naming`, also name segments of its base.
+SERVED = f"""
+SELECT visibility, signed_in_only, owner_id, current.base_id, shown.*
+FROM publications JOIN versions current ON current.id = version_id
+JOIN LATERAL (
+  SELECT CASE version.status
+    WHEN 'ready' THEN %s IN (version.published_attempt, own.attempt_number)
+    WHEN 'processing' THEN EXISTS (
+      SELECT FROM made_segments made
+      WHERE made.version_id = version.id AND rendition = %s AND folder = %s
+    )
+    ELSE false
+  END AS is_own,
+  CASE WHEN base.id IS NOT NULL AND version.status = 'ready' THEN own.attempt_number END AS naming,
+  version.id IS NOT DISTINCT FROM current.base_id AS is_film
+  FROM versions version
+  LEFT JOIN renditions own
+    ON own.version_id = version.id AND own.name = %s AND own.state = 'complete'
+  LEFT JOIN renditions base ON base.version_id = version.base_id AND base.name = own.name
+    AND base.state = 'complete' AND base.attempt_number = %s
+  WHERE version.video_id = publications.id AND (
+    version.id IN (current.id, current.base_id)
+    OR version.retired_at > now() - make_interval(secs => {SERVED_S}) AND CASE
+      WHEN version.storage_key = current.storage_key THEN current.base_id IS NULL
+      ELSE version.retired_at = (
+        SELECT max(retired_at) FROM versions other
+        WHERE other.video_id = publications.id AND other.storage_key = version.storage_key
+      )
+    END
+  )
+) shown ON is_own OR naming IS NOT NULL
+WHERE publications.id = %s AND {IS_PRESENT}
+"""  # noqa: S608
+
+
+class Delivery(Enum):
+    """Source from which players get the files of a video."""
+
+    NETWORK = "plain addresses below `PLAYBACK_BASE_URL`, if it is set; otherwise as `STORAGE`"
+    STORAGE = "signed addresses in storage"
+    PORTAL = "addresses of the portal, which checks the permission for each file"
+
+    @classmethod
+    def of(cls, audience: Audience, base_id: UUID | str | None) -> Self:
+        """Return the source for a video with this audience.
+
+        Only the portal serves private videos. Cut videos, which have a `base_id`, are not delivered
+        by the network, which may still have the removed parts.
+        """
+        if audience.is_private:
+            return cls.PORTAL
+        return cls.NETWORK if base_id is None else cls.STORAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """Files of an attempt, in the folder of a rendition, that people in the audience may load.
+
+    All of them if `is_open`, otherwise those that the rendition's media playlists in the folders
+    of the `naming_attempts` name. If `is_film`, the video is cut and they are of the whole film, so
+    editors of the video may load them all. `delivery` is that of the video.
+    """
+
+    audience: Audience
+    delivery: Delivery
+    is_open: bool
+    is_film: bool
+    naming_attempts: tuple[int, ...]
 
 
 async def get_video(video_id: str) -> Video:
@@ -75,21 +145,45 @@ async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
     return {row["id"]: row for row in rows}
 
 
-async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience | None:
-    """Return the audience of a rendition's files by an attempt; None if viewers may not load them.
+async def fetch_states(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
+    """Return the status and the audience's columns of the existing videos, by id."""
+    rows = await fetch_rows(STATES, list(video_ids))
+    return {row["id"]: row for row in rows}
+
+
+async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Served | None:
+    """Return the right to load files of a rendition by an attempt; None if there is none.
 
     The rendition is empty for files outside of its folders.
     """
-    rows = await fetch_rows(SERVED, rendition, video_id, attempt, rendition, attempt)
-    return audience_in(rows[0]) if rows else None
+    values = (attempt, rendition, attempt, rendition, attempt, video_id)
+    rows = await fetch_rows(SERVED, *values)
+    if not rows:
+        return None
+    audience = audience_in(rows[0])
+    return Served(
+        audience=audience,
+        delivery=Delivery.of(audience, rows[0]["base_id"]),
+        is_open=any(row["is_own"] and not row["is_film"] for row in rows),
+        is_film=any(row["is_own"] and row["is_film"] for row in rows),
+        naming_attempts=tuple(row["naming"] for row in rows if row["naming"] is not None),
+    )
 
 
 async def locked_video(video_id: UUID) -> Video:
     """Return a video, locked until the end of the transaction. Raises `VideoNotFound`."""
-    videos = await select_videos(f"id = {{id}} AND {IS_PRESENT} FOR UPDATE", id=video_id)
-    if not videos:
+    video = await lock_video(video_id)
+    if video is None or video.deleted_at is not None:
         raise VideoNotFound
-    return videos[0]
+    return video
+
+
+async def locked_ready_video(video_id: UUID) -> Video:
+    """Return a ready video as `locked_video`. Raises `NotPlayable`, too."""
+    video = await locked_video(video_id)
+    if video.status is not VideoStatus.READY:
+        raise NotPlayable
+    return video
 
 
 def check_version(
@@ -111,12 +205,11 @@ async def fetch_audience(video_id: UUID) -> Audience | None:
 
 
 def master_url(
-    config: Config, video_id: UUID | str, published_attempt: int | None, *, is_private: bool
+    config: Config, video_id: UUID | str, published_attempt: int | None, delivery: Delivery
 ) -> str:
     """Return the absolute address of the master playlist; empty without a published attempt."""
-    is_plain = bool(config.playback_base_url) and not is_private
-    base = config.playback_base_url if is_plain else config.public_url
-    return stream_below(base, video_id, published_attempt)
+    network = config.playback_base_url if delivery is Delivery.NETWORK else ""
+    return stream_below(network or config.public_url, video_id, published_attempt)
 
 
 def stream_below(base: str, video_id: UUID | str, published_attempt: int | None) -> str:
@@ -136,6 +229,11 @@ def audience_of(video: Video) -> Audience:
     return Audience(video.visibility, video.signed_in_only, video.owner_id)
 
 
+def delivery_of(video: Video) -> Delivery:
+    """Return the delivery of a video."""
+    return Delivery.of(audience_of(video), video.base_id)
+
+
 def audience_in(columns: Row) -> Audience:
     """Return the audience in columns of a row, or in JSON; the narrowest if there is none."""
     owner_id = columns.get("owner_id")
@@ -144,3 +242,8 @@ def audience_in(columns: Row) -> Audience:
         signed_in_only=columns.get("signed_in_only", False),
         owner_id=UUID(str(owner_id)) if owner_id else None,
     )
+
+
+def is_private_in(columns: Row) -> bool:
+    """Return whether columns of a row, or JSON, are of a private video, as `audience_in`."""
+    return bool(columns.get("visibility", Visibility.PRIVATE) == Visibility.PRIVATE)

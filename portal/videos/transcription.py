@@ -14,19 +14,18 @@ from uuid import UUID
 
 from tortoise.queryset import QuerySet
 
-from portal.concurrency import task_group
+from portal.concurrency import running
 from portal.database.connection import NOW, retry_outage, transaction
 from portal.database.models import (
     Caption,
     CaptionSource,
     Rendition,
     RenditionState,
-    VideoStatus,
+    Video,
 )
 from portal.database.work_models import Transcription
 from portal.errors import (
     NoSound,
-    NotPlayable,
     TooManyCaptions,
     TranscriptionNotFound,
     VideoNotFound,
@@ -46,7 +45,7 @@ from portal.transcoding.planning.tracks import language_tag
 from portal.transcoding.speech.transcribe import Transcript, transcribing
 from portal.videos import captions
 from portal.videos.captions import CaptionChange
-from portal.videos.reading import locked_video
+from portal.videos.reading import locked_ready_video, locked_video
 
 logger = logging.getLogger(__name__)
 
@@ -68,10 +67,8 @@ async def request(video_id: UUID, language: str | None, *, queue: Queue) -> None
     `NoSound`.
     """
     async with transaction():
-        video = await locked_video(video_id)
-        if video.status is not VideoStatus.READY:
-            raise NotPlayable
-        if await _audio_rendition(video_id) is None:
+        video = await locked_ready_video(video_id)
+        if await _audio_rendition(video.version_id) is None:
             raise NoSound
         if await Transcription.exists(video_id=video_id, error_code=None):
             return
@@ -110,7 +107,8 @@ async def make_captions(
     The child process stands still while `paused` is set.
     """
     row = await Transcription.get_or_none(video_id=video_id, error_code=None)
-    sound = await _audio_rendition(video_id)
+    video = await Video.get_or_none(id=video_id)
+    sound = await _audio_rendition(video.version_id) if video else None
     if row is None or sound is None:
         return
     # Another job may take over.
@@ -121,9 +119,8 @@ async def make_captions(
     try:
         async with counted_try(held, max_tries=MAX_TRIES):
             try:
-                async with task_group() as tasks:
-                    beating = tasks.create_task(_beat_forever(held))
-                    files = await open_rendition(sound, storage)
+                async with running(_beat_forever(held)):
+                    files = await open_rendition(sound, video_id, storage)
                     written_at = monotonic()
                     async with transcribing(
                         files, transcript, model=model, work_dir=work_dir, paused=paused
@@ -133,7 +130,6 @@ async def make_captions(
                             if monotonic() - written_at > BEAT_S:
                                 await held.update(**_written(transcript))
                                 written_at = monotonic()
-                    beating.cancel()
             except BaseException:
                 await held.update(**_written(transcript))
                 raise
@@ -147,8 +143,8 @@ async def make_captions(
         await held.update(error_code=getattr(exc, "code", "rendition_unreadable"))
 
 
-async def _audio_rendition(video_id: UUID) -> Rendition | None:
-    audio = Rendition.filter(video_id=video_id, kind=Kind.AUDIO, state=RenditionState.COMPLETE)
+async def _audio_rendition(version_id: UUID) -> Rendition | None:
+    audio = Rendition.filter(version_id=version_id, kind=Kind.AUDIO, state=RenditionState.COMPLETE)
     return await audio.order_by("-is_default", "position").first()
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from portal.database.connection import transaction
-from portal.database.models import Video, Visibility
+from portal.database.models import Publication, Video, Visibility
 from portal.errors import AccessChanged
 from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_site
@@ -146,7 +146,8 @@ async def _record_access(video: Video, access: VideoAccess) -> None:
     if access.visibility is not present.visibility:
         # Programs change the visibility together with the metadata.
         columns["metadata_version"] = video.metadata_version + 1
-    await video.update_from_dict(columns).save(update_fields=list(columns))
+    await Publication.filter(id=video.id).update(**columns)
+    video.update_from_dict(columns)
     await note(AuditAction.ACCESS_CHANGED, video.id, detail=_access_detail(present, access))
 
 

@@ -20,7 +20,7 @@ from portal.database.outages import skipped_in_outage
 from portal.errors import HttpVersionRefused, Unavailable
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging, current_fields
-from portal.web import assets, auth, errors, monitoring, playback
+from portal.web import assets, auth, downloads, errors, monitoring, playback
 from portal.web.api import (
     access,
     idempotency,
@@ -31,28 +31,35 @@ from portal.web.api import (
     videos,
 )
 from portal.web.api import captions as api_captions
+from portal.web.api import cuts as api_cuts
+from portal.web.api import downloads as api_downloads
 from portal.web.api import editing as api_editing
 from portal.web.api import events as api_events
 from portal.web.api import imports as api_imports
+from portal.web.api import statistics as api_statistics
 from portal.web.api import webhooks as api_webhooks
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import (
     account,
     bulk_actions,
     captions,
+    cuts,
     editing,
     embedding,
     formatting,
     library,
+    library_statistics,
     people,
     posters,
     signing_in,
+    statistics,
     upload,
     video,
     visibility,
     webhooks,
     workshop,
 )
+from portal.web.pages import downloads as download_pages
 from portal.web.server import limits
 from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
 from portal.web.server.headers import SecurityHeaders
@@ -71,30 +78,37 @@ API = (
     transcodes,
     openapi,
     api_editing,
+    api_cuts,
     uploads,
     access,
     api_captions,
+    api_downloads,
     api_events,
     api_imports,
     api_webhooks,
+    api_statistics,
 )
 PAGES = (
     account,
     bulk_actions,
     captions,
+    cuts,
+    download_pages,
     editing,
     embedding,
     library,
+    library_statistics,
     people,
     posters,
     signing_in,
+    statistics,
     upload,
     video,
     visibility,
     webhooks,
     workshop,
 )
-FILES_AND_STATE = (assets, monitoring, playback)
+FILES_AND_STATE = (assets, downloads, monitoring, playback)
 
 
 def create_app(config: Config | None = None) -> Quart:
@@ -148,7 +162,12 @@ def _install_checks(app: Quart, config: Config) -> None:
     concurrency = limits.ConcurrencyLimit(config.max_concurrent_requests)
     changes = limits.RateLimit(config.rate_limit_changes)
     searches = limits.RateLimit(config.rate_limit_searches)
-    sign_ins = limits.RateLimit(config.rate_limit_sign_ins)
+    # Limits of addresses, for requests whose sender is not known yet.
+    of_addresses = {
+        Rate.SIGN_IN: limits.RateLimit(config.rate_limit_sign_ins),
+        Rate.REPORTS: limits.RateLimit(config.rate_limit_reports),
+        Rate.DOWNLOADS: limits.RateLimit(config.rate_limit_downloads),
+    }
 
     async def limit_rate() -> None:
         client = state_of(request.scope).client
@@ -160,9 +179,9 @@ def _install_checks(app: Quart, config: Config) -> None:
             declared.rate is Rate.SEARCH and "q" in request.args
         )
         is_anyones_change = is_change and declared.policy is auth.Policy.ANYONE
-        if declared.rate is Rate.SIGN_IN or is_anyones_change:
-            # The sender is not known yet.
-            sign_ins.count(client)
+        rate = Rate.SIGN_IN if is_anyones_change else declared.rate
+        if rate in of_addresses:
+            of_addresses[rate].count(client)
         elif is_change or is_search:
             budget = changes if is_change else searches
             account_id = await auth.account_id()

@@ -166,16 +166,27 @@ async def require_visible(audience: Audience | None) -> None:
 
     A missing video takes the same steps as a private one, so that they can't be told apart.
     """
+    state_of(request.scope).was_asked = True
+    named_id = parse_video_id(str((request.view_args or {}).get("video_id")))
+    if not await may_watch(named_id, audience):
+        raise errors.VideoNotFound
+
+
+async def may_watch(video_id: UUID | None, audience: Audience | None) -> bool:
+    """Return whether the sender of the request may watch a video.
+
+    They may if they are in its audience, or if the request's path has a playback token for it.
+    False for a missing video, whose audience is None. Raises `PlaybackTokenRefused` for a token
+    that is invalid or for another video.
+    """
     state = state_of(request.scope)
-    state.was_asked = True
     if state.playback_token:
-        is_visible = await _token_grants(state.playback_token, audience or NOBODY_ELSE)
+        is_visible = await _token_grants(state.playback_token, video_id, audience or NOBODY_ELSE)
     elif audience is not None and not audience.is_private:
-        return
+        return True
     else:
         is_visible = (await principal()).may_see(audience or NOBODY_ELSE)
-    if audience is None or not is_visible:
-        raise errors.VideoNotFound
+    return is_visible and audience is not None
 
 
 async def principal() -> Principal:
@@ -227,13 +238,12 @@ def _checking_visibility(view: View[Values, Answer]) -> View[Values, Answer]:
     return checked_view
 
 
-async def _token_grants(token: str, audience: Audience) -> bool:
-    """Return whether a playback token grants the video of the address.
+async def _token_grants(token: str, video_id: UUID | None, audience: Audience) -> bool:
+    """Return whether a playback token grants this video.
 
     The token's link or account is read each time. Raises `PlaybackTokenRefused`.
     """
     web = web_context()
-    video_id = parse_video_id(str((request.view_args or {})["video_id"]))
     if video_id is None:
         return False
     verified = await web.signing_keys.verify(token, video_id=video_id)

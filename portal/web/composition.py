@@ -23,18 +23,22 @@ from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
 from portal.queue.app import Queue, open_queue
+from portal.statistics.intake import Report, Visitors, write_reports
+from portal.statistics.reading import read_playback_sums
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress, read_figures
 from portal.videos.publishing import CategoryTable, issue_uploads
-from portal.videos.reading import fetch_records, fetch_videos
+from portal.videos.reading import fetch_records, fetch_states, fetch_videos
 from portal.videos.words import Vocabulary
 from portal.web.event_streams import EventStreams
 from portal.web.playlists import Playlists
 
 if TYPE_CHECKING:
     from portal.accounts.oidc import Provider
+
+REPORTS_PAUSE_S = 1.0
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -45,12 +49,18 @@ class DataLoader(Generic[Key, Value]):
 
     Keys that are requested while a query is running are fetched together by the next one, so a
     hundred polls cost one query. A read sees everything that was committed before its request.
-    `fetch` reads the existing values of some keys; one call runs at a time. Callers share the
-    values and must not change them.
+    `fetch` reads the existing values of some keys; one call runs at a time, after a pause of
+    `pause_s` for further keys. Callers share the values and must not change them.
     """
 
-    def __init__(self, fetch: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]]) -> None:
+    def __init__(
+        self,
+        fetch: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]],
+        *,
+        pause_s: float = 0.0,
+    ) -> None:
         self._fetch = fetch
+        self._pause_s = pause_s
         self._asked: dict[Key, asyncio.Future[Value | None]] = {}
         self._reading: asyncio.Task[None] | None = None
 
@@ -66,6 +76,8 @@ class DataLoader(Generic[Key, Value]):
 
     async def _read_all(self) -> None:
         while self._asked:
+            if self._pause_s:
+                await asyncio.sleep(self._pause_s)
             pending = self._asked
             self._asked = {}
             try:
@@ -95,6 +107,10 @@ class AccountsExist:
 
 async def _fetch_existence(keys: Sequence[None]) -> dict[None, bool]:
     return dict.fromkeys(keys, await people.has_accounts())
+
+
+async def _read_all_figures() -> dict[str, list[Row]]:
+    return {**await read_figures(), "playback": await read_playback_sums()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +153,15 @@ class WebContext:
         default_factory=partial(DataLoader, fetch_progress)
     )
     figures: CachedValue[dict[str, list[Row]]] = field(
-        default_factory=partial(CachedValue, read_figures)
+        default_factory=partial(CachedValue, _read_all_figures)
+    )
+    visitors: Visitors = field(default_factory=Visitors)
+    # Players don't wait for the answers to their reports, so many reports share each statement.
+    reported_videos: DataLoader[UUID, Row] = field(
+        default_factory=partial(DataLoader, fetch_states, pause_s=REPORTS_PAUSE_S)
+    )
+    reports: DataLoader[Report, bool] = field(
+        default_factory=partial(DataLoader, write_reports, pause_s=REPORTS_PAUSE_S)
     )
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)

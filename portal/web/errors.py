@@ -26,12 +26,14 @@ logger = logging.getLogger(__name__)
 
 PROBLEM_TYPE = "application/problem+json"
 # Beginnings of the paths whose errors are problem documents.
-FOR_PROGRAMS = ("/api/", "/audit.jsonl/")
+FOR_PROGRAMS = ("/api/", "/audit.jsonl/", "/hls/")
 # A request's own value: whether its refusal is final (`PortalError.is_final`).
 REFUSED_FINALLY = "refused_finally"
 
 # Foreign keys from a row to the account of its owner.
-OWNERS = frozenset({"uploads_owner_id_fkey", "videos_owner_id_fkey"})
+OWNERS = frozenset(
+    {"uploads_owner_id_fkey", "videos_owner_id_fkey", "watch_positions_account_id_fkey"}
+)
 # Messages for errors of the web framework. Others keep its description.
 HTTP_MESSAGES = {
     404: "There is nothing at this address.",

@@ -8,10 +8,10 @@ also reports a database that does not answer in time.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 
 from prometheus_client import core
@@ -24,6 +24,7 @@ from portal.database.models import Outcome, VideoStatus
 from portal.errors import NotFound, StorageDenied
 from portal.processing.attempts import DURATION_BOUNDS_S
 from portal.queue.enqueue import QUEUES
+from portal.statistics.figures import STARTUP_BOUNDS_S
 from portal.telemetry.metrics import process_registry
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
@@ -40,6 +41,8 @@ NEEDED = ("database", "storage")
 _states = dict.fromkeys(NEEDED, "ok")
 FIGURES_MAX_AGE_S = 5.0
 FIGURES_TIMEOUT_S = 3.0
+# Every so many bounds of start-up times are exported.
+STARTUP_STEP = 6
 
 
 @blueprint.get("/healthz")
@@ -164,6 +167,13 @@ class Gauge:
         return family
 
 
+# Name, words and column of counters of playback.
+PLAYBACK_COUNTERS = (
+    ("views", "Views.", "views"),
+    ("stalls", "Stalls of playback.", "stalls"),
+    ("failures", "Failures of playback.", "failures"),
+    ("records_ignored", "Records that repeat others or can't be true.", "ignored"),
+)
 JOBS = tuple(product(QUEUES, ("waiting", "scheduled", "running")))
 STATUSES = tuple((status.value,) for status in VideoStatus)
 # Gauges of the service. All label values are exported, so that alerting rules can rely on them.
@@ -206,6 +216,7 @@ class FiguresCollector(Collector):
         for gauge in GAUGES:
             yield gauge.metric(self._figures[gauge.rows])
         yield from _attempts(self._figures["totals"])
+        yield from _playback(self._figures["playback"][0])
 
 
 def _attempts(rows: Rows) -> Iterator[core.Metric]:
@@ -221,6 +232,14 @@ def _attempts(rows: Rows) -> Iterator[core.Metric]:
     yield from _transcodes([row for row in rows if row["outcome"] == Outcome.PUBLISHED])
 
 
+def _buckets(bounds: Iterable[str], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Return the buckets of a histogram, which count all values up to their bound.
+
+    `counts` are those of the ranges between the bounds, the last one of values beyond them.
+    """
+    return list(zip([*bounds, "+Inf"], map(float, accumulate(counts)), strict=True))
+
+
 def _transcodes(rows: Rows) -> Iterator[core.Metric]:
     """Yield the durations of published attempts and of their media, whose ratio is the speed."""
     durations = core.HistogramMetricFamily(
@@ -229,8 +248,7 @@ def _transcodes(rows: Rows) -> Iterator[core.Metric]:
     counts = [0] * (len(DURATION_BOUNDS_S) + 1)
     for row in rows:
         counts[min(row["duration_range"], len(DURATION_BOUNDS_S))] += row["attempts"]
-    bounds = [*map(str, DURATION_BOUNDS_S), "+Inf"]
-    buckets = [(bound, float(sum(counts[: number + 1]))) for number, bound in enumerate(bounds)]
+    buckets = _buckets(map(str, DURATION_BOUNDS_S), counts)
     durations.add_metric([], buckets, sum_value=sum(row["duration_s"] for row in rows))
     yield durations
     media = core.CounterMetricFamily(
@@ -238,3 +256,22 @@ def _transcodes(rows: Rows) -> Iterator[core.Metric]:
     )
     media.add_metric([], sum(row["media_s"] for row in rows))
     yield media
+
+
+def _playback(sums: Row) -> Iterator[core.Metric]:
+    """Yield what viewers watched, and how well it played."""
+    for name, words, column in PLAYBACK_COUNTERS:
+        counter = core.CounterMetricFamily(f"portal_playback_{name}", words)
+        counter.add_metric([], sums[column])
+        yield counter
+    watched = core.CounterMetricFamily("portal_playback_watch_seconds", "Time spent watching.")
+    watched.add_metric([], sums["watch_ms"] / 1000)
+    yield watched
+    bounds = [f"{bound_s:.3g}" for bound_s in STARTUP_BOUNDS_S]
+    buckets = _buckets(bounds, sums["startups"] or [0] * (len(bounds) + 1))
+    histogram = core.HistogramMetricFamily(
+        "portal_playback_startup_seconds", "Time from the press of play to the first frame."
+    )
+    exported = [*buckets[:-1:STARTUP_STEP], buckets[-1]]
+    histogram.add_metric([], exported, sum_value=None)
+    yield histogram

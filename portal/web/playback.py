@@ -2,13 +2,17 @@
 
 Playlists have the portal's own addresses, and every segment address in them is signed. With
 `PLAYBACK_BASE_URL` set, players get plain addresses there (a CDN in front of the bucket), and only
-the storyboard's index from the portal. Private videos are always played from the portal, segment
+the storyboard's index from the portal. Videos that are cut have signed addresses even then, because
+others of their films could be guessed. Private videos are always played from the portal, segment
 by segment. Viewers get the output of a ready video's published attempt, and complete renditions
 that later attempts added; before that, a growing preview.
 
 Addresses with a playback token have the token in their path: `/p/<token>/…`. Relative addresses in
 a playlist keep it, so every player sends it. They lead to the portal even if `PLAYBACK_BASE_URL` is
 set.
+
+With `start` and `end`, playlists are those of a clip, cut at segment bounds. They come from the
+portal even if `PLAYBACK_BASE_URL` is set.
 
 A master playlist grows until the ladder is complete, so it is cached briefly. The files that it
 names never change.
@@ -21,20 +25,26 @@ from uuid import UUID
 from quart import Blueprint, Response, redirect, render_template, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.database.models import VideoStatus
-from portal.errors import NotFound
+from portal.accounts.permissions import Action
+from portal.database.models import Video, VideoStatus
+from portal.errors import NotFound, VideoNotFound
 from portal.processing.captions import captions_root
 from portal.storage.bucket import MASTER_MAX_AGE_S
-from portal.storage.objects import output_prefix
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import OUTPUT_FOLDER, output_prefix
+from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
+from portal.transcoding.packaging.hls import media_playlist_name
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
-from portal.videos import captions, preview
+from portal.videos import captions, cuts, preview
 from portal.videos.chapters import read_chapters
 from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
-from portal.videos.posters import poster_key
-from portal.videos.reading import audience_of, stream_below
-from portal.web.auth import Policy, policy
+from portal.videos.posters import poster_key, poster_revision
+from portal.videos.reading import Delivery, Served, audience_of, delivery_of, stream_below
+from portal.web.auth import Policy, account_id, policy, principal
+from portal.web.clips import PARAMETERS, Clip, parse_clip
 from portal.web.composition import WebContext, web_context
+from portal.web.server.context import state_of
 from portal.web.server.headers import conditional_response
 from portal.web.videos import read_progress, read_served, read_video
 
@@ -46,6 +56,7 @@ OUTPUT_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.(?:m3u8|m4s|mp4|vtt|jpg
 OPEN_TO_ALL = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 VTT_TYPE = "text/vtt; charset=utf-8"
+WAVEFORM_TYPE = "application/octet-stream"
 # Time for which players may cache a playlist; its signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
@@ -71,19 +82,37 @@ async def token_base(own_id: UUID, video_id: UUID, *, web: WebContext) -> str:
     return f"{web.config.public_url}/p/{await web.signing_keys.sign(token)}"
 
 
+async def own_base(video: Video) -> str:
+    """Return the address below which the caller watches a video."""
+    web = web_context()
+    own_id = await account_id() if audience_of(video).is_private else None
+    return web.config.public_url if own_id is None else await token_base(own_id, video.id, web=web)
+
+
+@blueprint.after_request
+async def open_output(response: Response) -> Response:
+    """Let players on any site read output and its errors."""
+    if request.path.startswith(f"/{OUTPUT_FOLDER}"):
+        response.headers.update(OPEN_TO_ALL)
+    return response
+
+
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")
 @policy(Policy.PLAY)
 async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | Response:
-    """Return a playlist of a ready video, or redirect to any other file of its output.
-
-    Players on any site may read both.
-    """
+    """Return a playlist of a ready video, or redirect to any other file of its output."""
     if not OUTPUT_NAME.fullmatch(name):
         raise NotFound
     # Files outside of a rendition's folder are served from the published attempt only.
-    audience = await read_served(video_id, attempt, rendition=name.rpartition("/")[0])
+    served = await read_served(video_id, attempt, rendition=name.rpartition("/")[0])
     key = output_prefix(video_id, attempt) + name
-    return await _output_response(key, is_private=audience.is_private)
+    delivery = served.delivery
+    if not served.is_open and not await _is_named(served, video_id, key):
+        if not await _sees_film(served):
+            raise VideoNotFound
+        # The whole film is for editors alone, segment by segment.
+        delivery = Delivery.PORTAL
+    return await _output_response(key, await _requested_clip(video_id, name), delivery)
 
 
 @blueprint.get("/hls/<uuid:video_id>/captions/<path:name>")
@@ -91,11 +120,12 @@ async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | 
 async def stored_captions(video_id: UUID, name: str) -> WerkzeugResponse | Response:
     """Return captions in segments, as the master playlist names them."""
     video = await read_video(str(video_id))
-    if not OUTPUT_NAME.fullmatch(name):
+    folder = name.partition("/")[0]
+    if not OUTPUT_NAME.fullmatch(name) or not await captions.is_served(video_id, folder):
         raise NotFound
-    return await _output_response(
-        captions_root(video_id) + name, is_private=audience_of(video).is_private
-    )
+    key = captions_root(video_id) + name
+    clip = await _requested_clip(video_id, name)
+    return await _output_response(key, clip, delivery_of(video))
 
 
 @blueprint.get("/hls/<uuid:video_id>/preview/<path:name>")
@@ -105,13 +135,13 @@ async def growing(video_id: UUID, name: str) -> WerkzeugResponse | Response:
     video = await read_video(str(video_id))
     if video.status is VideoStatus.PROCESSING:
         text = await preview.read_playlist(video_id, name, web_context().storage)
-        return await _open_response(text, PLAYLIST_TYPE, 0)
+        return await _text_response(text, PLAYLIST_TYPE, 0)
     if video.status is not VideoStatus.READY or not OUTPUT_NAME.fullmatch(name):
         raise NotFound
     # Relative, because the address may be below a playback token.
     root = "../" * (name.count("/") + 1)
     response = redirect(root + await preview.finished_path(video, name))
-    response.headers.update({**OPEN_TO_ALL, "Cache-Control": _cache_control(0)})
+    response.headers["Cache-Control"] = _cache_control(0)
     return response
 
 
@@ -122,12 +152,12 @@ async def poster(video_id: UUID) -> WerkzeugResponse:
     video = await read_video(str(video_id))
     if video.published_attempt is None or not video.has_poster:
         raise NotFound
-    key = poster_key(video.id, video.published_attempt, video.poster_version)
-    # A replaced poster is removed, so only addresses with its version are cached.
-    is_named = request.args.get("v") == str(video.poster_version)
-    max_age_s = await web_context().playlists.max_age_s(POSTER_MAX_AGE_S) if is_named else 0
-    is_private = audience_of(video).is_private
-    response = await _redirect_to_storage(key, is_private=is_private, max_age_s=max_age_s)
+    key = poster_key(video)
+    # A replaced poster is removed, so only addresses with its revision are cached.
+    is_named = request.args.get("v") == poster_revision(video)
+    response = await _redirect_to_storage(
+        key, delivery_of(video), most_age_s=POSTER_MAX_AGE_S if is_named else 0
+    )
     # Other sites show the poster with their links (oEmbed, Open Graph).
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
@@ -142,10 +172,44 @@ async def storyboard(video_id: UUID) -> Response:
         raise NotFound
     key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
     playlists = web_context().playlists
-    is_private = audience_of(video).is_private
-    root = request.root_path if is_private else None
-    max_age_s = 0 if is_private else await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
-    return await _open_response(await playlists.storyboard(key, root=root), VTT_TYPE, max_age_s)
+    delivery = delivery_of(video)
+    max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S, delivery)
+    text = await playlists.storyboard(key, delivery, root=request.root_path)
+    response = await _text_response(text, VTT_TYPE, max_age_s)
+    response.headers.update(OPEN_TO_ALL)
+    return response
+
+
+@blueprint.get("/videos/<uuid:video_id>/film/storyboard.vtt")
+@policy(Policy.EDIT)
+async def film_storyboard(video_id: UUID) -> Response:
+    """Return the thumbnails of the whole film of a video, for those who cut it."""
+    present = await cuts.read(video_id)
+    if present.film_attempt is None or not present.has_film_storyboard:
+        raise NotFound
+    key = output_prefix(video_id, present.film_attempt) + STORYBOARD_NAME
+    playlists = web_context().playlists
+    text = await playlists.storyboard(key, Delivery.PORTAL, root=request.root_path)
+    return await conditional_response(text, content_type=VTT_TYPE)
+
+
+@blueprint.get("/videos/<uuid:video_id>/film/waveform.bin")
+@policy(Policy.EDIT)
+async def film_waveform(video_id: UUID) -> Response:
+    """Return the loudness of the whole film of a video: a byte for each of many equal parts.
+
+    Films of former versions have none (204).
+    """
+    present = await cuts.read(video_id)
+    if present.film_attempt is None:
+        raise NotFound
+    try:
+        # The file is small: some 70 KB at most.
+        key = output_prefix(video_id, present.film_attempt) + WAVEFORM_NAME
+        peaks = await web_context().storage.get(key)
+    except ObjectMissing:
+        return Response(status=204)
+    return await conditional_response(peaks, content_type=WAVEFORM_TYPE)
 
 
 @blueprint.get("/videos/<uuid:video_id>/captions/tracks")
@@ -176,35 +240,60 @@ async def chapters_file(video_id: UUID) -> Response:
     return await conditional_response(text, content_type=VTT_TYPE)
 
 
-async def _output_response(key: str, *, is_private: bool) -> WerkzeugResponse | Response:
+async def _requested_clip(video_id: UUID, name: str) -> Clip | None:
+    """Return the clip that the request of a playlist is for. Raises `InvalidClip`."""
+    if not name.endswith(PLAYLIST_SUFFIX) or not set(PARAMETERS) & set(request.args):
+        return None
+    return parse_clip(request.args, (await read_video(str(video_id))).duration_s)
+
+
+async def _is_named(served: Served, video_id: UUID, key: str) -> bool:
+    """Return whether a playlist that viewers get names this object."""
+    folder = key.split("/")[-2]
+    for attempt in served.naming_attempts:
+        playlist = output_prefix(video_id, attempt) + media_playlist_name(folder)
+        if await web_context().playlists.names(playlist, key):
+            return True
+    return False
+
+
+async def _sees_film(served: Served) -> bool:
+    """Return whether the caller may edit a cut video, and so see its whole film."""
+    if not served.is_film or state_of(request.scope).playback_token:
+        return False
+    return (await principal()).may(Action.EDIT, owner_id=served.audience.owner_id)
+
+
+async def _output_response(
+    key: str, clip: Clip | None, delivery: Delivery
+) -> WerkzeugResponse | Response:
     """Return a playlist, or redirect to any other object."""
     if not key.endswith(PLAYLIST_SUFFIX):
-        response = await _redirect_to_storage(key, is_private=is_private)
-        response.headers.update(OPEN_TO_ALL)
-        return response
+        return await _redirect_to_storage(key, delivery)
     playlists = web_context().playlists
-    if is_private or key.endswith(f"/{MASTER_NAME}"):
-        max_age_s = 0 if is_private else MASTER_MAX_AGE_S
-        return await _open_response(await playlists.text(key), PLAYLIST_TYPE, max_age_s)
-    max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
-    return await _open_response(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
+    is_own = delivery is Delivery.PORTAL
+    if is_own or key.endswith(f"/{MASTER_NAME}"):
+        max_age_s = 0 if is_own else MASTER_MAX_AGE_S
+        return await _text_response(await playlists.text(key, clip), PLAYLIST_TYPE, max_age_s)
+    max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S, delivery)
+    text = await playlists.media(key, clip, delivery)
+    return await _text_response(text, PLAYLIST_TYPE, max_age_s)
 
 
 async def _redirect_to_storage(
-    key: str, *, is_private: bool, max_age_s: int = 0
+    key: str, delivery: Delivery, *, most_age_s: int = 0
 ) -> WerkzeugResponse:
-    response = redirect(await web_context().playlists.address(key, is_private=is_private))
-    response.headers["Cache-Control"] = _cache_control(0 if is_private else max_age_s)
+    """Redirect to an object; the redirect may be cached for `most_age_s` at most."""
+    playlists = web_context().playlists
+    response = redirect(await playlists.address(key, delivery))
+    max_age_s = await playlists.max_age_s(most_age_s, delivery)
+    response.headers["Cache-Control"] = _cache_control(max_age_s)
     return response
 
 
-async def _open_response(text: str, content_type: str, max_age_s: int) -> Response:
+async def _text_response(text: str, content_type: str, max_age_s: int) -> Response:
     cache_control = _cache_control(max_age_s)
-    response = await conditional_response(
-        text, content_type=content_type, cache_control=cache_control
-    )
-    response.headers.update(OPEN_TO_ALL)
-    return response
+    return await conditional_response(text, content_type=content_type, cache_control=cache_control)
 
 
 def _cache_control(max_age_s: int) -> str:

@@ -21,6 +21,7 @@ from portal.videos import imports, reading
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.progress import Progress
+from portal.videos.reading import Served
 from portal.web.auth import principal, require_visible
 from portal.web.composition import web_context
 from portal.web.server.context import state_of
@@ -95,13 +96,15 @@ async def read_progress(video_id: UUID) -> Progress:
     return progress
 
 
-async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
-    """Return the audience of an attempt's output of a rendition; empty for files outside of any.
+async def read_served(video_id: UUID, attempt: int, rendition: str) -> Served:
+    """Return the permission to load an attempt's output of a rendition.
+
+    The rendition is empty for files outside of its folders.
 
     Raises `VideoNotFound` if the output is not served, or not to the caller.
     """
-    audience = await reading.fetch_served(video_id, attempt, rendition)
-    return await _visible(audience, audience)
+    served = await reading.fetch_served(video_id, attempt, rendition)
+    return await _visible(served, served.audience if served else None)
 
 
 async def _visible_video(

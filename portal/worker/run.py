@@ -29,7 +29,14 @@ from portal.database.outages import is_outage, skipped_in_outage
 from portal.errors import StorageUnavailable
 from portal.maintenance import janitor
 from portal.maintenance.recovery import recover_forever
-from portal.processing import encoding, parts, passes, removal
+from portal.processing import (
+    encoding,
+    first_pass,
+    later_passes,
+    parts,
+    removal,
+    storyboards,
+)
 from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.encoding import Preempted, Tools
 from portal.processing.sources import SourceInterrupted
@@ -37,13 +44,14 @@ from portal.queue import enqueue
 from portal.queue.app import WorkerConnector, queue_app
 from portal.queue.rows import import_waits
 from portal.retry import Backoff
+from portal.statistics.folding import fold_forever
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
 from portal.transcoding.probing.probe import SourceLimits
-from portal.videos import captions, imports, posters, transcription
+from portal.videos import captions, downloads, imports, posters, transcription
 from portal.videos.fetching import GivesWay
 from portal.webhooks import sending
 
@@ -131,44 +139,44 @@ class Worker:
 
 
 @tasks.task(name="transcode", queue=enqueue.PREPARE_QUEUE, pass_context=True, retry=Retries())
-async def transcode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Probe a file, then make its video failed, or playable by copying, or queue its encode."""
-    with _work_on(context, video_id, cause) as tools:
-        await passes.publish_video(UUID(video_id), tools, may_encode=False)
+async def transcode_video(context: JobContext, version_id: str, cause: Cause = None) -> None:
+    """Probe a file, then make its version failed, or playable by copying, or queue its encode."""
+    with _work_on(context, cause, version_id=version_id) as tools:
+        await first_pass.publish_version(UUID(version_id), tools, may_encode=False)
 
 
 @tasks.task(name="encode", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
-async def encode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Make a video playable by encoding, or failed."""
-    with _work_on(context, video_id, cause) as tools:
-        await passes.publish_video(UUID(video_id), tools, may_encode=True)
+async def encode_video(context: JobContext, version_id: str, cause: Cause = None) -> None:
+    """Make a version playable by encoding, or failed."""
+    with _work_on(context, cause, version_id=version_id) as tools:
+        await first_pass.publish_version(UUID(version_id), tools, may_encode=True)
 
 
 @tasks.task(name="complete", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
-async def complete_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Make the next missing renditions of a playable video, in one pass."""
-    with _work_on(context, video_id, cause) as tools:
-        await passes.complete_ladder(UUID(video_id), tools)
+async def complete_video(context: JobContext, version_id: str, cause: Cause = None) -> None:
+    """Make the next missing renditions of a playable version, in one pass."""
+    with _work_on(context, cause, version_id=version_id) as tools:
+        await later_passes.complete_ladder(UUID(version_id), tools)
 
 
 @tasks.task(name="share", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
-async def make_parts(context: JobContext, video_id: str, cause: Cause = None) -> None:
+async def make_parts(context: JobContext, version_id: str, cause: Cause = None) -> None:
     """Make parts of a pass that another worker carries out."""
-    with _work_on(context, video_id, cause) as tools:
-        await encoding.help_with(UUID(video_id), tools, job_id=context.job.id or 0)
+    with _work_on(context, cause, version_id=version_id) as tools:
+        await encoding.help_with(UUID(version_id), tools, job_id=context.job.id or 0)
 
 
 @tasks.task(name="remove", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def remove_files(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Remove the files of a deleted video from storage."""
-    with _work_on(context, video_id, cause) as tools:
+    with _work_on(context, cause, video_id=video_id) as tools:
         await removal.remove_files(UUID(video_id), storage=tools.storage)
 
 
 @tasks.task(name="poster", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def make_poster(context: JobContext, video_id: str, number: int, cause: Cause = None) -> None:
     """Make the poster that an editor requested."""
-    with _work_on(context, video_id, cause) as tools:
+    with _work_on(context, cause, video_id=video_id) as tools:
         await posters.make_poster(
             UUID(video_id),
             number,
@@ -178,11 +186,27 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
         )
 
 
+@tasks.task(name="storyboard", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
+async def make_storyboard(context: JobContext, version_id: str, cause: Cause = None) -> None:
+    """Make a ready version's storyboard."""
+    with _work_on(context, cause, version_id=version_id) as tools:
+        await storyboards.make(UUID(version_id), tools)
+
+
 @tasks.task(name="captions", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
 async def store_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Store saved captions, and name them in the master playlist."""
-    with _work_on(context, video_id, cause) as tools:
+    with _work_on(context, cause, video_id=video_id) as tools:
         await captions.store(UUID(video_id), storage=tools.storage, queue=tools.queue)
+
+
+@tasks.task(name="download", queue=enqueue.DOWNLOAD_QUEUE, pass_context=True, retry=Retries())
+async def make_download(
+    context: JobContext, video_id: str, number: int, cause: Cause = None
+) -> None:
+    """Make a file for download from a video's segments."""
+    with _work_on(context, cause, video_id=video_id) as tools:
+        await downloads.make_file(number, storage=tools.storage, work_dir=tools.work_dir)
 
 
 @tasks.task(name="transcribe", queue=enqueue.SPEECH_QUEUE, pass_context=True, retry=Retries())
@@ -192,7 +216,7 @@ async def write_captions(context: JobContext, video_id: str, cause: Cause = None
     model = worker.config.captions_model
     if model is None:
         raise LookupError("This worker has no model. Set CAPTIONS_MODEL.")
-    with _work_on(context, video_id, cause) as tools:
+    with _work_on(context, cause, video_id=video_id) as tools:
         await transcription.make_captions(
             UUID(video_id),
             model=model,
@@ -250,11 +274,11 @@ def _worker_of(context: JobContext) -> Worker:
 
 
 @contextmanager
-def _work_on(context: JobContext, video_id: str, cause: Cause) -> Iterator[Tools]:
-    """Trace a job of a video, and count it among the encodes if it is one."""
+def _work_on(context: JobContext, cause: Cause, **ids: str) -> Iterator[Tools]:
+    """Trace a job of a video or a version, and count it among the encodes if it is one."""
     worker = _worker_of(context)
     job = context.job
-    with tracing.traced_job(job.task_name, cause, video_id=video_id, job_id=job.id or 0):
+    with tracing.traced_job(job.task_name, cause, **ids, job_id=job.id or 0):
         worker.tools.work_dir.mkdir(parents=True, exist_ok=True)
         if job.queue == enqueue.TRANSCODE_QUEUE:
             worker.encoding.add(job.id)
@@ -300,6 +324,8 @@ async def _run(config: Config, storage: Storage) -> None:
                 enqueue.SIDE_QUEUE: SIDE_CONCURRENCY,
                 enqueue.WEBHOOK_QUEUE: WEBHOOK_CONCURRENCY,
                 enqueue.IMPORT_QUEUE: IMPORT_CONCURRENCY,
+                # Each file takes twice its size of the work folder.
+                enqueue.DOWNLOAD_QUEUE: 1,
             }
             if config.captions_model:
                 slots[enqueue.SPEECH_QUEUE] = 1
@@ -307,6 +333,7 @@ async def _run(config: Config, storage: Storage) -> None:
                 *(group.create_task(_serve(name, slots[name], worker)) for name in slots),
                 group.create_task(recover_forever(queue, ending)),
                 group.create_task(_help_forever(worker, ending)),
+                group.create_task(fold_forever(ending)),
                 group.create_task(ending.wait()),
             ]
             try:

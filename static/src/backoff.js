@@ -1,6 +1,6 @@
 /**
- * Retry policy of all scripts: growing, jittered pauses, for about two minutes of consecutive
- * failures.
+ * Retry policy of what people wait for: growing, jittered pauses, for about two minutes of
+ * consecutive failures.
  */
 
 const BUDGET_MS = 120_000;

@@ -58,6 +58,23 @@ export function parseStartTime_s(text) {
 }
 
 /**
+ * Return a time to a millisecond.
+ * @param {number} time_s @returns {string} such as "1:02.500"
+ */
+export function formatExactTime(time_s) {
+  const time_ms = Math.round(time_s * 1000);
+  return `${formatClock(Math.floor(time_ms / 1000))}.${String(time_ms % 1000).padStart(3, "0")}`;
+}
+
+/**
+ * Return a time to a tenth of a second, without zeros at its end.
+ * @param {number} time_s @returns {string} such as "1:02.5" or "1:02"
+ */
+export function formatBriefTime(time_s) {
+  return formatExactTime(Math.round(time_s * 10) / 10).replace(/\.?0+$/, "");
+}
+
+/**
  * Return the time left, rounded so that it does not flicker.
  * @param {number} seconds @returns {string} such as "about 3 min left"
  */

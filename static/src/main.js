@@ -18,6 +18,10 @@ const behaviours = [
   ),
   lazyBehaviour("video[data-player]", async () => (await import("./player/player.js")).startPlayer),
   lazyBehaviour(
+    "[data-clears-positions]",
+    async () => (await import("./player/saved-state.js")).startPositionsForm,
+  ),
+  lazyBehaviour(
     "[data-caption-editor]",
     async () => (await import("./captions/editor.js")).startEditor,
   ),
@@ -33,9 +37,15 @@ const behaviours = [
   ),
   lazyBehaviour("[data-access]", async () => (await import("./detail/forms.js")).startAccessPanel),
   lazyBehaviour("[data-poster]", async () => (await import("./detail/poster.js")).startPosterTool),
+  lazyBehaviour(
+    "[data-replacement]",
+    async () => (await import("./detail/replacement.js")).startReplacement,
+  ),
+  lazyBehaviour("[data-cuts]", async () => (await import("./cuts/cuts.js")).startCutsEditor),
   lazyBehaviour("[data-opens]", async () => (await import("./disclosure.js")).startDialogLink),
   lazyBehaviour("[data-seeks]", async () => (await import("./detail/watch.js")).startSeekLinks),
   lazyBehaviour("[data-share]", async () => (await import("./detail/share.js")).startShareOptions),
+  lazyBehaviour("[data-clip-panel]", async () => (await import("./detail/clip.js")).startClipPanel),
   lazyBehaviour("[data-copy]", async () => (await import("./copy.js")).startCopyButton),
   lazyBehaviour(
     "[data-multi-select]",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from api_client import until_found
-from page_rows import make_row, make_upload_row
+from page_rows import change_video, make_row, make_upload_row
 from signed_in import (
     WAITING,
     make_account,
@@ -196,7 +196,7 @@ async def test_each_video_of_a_removed_account_has_an_event(
     ann = await make_account("ann")
     ed = await make_account("ed", Role.EDITOR)
     videos = [await make_row(number, owner_id=ed.id) for number in range(4)]
-    await Video.filter(id=videos[0].id).update(deleted_at=NOW)
+    await change_video(videos[0].id, deleted_at=NOW)
     await people.remove(ed.id, by=EVERYONES)
     events = await Event.filter(type=EventType.UPDATED)
     assert {event.video_id for event in events} == {video.id for video in videos[1:]}

@@ -74,7 +74,7 @@ async def _measure(
     bodies = iter(await _creation_bodies(portal, folder, count=PAGE + options.rounds * each))
     paths = [await _created(portal, body) for body in itertools.islice(bodies, PAGE)]
     # Ready videos have a playback URL.
-    await execute(portal.environ, "UPDATE videos SET status = 'ready', published_attempt = 1")
+    await execute(portal.environ, "UPDATE versions SET status = 'ready', published_attempt = 1")
     presign, patch, create = (folder / f"{name}.txt" for name in ("presign", "patch", "create"))
     presign.write_text(f"POST /api/videos/presign {json.dumps(PRESIGN)}\n")
     changes = itertools.product(range(20), paths)
@@ -86,10 +86,10 @@ async def _measure(
     page_url = f"{bare_url}page"
     targets = (
         ("GET video", portal.base_url + paths[0], bare_url, 0.6, None),
-        ("GET page", f"{api}/videos?limit={PAGE}", page_url, 0.4, None),
+        ("GET page", f"{api}/videos?limit={PAGE}", page_url, 0.25, None),
         ("GET categories", f"{api}/categories", bare_url, 0.85, None),
         ("POST presign", api, bare_url, 0.35, presign),
-        ("PATCH", api, bare_url, 0.12, patch),
+        ("PATCH", api, bare_url, 0.15, patch),
         ("POST create", api, bare_url, 0.12, create),
     )
     async with aiohttp.ClientSession() as session, session.get(targets[1][1]) as response:
@@ -133,7 +133,10 @@ async def _measure_signed_in(
         portal, private_body, "?visibility=private", headers
     )
     # Each read of a private video signs its playback URL.
-    ready = "UPDATE videos SET status = 'ready', published_attempt = 1 WHERE visibility = 'private'"
+    ready = (
+        "UPDATE versions SET status = 'ready', published_attempt = 1 FROM publications"
+        " WHERE version_id = versions.id AND visibility = 'private'"
+    )
     await execute(portal.environ, ready)
     for own_url, name, header in (
         (url, "by token", f"Authorization: Bearer {token.out.strip()}"),

@@ -123,7 +123,13 @@ def make(passes: list[float], segment_count: int, workers: int, seed: int) -> fl
             now_s = min(busy_until_s)
             at_work = sum(until_s > now_s for until_s in busy_until_s)
             # Plans estimate the time on two cores.
-            state = PassState(unclaimed, workers=at_work, failures=0, share_stored=0.0)
+            state = PassState(
+                unclaimed,
+                under_way=at_work,
+                failures=0,
+                share_stored=0.0,
+                worker_processes=workers,
+            )
             length = part_length(state, segment_s / PROCESSORS)
             worker = busy_until_s.index(now_s)
             busy_until_s[worker] = now_s + START_S + length * segment_s

@@ -1,4 +1,4 @@
-"""Time of the library's pages with 100,000 videos and their captions, for each kind of query.
+"""Time of the library's pages with 100,000 videos and their captions, and of its statistics.
 
 Seeds a database with made-up videos whose words are as unevenly frequent as real ones, then
 requests pages from a portal over HTTP, one after the other. The times are those of whole pages,
@@ -29,11 +29,14 @@ from benchmark_portal import measured_portal, options_of
 
 from portal.database.search import search_columns
 from portal.processing.captions import CaptionText
+from portal.statistics.figures import STARTUP_BOUNDS_S
+from portal.statistics.films import HUNDREDTHS
+from portal.statistics.reading import Ranking
 from portal.transcoding.packaging.webvtt import Cue
 
 AIM_P99_MS = 50
-# Aim for spoken and misspelt words.
-AIM_SPOKEN_P99_MS = 80
+# Aim for spoken and misspelt words, and for statistics.
+AIM_SLOW_P99_MS = 80
 DEEP_PAGES = 40
 START = datetime(2020, 1, 1, tzinfo=UTC)
 _words = re.compile(r"\w+").findall
@@ -46,6 +49,9 @@ VOCABULARY = 30_000
 SPOKEN_VOCABULARY = 60_000
 TRACKS = 2_000
 CUES = 60
+# Days on which every video was watched, and days of the library.
+WATCHED_DAYS = 10
+LIBRARY_DAYS = 1_000
 WORDS_OF_CUE = 8
 
 
@@ -61,17 +67,18 @@ async def main() -> None:
 
 
 async def _measure(session: aiohttp.ClientSession, requests: int) -> None:
-    aims = f"p99 under {AIM_P99_MS}; of spoken or misspelt words {AIM_SPOKEN_P99_MS}"
+    aims = f"p99 under {AIM_P99_MS}; of spoken or misspelt words and statistics {AIM_SLOW_P99_MS}"
     print(f"{'':36} {'p50':>8} {'p99':>8} {'max':>8}   (ms; aim: {aims})")
     for name, queries in _kinds().items():
-        addresses = [f"/?{urlencode(query)}" for query in queries]
-        if name.startswith("deep"):
+        path = "/statistics" if name.startswith("statistics") else "/"
+        addresses = [f"{path}?{urlencode(query)}" for query in queries]
+        if "deep" in name:
             addresses = [await _deep(session, address) for address in addresses]
         for address in addresses:
             await _timed(session, address)  # the first request of a kind is slower
         times = [await _timed(session, url) for url in islice(cycle(addresses), requests)]
         cuts = statistics.quantiles(times, n=100)
-        aim_ms = AIM_SPOKEN_P99_MS if name in SPOKEN else AIM_P99_MS
+        aim_ms = AIM_SLOW_P99_MS if name.startswith(SLOW) else AIM_P99_MS
         missed = "  MISSED" if cuts[98] > aim_ms else ""
         print(f"{name:36} {cuts[49]:8.1f} {cuts[98]:8.1f} {max(times):8.1f}{missed}", flush=True)
 
@@ -84,7 +91,7 @@ def _kinds() -> dict[str, list[dict[str, str]]]:
     return {
         "first page": [{}],
         "deep page": [{}],
-        "by title / longest": [{"sort": order} for order in ("title", "longest")],
+        "by title / longest / views": [{"sort": order} for order in ("title", "longest", "-views")],
         "frequent word": frequent,
         "rare word": [{"q": word} for word in rare],
         "Chinese, Japanese, Thai": [{"q": text} for text in ("京都", "旅行", "音楽", "ไทย")],
@@ -94,10 +101,17 @@ def _kinds() -> dict[str, list[dict[str, str]]]:
         "said": [{"q": _word(rank)} for rank in range(VOCABULARY, SPOKEN_VOCABULARY, 1500)],
         "two words said": [{"q": f"{_word(rank)} {_word(40 + rank)}"} for rank in range(100, 140)],
         "misspelt": [{"q": f"{word[:3]}x{word[4:]}"} for word in rare],
+        "statistics": [
+            {"sort": ranking, "period": period}
+            for ranking in Ranking
+            for period in ("7", "28", "90", "365")
+        ],
+        "statistics, all time": [{"sort": ranking, "period": "all"} for ranking in Ranking],
+        "statistics, deep page": [{"sort": ranking} for ranking in Ranking],
     }
 
 
-SPOKEN = ("said", "two words said", "misspelt")
+SLOW = ("said", "two words said", "misspelt", "statistics")
 
 
 async def _deep(session: aiohttp.ClientSession, address: str) -> str:
@@ -126,21 +140,30 @@ async def _seed(database_url: str, count: int) -> None:
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         cursor = connection.cursor()
         # All words are inserted directly.
-        for table in ("videos", "captions"):
+        for table in ("publications", "captions"):
             await cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER learn_words")
         same = {"file_name": "a.mp4", "content_type": "video/mp4", "created_at": START}
         uploads = ({"id": UUID(int=number), "key": _key(number), **same} for number in range(count))
-        for table, rows in (("uploads", uploads), ("videos", _videos(count))):
+        videos = list(_videos(count))
+        publications = ({**row["details"], **row["both"]} for row in videos)
+        versions = ({**row["version"], **row["both"]} for row in videos)
+        tables = {"uploads": uploads, "publications": publications, "versions": versions}
+        for table, rows in tables.items():
             first = next(rows)
             async with cursor.copy(f"COPY {table} ({', '.join(first)}) FROM STDIN") as copy:
                 for row in chain([first], rows):
                     await copy.write_row(list(row.values()))
         await _seed_captions(cursor)
+        await _seed_statistics(cursor)
         await connection.commit()
         await connection.set_autocommit(True)
-        await connection.execute("VACUUM ANALYZE videos, captions, library_words")
+        await connection.execute(
+            "VACUUM ANALYZE publications, versions, captions, library_words,"
+            " video_days, video_periods"
+        )
         sizes = await connection.execute(
-            "SELECT pg_table_size('videos') / 1e6, pg_indexes_size('videos') / 1e6"
+            "SELECT sum(pg_table_size(name)) / 1e6, sum(pg_indexes_size(name)) / 1e6"
+            " FROM unnest(ARRAY['publications', 'versions']::regclass[]) AS name"
         )
         table_mb, indexes_mb = await sizes.fetchone() or (0, 0)
     took_s = perf_counter() - started_at
@@ -164,6 +187,33 @@ async def _seed_captions(cursor: psycopg.AsyncCursor) -> None:
             await copy.write_row([_word(rank)])
 
 
+async def _seed_statistics(cursor: psycopg.AsyncCursor) -> None:
+    """Insert sums of every video's days and periods, and of the library's days."""
+    figures = "20, 25, 1000000, 1250, 5, 0, 0"
+    await cursor.execute(
+        f"INSERT INTO video_days SELECT id, current_date - age, 'all', '', {figures}"
+        f" FROM videos, generate_series(1, {WATCHED_DAYS}) AS age"
+    )
+    arrays = ", ".join(
+        f"array_fill(20, ARRAY[{length}])"
+        for length in (HUNDREDTHS, HUNDREDTHS, len(STARTUP_BOUNDS_S) + 1)
+    )
+    await cursor.execute(
+        f"INSERT INTO video_days SELECT NULL, current_date - age, 'all', '', {figures}, {arrays}"
+        f" FROM generate_series(0, {LIBRARY_DAYS} - 1) AS age"
+    )
+    parts = "('device', 'phone'), ('device', 'desktop'), ('place', 'page'), ('height', '720')"
+    await cursor.execute(
+        f"INSERT INTO video_days SELECT NULL, current_date - age, kind, value, {figures}, {arrays}"
+        f" FROM generate_series(0, {LIBRARY_DAYS} - 1) AS age, (VALUES {parts}) AS p (kind, value)"
+    )
+    await cursor.execute(
+        "INSERT INTO video_periods"
+        " SELECT id, period, views, views + 1, 1000 * views, views * (7 + views % 90)"
+        " FROM videos, unnest(ARRAY[0, 7, 28, 90, 365]) AS period"
+    )
+
+
 def _tracks() -> Iterator[CaptionText]:
     chance = random.Random(8)  # noqa: S311 - the same captions every time
     vocabulary = [_word(number) for number in range(SPOKEN_VOCABULARY)]
@@ -178,7 +228,8 @@ def _tracks() -> Iterator[CaptionText]:
         )
 
 
-def _videos(count: int) -> Iterator[dict[str, object]]:
+def _videos(count: int) -> Iterator[dict[str, dict[str, object]]]:
+    """Yield the columns of videos: of publications, of versions, and of both tables."""
     chance = random.Random(7)  # noqa: S311 - the same videos every time
     vocabulary = [_word(number) for number in range(VOCABULARY)]
     weights = list(accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
@@ -198,17 +249,25 @@ def _videos(count: int) -> Iterator[dict[str, object]]:
         status = chance.choices(["ready", "failed", "processing"], weights=[970, 25, 5])[0]
         is_ready = status == "ready"
         created_at = START + timedelta(minutes=30 * number, seconds=chance.randint(0, 1700))
+        video_id = UUID(int=chance.getrandbits(128))
         yield {
-            **text,
-            **search_columns(**text),
-            **{"id": UUID(int=chance.getrandbits(128)), "status": status},
-            **{"category_ids": chance.sample(range(1, 17), chance.randint(1, 3))},
-            **{"file_name": "a.mp4", "storage_key": _key(number), "transcode_job_id": number},
-            **{"size_bytes": 1_000_000, "source_etag": "e", "width": 1280, "height": 720},
-            **{"duration_s": chance.lognormvariate(5, 1) if is_ready else None},
-            **{"published_attempt": 1 if is_ready else None},
-            **{"has_poster": is_ready, "has_storyboard": is_ready},
-            **{"created_at": created_at, "updated_at": created_at},
+            "both": {"id": video_id, "created_at": created_at},
+            "details": {
+                **text,
+                **search_columns(**text),
+                "version_id": video_id,
+                "category_ids": chance.sample(range(1, 17), chance.randint(1, 3)),
+                "views": number * 7919 % 10_007,
+                "updated_at": created_at,
+            },
+            "version": {
+                **{"video_id": video_id, "status": status, "transcode_job_id": number},
+                **{"file_name": "a.mp4", "storage_key": _key(number), "source_etag": "e"},
+                **{"size_bytes": 1_000_000, "width": 1280, "height": 720},
+                "duration_s": chance.lognormvariate(5, 1) if is_ready else None,
+                "published_attempt": 1 if is_ready else None,
+                **{"has_poster": is_ready, "has_storyboard": is_ready},
+            },
         }
 
 

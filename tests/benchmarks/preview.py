@@ -16,7 +16,7 @@ from benchmark_portal import measured_portal
 from playwright.async_api import Page, async_playwright
 from running_portal import call, until, upload
 
-AIM_S = 8
+AIM_S = 6
 HAS_FRAME = "() => (document.querySelector('video')?.readyState ?? 0) >= 2"
 
 

@@ -22,7 +22,7 @@ from running_portal import LivePortal, call, process, until, upload
 READY_AIM = 1.75
 LADDER_AIM = 1.85
 PROCESSOR_AIM = 1.05
-ENDED_AIM = 1.03
+ENDED_AIM = 1.05
 
 
 async def main() -> None:

@@ -30,6 +30,10 @@ async def browser() -> AsyncIterator[Browser]:
         await browser.close()
 
 
+# Pages may outlive the portal of their test, and then ask it in vain.
+PORTAL_ENDED = "net::ERR_CONNECTION_REFUSED"
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "complaint(pattern): errors that pages may log")
 
@@ -37,7 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def watch(request: pytest.FixtureRequest) -> Iterator[Callable[[Page], None]]:
     """Function that fails the test if a page logs an error, as violated policies do, or throws."""
-    expected = [mark.args[0] for mark in request.node.iter_markers("complaint")]
+    expected = [PORTAL_ENDED]
+    expected += [mark.args[0] for mark in request.node.iter_markers("complaint")]
     complaints: list[str] = []
 
     def record(text: str) -> None:

@@ -31,21 +31,24 @@ class Rows:
             key,
         )
         await self.run(
-            "INSERT INTO videos (id, title, description, category_ids, tags, file_name,"
-            " storage_key, transcode_job_id, status, size_bytes, source_etag, published_attempt,"
-            " duration_s, search, sort_title, created_at, updated_at)"
-            " VALUES (%s, %s, '', %s, %s, 'a.mp4', %s, %s, %s, 1, 'e', %s, %s, %s::tsvector, %s,"
-            " timestamptz '2026-01-01' + %s * interval '1 hour', now())",
-            *(video_id, title, [number % 16 + 1], tags, key, number, status),
+            "WITH publication AS ("
+            " INSERT INTO publications (id, version_id, title, description, category_ids, tags,"
+            " search, sort_title, created_at, updated_at) VALUES (%s, %s, %s, '', %s, %s,"
+            " %s::tsvector, %s, timestamptz '2026-01-01' + %s * interval '1 hour', now())"
+            " RETURNING id, created_at"
+            ") INSERT INTO versions (id, video_id, created_at, file_name, storage_key,"
+            " transcode_job_id, status, size_bytes, source_etag, published_attempt, duration_s)"
+            " SELECT id, id, created_at, 'a.mp4', %s, %s, %s, 1, 'e', %s, %s FROM publication",
+            *(video_id, video_id, title, [number % 16 + 1], tags),
+            *(columns["search"], columns["sort_title"], number, key, number, status),
             *(1 if status == "ready" else None, 61.0 if status == "ready" else None),
-            *(columns["search"], columns["sort_title"], number),
         )
         return video_id
 
     async def finish(self, video_id: str, status: str) -> None:
         """A worker came to an end with it."""
         await self.run(
-            "UPDATE videos SET status = %s, duration_s = 75.0, has_poster = true,"
+            "UPDATE versions SET status = %s, duration_s = 75.0, has_poster = true,"
             " published_attempt = 1 WHERE id = %s",
             status,
             video_id,
@@ -54,8 +57,10 @@ class Rows:
     async def begin(self, video_id: str, percent: float) -> None:
         """A worker is busy with it."""
         await self.run(
-            "INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,"
-            " started_at) VALUES (%s, 1, 'w', 'transcoding', %s, now() + interval '1 hour', now())",
+            "INSERT INTO attempts (video_id, version_id, number, worker, stage, percent,"
+            " lease_expires_at, started_at) VALUES (%s, %s, 1, 'w', 'transcoding', %s,"
+            " now() + interval '1 hour', now())",
+            video_id,
             video_id,
             percent,
         )

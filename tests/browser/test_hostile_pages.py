@@ -36,16 +36,16 @@ DESCRIPTION = "\n".join((*MARKUP, *LINKS, *DIRECTIONS, *ODDITIES))
 TAGS = ", ".join(("<script>alert(1)</script>", '"onclick="alert(1)', DIRECTIONS[1], "\u202eabc"))
 FILE_NAME = "\u202e<img src=x onerror=alert(1)>\"'gpj.mp4"
 READY = """
-    UPDATE videos SET status = 'ready', published_attempt = 1, has_poster = true,
+    UPDATE versions SET status = 'ready', published_attempt = 1, has_poster = true,
         has_storyboard = true, duration_s = 61, width = 640, height = 360 WHERE id = %s
 """
 FAILED = """
-    UPDATE videos SET status = 'failed', failure_code = 'damaged', failure_message = %s
+    UPDATE versions SET status = 'failed', failure_code = 'damaged', failure_message = %s
     WHERE id = %s
 """
 # A sound track with a name from its file.
 RENDITION = """
-    INSERT INTO renditions (video_id, kind, position, name, label, state, attempt_number,
+    INSERT INTO renditions (version_id, kind, position, name, label, state, attempt_number,
         average_bandwidth_bps, size_bytes, tries, copied, is_default)
     VALUES (%s, 'audio', 1, 'audio', %s, 'complete', 1, 128000, 1000, 0, false, true)
 """

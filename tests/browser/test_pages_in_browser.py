@@ -11,7 +11,6 @@ from chromium import (
     SMALL_TARGETS,
     TRANSCODE_TIMEOUT_MS,
     OpenPage,
-    Scheme,
     play_past,
     publish_file,
     suits_everyone,
@@ -21,6 +20,7 @@ from library_rows import Rows
 from playwright.async_api import Page, Route, expect
 from quart import Quart, render_template
 from running_portal import LivePortal, fresh_portal, until
+from statistics_rows import ADD_DAYS, ADD_PERIOD
 
 # Browsers log the refused requests for missing and deleted pages as errors.
 pytestmark = pytest.mark.complaint("status of 4(04|05|10|29)")
@@ -67,15 +67,25 @@ async def waiting_video(idle_portal: LivePortal, short_video: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def addresses(ready_video: str, failed_video: str, waiting_video: str) -> dict[str, str]:
+async def addresses(
+    live_portal: LivePortal, ready_video: str, failed_video: str, waiting_video: str
+) -> dict[str, str]:
     """Address of each kind of page and state, by name."""
+    rows = Rows(live_portal.environ["DATABASE_URL"])
+    for video_id in (ready_video, None):
+        await rows.run(ADD_DAYS, video_id, 28)
+    await rows.run(ADD_PERIOD, ready_video)
     return {
         "library": "/",
         "upload": "/upload",
         "waiting": waiting_video,
         "ready": f"/videos/{ready_video}",
         "edit": f"/videos/{ready_video}/edit",
+        "statistics": f"/videos/{ready_video}/statistics",
+        "library-statistics": "/statistics",
         "chapters": f"/videos/{ready_video}/chapters/edit",
+        "cuts": f"/videos/{ready_video}/cuts",
+        "downloads": f"/videos/{ready_video}/downloads",
         "failed": f"/videos/{failed_video}",
         "docs": "/api/docs",
         "missing": "/videos/none",
@@ -147,47 +157,47 @@ async def test_focus_stays_on_the_page_when_a_failed_video_is_retried(
 ) -> None:
     rows = Rows(idle_portal.environ["DATABASE_URL"])
     video_id = await rows.add(900, "Tried again", status="failed")
-    await rows.run("UPDATE videos SET failure_code = 'transcode_failed' WHERE id = %s", video_id)
+    await rows.run("UPDATE versions SET failure_code = 'transcode_failed' WHERE id = %s", video_id)
     await page.goto(f"{idle_portal.base_url}/videos/{video_id}")
     await page.get_by_role("button", name="Try again").press("Enter")
     await expect(page.locator("#status")).to_contain_text("In queue")
     await expect(page.locator("#main")).to_be_focused()
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_every_page_is_accessible_at_all_widths(
-    open_page: OpenPage, addresses: dict[str, str], scheme: Scheme
+    open_page: OpenPage, addresses: dict[str, str]
 ) -> None:
     """Every page fits all widths and has no violations of axe."""
-    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
+    page = await open_page(reduced_motion="reduce")
     for name, address in addresses.items():
         await page.goto(address)
         if name == "ready":
             await play_past(page, 0)
-        await suits_everyone(page, name, scheme)
+        for table in await page.get_by_text("Show as table").all():
+            await table.click()
+        await suits_everyone(page, name)
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_every_page_of_a_closed_portal_is_accessible(
-    portal: LivePortal, open_page: OpenPage, scheme: Scheme
+    portal: LivePortal, open_page: OpenPage
 ) -> None:
-    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
+    page = await open_page(reduced_motion="reduce")
     await page.goto(f"{portal.base_url}/set-up")
-    await suits_everyone(page, "set-up", scheme)
+    await suits_everyone(page, "set-up")
     await page.get_by_role("textbox", name="Email address").fill(f"{'long.' * 9}a@a.example")
     await page.get_by_role("textbox", name="Password").fill(OWNER["password"])
     await page.locator("main button[type=submit]").click()
     for path in ("", "videos", "account", "people", "audit", "webhooks"):
         await page.goto(f"{portal.base_url}/{path}")
-        await suits_everyone(page, path or "empty", scheme)
+        await suits_everyone(page, path or "empty")
     await page.goto(f"{portal.base_url}/people")
     await page.get_by_role("button", name="Create invitation").click()
     link = await page.get_by_label("One-time link", exact=True).input_value()
-    await suits_everyone(page, "people-link", scheme)
-    stranger = await open_page(color_scheme=scheme, reduced_motion="reduce")
+    await suits_everyone(page, "people-link")
+    stranger = await open_page(reduced_motion="reduce")
     for name, address in (("welcome", link), ("sign-in", f"{portal.base_url}/upload")):
         await stranger.goto(address)
-        await suits_everyone(stranger, name, scheme)
+        await suits_everyone(stranger, name)
 
 
 @pytest.mark.parametrize("name", ["library", "ready"])
@@ -219,26 +229,42 @@ async def test_all_controls_are_reached_by_keyboard_and_show_the_focus(
 @pytest.mark.slow
 async def test_controls_are_large_enough_for_touch(portal: LivePortal, open_page: OpenPage) -> None:
     page = await open_page(width=360, height=800, has_touch=True, is_mobile=True)
-    video = await Rows(portal.environ["DATABASE_URL"]).add(1, "A video")
+    rows = Rows(portal.environ["DATABASE_URL"])
+    video = await rows.add(1, "A video")
+    for video_id in (video, None):
+        await rows.run(ADD_DAYS, video_id, 28)
+    await rows.run(ADD_PERIOD, video)
     for path in ("/set-up", "/sign-in"):
         await page.request.post(f"{portal.base_url}{path}", form=OWNER)
-    of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/chapters/edit", "/delete")]
-    for path in ["/", "/videos", "/account", "/people", "/audit", "/webhooks", *of_the_video]:
+    begun = f"{portal.base_url}/videos/{video}/position"
+    own_page = {"Origin": portal.base_url}
+    await page.request.post(begun, form={"position": "9"}, headers=own_page)
+    pages = ("", "/edit", "/statistics", "/chapters/edit", "/cuts", "/downloads", "/delete")
+    of_the_video = [f"/videos/{video}{path}" for path in pages]
+    for path in [
+        "/",
+        "/videos",
+        "/statistics",
+        "/account",
+        "/people",
+        "/audit",
+        "/webhooks",
+        *of_the_video,
+    ]:
         await page.goto(portal.base_url + path)
+        if path == "/":
+            await expect(page.get_by_role("button", name="from Continue watching")).to_be_visible()
         assert await page.evaluate(SMALL_TARGETS) == [], path
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_components_are_accessible_in_every_state(
-    app: Quart, open_page: OpenPage, scheme: Scheme
-) -> None:
+async def test_components_are_accessible_in_every_state(app: Quart, open_page: OpenPage) -> None:
     loader = app.jinja_env.loader
     assert loader is not None
     app.jinja_env.loader = ChoiceLoader([loader, FileSystemLoader(DOCS)])
     async with app.test_request_context("/components"):
         seen_at = datetime(2026, 5, 4, 8, tzinfo=UTC)
         components = await render_template("components.html", seen_at=seen_at)
-    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
+    page = await open_page(reduced_motion="reduce")
     await page.route("**/components", lambda route: route.fulfill(body=components))
     await page.goto("/components")
-    await suits_everyone(page, "components", scheme)
+    await suits_everyone(page, "components")

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from chromium import AWAIT_ANIMATIONS, OpenPage, play_past
+from chromium import FINISH_ANIMATIONS, OpenPage, play_past
 from framing_site import framing_site, show_framed
 from player_page import FILM_S, open_player, read, wait_for
 from playwright.async_api import FloatRect, Locator, Page, expect
@@ -50,10 +50,11 @@ async def player(page: Page, film: str) -> Page:
 
 
 async def test_poster_is_shown_before_playback_and_little_is_fetched(player: Page) -> None:
-    assert (await read(player, "video.poster")).endswith("/poster.jpg?v=0")
+    assert re.search(r"/poster\.jpg\?v=\d+-0$", await read(player, "video.poster"))
     assert await read(player, "video.currentTime") == 0
     await wait_for(player, "video.buffered.length && video.buffered.end(0) >= 4")
-    assert await read(player, "video.buffered.end(0)") <= FILM_S / 2
+    # Half of the film are three segments, whose sound ends up to a tenth of a second later.
+    assert await read(player, "video.buffered.end(0)") <= FILM_S / 2 + 0.1
 
 
 async def choose(page: Page, menu: str, item: str) -> None:
@@ -121,7 +122,7 @@ async def test_captions_avoid_controls_preview_and_menu(page: Page, film: str) -
     await expect(page.locator(".player__bar")).to_have_css("opacity", "1")
     preview = page.locator("media-time-range [part~='preview-box']")
     await expect(preview).to_be_visible()
-    await page.evaluate(AWAIT_ANIMATIONS)
+    await page.evaluate(FINISH_ANIMATIONS)
     beside = await _place(text)
     assert beside["y"] + beside["height"] <= (await _place(preview))["y"]
     assert beside["y"] < alone["y"]
@@ -147,8 +148,9 @@ async def test_captions_are_drawn_at_their_positions(page: Page, film: str) -> N
 
 
 async def _place(text: Locator) -> FloatRect:
-    box = await text.bounding_box()
-    assert box is not None
+    """Return the place of an element; captions have none for a moment while they are drawn anew."""
+    while (box := await text.bounding_box()) is None:
+        pass
     return box
 
 
@@ -207,7 +209,8 @@ async def test_focused_elements_keep_their_own_keys(player: Page) -> None:
     await player.keyboard.press("ArrowDown")
     await wait_for(player, "video.volume === 0.95")
     await player.keyboard.press("End")
-    await wait_for(player, "video.currentTime === video.duration")
+    # The last segment may lengthen the film by less than a frame.
+    await wait_for(player, "video.duration - video.currentTime < 0.1")
 
 
 async def test_character_keys_are_switched_off_in_the_dialog_of_the_menu(player: Page) -> None:

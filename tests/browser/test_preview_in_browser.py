@@ -13,6 +13,7 @@ from running_portal import LivePortal, call, create, process, until
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.soak
 async def test_player_follows_a_growing_preview_and_switches_to_the_complete_video(
     portal: LivePortal, page: Page, tmp_path: Path
 ) -> None:

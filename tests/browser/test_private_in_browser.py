@@ -1,16 +1,17 @@
 """A private video in a browser: by a session, and by a playback link on another site."""
 
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import pytest
-from chromium import OWNER, PASSWORD, play_past, record_requests
+from chromium import OWNER, PASSWORD, OpenPage, play_past, record_requests, suits_everyone
 from command_line import portal as command
 from framing_site import framing_site, show_framed
 from player_page import FILM_S, make_film, open_player, read, wait_for
-from playwright.async_api import Page, Request, Response
+from playwright.async_api import Page, Request, Response, expect
 from running_portal import LivePortal, fresh_portal, until
 
 pytestmark = [
@@ -86,6 +87,50 @@ async def test_only_the_owner_watches_a_private_video_by_session(
     await play_past(page, FILM_S / 2 + 0.5)
     assert segment_urls
     assert all("X-Amz-Expires=300" in url for url in segment_urls)
+
+
+async def test_position_is_resumed_in_another_browser_until_it_is_removed(
+    open_page: OpenPage, closed: ClosedPortal
+) -> None:
+    base_url = closed.portal.base_url
+    film = f"{base_url}/videos/{closed.video_id}"
+    first, second = [await open_page() for _ in range(2)]
+    for page in (first, second):
+        form = {"email": OWNER, "password": PASSWORD}
+        await page.context.request.post(f"{base_url}/sign-in", form=form)
+    await open_player(first, film)
+    await read(first, "void (video.currentTime = 9)")
+    await play_past(first, 10)
+    async with first.expect_response("**/position") as saved:
+        await read(first, "video.pause()")
+    assert (await saved.value).status == 204
+    await open_player(second, film)
+    await wait_for(second, "video.currentTime >= 10")
+    # A position in the browser itself counts if it is newer, and of the film of today.
+    for position, start in (
+        ("8, 10e15, 300", "video.currentTime >= 10"),
+        ("7, 10e15", "video.currentTime === 7"),
+    ):
+        own = f"localStorage['portal.positions'] = '{{\"{closed.video_id}\": [{position}]}}'"
+        await second.evaluate(own)
+        await open_player(second, film)
+        await wait_for(second, start)
+
+    await second.goto(base_url)
+    row = second.get_by_role("region", name="Continue watching")
+    name = re.compile(r"^A film, 0:1\d left$")
+    await expect(row.get_by_role("link")).to_have_accessible_name(name)
+    await expect(row.get_by_role("progressbar")).to_have_attribute("value", re.compile(r"^[45]\d$"))
+    await suits_everyone(second, "continue-watching")
+    await row.get_by_role("button", name="Remove A film from Continue watching").click()
+    await expect(row).to_have_count(0)
+    # The position in the first browser is older than the removal.
+    await open_player(first, film)
+    assert await read(first, "video.currentTime") == 0
+    await second.goto(f"{base_url}/account")
+    await second.get_by_role("button", name="Clear watch history").click()
+    await expect(second.get_by_text("Watch history cleared.")).to_be_visible()
+    assert await second.evaluate("localStorage['portal.positions'] ?? null") is None
 
 
 async def test_playback_link_plays_on_allowed_sites_until_it_is_revoked(

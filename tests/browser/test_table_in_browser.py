@@ -11,7 +11,7 @@ from running_portal import LivePortal, fresh_portal
 
 LONG = "A recording of the whole of last autumn's harvest festival, with the speeches, uncut"
 FAILURE = (
-    "UPDATE videos SET failure_code = 'damaged', has_poster = false,"
+    "UPDATE versions SET failure_code = 'damaged', has_poster = false,"
     " failure_message = 'The file is damaged. Export it again, then upload it.'"
     " WHERE status = 'failed'"
 )
@@ -112,7 +112,7 @@ async def test_rows_change_while_videos_are_processed(page: Page, shelf: LivePor
     await expect(row.get_by_role("checkbox")).to_be_focused()
     await expect(menu.get_by_role("status")).to_have_text("1 selected")
     await expect(menu.get_by_label("Tags")).to_be_visible()
-    await rows.run("DELETE FROM videos WHERE id = %s", video)
+    await rows.run("DELETE FROM publications WHERE id = %s", video)
 
 
 async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:

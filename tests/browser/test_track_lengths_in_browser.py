@@ -1,6 +1,7 @@
 """Films whose tracks have different lengths play to the end of the longer one."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -26,8 +27,10 @@ ENCODED = ("-level:v", "5.1")
     ("picture_s", "sound_s", "options"),
     [
         pytest.param(FILM_S, SHORT_S, COPIED, id="short sound, copied picture"),
-        pytest.param(FILM_S, SHORT_S, ENCODED, id="short sound, encoded picture"),
-        pytest.param(SHORT_S, FILM_S, COPIED, id="short picture"),
+        pytest.param(
+            FILM_S, SHORT_S, ENCODED, id="short sound, encoded picture", marks=pytest.mark.soak
+        ),
+        pytest.param(SHORT_S, FILM_S, COPIED, id="short picture", marks=pytest.mark.soak),
     ],
 )
 async def test_a_film_plays_past_the_end_of_its_shorter_track_to_its_own(
@@ -52,11 +55,12 @@ async def test_a_film_plays_past_the_end_of_its_shorter_track_to_its_own(
     assert await read(page, "video.currentTime") == pytest.approx(FILM_S, abs=0.2)
 
 
+@pytest.mark.soak
 async def test_a_growing_preview_is_watched_past_the_end_of_its_sound(
     portal: LivePortal, page: Page, tmp_path: Path
 ) -> None:
     silent = ("-af", f"atrim=end={SHORT_S}")
-    film = make_source(tmp_path / "film.mp4", *silent, seconds=121)
+    film = make_source(tmp_path / "film.mp4", *silent, seconds=121, rate=7)
     created = await create(portal.base_url, film)
     transcode = f"{portal.base_url}/api/videos/{created['id']}/transcode"
 
@@ -68,7 +72,9 @@ async def test_a_growing_preview_is_watched_past_the_end_of_its_sound(
         await until(can_be_watched, timeout_s=60)
         processes = [psutil.Process(worker.pid), *psutil.Process(worker.pid).children(True)]
         for each in processes:
-            each.suspend()
+            # Child processes of a moment may have ended.
+            with suppress(psutil.NoSuchProcess):
+                each.suspend()
         try:
             await page.goto(f"{portal.base_url}/videos/{created['id']}")
             source = re.compile("preview")
@@ -76,7 +82,8 @@ async def test_a_growing_preview_is_watched_past_the_end_of_its_sound(
             await play_past(page, SHORT_S + 6)
         finally:
             for each in processes:
-                each.resume()
+                with suppress(psutil.NoSuchProcess):
+                    each.resume()
 
 
 async def previewed_segments(master_url: str) -> int:

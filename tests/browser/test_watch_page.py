@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import av
 import pytest
 from chromium import play_past
 from player_page import wait_for
@@ -58,7 +59,7 @@ async def test_player_takes_the_free_width(page: Page, watched: str) -> None:
 
 
 async def test_link_and_embed_code_have_the_chosen_options(page: Page, watched: str) -> None:
-    await page.get_by_text("Share").click()
+    await page.get_by_text("Share", exact=True).click()
     share = page.locator("#share")
     await expect(share.get_by_label("Embedded size")).to_be_in_viewport()
     address = share.get_by_label("Page link", exact=True)
@@ -97,3 +98,29 @@ async def test_link_and_embed_code_have_the_chosen_options(page: Page, watched: 
     await autoplay.uncheck()
     await size.select_option("")
     await expect(code).to_have_value(plain)
+
+
+async def test_quality_is_saved_as_a_file_once_it_is_prepared(
+    page: Page, watched: str, tmp_path: Path
+) -> None:
+    """The file is requested by keyboard, and the focus stays on it when it becomes ready."""
+    await page.locator("#download-summary").focus()
+    await page.keyboard.press("Enter")
+    download = page.locator("#download")
+    prepare = download.get_by_role("button", name="Prepare: Video (MP4): 180p")
+    await prepare.focus()
+    await page.keyboard.press("Enter")
+    await expect(download.get_by_text("Preparing…")).to_be_visible()
+    save = download.get_by_role("link", name="Download Video (MP4): 180p")
+    await expect(save).to_be_focused()
+    async with page.expect_download() as saving:
+        await page.keyboard.press("Enter")
+    saved = await saving.value
+    assert saved.suggested_filename == "Watched 180p.mp4"
+    path = tmp_path / saved.suggested_filename
+    await saved.save_as(path)
+    with av.open(str(path)) as film:
+        assert film.metadata["title"] == "Watched"
+        assert len(film.streams.audio) == 1
+        assert len(list(film.decode(video=0))) == 60
+    assert page.url == watched

@@ -3,13 +3,29 @@
 from pathlib import Path
 
 import pytest
-from chromium import Publish, open_workshop, play_past
+from chromium import (
+    TRANSCODE_TIMEOUT_MS,
+    Publish,
+    open_workshop,
+    play_past,
+    publish_file,
+    suits_everyone,
+)
+from player_page import wait_for
 from playwright.async_api import Page, expect
-from running_portal import run_ffmpeg
+from running_portal import LivePortal, final_status, make_video, process, run_ffmpeg
 from upload_page import category_field, chosen_categories
 
 # Browsers log refused and failed requests as errors.
 pytestmark = pytest.mark.complaint("status of (404|422)|Failed to (load resource|fetch)|htmx")
+
+# Gives the picture of a frame a wide box, and returns the name of the element at its right edge.
+SHOWN_BESIDE = """image => {
+    const picture = image.closest(".frame__picture");
+    picture.style.aspectRatio = "4";
+    const { right, top, height } = picture.getBoundingClientRect();
+    return document.elementFromPoint(right - 4, top + height / 2)?.tagName;
+}"""
 
 
 @pytest.fixture
@@ -161,6 +177,8 @@ async def test_frame_or_picture_is_chosen_as_the_poster(
     await first.press("Enter")
     await expect(image).not_to_have_attribute("src", address)
     await expect(first).to_be_focused()
+    # No other frame of the sprite shows beside it.
+    assert await first.locator("image").evaluate(SHOWN_BESIDE) == "svg"
     address = await image.get_attribute("src") or ""
 
     file = tool.locator("input[type=file]")
@@ -180,3 +198,61 @@ async def test_frame_or_picture_is_chosen_as_the_poster(
     await expect(image).not_to_have_attribute("src", address)
     await expect(live).to_have_text("Poster updated.")
     await expect(button).to_be_focused()
+
+
+@pytest.mark.slow
+async def test_file_is_replaced_and_restored(
+    page: Page, portal: LivePortal, short_video: Path, notes: Path, tmp_path: Path
+) -> None:
+    # The worker is stopped while the page shows the processing.
+    async with process("worker", portal.environ):
+        video_id = await publish_file(portal.base_url, short_video, "Two takes")
+        assert await final_status(portal.base_url, video_id) == "ready"
+    watch_page = f"{portal.base_url}/videos/{video_id}"
+    await page.goto(f"{watch_page}/edit")
+    section = page.get_by_role("region", name="Replace the file")
+    live = page.locator("[data-detail-live]")
+    file = section.get_by_label("New file")
+    button = section.get_by_role("button", name="Replace the file")
+    await file.set_input_files(files=[{"name": "a.mkv", "mimeType": "", "buffer": b"a film"}])
+    await button.press("Enter")
+    await expect(file).to_be_focused()
+    await expect(section).to_contain_text("Matroska")
+    await suits_everyone(page, "replacement-form")
+
+    second_take = make_video(tmp_path / "second take.mp4", seconds=5)
+    await file.set_input_files(second_take)
+    # Requests without a response.
+    await page.route("**/api/videos/presign", lambda route: None)
+    await button.press("Enter")
+    await expect(section.get_by_role("button", name="Cancel")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(file).to_be_focused()
+    await page.unroute("**/api/videos/presign")
+    await button.press("Enter")
+    await expect(section).to_contain_text("second take.mp4 is being processed: 0%.")
+    await expect(section.get_by_role("heading")).to_be_focused()
+    await expect(live).to_contain_text("Processing the new file.")
+    await suits_everyone(page, "replacement")
+    await page.goto(watch_page)
+    await wait_for(page, "Math.round(video.duration) === 2")
+
+    await page.goto(f"{watch_page}/edit")
+    async with process("worker", portal.environ):
+        current = section.get_by_text("The current file is second take.mp4")
+        await expect(current).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
+        await expect(live).to_contain_text("The file is replaced.")
+        await wait_for(page, "Math.round(video.duration) === 5")
+        await expect(page.locator("#facts")).to_contain_text("second take.mp4")
+        await suits_everyone(page, "replaced")
+        await file.set_input_files(notes)
+        await button.press("Enter")
+        failed = section.get_by_text("notes.mp4 couldn\u2019t be processed.")
+        await expect(failed).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
+    await section.get_by_role("button", name="Dismiss").press("Enter")
+    await expect(current).to_be_visible()
+    await section.get_by_text("Go back to the former file\u2026").press("Enter")
+    await section.get_by_role("button", name="Go back").press("Enter")
+    await expect(section).to_contain_text(f"The current file is {short_video.name}")
+    await page.goto(watch_page)
+    await wait_for(page, "Math.round(video.duration) === 2")

@@ -26,7 +26,7 @@ from portal.bundled.data_folder import (
 from portal.bundled.object_store import remove_unfinished_uploads
 from portal.bundled.up import Terminal, open_terminal
 from portal.config import Config
-from portal.database.models import Video
+from portal.database.models import Version
 from portal.processes.child import SystemUser
 from portal.processing.sources import holds_source, identify
 from portal.storage.bucket import open_storage
@@ -60,15 +60,15 @@ async def test_data_and_keys_survive_a_restart_and_a_file_stays_the_same(
             await another_second()
             parts = await storage.multiparts.list_parts(key, multipart_id)
             await storage.multiparts.complete(key, multipart_id, parts)
-            video = Video(storage_key=key, source_etag=(await identify(key, storage)).etag)
+            version = Version(storage_key=key, source_etag=(await identify(key, storage)).etag)
     async with embedded_services(tmp_path) as second:
         assert await rows(second["DATABASE_URL"], "SELECT seven FROM kept") == [(7,)]
         assert second["AWS_SECRET_ACCESS_KEY"] == first["AWS_SECRET_ACCESS_KEY"]
         async with open_storage(Config.from_env(second)) as storage:
-            assert await holds_source(video, storage)
+            assert await holds_source(version, storage)
             await another_second()
             await storage.put(key, b"abc", content_type="video/mp4")
-            assert not await holds_source(video, storage)
+            assert not await holds_source(version, storage)
 
 
 async def test_database_role_cannot_read_files(services: dict[str, str]) -> None:

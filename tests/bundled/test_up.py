@@ -61,6 +61,7 @@ async def test_start_on_an_empty_folder_and_end_by_a_signal(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 async def test_children_are_restarted_and_a_killed_portal_can_be_started_again(
     tmp_path: Path,
 ) -> None:

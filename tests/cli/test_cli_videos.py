@@ -6,7 +6,7 @@ from uuid import uuid4
 from aged_videos import ended_attempt
 from api_client import Client, published, run_sql
 from command_line import document, portal
-from page_rows import READY, make_attempt, make_rendition, make_row, make_segment
+from page_rows import READY, change_video, make_attempt, make_rendition, make_row, make_segment
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.database.work_models import PassInProgress, PassPart
@@ -39,8 +39,11 @@ async def test_list_filters_and_prints_a_table_or_json(
 async def test_show_prints_the_whole_record(client: Client, environ: dict[str, str]) -> None:
     record = await published(client)
     video = await Video.get(id=record["id"])
-    await Video.filter(id=video.id).update(
-        status=VideoStatus.FAILED, failure_code="damaged", failure_message="It can't be decoded."
+    await change_video(
+        video.id,
+        status=VideoStatus.FAILED,
+        failure_code="damaged",
+        failure_message="It can't be decoded.",
     )
     await ended_attempt(video, 1, Outcome.FAILED, error_code="ffmpeg_failed", error_detail="moov")
     await make_rendition(video, "360p", state=RenditionState.FAILED)
@@ -73,7 +76,7 @@ async def test_retry_names_videos_without_failed_parts_and_retries_the_others(
     assert out.count("is queued again") == 2
     assert f"{whole.id}: No part of this video has failed" in err
     assert (await Video.get(id=failed.id)).status is VideoStatus.PROCESSING
-    assert await Rendition.filter(video_id=lacking.id, state=RenditionState.PLANNED).exists()
+    assert await Rendition.filter(version_id=lacking.id, state=RenditionState.PLANNED).exists()
     queue = await document(environ, "queue")
     assert sorted(job["task"] for job in queue["jobs"]) == ["portal:complete", "portal:transcode"]
 
@@ -106,10 +109,10 @@ async def test_queue_shows_waiting_stalled_and_leases(
     second = await published(client)
     await make_attempt(await Video.get(id=first["id"]), worker="here:42", percent=12)
     await PassInProgress.create(
-        video_id=first["id"], folder=1, renditions=["360p"], segment_count=10, segment_s=1.0
+        version_id=first["id"], folder=1, renditions=["360p"], segment_count=10, segment_s=1.0
     )
     await PassPart.create(
-        video_id=first["id"],
+        version_id=first["id"],
         start=5,
         until=10,
         worker="there:7",
@@ -119,7 +122,8 @@ async def test_queue_shows_waiting_stalled_and_leases(
         await make_segment(await Video.get(id=first["id"]), "360p", number)
     await run_sql(
         environ["DATABASE_URL"],
-        f"UPDATE procrastinate_jobs SET status = 'doing' WHERE args->>'video_id' = '{first['id']}'",
+        "UPDATE procrastinate_jobs SET status = 'doing'"
+        f" WHERE args->>'version_id' = '{first['id']}'",
     )
     code, out, _ = await portal(environ, "queue")
     assert code == 0

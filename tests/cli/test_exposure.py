@@ -19,10 +19,14 @@ LISTING = b'<?xml version="1.0"?><ListBucketResult><Key>hls/a</Key></ListBucketR
 
 
 class OpenStore:
-    """Server that answers unsigned requests for files, for their list, or for neither."""
+    """Server that answers unsigned requests for files in a folder, for their list, or for neither.
+
+    The empty folder contains all files.
+    """
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.folder = ""
         self.files = self.lists = False
         self.requests: list[str] = []
 
@@ -36,7 +40,9 @@ class OpenStore:
         async with open_storage(self.config) as storage:
             try:
                 key = request.path.removeprefix("/").removeprefix(f"{self.config.s3_bucket}/")
-                return web.Response(body=await storage.get(key))
+                if key.startswith(self.folder):
+                    return web.Response(body=await storage.get(key))
+                return web.Response(status=403)
             except ObjectMissing:
                 return web.Response(status=404)
 
@@ -60,7 +66,8 @@ async def examine(config: Config) -> str:
         except Concern as exposed:
             return f"{exposed}: {exposed.fix}"
         finally:
-            assert await storage.list_some("hls/doctor/") == []
+            for folder in ("hls/", "videos/"):
+                assert await storage.list_some(f"{folder}doctor/") == []
     return ""
 
 
@@ -94,6 +101,10 @@ async def test_open_content_network_is_a_warning(
     environ = {**live_portal.environ, "PLAYBACK_BASE_URL": address}
     ended = await portal(environ, "doctor")
     assert ended.code == 0, ended.out
+    assert f"WARN  Files need signed URLs: {address} serves uploaded files" in ended.out
+    assert "Let the CDN forward only requests for /hls/." in " ".join(ended.out.split())
+    store.folder = "hls/"
+    ended = await portal(environ, "doctor")
     assert f"WARN  Files need signed URLs: {address} serves the files of private" in ended.out
     assert "unset PLAYBACK_BASE_URL" in " ".join(ended.out.split())
     assert "FAIL" not in ended.out

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.slow
 DRIVERS = Path(__file__).parent / "generated"
 SETTINGS = {"OUTGOING_NETWORKS": "127.0.0.0/8", "OUTGOING_ALLOW_HTTP": "on"}
 OWNER = "olga@example.org"
+# Operations with a content type of players, which the generator doesn't know.
+OF_PLAYERS = {"report_playback"}
 
 
 class Closed(NamedTuple):
@@ -69,11 +71,14 @@ async def drive(*argv: str, closed: Closed, folder: Path) -> None:
     """Run a driver, which creates a webhook and prints the id of its video."""
     async with receiving() as receiver:
         video_id = await run(*argv, *closed, receiver.url, folder=folder)
-        expected = {(event, video_id.strip()) for event in ("video.created", "video.deleted")}
+        created, deleted = (
+            (event, video_id.strip()) for event in ("video.created", "video.deleted")
+        )
 
         def has_received_events() -> bool:
             events = {(event["type"], event["data"]["id"]) for event in receiver.events}
-            return events == expected
+            # A creation that is sent after the deletion is left out.
+            return deleted in events and events <= {created, deleted}
 
         await until(has_received_events, timeout_s=20)
 
@@ -86,7 +91,7 @@ async def test_python_client_passes_mypy_and_drives_the_portal(
     await run(*generator, *source, "--meta", "none", "--output-path", "portal_api", folder=folder)
     # The generator only warns about operations that it leaves out.
     generated = {file.stem for file in (folder / "portal_api" / "api").glob("*/*.py")}
-    assert await operation_ids(closed.url) <= generated
+    assert await operation_ids(closed.url) <= generated | OF_PLAYERS
     # The generator's own library code does not pass.
     checked = ("driver.py", "portal_api/api", "portal_api/models")
     mypy = (sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent")

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 from api_client import Client
-from page_rows import make_attempt, make_row
+from page_rows import change_video, make_attempt, make_row
 from passes import ready_video
 
 from portal.database.connection import transaction
@@ -20,9 +20,9 @@ from portal.events.records import VideoColumns, audience_columns
 from portal.processing import attempts, renditions
 from portal.processing.attempts import OpenAttempt
 from portal.processing.captions import CaptionText
+from portal.transcoding.planning.chapters import Chapter
 from portal.videos import captions, chapters, deletion, metadata, posters, publishing
 from portal.videos.captions import CaptionChange
-from portal.videos.chapters import Chapter
 from portal.videos.visibility import VideoAccess, save_access
 from portal.web.composition import WebContext
 
@@ -59,13 +59,15 @@ def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[
 
     async def add_rendition() -> None:
         row = await make_attempt(video, number=9)
-        attempt = OpenAttempt(id=row.id, video=video, number=9, targets=("180p",))
+        attempt = OpenAttempt(
+            id=row.id, version=await video.current_version(), number=9, targets=("180p",)
+        )
         await renditions.finish_pass(attempt, queue=queue)
 
     async def fail() -> None:
-        await Video.filter(id=video.id).update(status="processing", published_attempt=None)
+        await change_video(video.id, status="processing", published_attempt=None)
         async with transaction():
-            await attempts.fail_video(video.id, code="too_long", message="Too long.")
+            await attempts.fail_version(video.id, code="too_long", message="Too long.")
 
     return [
         (partial(edit, title="New", passthrough="a"), ["updated"]),
@@ -123,7 +125,7 @@ async def test_events_have_the_record_of_the_commit_and_no_event_survives_a_roll
         with pytest.raises(PortalError):
             await change_and_fail()
         await note_outcome(EventType.FAILED, video.id)
-        await Video.filter(id=video.id).update(title="Last")
+        await change_video(video.id, title="Last")
     with pytest.raises(PortalError):
         await change_and_fail()
     edited, failed = await public_events(video.id)

@@ -11,7 +11,8 @@ import schemathesis
 from schemathesis import Case, HookContext, Response
 
 FILE = b"the raw bytes of a video"
-schemathesis.serializer.alias(["text/vtt", "application/x-subrip"], "text/plain")
+TEXTS = ["text/vtt", "application/x-subrip", "application/cmcd"]
+schemathesis.serializer.alias(TEXTS, "text/plain")
 
 
 @schemathesis.hook

@@ -24,7 +24,7 @@ FUZZ_SETTINGS = {
     # The document allows all sizes that storage can hold.
     "MAX_SOURCE_BYTES": "0",
     # All requests come from one client.
-    **{f"RATE_LIMIT_{kind}": "0" for kind in ("CHANGES", "SEARCHES", "SIGN_INS")},
+    **{f"RATE_LIMIT_{kind}": "0" for kind in ("CHANGES", "SEARCHES", "SIGN_INS", "REPORTS")},
 }
 SEED = os.environ.get("FUZZ_SEED", "20260304")
 TIMEOUT_S = 600
@@ -63,6 +63,7 @@ async def test_every_response_to_generated_requests_is_documented(
     assert await fuzz(fuzzed, *options, folder=tmp_path) >= min_cases
 
 
+@pytest.mark.soak
 async def test_every_response_of_a_closed_portal_is_documented(
     fuzzed: LivePortal, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ from portal.client.calls import REQUEST_TIMEOUT, Api, PortalFailure, PortalRefus
 from portal.client.publish import MIB, send_file
 from portal.retry import Backoff, retry
 
-FAULTS = 6
+FAULTS = 4
 UPLOADS = 4
 PAUSE_S = (0.1, 2.5)
 # Shorter than a lease, and longer than a heartbeat.
@@ -46,7 +46,7 @@ AT_RISK = """
 SELECT 1 FROM videos
 WHERE status = 'processing' AND (
   SELECT count(*) FROM attempts
-  WHERE video_id = videos.id AND (outcome = 'failed' OR outcome IS NULL)) >= 3
+  WHERE version_id = videos.version_id AND (outcome = 'failed' OR outcome IS NULL)) >= 3
 UNION ALL SELECT 1 FROM renditions WHERE state = 'planned' AND tries >= 3
 """
 LEFT_TO_DO = """
@@ -59,7 +59,7 @@ SELECT (SELECT count(*) FROM videos WHERE status = 'processing' OR complete_job_
 PROBLEMS = {
     "is intact and failed": "SELECT id, failure_code FROM videos WHERE status <> 'ready'",
     "lacks a rendition": """
-        SELECT video_id, name, state, error_code FROM renditions WHERE state <> 'complete'""",
+        SELECT version_id, name, state, error_code FROM renditions WHERE state <> 'complete'""",
     "plays an attempt that was not published": """
         SELECT videos.id, number, outcome FROM videos LEFT JOIN attempts
         ON video_id = videos.id AND number = published_attempt
@@ -71,7 +71,7 @@ PROBLEMS = {
 VIDEOS = "SELECT id::text, storage_key FROM videos"
 RENDITIONS = """
 SELECT video_id::text, concat_ws('/', 'hls', video_id, attempt_number, name, 'playlist.m3u8')
-FROM renditions WHERE kind IN ('video', 'audio')
+FROM renditions JOIN versions ON versions.id = version_id WHERE kind IN ('video', 'audio')
 """
 # Allows for the last frame, the encoder delay and one audio frame.
 DURATION_SLACK_S = 1.0
@@ -89,6 +89,7 @@ def sources(tmp_path: Path) -> list[tuple[Path, float]]:
     return [(make_video(tmp_path / "short.mp4"), 2.0), (long, 90.0), (large, 2.0)]
 
 
+@pytest.mark.soak
 async def test_no_video_is_lost_or_doubled_by_random_faults(
     data: Path, sources: list[tuple[Path, float]], rng: Random
 ) -> None:

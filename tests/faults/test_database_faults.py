@@ -181,7 +181,6 @@ async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
             await asyncio.wait_for(worker.wait(), OUTAGE_S)
         await proxy.up()
         await until(partial(is_true, IS_READY), timeout_s=SETTLED_S)
-    # A storyboard that was begun meanwhile is handed back.
     [first, *_] = await rows(resources.config.database_url, OUTCOMES)
     assert first == ("published",)
 

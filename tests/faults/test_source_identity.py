@@ -41,7 +41,7 @@ async def proxy(
 def environ(environ: dict[str, str], seaweed: SeaweedServer, proxy: StorageProxy) -> dict[str, str]:
     other = seaweed.environ if proxy.target == seaweed.endpoint_url else {}
     address = {"S3_ENDPOINT_URL": proxy.url, "S3_PUBLIC_ENDPOINT_URL": proxy.url}
-    return {**environ, **other, **address, "DOWNLOADS": "on"}
+    return {**environ, **other, **address, "DOWNLOADS": "original"}
 
 
 def other(content: bytes, rng: Random) -> bytes:
@@ -118,9 +118,8 @@ async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_mi
     video, address = await created(client, long)
     video = await make_playable(video, resources, tmp_path)
     assert video.status is VideoStatus.READY
-    await make_missing(video, resources, tmp_path)  # the storyboard
     before = await states(video)
-    original = f"/videos/{video.id}/original"
+    original = f"/videos/{video.id}/downloads/original"
     assert (await client.get(original)).status_code == 302
     # The pass writes 19 objects; a 20th request would come after its last check of the source.
     replacing(proxy, address, other(long, rng), at_request=rng.randint(1, 18), kind="PUT hls")

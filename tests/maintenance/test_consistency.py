@@ -10,8 +10,8 @@ import pytest
 from aged_videos import ended_attempt, put_master, put_output
 from api_client import Client, answered, published, run_sql
 from command_line import portal
-from page_rows import READY, make_rendition
-from passes import make_missing, ready_video
+from page_rows import READY, change_video, make_rendition
+from passes import make_missing, ready_video, tools_for
 from running_portal import create, run_portal, until
 from stored_objects import s3_client
 from upload_client import started
@@ -19,6 +19,7 @@ from upload_client import started
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
+from portal.processing import storyboards
 from portal.storage.objects import output_prefix
 from portal.videos import captions, deletion
 from portal.web.composition import WebContext
@@ -77,7 +78,7 @@ async def grown(client: Client, resources: WebContext) -> Video:
     """Create a ready video with its source, whose second rendition is of a later attempt."""
     record = await published(client)
     await run_sql(resources.config.database_url, "DELETE FROM procrastinate_jobs")
-    await Video.filter(id=record["id"]).update(**{**READY, "has_poster": False})
+    await change_video(record["id"], **{**READY, "has_poster": False})
     video = await Video.get(id=record["id"])
     for number in (1, 2):
         await ended_attempt(video, number, Outcome.PUBLISHED)
@@ -106,7 +107,7 @@ async def test_lost_files_of_a_ready_video_are_reported_and_made_again_by_jobs(
     await resources.storage.delete(prefix + "storyboard-000.jpg")
     assert await differences(resources) == {"storyboard_missing": 1}
     assert await count_left_after_fix(resources) == 0
-    assert await make_missing(video, resources, tmp_path) is True
+    await storyboards.make(video.id, tools_for(resources, tmp_path))
     assert (await Video.get(id=video.id)).has_storyboard
     assert await differences(resources) == {}
 
@@ -152,7 +153,7 @@ async def test_rendition_that_lost_a_segment_is_made_again_alone(
     video = await Video.get(id=grown.id)
     assert video.status is VideoStatus.READY
     assert video.complete_job_id is not None
-    lost = await Rendition.get(video_id=video.id, name=name)
+    lost = await Rendition.get(version_id=video.version_id, name=name)
     assert lost.state is RenditionState.PLANNED
 
 
@@ -163,7 +164,7 @@ async def test_renditions_are_not_made_again_from_a_changed_source(
     await resources.storage.delete(f"{output_prefix(grown.id, 1)}360p/00000.m4s")
     assert await differences(resources) == {"source_changed": 1, "rendition_incomplete": 1}
     assert await count_left_after_fix(resources) == 2
-    lost = await Rendition.get(video_id=grown.id, name="360p")
+    lost = await Rendition.get(version_id=grown.id, name="360p")
     assert lost.state is RenditionState.COMPLETE
 
 
@@ -171,7 +172,7 @@ async def test_changed_and_missing_sources_are_reported(
     client: Client, resources: WebContext
 ) -> None:
     record = await published(client)
-    await Video.filter(id=record["id"]).update(source_etag="of-another-bucket")
+    await change_video(record["id"], source_etag="of-another-bucket")
     report = await compared(resources)
     [example] = report.counts[Difference.SOURCE_CHANGED].examples
     assert "instead of of-another-bucket" in example
@@ -220,6 +221,7 @@ async def test_command_prints_examples_and_a_remedy_and_exits_with_1(
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 async def test_a_portal_at_work_has_no_differences(
     resources: WebContext, environ: dict[str, str], short_video: Path
 ) -> None:

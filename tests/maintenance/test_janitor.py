@@ -20,14 +20,25 @@ from api_client import (
     uploaded,
 )
 from audit_lines import add_lines, lines
-from page_rows import READY, make_rendition, make_row
+from page_rows import READY, change_video, make_cut, make_rendition, make_row
 from stored_objects import stored
 from upload_client import look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
-from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
+from portal.database.connection import transaction
+from portal.database.models import (
+    Attempt,
+    Deletion,
+    Outcome,
+    Tombstone,
+    Upload,
+    Version,
+    Video,
+    VideoStatus,
+)
 from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.processing import removal
+from portal.processing.versions import make_current
 from portal.uploads import service as uploads
 from portal.videos import deletion
 from portal.web.composition import WebContext
@@ -154,14 +165,41 @@ async def test_output_is_kept_while_the_video_has_pending_jobs(
     resources: WebContext, changes: dict[str, Any]
 ) -> None:
     video, used, unused = await with_history(resources)
-    await Video.filter(id=video.id).update(**changes)
+    await change_video(video.id, **changes)
     assert (await tidy(resources)).objects == 0
     assert await stored(resources.storage, video.id) == sorted(used + unused)
 
 
+async def test_film_stays_as_long_as_a_cut_plays_its_segments(resources: WebContext) -> None:
+    video = await make_row(10_000, **READY)
+    source = video.storage_key
+    await resources.storage.put(source, RAW_FILE, content_type="video/mp4")
+    await ended_attempt(video, 1, Outcome.PUBLISHED)
+    await make_rendition(video, "360p")
+    await put_master(resources, video, "360p/playlist.m3u8")
+    await put_output(resources, video, 1, "360p/00000.m4s")
+    film = await stored(resources.storage, video.id, source)
+    age = "UPDATE versions SET retired_at = retired_at - interval '8 days'"
+    for number in (2, 3):
+        cut = await make_cut(video, published_attempt=number, transcode_job_id=number)
+        async with transaction():
+            await make_current(cut, resources.queue)
+        video = await Video.get(id=video.id)
+        await ended_attempt(video, number, Outcome.PUBLISHED)
+        await make_rendition(video, "360p", attempt_number=number)
+        await put_master(resources, video, "360p/playlist.m3u8")
+        await put_output(resources, video, number, "360p/playlist.m3u8")
+        await run_sql(resources.config.database_url, age)
+    assert (await tidy(resources)).expired_versions == 1
+    kept = await stored(resources.storage, video.id, source)
+    own = [f"hls/{video.id}/3/{name}" for name in ("360p/playlist.m3u8", "master.m3u8")]
+    assert sorted(kept) == sorted([*film, *own])
+    assert await Version.filter(video_id=video.id).count() == 2
+
+
 async def test_failed_video_keeps_only_its_source(client: Client, resources: WebContext) -> None:
     video, _ = await created(client)
-    await Video.filter(id=video.id).update(status=VideoStatus.FAILED)
+    await change_video(video.id, status=VideoStatus.FAILED)
     await ended_attempt(video, 1, Outcome.FAILED)
     await put_output(resources, video, 1, "master.m3u8", "360p/00000.m4s")
     await tidy(resources)

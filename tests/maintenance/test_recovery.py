@@ -12,9 +12,12 @@ from api_client import Client, answered, published, rows, run_sql
 from procrastinate import App
 from running_portal import until
 
+from portal.concurrency import running
+from portal.database.connection import transaction
+from portal.database.models import Version
 from portal.maintenance import recovery
 from portal.maintenance.recovery import recover, recover_forever
-from portal.processing import attempts, progress
+from portal.processing import attempts, progress, renditions
 from portal.processing.progress import Progress, attempt_heartbeat
 from portal.videos import deletion, posters
 from portal.web.composition import WebContext
@@ -28,9 +31,11 @@ WHERE id = (SELECT max(id) FROM procrastinate_jobs);
 UPDATE procrastinate_events SET at = at - interval '{began}';
 """
 ATTEMPT = """
-INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at, started_at)
-SELECT id, 1, 'test', 'transcoding', 50, now() + interval '{lease}', now() FROM videos;
+INSERT INTO attempts
+  (video_id, version_id, number, worker, stage, percent, lease_expires_at, started_at)
+SELECT id, version_id, 1, 'test', 'transcoding', 50, now() + interval '{lease}', now() FROM videos;
 """
+READY = "UPDATE versions SET status = 'ready', published_attempt = 1, duration_s = 9"
 JANITOR = """
 INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock)
 VALUES ('chores', 'portal:janitor', 'portal:janitor');
@@ -82,6 +87,21 @@ async def test_job_that_no_worker_holds_runs_again(
     assert await recover(queue) == 0
 
 
+@pytest.mark.parametrize(("began", "expected"), [("30 min", 0), ("1 hour", 1)])
+async def test_storyboard_may_take_longer_than_other_side_jobs(
+    began: str, expected: int, video_id: UUID, database_url: str, queue: App
+) -> None:
+    await run_sql(database_url, "DELETE FROM procrastinate_jobs;" + READY)
+    await request_storyboard(video_id, queue)
+    await run_sql(database_url, RUNNING.format(heard_of="5 s", began=began))
+    assert await recover(queue) == expected
+
+
+async def request_storyboard(video_id: UUID, queue: App) -> None:
+    async with transaction():
+        await renditions.request_storyboard(await Version.get(id=video_id), queue)
+
+
 @pytest.mark.parametrize(("since_part", "expected"), [("9 min", 0), ("11 min", 1)])
 async def test_import_that_its_living_worker_lost_runs_again(
     client: Client, database_url: str, queue: App, since_part: str, expected: int
@@ -117,20 +137,22 @@ async def test_job_of_a_deleted_video_ends_with_its_worker(
     assert await rows(database_url, JOBS) == expected
 
 
-@pytest.mark.parametrize("lost", ["video", "removal", "poster"])
+@pytest.mark.parametrize("lost", ["video", "removal", "poster", "storyboard"])
 async def test_row_whose_job_was_lost_gets_another(
     lost: str, video_id: UUID, database_url: str, queue: App
 ) -> None:
     if lost == "removal":
         await deletion.delete_video(video_id, queue=queue)
+    if lost in ("poster", "storyboard"):
+        await run_sql(database_url, READY)
     if lost == "poster":
-        ready = "UPDATE videos SET status = 'ready', published_attempt = 1, duration_s = 9"
-        await run_sql(database_url, ready)
         await posters.request_poster(video_id, time_s=1.0, queue=queue)
+    if lost == "storyboard":
+        await request_storyboard(video_id, queue)
     await run_sql(database_url, "DELETE FROM procrastinate_jobs")
     assert await recover(queue) == 1
     assert await recover(queue) == 0
-    task = {"video": "transcode", "removal": "remove", "poster": "poster"}[lost]
+    task = {"video": "transcode", "removal": "remove"}.get(lost, lost)
     assert await rows(database_url, JOBS) == [(f"portal:{task}", "todo")]
 
 
@@ -146,11 +168,8 @@ async def test_living_workers_renew_their_leases_before_recovery_after_an_outage
     monkeypatch.setattr(recovery, "RECOVERY_INTERVAL_S", 0.3)
     monkeypatch.setattr(progress, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(progress, "RENEWAL_S", 0)
-    recovering = asyncio.create_task(recover_forever(queue, asyncio.Event()))
-    beating = asyncio.create_task(attempt_heartbeat(attempt, Progress()).beat_forever())
-    await until(lambda: recovered.await_count > 1, timeout_s=20)
-    for task in (recovering, beating):
-        task.cancel()
-    await asyncio.wait({recovering, beating})
+    beats = attempt_heartbeat(attempt, Progress()).beat_forever()
+    async with running(recover_forever(queue, asyncio.Event())), running(beats):
+        await until(lambda: recovered.await_count > 1, timeout_s=20)
     assert await recover(queue) == 0
     assert await rows(database_url, JOBS) == [("portal:transcode", "doing")]

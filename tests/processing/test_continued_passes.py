@@ -10,7 +10,7 @@ from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment
-from portal.processing import attempts, passes
+from portal.processing import attempts, first_pass
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.hls import parse_media_playlist
@@ -18,7 +18,7 @@ from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.slow
 
-LONG_S = 120
+LONG_S = 80
 EARLY = "360p"
 # Makes leases expire without waiting.
 LEASE_PASSES = """
@@ -52,13 +52,13 @@ async def test_first_pass_resumes_in_the_folder_of_its_first_attempt(
     await ended_after(second, resources, tmp_path, segments=3)
     third = await first_attempt(video)
     assert third.percent >= second.percent
-    await passes.make_playable(third, tools_for(resources, tmp_path))
+    await first_pass.make_playable(third, tools_for(resources, tmp_path))
 
     video = await Video.get(id=video.id)
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 3)
     numbers = {row.name: row.attempt_number for row in await Rendition.filter(tries__gte=1)}
     assert numbers == {EARLY: 1, "audio": 3}
-    assert not await MadeSegment.exists(video_id=video.id)
+    assert not await MadeSegment.exists(version_id=video.version_id)
     key = f"{output_prefix(video.id, 1)}{EARLY}/playlist.m3u8"
     playlist = parse_media_playlist((await resources.storage.get(key)).decode())
     # The sound, and so the picture, may end a frame of AAC later.
@@ -92,9 +92,10 @@ async def test_lost_attempt_with_segments_does_not_count_and_a_failed_one_leaves
     assert (lost.outcome, lost.error_code) == (Outcome.HANDED_BACK, "worker_lost")
     # Segments of a failed attempt are deleted.
     await attempts.release(second, Outcome.FAILED, attempts.Failure("internal_error"))
-    assert not await MadeSegment.exists(video_id=video.id)
+    assert not await MadeSegment.exists(version_id=video.version_id)
 
 
+@pytest.mark.soak
 async def test_completion_gives_way_to_a_video_that_waits(
     web: LivePortal, long_film: Path, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from api_client import rows, run_sql
 from page_rows import make_row, make_segment
 from passes import first_attempt, tools_for
+from psycopg import AsyncConnection
 
 from portal.database.connection import transaction
 from portal.database.models import Outcome, Video
@@ -14,7 +15,9 @@ from portal.database.work_models import MadeSegment, PassInProgress
 from portal.processing import attempts, encoding, parts
 from portal.processing.attempts import Failure, LeaseLost
 from portal.processing.parts import Lease, PassState
+from portal.queue.app import WorkerConnector
 from portal.queue.enqueue import defer_encode
+from portal.queue.rows import WORKER_PREFIX
 from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.parts import Part
 from portal.web.composition import WebContext
@@ -31,7 +34,7 @@ async def video(resources: WebContext) -> Video:
     """Return a video with a pass of ten segments, two of which are stored."""
     video = await make_row()
     await PassInProgress.create(
-        video_id=video.id,
+        version_id=video.version_id,
         folder=1,
         renditions=RENDITIONS,
         starts_s=[4.0 * number for number in range(SEGMENTS)],
@@ -45,34 +48,64 @@ async def video(resources: WebContext) -> Video:
 
 
 async def claimed(video: Video, *, is_helper: bool = False) -> Lease:
-    lease = await parts.claim(video.id, worker="test", is_helper=is_helper)
+    lease = await claim(video, is_helper=is_helper)
     assert lease is not None
     return lease
 
 
+async def claim(video: Video, *, is_helper: bool = False) -> Lease | None:
+    lease, _ = await parts.claim(video.id, worker="test", is_helper=is_helper)
+    return lease
+
+
 @pytest.mark.parametrize(
-    ("unclaimed", "workers", "segment_s", "length"),
+    ("unclaimed", "processes", "under_way", "segment_s", "length"),
     [
         # Little work isn't divided.
-        (range(2), 0, 4.0, 2),
-        # The only worker takes half of the rest, up to a minute.
-        (range(20), 0, 4.0, 10),
-        (range(200), 0, 4.0, 15),
-        # So does the second one; four workers take a quarter each, but at least 6 s.
-        (range(20), 1, 4.0, 10),
-        (range(20), 3, 4.0, 5),
-        (range(20), 15, 4.0, 2),
+        (range(2), 2, 0, 4.0, 2),
+        # The only worker takes all, up to a minute.
+        (range(10), 1, 0, 4.0, 10),
+        (range(200), 1, 0, 4.0, 15),
+        # The first of two workers takes half, and the second one half of the rest.
+        (range(20), 2, 0, 4.0, 10),
+        (range(10), 2, 1, 4.0, 5),
+        # Each of many workers takes its share, but at least 6 s.
+        (range(20), 4, 0, 4.0, 5),
+        (range(20), 64, 0, 4.0, 2),
+        # The names of workers may be hidden, so their parts count, too.
+        (range(20), 0, 1, 4.0, 10),
         # A part ends where a segment is stored.
-        ([3, 4, 9, 10, 11, 12, 13, 14, 15, 16], 0, 4.0, 2),
+        ([3, 4, 9, 10, 11, 12, 13, 14, 15, 16], 1, 0, 4.0, 2),
         # A segment can be longer than a part.
-        (range(5), 0, 90.0, 1),
+        (range(5), 1, 0, 90.0, 1),
     ],
 )
-def test_parts_become_shorter_towards_the_end(
-    unclaimed: Sequence[int], workers: int, segment_s: float, length: int
+def test_part_is_the_share_of_a_worker(
+    unclaimed: Sequence[int], processes: int, under_way: int, segment_s: float, length: int
 ) -> None:
-    state = PassState(list(unclaimed), workers=workers, failures=0, share_stored=0.0)
+    state = PassState(
+        list(unclaimed),
+        under_way=under_way,
+        failures=0,
+        share_stored=0.0,
+        worker_processes=processes,
+    )
     assert parts.part_length(state, segment_s) == length
+
+
+async def test_part_is_shorter_if_another_worker_process_is_there(
+    video: Video, resources: WebContext
+) -> None:
+    await PassInProgress.filter(version_id=video.version_id).update(segment_s=2.0)
+    url = resources.config.database_url
+    connector = WorkerConnector(url)
+    await connector.open_async()
+    lease = await claimed(video)
+    assert lease.part.until == SEGMENTS
+    await parts.release(lease)
+    async with await AsyncConnection.connect(url, application_name=f"{WORKER_PREFIX}1@other"):
+        assert (await claimed(video)).part.until == 6
+    await connector.close_async()
 
 
 async def test_part_begins_at_the_first_segment_that_a_rendition_lacks(video: Video) -> None:
@@ -81,7 +114,7 @@ async def test_part_begins_at_the_first_segment_that_a_rendition_lacks(video: Vi
     assert lease.part == Part(first=2, until=SEGMENTS, prefix=f"{lease.id}-")
     await MadeSegment.filter(number=1, rendition=RENDITIONS[0]).delete()
     assert (await claimed(video)).part.first == 1
-    assert await parts.claim(video.id, worker="other") is None
+    assert await claim(video) is None
 
 
 async def test_done_part_counts_as_stored_and_a_released_one_does_not(video: Video) -> None:
@@ -90,14 +123,14 @@ async def test_done_part_counts_as_stored_and_a_released_one_does_not(video: Vid
     again = await claimed(video)
     # The film may end before the last planned segment.
     await parts.finish(again, RunReport(frames_decoded=100))
-    assert await parts.claim(video.id, worker="test") is None
+    assert await claim(video) is None
     with pytest.raises(LeaseLost):
         await parts.renew(again)
 
 
 async def test_helper_does_not_begin_a_film(video: Video) -> None:
     await MadeSegment.filter(number=0, rendition=RENDITIONS[0]).delete()
-    assert await parts.claim(video.id, worker="test", is_helper=True) is None
+    assert await claim(video, is_helper=True) is None
     assert (await claimed(video)).part.first == 0
 
 
@@ -105,14 +138,14 @@ async def test_helper_gets_no_part_after_failures(video: Video) -> None:
     for _ in range(parts.MAX_FAILURES):
         lease = await claimed(video, is_helper=True)
         await parts.fail(lease, is_helper=True)
-    assert await parts.claim(video.id, worker="test", is_helper=True) is None
+    assert await claim(video, is_helper=True) is None
     assert (await claimed(video)).part.first == 2
 
 
 async def test_part_with_an_expired_lease_is_lost(video: Video, resources: WebContext) -> None:
     lease = await claimed(video)
     await parts.renew(lease)
-    assert await parts.claim(video.id, worker="other") is None
+    assert await claim(video) is None
     await run_sql(resources.config.database_url, EXPIRE)
     other = await claimed(video)
     assert (other.part.first, other.part.until) == (lease.part.first, lease.part.until)
@@ -159,7 +192,7 @@ async def test_help_is_offered_only_while_nothing_waits(
     assert await parts.offer_help(queue) == video.id
     assert await parts.offer_help(queue) is None, "help is under way"
     jobs = """
-        SELECT args->>'video_id' FROM procrastinate_jobs
+        SELECT args->>'version_id' FROM procrastinate_jobs
         WHERE task_name = 'portal:share' AND status = 'todo'
     """
     assert await rows(database_url, jobs) == [(str(video.id),)]

@@ -23,7 +23,7 @@ from running_portal import make_video
 from serving import children_naming, eventually
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.processing import passes, renditions
+from portal.processing import later_passes, renditions
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.web.composition import WebContext
 
@@ -79,9 +79,15 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
 async def killed(pass_: Coroutine[Any, Any, object]) -> None:
     """Run a pass, and kill its ffmpeg."""
     task = asyncio.create_task(pass_)
-    await eventually(lambda: task.done() or children_naming("-filter_complex"))
+    running = []
+
+    def has_begun() -> bool:
+        running[:] = children_naming("-filter_complex")
+        return task.done() or bool(running)
+
+    await eventually(has_begun)
     assert not task.done(), "the pass ended before its ffmpeg could be killed"
-    children_naming("-filter_complex")[0].kill()
+    running[0].kill()
     with pytest.raises(TranscodeFailed):
         await task
 
@@ -109,7 +115,7 @@ async def test_failing_rendition_holds_up_no_other(
 ) -> None:
     async def killed_pass() -> tuple[str, ...]:
         attempt = await begun(playable.id)
-        await killed(passes.make_missing(attempt, tools_for(resources, tmp_path)))
+        await killed(later_passes.make_missing(attempt, tools_for(resources, tmp_path)))
         return attempt.targets
 
     assert await killed_pass() == tuple(LATER)
@@ -120,7 +126,7 @@ async def test_failing_rendition_holds_up_no_other(
     assert [await killed_pass(), await killed_pass()] == [("720p",), ("720p",)]
     assert await make_missing(playable, resources, tmp_path) is True
 
-    failed = await Rendition.get(video_id=playable.id, name="720p")
+    failed = await Rendition.get(version_id=playable.id, name="720p")
     assert (failed.state, failed.tries) == ("failed", 3)
     assert failed.error_code in set(FailCode)
     video = await Video.get(id=playable.id)
@@ -136,7 +142,7 @@ async def test_pass_that_lost_its_lease_writes_only_complete_renditions(
     attempt = await begun(playable.id)
     await Rendition.filter(name__in=LATER).delete()
     await Attempt.filter(id=attempt.id).update(outcome="failed")
-    lost = type(attempt)(id=attempt.id, video=attempt.video, number=attempt.number)
-    await passes.make_missing(lost, tools_for(resources, tmp_path))
+    lost = type(attempt)(id=attempt.id, version=attempt.version, number=attempt.number)
+    await later_passes.make_missing(lost, tools_for(resources, tmp_path))
     assert await master(client, playable) == before
     assert (await Video.get(id=playable.id)).complete_job_id is not None

@@ -42,7 +42,7 @@ async def test_file_that_needs_an_encoder_is_left_to_another_job(
 
     assert video.status is VideoStatus.PROCESSING
     assert not await Attempt.exists()
-    planned = await Rendition.filter(video_id=video.id)
+    planned = await Rendition.filter(version_id=video.version_id)
     assert {row.name for row in planned} == {*EARLY, *LATER, "audio"}
     assert {(row.state, row.attempt_number, row.tries) for row in planned} == {("planned", None, 0)}
     [look, encode] = await queued(resources)
@@ -63,10 +63,11 @@ async def test_file_that_is_only_copied_is_made_playable_at_once(
     created = await published_file(client, resources, short_video)
     video = await looked_into(created, resources, tmp_path)
     assert video.status is VideoStatus.READY
-    assert (await Rendition.get(video_id=video.id, kind="video")).copied
+    assert (await Rendition.get(version_id=video.version_id, kind="video")).copied
     assert video.transcode_job_id == created.transcode_job_id
     [_, storyboard] = await queued(resources)
-    assert storyboard == (video.complete_job_id, "portal:complete", "prepare", "todo")
+    assert storyboard == (video.storyboard_job_id, "portal:storyboard", "chores", "todo")
+    assert video.complete_job_id is None
 
 
 async def test_file_that_is_refused_leaves_its_attempt_as_before(
@@ -95,6 +96,7 @@ async def test_file_with_a_content_encoding_is_not_inflated(
     assert caught.value.code is RejectCode.NOT_A_VIDEO
 
 
+@pytest.mark.soak
 async def test_pictures_that_share_their_bytes_are_refused_by_the_expected_time(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:

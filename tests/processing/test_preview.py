@@ -1,5 +1,6 @@
 """Finished segments of a video can be watched before it is ready."""
 
+import asyncio
 import re
 from pathlib import Path
 from urllib.parse import urljoin
@@ -7,12 +8,18 @@ from urllib.parse import urljoin
 import aiohttp
 import pytest
 from api_client import Client, answered
+from page_rows import change_video, make_row
 from page_texts import words_of
 from passes import ended_after, first_attempt, published_file, tools_for
+from running_portal import until
 from yarl import URL
 
-from portal.database.models import Video
-from portal.processing import passes
+from portal.database.models import Video, VideoStatus
+from portal.database.work_models import MadeSegment
+from portal.processing import first_pass, progress
+from portal.processing.progress import held
+from portal.transcoding.encoding.parts import Segment
+from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import MediaPlaylist, parse_media_playlist, playlist_uris
 from portal.web.composition import WebContext
 from portal.web.pages.formatting import clock
@@ -107,7 +114,7 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
     assert grown["audio"].segments[:3] == begun["audio"].segments[:3]
     assert len(grown["360p"].segments) >= count + 2
 
-    await passes.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
+    await first_pass.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
     whole = await playlists(client, path)
     for playlist in whole.values():
         assert playlist.complete
@@ -128,6 +135,26 @@ async def test_preview_has_no_other_files_and_ends_when_the_video_fails(
     path = await preview_path(client, video)
     for name in ("720p/playlist.m3u8", "../1/360p/playlist.m3u8", "x", "360p/iframes.m3u8"):
         assert (await client.get(urljoin(path, name))).status_code == 404, name
-    await Video.filter(id=video.id).update(status="failed")
+    await change_video(video.id, status="failed")
     for name in ("master.m3u8", "360p/playlist.m3u8", "../1/360p/00000.m4s"):
         assert (await client.get(urljoin(path, name))).status_code == 404, name
+
+
+async def test_first_segment_is_recorded_at_once(
+    resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "HEARTBEAT_S", 3600)
+    attempt = await first_attempt(await make_row(status=VideoStatus.PROCESSING))
+    facts = SegmentFacts(
+        is_closed=True,
+        key_size_bytes=1,
+        sample_count=1,
+        from_ticks=0,
+        last_ticks=0,
+        until_ticks=1,
+    )
+    first = Segment(number=0, uri="00000.m4s", size_bytes=1, duration_s=4.0, facts=facts)
+    async with held(attempt) as reports:
+        await asyncio.sleep(0)
+        reports.note_stored("360p", first)
+        await until(MadeSegment.exists, timeout_s=10)

@@ -12,7 +12,7 @@ from passes import first_attempt, published_file, tools_for
 
 from portal.database.models import Attempt
 from portal.errors import StorageUnavailable
-from portal.processing import passes
+from portal.processing import first_pass
 from portal.transcoding.encoding.sink import pass_folder
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.web.composition import WebContext
@@ -50,7 +50,7 @@ async def test_released_pass_records_the_reason(
 
     monkeypatch.setattr("portal.processing.sources.check_source", fail)
     with pytest.raises(type(error)):
-        await passes.make_playable(attempt, tools_for(resources, tmp_path))
+        await first_pass.make_playable(attempt, tools_for(resources, tmp_path))
     messages = [record.getMessage() for record in caplog.records]
     assert f"Pass released: {reason}" in messages
     row = await Attempt.get(video_id=video.id)

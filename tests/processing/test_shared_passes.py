@@ -12,7 +12,7 @@ from passes import EARLY, ended_after, first_attempt, published_file, tools_for
 
 from portal.database.models import Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress, PassPart
-from portal.processing import encoding, parts, passes
+from portal.processing import encoding, first_pass, parts
 from portal.processing.parts import Lease
 from portal.storage.objects import output_prefix
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -40,14 +40,14 @@ async def begun(client: Client, resources: WebContext, film: Path, tmp_path: Pat
     video = await published_file(client, resources, film)
     await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
     # The pass may have stored more segments while it was ending.
-    await MadeSegment.filter(video_id=video.id, number__gte=2).delete()
+    await MadeSegment.filter(version_id=video.version_id, number__gte=2).delete()
     assert not await PassPart.filter(is_done=False).exists()
     await PassPart.all().delete()
     return video
 
 
 async def claimed(video: Video, *, is_helper: bool = False) -> Lease:
-    lease = await parts.claim(video.id, worker="test", is_helper=is_helper)
+    lease, _ = await parts.claim(video.id, worker="test", is_helper=is_helper)
     assert lease is not None
     return lease
 
@@ -55,14 +55,14 @@ async def claimed(video: Video, *, is_helper: bool = False) -> Lease:
 async def finished(video: Video, resources: WebContext, work_dir: Path) -> list[str]:
     """Finish the pass; return the names of the segments, after a check that they join."""
     tools = tools_for(resources, work_dir)
-    await passes.make_playable(await first_attempt(video), tools)
+    await first_pass.make_playable(await first_attempt(video), tools)
     video = await Video.get(id=video.id)
     assert video.status is VideoStatus.READY
     assert not await PassInProgress.exists()
     assert not await PassPart.exists()
     assert not await MadeSegment.exists()
-    made = await Rendition.get(video_id=video.id, name=EARLY_NAME)
-    prefix = f"{output_prefix(video.id, made.attempt_number or 0)}{EARLY_NAME}/"
+    rendition = await Rendition.get(version_id=video.version_id, name=EARLY_NAME)
+    prefix = f"{output_prefix(video.id, rendition.attempt_number or 0)}{EARLY_NAME}/"
     storage = resources.storage
     playlist = parse_media_playlist((await storage.get(f"{prefix}playlist.m3u8")).decode())
     uris = [segment.uri for segment in playlist.segments]
@@ -133,11 +133,11 @@ async def test_segments_that_do_not_join_are_made_again(
     begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
     await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
-    made = await MadeSegment.filter(rendition=EARLY_NAME, number__gte=2)
+    later = await MadeSegment.filter(rendition=EARLY_NAME, number__gte=2)
     await MadeSegment.filter(number=2, rendition=EARLY_NAME).update(from_ticks=0)
     uris = await finished(begun, resources, tmp_path)
     assert len(parts_of(uris)) == 1
-    assert not {row.uri for row in made} & {*uris}
+    assert not {row.uri for row in later} & {*uris}
 
 
 @pytest.mark.slow
@@ -147,5 +147,5 @@ async def test_missing_init_segment_begins_the_pass_anew(
     init = f"{output_prefix(begun.id, 1)}{EARLY_NAME}/init.mp4"
     await resources.storage.delete(init)
     video = await Video.get(id=begun.id)
-    await passes.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
+    await first_pass.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
     assert (await Video.get(id=begun.id)).status is VideoStatus.READY

@@ -6,9 +6,8 @@ import pytest
 from aged_videos import tidy
 from api_client import Client, published, rows, run_sql
 from command_line import portal
-from page_rows import READY
+from page_rows import READY, change_video
 
-from portal.database.models import Video
 from portal.queue import rows as queue_rows
 from portal.web.composition import WebContext
 
@@ -47,7 +46,7 @@ async def test_video_whose_job_is_gone_is_shown_and_deleted(
     client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
     record = await published(client)
-    await Video.filter(id=record["id"]).update(**{**READY, "has_poster": False})
+    await change_video(record["id"], **{**READY, "has_poster": False})
     await run_sql(resources.config.database_url, "DELETE FROM procrastinate_jobs")
 
     for path in ("", "/transcode"):

@@ -56,16 +56,17 @@ async def waiting(
     async with transaction():
         row = {"size_bytes": size_bytes, "created_at": since, "transcode_job_id": -next(NUMBERS)}
         video = await make_row(**row, **values)
+        version = await video.current_version()
         if values:
-            video.complete_job_id = await defer_completion(video, resources.queue)
+            version.complete_job_id = await defer_completion(version, resources.queue)
         elif expected_s is None:
-            video.transcode_job_id = await defer_transcode(video, resources.queue)
+            version.transcode_job_id = await defer_transcode(version, resources.queue)
         else:
-            video.transcode_job_id = await defer_encode(
-                video, resources.queue, expected_s=expected_s
+            version.transcode_job_id = await defer_encode(
+                version, resources.queue, expected_s=expected_s
             )
-        await video.save()
-    return video
+        await version.save()
+    return await Video.get(id=video.id)
 
 
 async def next_video(resources: WebContext, queue_name: str = TRANSCODE_QUEUE) -> UUID | None:
@@ -73,17 +74,7 @@ async def next_video(resources: WebContext, queue_name: str = TRANSCODE_QUEUE) -
     manager = resources.queue.job_manager
     worker_id = await manager.register_worker()
     job = await manager.fetch_job(queues=[queue_name], worker_id=worker_id)
-    return UUID(str(job.task_kwargs["video_id"])) if job else None
-
-
-async def test_quick_storyboard_does_not_wait_for_the_end_of_the_job_that_queued_it(
-    queue: WebContext,
-) -> None:
-    video = await waiting(queue, GB, NOW, expected_s=10)
-    assert await next_video(queue) == video.id
-    async with transaction():
-        await defer_completion(video, queue.queue, is_quick=True)
-    assert await next_video(queue, PREPARE_QUEUE) == video.id
+    return UUID(str(job.task_kwargs["version_id"])) if job else None
 
 
 def encode(expected_s: float, after: timedelta = NO_TIME) -> int:

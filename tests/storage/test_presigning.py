@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from portal.config import Config
 from portal.errors import StorageDenied
 from portal.storage.bucket import open_storage
-from portal.storage.presigning import _attachment
+from portal.storage.presigning import attachment
 
 KEY = "hls/a/1/360p/00000.m4s"
 HOUR_S = 3600
@@ -77,7 +77,7 @@ async def test_expired_credentials_sign_nothing(issue: Issue, config: Config) ->
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.sampled_from(ALL))
 def test_a_file_name_cannot_leave_its_header(name: str) -> None:
-    header = _attachment(name)
+    header = attachment(name)
     assert header.isascii()
     assert header.isprintable()
     match = re.fullmatch(

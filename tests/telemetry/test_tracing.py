@@ -31,7 +31,7 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
     (job,) = collector.named("portal:transcode")
     assert job.service == "portal-worker"
     assert job.parent_id == request.span_id
-    assert job.attributes["video_id"] == video["id"]
+    assert job.attributes["version_id"] == video["id"]
     assert job.attributes["request_id"] == REQUEST_ID
     for name in ("probe", "copy", "upload", "finish", "publish"):
         assert any(span.name == name for span in trace), name

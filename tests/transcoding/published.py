@@ -137,20 +137,20 @@ async def make_pass(
     ladder = plan_renditions(source, may_copy=may_copy)
     work_dir.mkdir(parents=True, exist_ok=True)
     names = choose(ladder) if wanted is None else wanted
-    plan = replace(ladder, video=tuple(rung for rung in ladder.video if rung.name in names))
-    if reference:
-        plan = replace(plan, audio=(), subtitles=())
-    made: dict[str, Rendition] = {}
+    plan = ladder.limited_to(names, with_sound=reference is None)
+    copied: dict[str, Rendition] = {}
     storing: Any = {"sink": sink, "work_dir": work_dir}
     if any(rung.copied for rung in plan.video):
-        made |= await copy_streams(str(path), source, plan, on_progress=on_progress, **storing)
+        copied = await copy_streams(str(path), source, plan, on_progress=on_progress, **storing)
     starts_s = reference.starts_s if reference else even_starts_s(plan, source.video)
-    starts_s = next((each.playlist().starts_s for each in made.values()), starts_s)
+    pictures = [copied[rung.name] for rung in plan.video if rung.name in copied]
+    if pictures:
+        starts_s = pictures[0].playlist().starts_s
     of_pass = Pass(
         source_url=str(path),
         probe=source,
         plan=plan,
-        rungs=[rung for rung in plan.video if rung.name not in made],
+        rungs=[rung for rung in plan.video if rung.name not in copied],
         starts_s=starts_s,
     )
     async with task_group() as tasks:
@@ -159,7 +159,7 @@ async def make_pass(
                 str(path),
                 source,
                 plan,
-                audio=[rung for rung in plan.audio if rung.name not in made],
+                audio=[rung for rung in plan.audio if rung.name not in copied],
                 subtitles=plan.subtitles,
                 on_stored=ignore_stored,
                 **storing,
@@ -168,19 +168,16 @@ async def make_pass(
         making_poster = None
         if not reference:
             making_poster = tasks.create_task(put_poster(str(path), source, **storing))
-        encoded = await encode_parts(of_pass, parts, on_progress, storing)
+        report, encoded = await encode_parts(of_pass, parts, on_progress, storing)
     heard, sound, cues = making_sound.result()
-    reports = [heard, *encoded[0]]
-    made |= sound | encoded[1]
-    report = RunReport(
-        frames_decoded=sum(each.frames_decoded or 0 for each in reports) or None,
-        decode_errors=sum(each.decode_errors for each in reports),
-        corrupt_frames=sum(each.corrupt_frames for each in reports),
-        network_faults=sum(each.network_faults for each in reports),
-        unheard=heard.unheard,
-    )
     output = await assemble(
-        source, plan, made, subtitles=cues, report=report, reference=reference, sink=sink
+        source,
+        plan,
+        {**copied, **encoded, **sound},
+        subtitles=cues,
+        report=report + heard,
+        reference=reference,
+        sink=sink,
     )
     has_poster = making_poster is not None and making_poster.result()
     return Result(source, ladder, output, has_poster)
@@ -188,10 +185,10 @@ async def make_pass(
 
 async def encode_parts(
     of_pass: Pass, parts: Sequence[Part], on_progress: OnFfmpegProgress, storing: Any
-) -> tuple[list[RunReport], dict[str, Rendition]]:
+) -> tuple[RunReport, dict[str, Rendition]]:
     """Encode the parts of a pass, and join their segments."""
-    reports = []
-    made: dict[str, Rendition] = {}
+    whole = RunReport()
+    joined: dict[str, Rendition] = {}
     inits = None
     for part in parts if of_pass.rungs else ():
         report, renditions = await encode_part(
@@ -204,11 +201,11 @@ async def encode_parts(
         )
         inits = {name: rendition.init for name, rendition in renditions.items()}
         for name, rendition in renditions.items():
-            segments = (*(made[name].segments if name in made else ()), *rendition.segments)
-            by_number = sorted(segments, key=lambda segment: segment.number)
-            made[name] = replace(rendition, segments=tuple(by_number))
-        reports.append(report)
-    return reports, made
+            earlier = joined[name].segments if name in joined else ()
+            by_number = sorted((*earlier, *rendition.segments), key=lambda each: each.number)
+            joined[name] = replace(rendition, segments=tuple(by_number))
+        whole += report
+    return whole, joined
 
 
 async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:

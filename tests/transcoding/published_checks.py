@@ -7,6 +7,7 @@ meant to do, except for the renditions' names.
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -75,59 +76,98 @@ def check_published(
 
 def check_hls(folder: Path, output: PassOutput) -> None:
     """Check the master, every playlist it names, and every claim it makes."""
+    check_playlists(folder / MASTER_NAME, output.renditions)
     master = (folder / MASTER_NAME).read_text()
-    assert master.startswith("#EXTM3U\n#EXT-X-VERSION:6\n")
-    claims = variants(master)
-    named = [*_NAMED.findall(master), *claims]
+    named = [*_NAMED.findall(master), *variants(master)]
     playlists = [str(path.relative_to(folder)) for path in folder.rglob("*/*.m3u8")]
     assert sorted(named) == sorted(playlists)
-    measured = {rendition.name: _measure(folder, rendition.name) for rendition in output.renditions}
-    timed = [row for row in output.renditions if row.kind is not Kind.SUBTITLES]
-    assert len({measured[row.name][2] for row in timed}) == 1, "different target durations"
-    sound = [measured[row.name] for row in timed if row.kind is Kind.AUDIO]
-    sound_peak = max([0, *(peak for peak, _, _ in sound)])
-    sound_average = max([0, *(average for _, average, _ in sound)])
     for rendition in output.renditions:
         files = list((folder / rendition.name).iterdir())
         assert rendition.size_bytes == sum(file.stat().st_size for file in files)
         assert rendition.segment_count == sum(file.suffix in {".m4s", ".vtt"} for file in files)
+
+
+def check_playlists(path: Path, renditions: Sequence[FinishedRendition]) -> None:
+    """Check a master playlist, those of its renditions, and its claims about them."""
+    master = path.read_text()
+    assert master.startswith("#EXTM3U\n#EXT-X-VERSION:6\n")
+    claims = variants(master)
+    folders = {
+        (path.parent / uri).parent.name: path.parent / Path(uri).parent
+        for uri in (*_NAMED.findall(master), *claims)
+    }
+    assert folders.keys() == {rendition.name for rendition in renditions}
+    claimed_by_name = {Path(uri).parent.name: claimed for uri, claimed in claims.items()}
+    measured = {name: _measure(folder) for name, folder in folders.items()}
+    timed = [row for row in renditions if row.kind is not Kind.SUBTITLES]
+    assert len({measured[row.name].target_s for row in timed}) == 1, "different target durations"
+    assert len({measured[row.name].discontinuities for row in timed}) == 1, "different intervals"
+    sound = [measured[row.name] for row in timed if row.kind is Kind.AUDIO]
+    sound_peak = max([0, *(measures.peak_bps for measures in sound)])
+    sound_average = max([0, *(measures.average_bps for measures in sound)])
+    for rendition in renditions:
         if rendition.kind is not Kind.VIDEO:
             continue
-        claimed = claims[f"{rendition.name}/playlist.m3u8"]
-        peak, average, _ = measured[rendition.name]
-        assert int(claimed["BANDWIDTH"]) >= (peak + sound_peak) * (1 - _ROUNDING) - 1
-        average += sound_average
+        claimed = claimed_by_name[rendition.name]
+        folder = folders[rendition.name]
+        measures = measured[rendition.name]
+        assert int(claimed["BANDWIDTH"]) >= (measures.peak_bps + sound_peak) * (1 - _ROUNDING) - 1
+        average = measures.average_bps + sound_average
         assert abs(int(claimed["AVERAGE-BANDWIDTH"]) - average) <= 2 + average * _ROUNDING
         assert abs(float(claimed["FRAME-RATE"]) - (rendition.fps or 0)) <= 0.0005
         assert ("AUDIO" in claimed) == bool(sound)
-        _check_stream(folder, rendition.name, claimed)
-        peak, _, _ = _measure(folder, rendition.name, "iframes.m3u8")
+        _check_stream(measures.init, claimed)
+        peak = _measure(folder, "iframes.m3u8").peak_bps
         assert (rendition.iframe_bandwidth_bps or 0) >= peak * (1 - _ROUNDING) - 1
 
 
-def _measure(folder: Path, name: str, file: str = "playlist.m3u8") -> tuple[float, float, int]:
-    """Peak and average rate and target duration of a playlist that keeps to the rules."""
-    text = (folder / name / file).read_text()
+@dataclass(frozen=True, kw_only=True)
+class _Measures:
+    """Facts of a playlist: its `init` segment, and `discontinuities`, which are joins."""
+
+    peak_bps: float
+    average_bps: float
+    target_s: int
+    discontinuities: int
+    init: bytes
+
+
+def _measure(folder: Path, file: str = "playlist.m3u8") -> _Measures:
+    """Return the facts of a playlist that keeps to the rules."""
+    text = (folder / file).read_text()
     assert text.startswith("#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-TARGETDURATION:")
     assert text.endswith("#EXT-X-ENDLIST\n")
     assert "#EXT-X-PLAYLIST-TYPE:VOD\n" in text
     assert "#EXT-X-MEDIA-SEQUENCE:0\n" in text
     target_s = int(text.splitlines()[2].partition(":")[2])
-    segments = parse_media_playlist(text).segments
-    contents = [(folder / name / segment.uri).read_bytes() for segment in segments]
-    init = b"" if contents[0].startswith(b"WEBVTT") else (folder / name / "init.mp4").read_bytes()
-    assert ('#EXT-X-MAP:URI="init.mp4"\n' in text) == bool(init)
+    playlist = parse_media_playlist(text)
+    segments = playlist.segments
+    contents = [(folder / segment.uri).read_bytes() for segment in segments]
+    are_captions = contents[0].startswith(b"WEBVTT")
+    assert text.count("#EXT-X-MAP") == (not are_captions)
+    init = (folder / playlist.map_uri).read_bytes() if playlist.map_uri else b""
     assert all(0 < segment.duration_s < target_s + 0.5 for segment in segments)
     assert all(contents)
     if file == "iframes.m3u8":
         assert "#EXT-X-I-FRAMES-ONLY\n" in text
-        assert segments == playlist(folder, name).segments
+        whole = tuple(replace(segment, byte_range=None) for segment in segments)
+        media = (folder / "playlist.m3u8").read_text()
+        assert whole == parse_media_playlist(media).segments
         lengths = map(int, _RANGE.findall(text))
         pieces = zip(contents, lengths, strict=True)
         contents = [content[:length] for content, length in pieces]
         assert all(_is_one_key_frame(init + content) for content in contents)
+    else:
+        assert ("#EXT-X-INDEPENDENT-SEGMENTS\n" in text) != are_captions
     sizes = [len(content) for content in contents]
-    return *bandwidths_bps(segments, sizes_bytes=sizes, target_duration_s=target_s), target_s
+    peak_bps, average_bps = bandwidths_bps(segments, sizes_bytes=sizes, target_duration_s=target_s)
+    return _Measures(
+        peak_bps=peak_bps,
+        average_bps=average_bps,
+        target_s=target_s,
+        discontinuities=sum(segment.is_discontinuous for segment in segments),
+        init=init,
+    )
 
 
 def _is_one_key_frame(content: bytes) -> bool:
@@ -141,9 +181,8 @@ def _is_one_key_frame(content: bytes) -> bool:
     return len(frames) == 1 and bool(frames[0].key_frame)
 
 
-def _check_stream(folder: Path, name: str, claimed: dict[str, str]) -> None:
+def _check_stream(init: bytes, claimed: dict[str, str]) -> None:
     """Codec and size are those that the init segment has, which turns nothing."""
-    init = (folder / name / "init.mp4").read_bytes()
     profile = init[init.index(b"avcC") + 5 :][:3].hex()
     assert claimed["CODECS"] == ",".join([f"avc1.{profile}", *["mp4a.40.2"] * ("AUDIO" in claimed)])
     entry = init.index(b"avc1") + 4 + 24

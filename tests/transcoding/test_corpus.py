@@ -25,8 +25,8 @@ def corpus() -> list[Any]:
         rows = list(csv.DictReader(manifest))
     chosen = set()
     for _, kind in groupby(rows, lambda row: row["path"].partition("/")[0]):
-        first, *others = kind
-        alike = [first, *(row for row in others if row["expected"] == first["expected"])]
+        files = list(kind)
+        alike = [row for row in files if row["expected"] == files[0]["expected"]]
         chosen.add(min(alike, key=lambda row: int(row["bytes"]))["path"])
     return [
         pytest.param(

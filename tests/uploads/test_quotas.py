@@ -8,15 +8,24 @@ from uuid import UUID
 
 import pytest
 from api_client import RAW_FILE, answered, metadata, problem, published, run_sql, uploaded
+from page_rows import change_video, make_cut, make_rendition, make_row
 from quart import Quart, Response
 from signed_in import Sender, signed_in
 from upload_client import start
 
 from portal.database.account_models import Account
-from portal.database.models import Caption, Rendition, Tombstone, Upload, Video
+from portal.database.models import (
+    Caption,
+    Rendition,
+    Tombstone,
+    Upload,
+    Version,
+    Video,
+    VideoStatus,
+)
 from portal.errors import VideoNotFound
 from portal.transcoding.packaging.master import Kind
-from portal.uploads.quotas import Quota
+from portal.uploads.quotas import Quota, usage_of
 from portal.videos.deletion import delete_undoably, undo_deletion
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
@@ -51,7 +60,7 @@ async def age(app: Quart, by: timedelta) -> None:
     """Move the publication of all videos back in time."""
     url = app.extensions["portal"].config.database_url
     age_sql = f"interval '{by.total_seconds()} s'"
-    await run_sql(url, f"UPDATE videos SET created_at = created_at - {age_sql}")
+    await run_sql(url, f"UPDATE publications SET created_at = created_at - {age_sql}")
     await run_sql(url, f"UPDATE tombstones SET published_at = published_at - {age_sql}")
 
 
@@ -128,11 +137,46 @@ async def test_renditions_and_captions_take_room(app: Quart, edith: Account) -> 
     sender = await signed_in(app, edith)
     await published(sender)
     rendition = {"kind": Kind.VIDEO, "name": "360p", "position": 0, "size_bytes": 100}
-    await Rendition.create(video=await Video.get(), **rendition)
+    await Rendition.create(version=await Version.get(), **rendition)
     track = {"language": "en", "label": "English", "source": "upload", "size_bytes": 10}
     await Caption.create(video=await Video.get(), **track)
     key = await uploaded(sender)
     assert (await refused_bytes(await create(sender, key)))["used"] == SIZE + 110
+
+
+async def test_file_that_cuts_and_videos_share_counts_once(app: Quart, edith: Account) -> None:
+    limit(app, stored_bytes=10 * SIZE)
+    sender = await signed_in(app, edith)
+    video = await Video.get(id=(await published(sender))["id"])
+    await make_cut(video)
+    other = await make_row(owner_id=edith.id, storage_key=video.storage_key, size_bytes=SIZE)
+    quota = Quota(stored_bytes=10 * SIZE)
+
+    async def sizes() -> tuple[int, int]:
+        usage = (await usage_of([edith.id], quota))[edith.id]
+        return usage.stored_bytes, usage.undoable_bytes
+
+    assert await sizes() == (SIZE, 0)
+    await delete_undoably(video.id)
+    assert await sizes() == (SIZE, 0)
+    await delete_undoably(other.id)
+    assert await sizes() == (0, SIZE)
+
+
+async def test_copy_of_a_video_takes_room_for_its_renditions(app: Quart, edith: Account) -> None:
+    limit(app, stored_bytes=SIZE + 199)
+    sender = await signed_in(app, edith)
+    video_id = (await published(sender))["id"]
+    await change_video(video_id, status=VideoStatus.READY, published_attempt=1, duration_s=9.0)
+    video = await Video.get(id=video_id)
+    await make_rendition(video, "360p", size_bytes=100)
+    body = {"keep": [{"startSeconds": 0, "endSeconds": 5}], "title": "New"}
+    copies = f"/api/videos/{video_id}/copies"
+    assert (await refused_bytes(await sender.post(copies, json=body)))["used"] == SIZE + 100
+    limit(app, videos=1, stored_bytes=SIZE + 200)
+    await refused_video(await sender.post(copies, json=body))
+    limit(app, stored_bytes=SIZE + 200)
+    await answered(await sender.post(copies, json=body), 201)
 
 
 async def test_undo_of_a_deletion_ends_when_its_room_is_taken(app: Quart, edith: Account) -> None:

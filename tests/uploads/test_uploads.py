@@ -285,7 +285,7 @@ async def test_discarding_waits_for_a_creation_and_is_then_refused(
         config.database_url,
         "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$"
         " BEGIN PERFORM pg_sleep(2); RETURN NEW; END $$;"
-        "CREATE TRIGGER trap BEFORE INSERT ON videos FOR EACH ROW EXECUTE FUNCTION linger()",
+        "CREATE TRIGGER trap BEFORE INSERT ON publications FOR EACH ROW EXECUTE FUNCTION linger()",
     )
     creation = asyncio.create_task(client.post("/api/videos", json=metadata(done["key"])))
     await lock_is_held(config, done["key"])

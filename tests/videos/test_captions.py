@@ -271,14 +271,14 @@ async def test_a_save_reads_no_text_of_tracks(
         await answered(await client.patch(track, json={"label": "British"}))
         await client.delete(track)
     queries = [text for text in caplog.messages if text.startswith("SELECT")]
-    selects = [query for query in queries if '"captions"' in query]
+    selects = [query.partition(" FROM ")[0] for query in queries if '"captions"' in query]
     assert selects
-    assert not [query for query in selects if '"text",' in query or '"search"' in query]
+    assert not [columns for columns in selects if '"text"' in columns or '"search"' in columns]
     caplog.clear()
     with caplog.at_level(logging.DEBUG, "tortoise.db_client"):
         await store(video, resources)
     queries = [text for text in caplog.messages if text.startswith("SELECT")]
-    loads = [query for query in queries if '"text",' in query]
+    loads = [query for query in queries if '"text"' in query.partition(" FROM ")[0]]
     assert loads
     assert all('FROM "captions" WHERE "id"=%s' in load for load in loads), "one track at a time"
 

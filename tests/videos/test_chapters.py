@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from api_client import Client, answered, faults, problem
-from page_rows import READY, make_row
+from page_rows import READY, change_video, make_row
 from passes import make_playable, published_file
 from running_portal import run_ffmpeg
 
@@ -113,7 +113,7 @@ async def test_chapters_of_a_file_are_kept(
     encoding = ["-map_metadata", "1", "-c:v", "libx264", "-pix_fmt", "yuv420p"]
     film = run_ffmpeg(tmp_path / "film.mp4", *inputs, *encoding)
     video = await published_file(client, resources, film)
-    await Video.filter(id=video.id).update(description="")
+    await change_video(video.id, description="")
     video = await make_playable(video, resources, tmp_path)
     assert (await read(client, video))[:2] == ([("Dawn", 0), ("Noon", 1)], "file")
 

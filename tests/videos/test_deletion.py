@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from aged_videos import put_output
+from aged_videos import hence, put_output, tidy
 from api_client import Client, metadata, problem, published, rows, run_sql
 from page_rows import READY, make_row
 from page_texts import page
@@ -22,7 +22,7 @@ from portal.storage.bucket import open_storage
 from portal.videos.deletion import UNDO_S, delete_video, finish_deletions, undo_deletion
 from portal.web.composition import WebContext
 
-LATER = "UPDATE videos SET deleted_at = deleted_at - make_interval(secs => {})"
+LATER = "UPDATE publications SET deleted_at = deleted_at - make_interval(secs => {})"
 
 
 async def pass_time(resources: WebContext, seconds: float = UNDO_S) -> None:
@@ -146,6 +146,19 @@ async def test_every_object_of_a_video_is_removed_and_of_no_other_once_storage_i
     assert await stored(storage, video.id, video.storage_key) == []
     assert len(keys) == 2
     assert await stored(storage, other.id, other.storage_key) == keys
+
+
+async def test_file_that_videos_share_is_removed_with_the_last_of_them(
+    client: Client, resources: WebContext
+) -> None:
+    first = await Video.get(id=(await published(client))["id"])
+    second = await make_row(storage_key=first.storage_key)
+    for video, is_left in ((first, True), (second, False)):
+        await delete_video(video.id, queue=resources.queue)
+        await removal.remove_files(video.id, storage=resources.storage)
+        assert bool(await resources.storage.list_some(first.storage_key)) is is_left
+        assert await Upload.exists(key=first.storage_key) is is_left
+        await tidy(resources, now=hence(days=2))
 
 
 async def test_removal_looks_again_after_someone_may_have_written(

@@ -478,6 +478,7 @@ async def test_list_of_imports_is_in_pages(client: Client) -> None:
     assert listed_ids == ids[::-1]
 
 
+@pytest.mark.soak
 async def test_worker_killed_while_it_fetches_leads_to_one_video(
     environ: dict[str, str], short_video: Path
 ) -> None:

@@ -20,11 +20,11 @@ from portal.database.connection import fetch_rows
 from portal.database.event_models import Event
 from portal.database.models import PosterRequest, PosterState, Video
 from portal.processing import removal
+from portal.storage.objects import output_root
 from portal.transcoding.encoding.pictures import fit_picture
 from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import Storyboard
 from portal.videos import deletion, posters
-from portal.videos.posters import poster_key
 from portal.web.composition import WebContext
 from portal.web.pages.posters import FAULTS
 
@@ -72,12 +72,12 @@ class Poster:
         return await PosterRequest.get(video_id=self.video.id)
 
     def key(self, version: int) -> str:
-        return poster_key(self.video.id, self.video.published_attempt or 0, version)
+        return output_root(self.video.id) + posters.requested_path(version)
 
     async def stored(self) -> list[str]:
-        """Return the names of the posters in storage."""
+        """Return the names of the requested posters in storage."""
         keys = await stored(self.resources.storage, self.video.id)
-        return [key.rpartition("/")[2] for key in keys if "/poster" in key]
+        return [key.rpartition("/")[2] for key in keys if "/posters/" in key]
 
     async def fragment(self, query: str = "") -> str:
         return await page(self.client, f"/videos/{self.video.id}/poster{query}")
@@ -94,7 +94,7 @@ async def poster(
 async def test_poster_is_replaced_by_the_frame_that_is_shown_at_the_time_asked_for(
     poster: Poster,
 ) -> None:
-    assert await poster.stored() == ["poster.jpg"]
+    assert await poster.stored() == []
     frames = {0: 0, 0.19: 1, 3.95: 39, 4.0: 40, 99: 59}
     shades = {}
     for number, time_s in enumerate(frames, start=1):
@@ -108,7 +108,7 @@ async def test_poster_is_replaced_by_the_frame_that_is_shown_at_the_time_asked_f
     assert changed.changed_at == changed.updated_at > poster.video.updated_at
     assert await Event.filter(video_id=changed.id, type="video.updated").count() == len(frames)
     text = await page(poster.client, f"/videos/{changed.id}")
-    assert f"/videos/{changed.id}/poster.jpg?v=5" in text
+    assert f"/videos/{changed.id}/poster.jpg?v={changed.published_attempt}-5" in text
 
 
 async def test_request_is_carried_out_once_and_voids_the_one_that_waits(poster: Poster) -> None:
@@ -116,7 +116,7 @@ async def test_request_is_carried_out_once_and_voids_the_one_that_waits(poster: 
     await poster.ask(1)
     await poster.ask(2)
     await poster.make(1)
-    assert await poster.stored() == ["poster.jpg"]
+    assert await poster.stored() == []
     assert (await poster.make(2)).state is PosterState.DONE
     # Killed before it had removed the old one.
     await storage.put(poster.key(0), b"old", content_type="image/jpeg")
@@ -150,7 +150,8 @@ async def test_page_follows_a_request_and_an_address_is_kept_only_with_its_versi
     poster: Poster,
 ) -> None:
     address = f"/videos/{poster.video.id}/poster.jpg"
-    versioned = await poster.client.get(f"{address}?v=0")
+    former = f"?v={poster.video.published_attempt}-0"
+    versioned = await poster.client.get(address + former)
     assert "max-age=300" in versioned.headers["Cache-Control"]
     await poster.ask(1)
     again = f'hx-get="/videos/{poster.video.id}/poster?watched=1"'
@@ -159,7 +160,7 @@ async def test_page_follows_a_request_and_an_address_is_kept_only_with_its_versi
     fragment = await poster.fragment("?watched=1")
     assert "Poster updated." in fragment
     assert again not in fragment
-    for query in ("", "?v=0"):
+    for query in ("", former):
         response = await poster.client.get(address + query)
         assert response.headers["Cache-Control"] == "private, no-cache"
         assert "/poster-1.jpg?" in response.headers["Location"]
@@ -230,7 +231,7 @@ async def test_picture_that_is_sent_becomes_the_poster_or_its_fault_is_told(
     text = await poster.fragment("?watched=1")
     fault = FAULTS[PictureFault.UNREADABLE]
     assert f">{fault}</p>" in text[text.index('id="poster-picture-error"') :]
-    assert await poster.stored() == ["poster.jpg"]
+    assert await poster.stored() == []
 
     assert (await send_picture(client, video, pictures["jpeg"])).status_code == 303
     request = await poster.make(2)
@@ -288,9 +289,8 @@ async def test_what_can_be_no_poster_is_refused_at_its_field(
 
 async def test_frames_of_the_whole_video_are_offered(client: Client, resources: WebContext) -> None:
     video = await make_row(**READY, has_storyboard=True)
-    folder = poster_key(video.id, video.published_attempt or 0, 0).rpartition("/")[0]
-    content = STORYBOARD.encode()
-    await resources.storage.put(f"{folder}/storyboard.vtt", content, content_type="text/vtt")
+    key = f"{output_root(video.id)}{video.published_attempt}/storyboard.vtt"
+    await resources.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
     text = await page(client, f"/videos/{video.id}/poster")
     times = re.findall(r'name="time"\s+value="([\d.]+)"', text)
     assert times == ["1.502", "3.502", "5.502", "7.502", "9.502", "11.502"]
@@ -300,6 +300,6 @@ async def test_frames_of_the_whole_video_are_offered(client: Client, resources: 
 
 
 # A thumbnail from the middle of each of twelve seconds.
-STORYBOARD = Storyboard(interval_s=1, width=192, height=108).vtt(
+STORYBOARD = Storyboard(interval_s=1, width=192, height=108, only_keys=True).vtt(
     [number + 0.5 for number in range(12)], duration_s=12
 )

@@ -1,6 +1,7 @@
 """Machine captions, by the real speech libraries; they never replace captions of people."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,10 +16,11 @@ from speech import SENTENCE, Speech
 
 from portal.config import Config
 from portal.database.connection import execute
-from portal.database.models import Caption, CaptionSource, Video
+from portal.database.models import Caption, CaptionSource, Rendition, Version, Video
 from portal.database.work_models import Transcription
 from portal.maintenance.recovery import recover
 from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, wrapped
+from portal.transcoding.packaging.hls import media_playlist, parse_media_playlist
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import read_webvtt
 from portal.transcoding.speech.transcribe import Word, cues_of
@@ -113,6 +115,32 @@ async def test_another_worker_resumes_a_transcript(
     assert min(cue.start_s for cue in after) > 9
 
 
+async def test_speech_of_a_cut_film_has_its_times(
+    resources: WebContext, video: Video, model: Path, tmp_path: Path
+) -> None:
+    sound = await Rendition.get(version_id=video.version_id, kind=Kind.AUDIO)
+    key = f"hls/{video.id}/{sound.attempt_number}/{sound.name}/playlist.m3u8"
+    segments = parse_media_playlist((await resources.storage.get(key)).decode()).segments
+    # The first sentence has ended in the first segment, and the second one begins in the third.
+    removed_s = segments[1].duration_s
+    join_s = segments[0].duration_s
+    stored = [segments[0], replace(segments[2], is_discontinuous=True), *segments[3:]]
+    text = media_playlist(stored, target_duration_s=6).encode()
+    await resources.storage.put(key, text, content_type="application/vnd.apple.mpegurl")
+    keep = [[0.0, join_s], [join_s + removed_s, 13.0]]
+    await Version.filter(id=video.version_id).update(keep=keep)
+    await transcription.request(video.id, "en", queue=resources.queue)
+    await write(video, resources, model, tmp_path)
+    track = await Caption.get(video_id=video.id)
+    last = read_webvtt(track.text or "")[-1]
+    assert last.plain_text.endswith("back.")
+    assert 9.5 - removed_s < last.start_s < last.end_s < 13 - removed_s
+    assert read_webvtt(track.whole_text or "")[-1].start_s == pytest.approx(
+        last.start_s + removed_s, abs=0.002
+    )
+
+
+@pytest.mark.soak
 async def test_long_films_are_transcribed_in_windows(
     client: Client, resources: WebContext, speech: Speech, model: Path, tmp_path: Path
 ) -> None:

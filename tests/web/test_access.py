@@ -42,7 +42,11 @@ FITTING = (
     (r"GET /(healthz|readyz|metrics|static/.+|site.css|site-logo)", Policy.ANYONE),
     (r"GET /api/(categories|docs|openapi.json)", Policy.ANYONE),
     (r"GET /api/me", Policy.SELF),
+    (r"GET (/api)?/statistics(\.csv)?", Policy.PUBLISH),
+    (r"POST /api/playback", Policy.PLAY),
+    (r"GET (/api)?/videos/<\w+>/statistics(\.csv)?", Policy.EDIT),
     (r"\w+ /account.*", Policy.OWN_ACCOUNT),
+    (r"POST /videos/[^/]+/position(/remove)?", Policy.OWN_ACCOUNT),
     (r"\w+ /people.*", Policy.ADMINISTER),
     (r"GET /audit", Policy.ADMINISTER),
     (r"GET /audit\.jsonl", Policy.AUDIT),
@@ -51,10 +55,15 @@ FITTING = (
     (r"POST /api/(imports|uploads|videos(/presign)?)|GET /api/imports", Policy.PUBLISH),
     (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
     (r"\w+ .+/(delete|deletion)|DELETE /api/videos/[^/]+", Policy.DELETE),
-    (r"(PATCH|DELETE) .+/captions/.+|PATCH .+", Policy.EDIT),
+    (r"(PATCH|DELETE) .+/captions/.+|PATCH .+|DELETE .+/replacement", Policy.EDIT),
+    (r"GET .+/film/.+", Policy.EDIT),
     (r"GET /(hls|embed)/.+|GET .+/(poster.jpg|storyboard.vtt)", Policy.PLAY),
+    (r"GET /videos/[^/]+/downloads/[^/]+", Policy.PLAY),
+    # A viewer who saves a file may have it made.
+    (r"POST (/api)?/videos/[^/]+/downloads/[^/]+", Policy.WATCH),
     (r"GET /videos/[^/]+/(captions/(tracks|<language>.vtt)|chapters.vtt)", Policy.PLAY),
-    (r"GET .+/(edit|facts|poster|access|panel)|(POST|PUT) .*/videos/.+", Policy.EDIT),
+    (r"GET .+/(edit|facts|poster|access|panel|replacement|cuts(/editor|/state)?)", Policy.EDIT),
+    (r"(POST|PUT) .*/videos/.+", Policy.EDIT),
     (r"\w+ .+/(playback-)?links(/.+)?", Policy.EDIT),
     (r"GET .+", Policy.WATCH),
 )
@@ -85,7 +94,7 @@ def add_careless(app: Quart) -> None:
         return f"a secret of {video_id}"
 
 
-pytestmark = pytest.mark.shared_app(prepare=add_careless)
+pytestmark = pytest.mark.shared_app(prepare=add_careless, downloads="all")
 
 
 async def test_route_that_forgets_a_policy_or_a_question_is_refused(app: Quart) -> None:
@@ -231,7 +240,7 @@ async def test_everyone_may_do_everything_on_an_open_portal(app: Quart) -> None:
     wrong = []
     for headers in ({}, OWN_PAGE):
         async for route, _, response in cells(app, Sender(app, headers), EVERYONES, Things(None)):
-            is_refused = bool(re.search("^/(account|people|audit)|forgotten", route.rule))
+            is_refused = bool(re.search("^/(account|people|audit)|/position|forgotten", route.rule))
             if is_refusal(response) is not is_refused:
                 wrong.append((route, response.status_code))
     assert wrong == []
@@ -255,7 +264,7 @@ async def test_pages_redirect_signed_out_people_to_the_form_and_back(app: Quart)
         # Fragments and changes get the status instead of a redirect.
         fragment = await nobody.get(address, headers={"HX-Request": "true"})
         assert (fragment.status_code, fragment.headers.get("Location")) == (401, None)
-    assert led == 16
+    assert led == 26
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 

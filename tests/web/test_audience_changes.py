@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from api_client import answered
+from page_rows import change_video
 from playable_videos import AUDIENCES, PEOPLE, Cast, make_ready
 from quart import Quart
 from signed_in import Sender
@@ -75,8 +76,7 @@ async def test_events_streams_and_webhooks_follow_the_present_audience(
     for after in (*AUDIENCES, HIDDEN, REMOVED):
         video = await make_ready(resources, cast.editor, before)
         place = after.split()[0]
-        video.title = f"Falcon, {place}"
-        await video.save(update_fields=["title"])
+        await change_video(video.id, title=f"Falcon, {place}")
         start = await newest_number()
         async with transaction():
             await note_outcome(EventType.CREATED, video.id)

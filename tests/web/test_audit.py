@@ -226,6 +226,16 @@ async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> N
     chapters = {"chapters": [{"title": "Dawn", "startSeconds": 0}]}
     saving = owner.ask("PUT", f"/api/videos/{ready.id}/chapters", json=chapters)
     await expect(saving, 200, "video.chapters_changed")
+    cuts = f"/api/videos/{ready.id}/cuts"
+    keep = {"keep": [{"startSeconds": 0, "endSeconds": 9}]}
+    await expect(owner.ask("PUT", cuts, json=keep), 202, "video.cut")
+    await expect(owner.ask("PUT", cuts, json=keep), 202)
+    replacement = f"/api/videos/{ready.id}/replacement"
+    new_file = {"key": await uploaded(sender), "fileName": "new.mp4"}
+    await expect(owner.post(replacement, json=new_file), 202, "video.replacement_begun")
+    await expect(owner.post(replacement, json=new_file), 202)
+    await expect(owner.ask("DELETE", replacement), 204, "video.replacement_withdrawn")
+    await expect(owner.ask("DELETE", replacement), 404)
     await owner.post(f"/videos/{ready.id}/delete")
     undo = {"action": "undo", "id": str(ready.id)}
     undoing = owner.post("/videos/selected", form=undo)

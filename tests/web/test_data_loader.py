@@ -19,11 +19,11 @@ async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
     loader = DataLoader(fetch_records)
     video_id = UUID((await published(client))["id"])
     async with await psycopg.AsyncConnection.connect(config.database_url) as writer:
-        await writer.execute("LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
+        await writer.execute("LOCK TABLE publications IN ACCESS EXCLUSIVE MODE")
         early = asyncio.create_task(loader.load(video_id))
         waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
         await until(lambda: rows(config.database_url, waiting), timeout_s=10)
-        await writer.execute("UPDATE videos SET title = 'Renamed' WHERE id = %s", [video_id])
+        await writer.execute("UPDATE publications SET title = 'Renamed' WHERE id = %s", [video_id])
         await writer.commit()
         late = await loader.load(video_id)
 

@@ -130,6 +130,11 @@ async def test_metrics_report_uploads_queue_videos_failures_and_leases(
             UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 h'
             WHERE id = (SELECT transcode_job_id FROM videos WHERE id = '{handed_back}');
             UPDATE procrastinate_events SET at = at - interval '100 s';
+            INSERT INTO video_days (day, kind, value, views, viewers, watch_ms, share, stalls,
+              failures, ignored, startups)
+            SELECT '2026-11-01'::date + n, 'all', '', 3, 4, 5000, 60, 2, 1, 7,
+              array_fill(0, ARRAY[20]) || 5 || array_fill(0, ARRAY[55])
+            FROM generate_series(1, 2) AS n;
             """,
         )
         scraped = await scrape(client)
@@ -158,6 +163,12 @@ async def test_metrics_report_uploads_queue_videos_failures_and_leases(
     ended = "portal_attempts_total"
     assert scraped.value(ended, outcome="failed", code="not_a_video") == 1
     assert scraped.value(ended, outcome="handed_back", code="") == 1
+    names = ("views", "watch_seconds", "stalls", "failures", "records_ignored")
+    playback = [scraped.value(f"portal_playback_{name}_total") for name in names]
+    assert playback == [6, 10, 4, 2, 14]
+    startups = "portal_playback_startup_seconds_bucket"
+    # The start-up times of the range below 0.05 s * 1.1 ** 20 = 0.336 s.
+    assert [scraped.value(startups, le=le) for le in ("0.278", "0.492", "+Inf")] == [0, 10, 10]
 
 
 async def test_without_a_database_the_process_still_answers_in_time(

@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
-from api_client import Client, run_sql
-from page_rows import make_rendition
+from api_client import Client, problem, run_sql
+from page_rows import change_video, make_rendition
 from playable_videos import MASTER, MEDIA, PLAYLIST_TYPE, SEGMENT, STORYBOARD, make_ready
 from signed_in import text_of
 from yarl import URL
 
-from portal.database.models import Rendition, Video, VideoStatus
+from portal.database.models import Rendition, VideoStatus
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.web.composition import WebContext
 
@@ -100,7 +100,7 @@ async def test_output_of_an_unpublished_attempt_stays_hidden(
         "status = 'failed', published_attempt = NULL": 404,
     }
     for change, status in changes.items():
-        await run_sql(resources.config.database_url, f"UPDATE videos SET {change}")
+        await run_sql(resources.config.database_url, f"UPDATE versions SET {change}")
         paths = [f"/hls/{video.id}/1/master.m3u8"]
         if "ready" not in change:
             paths += [f"/videos/{video.id}/{name}" for name in ("poster.jpg", "storyboard.vtt")]
@@ -122,7 +122,7 @@ async def test_renditions_of_later_attempts_are_served_once_complete(
     statuses = {"720p/media": 200, "720p/iframes": 200, "low/media": 404, "master": 404}
     for name, status in statuses.items():
         assert (await client.get(f"/{folder}/{name}.m3u8")).status_code == status, name
-    await Video.filter(id=video.id).update(status=VideoStatus.FAILED, published_attempt=None)
+    await change_video(video.id, status=VideoStatus.FAILED, published_attempt=None)
     assert (await client.get(f"/{folder}/720p/media.m3u8")).status_code == 404
 
 
@@ -180,3 +180,43 @@ async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
     assert part == "xywh=0,0,192,108"
     assert address.startswith(resources.config.s3_endpoint_url)
     assert "X-Amz-Signature=" in address
+
+
+async def test_playlists_of_a_clip_are_cut_and_name_each_other(
+    client: Client, resources: WebContext
+) -> None:
+    video = await make_ready(resources, audience="public")
+    folder = f"/hls/{video.id}/1"
+    response = await client.get(f"{folder}/master.m3u8?start=0m1s&end=2.50")
+    [address] = addresses(await text_of(response), f"{folder}/")
+    assert address == f"{folder}/low/playlist.m3u8?start=1&end=2.5"
+    assert response.headers["Cache-Control"] == "private, max-age=5"
+    cut = await client.get(address)
+    assert cut.headers["Cache-Control"] == "private, max-age=300"
+    text = await text_of(cut)
+    assert "#EXT-X-START:TIME-OFFSET=1.000,PRECISE=YES\n" in text
+    assert all(uri.startswith(resources.config.s3_endpoint_url) for uri in playlist_uris(text))
+
+
+@pytest.mark.parametrize(
+    ("query", "parameter"),
+    [
+        ("start=soon", "start"),
+        ("end=-1", "end"),
+        ("start=nan", "start"),
+        ("start=", "start"),
+        ("start=3&end=3", "end"),
+        ("start=90&end=1m", "end"),
+        ("start=2:00:00", "start"),
+        # Less than players can play.
+        ("start=1:02:05", "start"),
+    ],
+)
+async def test_playlists_name_the_parameter_of_an_invalid_clip(
+    client: Client, resources: WebContext, query: str, parameter: str
+) -> None:
+    video = await make_ready(resources, audience="public")
+    for name in ("master", "low/playlist"):
+        response = await client.get(f"/hls/{video.id}/1/{name}.m3u8?{query}")
+        assert f"`{parameter}` must be" in (await problem(response, 422, "invalid_clip"))["detail"]
+        assert response.headers["Access-Control-Allow-Origin"] == "*"

@@ -7,6 +7,7 @@ from quart import Quart
 from signed_in import text_of
 
 from portal.storage.presigning import Presigner
+from portal.transcoding.packaging.hls import playlist_uris
 from portal.web.composition import WebContext
 
 NETWORK = "https://cdn.example/v"
@@ -44,3 +45,16 @@ async def test_nothing_private_is_addressed_at_the_network(
             if f"{NETWORK}/" in await text_of(answer) + answer.headers.get("Location", "")
         ]
         assert (len(named) == 0) is is_private, named
+
+
+async def test_playlists_of_a_clip_come_from_the_portal_and_segments_from_the_network(
+    client: Client, resources: WebContext
+) -> None:
+    video = await make_ready(resources, audience="public")
+    folder = f"hls/{video.id}/1"
+    for path in (f"{folder}/master.m3u8?start=1", f"{folder}/low/playlist.m3u8?start=1&end=2"):
+        uris = playlist_uris(await text_of(await client.get(f"/{path}")))
+        if "master" in path:
+            assert uris == ["low/playlist.m3u8?start=1&end=3725.4"]
+        else:
+            assert uris == [f"{NETWORK}/{folder}/low/{name}" for name in ("00000.m4s", "init.mp4")]

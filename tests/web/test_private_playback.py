@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered
 from guarded_routes import routes
-from page_rows import make_segment
+from page_rows import change_video, make_segment
 from playable_videos import LIFE, SEGMENT, Cast, links_of, make_ready, token_in, told
 from quart import Quart
 from signed_in import Sender, text_of
@@ -31,7 +31,7 @@ OPENED = (
     "/embed/{}",
     "/embed/{}/stage",
 )
-pytestmark = pytest.mark.shared_app(downloads=True)
+pytestmark = pytest.mark.shared_app(downloads="all")
 
 
 async def statuses(sender: Sender, token: str, video: Video) -> set[int]:
@@ -65,6 +65,31 @@ async def test_private_video_is_played_from_the_portal_segment_by_segment(
         assert int(expires[1]) <= 300
 
 
+async def test_a_clip_of_a_private_video_keeps_the_token_and_needs_it(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor)
+    (sender, _) = cast.senders["its editor"]
+    created = await sender.ask("POST", links_of(video), json=LIFE)
+    token = token_in((await answered(created, 201))["playbackUrl"])
+    player = Sender(app)
+    master = f"hls/{video.id}/1/master.m3u8?start=1&end=2"
+    # The address is relative, so it keeps the token.
+    text = await text_of(await player.get(f"/p/{token}/{master}"))
+    assert "\nlow/playlist.m3u8?start=1&end=2\n" in text
+    cut = await player.get(f"/p/{token}/hls/{video.id}/1/low/playlist.m3u8?start=1&end=2")
+    assert cut.headers["Cache-Control"] == "private, no-cache"
+    text = await text_of(cut)
+    assert "#EXT-X-START:TIME-OFFSET=1.000,PRECISE=YES" in text
+    assert "\n00000.m4s\n" in text
+    frame = await text_of(await player.get(f"/p/{token}/embed/{video.id}?start=1&end=2"))
+    assert 'data-clip-start="1.0"' in frame
+    # The times of a clip don't tell that the video exists.
+    for query in ("start=1&end=2", "start=soon"):
+        refused = await player.get(f"/{master.partition('?')[0]}?{query}")
+        assert refused.status_code == 404
+
+
 async def test_record_of_a_private_video_has_an_address_that_any_player_can_use(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
@@ -91,7 +116,7 @@ async def test_transcode_of_a_private_video_has_addresses_that_any_player_can_us
     transcode = await answered(await sender.get(path))
     for name in ("posterUrl", "storyboardUrl"):
         assert (await player.get(URL(transcode[name]).path)).status_code in (200, 302), name
-    await Video.filter(id=video.id).update(status=VideoStatus.PROCESSING)
+    await change_video(video.id, status=VideoStatus.PROCESSING)
     await make_segment(video, "low", 0)
     response = await sender.get(path)
     assert "private" in response.headers["Cache-Control"]
@@ -130,7 +155,9 @@ async def test_token_grants_only_the_playback_of_its_video(
     for route in routes(app):
         answer = await sender.ask(route.method, f"/p/{token}{route.path(str(video.id))}")
         is_played = route.policy is Policy.PLAY and route.method in ("GET", "HEAD")
-        assert answer.status_code in ({200, 302} if is_played else {404}), route
+        is_report = route.rule == "/api/playback"
+        refused = 415 if is_report and route.method == "POST" else 404
+        assert answer.status_code in ({200, 302} if is_played else {refused}), route
         assert answer.headers["Referrer-Policy"] == "no-referrer", route
         assert "private" in answer.headers["Cache-Control"], route
     frame = await text_of(await Sender(app).get(f"/p/{token}/embed/{video.id}"))

@@ -60,8 +60,9 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
     [
         ("/", {}, ("preview",), 31_500),
         ("/upload", {}, ("page",), 57_000),
-        ("/videos/{}", READY, ("share", "watch", "copy"), 30_500),
-        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 35_000),
+        ("/videos/{}", READY, ("share", "watch", "copy"), 33_000),
+        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 37_500),
+        ("/videos/{}/cuts", READY, ("cuts", "watch"), 44_000),
     ],
 )
 async def test_page_is_light(

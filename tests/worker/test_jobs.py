@@ -24,8 +24,9 @@ from portal.worker.run import (
 
 # Adds abandoned attempts at the only video.
 LEFT_ATTEMPTS = """
-INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at, started_at)
-SELECT videos.id, number, 'gone', 'transcoding', 50, now(), now()
+INSERT INTO attempts
+  (video_id, version_id, number, worker, stage, percent, lease_expires_at, started_at)
+SELECT videos.id, version_id, number, 'gone', 'transcoding', 50, now(), now()
 FROM videos, generate_series(1, 3) AS number
 """
 # Finds an attempt whose ffmpeg runs.
@@ -51,6 +52,7 @@ async def test_video_that_kills_every_worker_fails_after_three_attempts(
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 async def test_files_that_need_no_encoder_do_not_wait_for_a_film(
     web: LivePortal, short_video: Path, tmp_path: Path
 ) -> None:

@@ -22,8 +22,8 @@ END $$;
 
 DO $$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_trigger
-                 WHERE tgrelid = 'videos'::regclass AND tgname = 'learn_words') THEN
-    CREATE TRIGGER learn_words AFTER INSERT OR UPDATE OF search ON videos
+                 WHERE tgrelid = 'publications'::regclass AND tgname = 'learn_words') THEN
+    CREATE TRIGGER learn_words AFTER INSERT OR UPDATE OF search ON publications
       FOR EACH ROW EXECUTE FUNCTION learn_words(2);
   END IF;
   IF NOT EXISTS (SELECT FROM pg_trigger

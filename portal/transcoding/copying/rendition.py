@@ -1,7 +1,6 @@
 """Write the files of a copied track: CMAF with one track, and one movie fragment in each segment.
 
-FFmpeg writes the init segment. This module writes the segments (ISO/IEC 14496-12, 8.8), because
-FFmpeg's muxer assumes the same delay between decoding and showing in all segments.
+FFmpeg writes the init segment, and `packaging.fragments` the segments.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ import io
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import av
 
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging import hls
+from portal.transcoding.packaging.fragments import Sample, segment_head
 
 _TEMPORARY = ".part"
 
@@ -26,19 +26,6 @@ _INIT_OPTIONS = {
     "fflags": "+bitexact",
 }
 _INIT_BOXES = (b"ftyp", b"moov")
-_BASE_IS_MOOF = 0x020000
-_HAS_DEFAULT_FLAGS = 0x000020
-_DATA_OFFSET = 0x001
-_DURATION = 0x100
-_SIZE = 0x200
-_FLAGS = 0x400
-_COMPOSITION = 0x800
-# A sample that depends on no other one, and a sample that depends on others.
-_SYNC = 0x02000000
-_NOT_SYNC = 0x01010000
-_TRACK = 1
-_SEGMENT_TYPE = struct.pack(">I4s4s4x8s", 24, b"styp", b"msdh", b"msdhmsix")
-_BOX_HEADER_BYTES = 8
 
 
 class NotWritten(OSError):
@@ -62,7 +49,7 @@ class Rendition:
         """Write a segment; `until`, in ticks, ends its decoding and `end_s` its presentation."""
         number = len(self._segments)
         try:
-            head = _segment_head(number, samples, until)
+            head = segment_head(number, samples, until)
         except struct.error as exc:
             raise CopyUndeliverable("times", detail=f"segment {number}: {exc}") from exc
         uri = f"{number:05}.m4s"
@@ -87,15 +74,6 @@ class Rendition:
             temporary.rename(path)
         except OSError as exc:
             raise NotWritten(exc.errno, exc.strerror) from exc
-
-
-class Sample(NamedTuple):
-    """Access unit: when it is decoded, in ticks, and the time from then until it is shown."""
-
-    decode_at: int
-    offset: int
-    is_sync: bool
-    data: bytes
 
 
 def init_segment(stream: Any, first: bytes, *, pts: int, dts: int) -> bytes:
@@ -123,47 +101,3 @@ def init_segment(stream: Any, first: bytes, *, pts: int, dts: int) -> bytes:
             init += data[at : at + size]
         at += size
     return init
-
-
-def _segment_head(number: int, samples: Sequence[Sample], until: int) -> bytes:
-    """Return the part of a segment before its samples' data; the last sample lasts to `until`.
-
-    Raises struct.error if a number is too large for its field.
-    """
-    # Sound needs fewer columns: samples depend on no others, and are shown when they are decoded.
-    is_plain = all(sample.is_sync and not sample.offset for sample in samples)
-    columns = _DURATION | _SIZE | (0 if is_plain else _FLAGS | _COMPOSITION)
-    ends = (*(sample.decode_at for sample in samples[1:]), until)
-    rows: list[int] = []
-    for (at, offset, is_sync, data), end in zip(samples, ends, strict=True):
-        rows += (end - at, len(data))
-        if not is_plain:
-            rows += (_SYNC if is_sync else _NOT_SYNC, offset)
-    table = struct.pack(f">{len(rows)}I", *rows)
-    # The fragment contains the offset of the data, which is its size, so it is built twice.
-    size_bytes = len(_movie_fragment(number, samples, columns, table, data_offset=0))
-    data_offset = size_bytes + _BOX_HEADER_BYTES
-    moof = _movie_fragment(number, samples, columns, table, data_offset=data_offset)
-    media_bytes = sum(len(sample.data) for sample in samples)
-    return _SEGMENT_TYPE + moof + struct.pack(">I4s", _BOX_HEADER_BYTES + media_bytes, b"mdat")
-
-
-def _movie_fragment(
-    number: int, samples: Sequence[Sample], columns: int, table: bytes, *, data_offset: int
-) -> bytes:
-    run = struct.pack(">III", _DATA_OFFSET | columns, len(samples), data_offset)
-    return _box(
-        b"moof",
-        _box(b"mfhd", struct.pack(">II", 0, number + 1)),
-        _box(
-            b"traf",
-            _box(b"tfhd", struct.pack(">III", _BASE_IS_MOOF | _HAS_DEFAULT_FLAGS, _TRACK, _SYNC)),
-            _box(b"tfdt", struct.pack(">IQ", 1 << 24, samples[0].decode_at)),
-            _box(b"trun", run, table),
-        ),
-    )
-
-
-def _box(kind: bytes, *content: bytes) -> bytes:
-    body = b"".join(content)
-    return struct.pack(">I4s", _BOX_HEADER_BYTES + len(body), kind) + body

@@ -14,9 +14,10 @@ from typing import Any
 
 import av
 
-from portal.transcoding.copying.rendition import Rendition, Sample, init_segment
+from portal.transcoding.copying.rendition import Rendition, init_segment
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.cmaf import time_scale
+from portal.transcoding.packaging.fragments import Sample
 from portal.transcoding.probing import source
 from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S, Cutter
 

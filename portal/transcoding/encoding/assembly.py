@@ -7,7 +7,6 @@ caller writes the master playlist.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import Any
 
 from portal.transcoding import errors
@@ -19,7 +18,7 @@ from portal.transcoding.encoding.sink import Sink, put_file
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec
 from portal.transcoding.packaging.master import FinishedRendition, Kind
-from portal.transcoding.packaging.webvtt import SEGMENT_S, Cue, segment_webvtt
+from portal.transcoding.packaging.webvtt import SEGMENT_S, Cue, segment_count, segment_webvtt
 from portal.transcoding.planning.ladder import Plan, Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.cuts import SEGMENT_S as VIDEO_SEGMENT_S
@@ -142,9 +141,9 @@ def _checked_playlists(
 
 
 def _heard_sound(planned: Sequence[AudioRung], report: RunReport) -> list[AudioRung]:
-    """Return the planned sound, without tracks of which nothing could be decoded.
+    """Return the planned audio renditions, without those of which nothing could be decoded.
 
-    Raises TranscodeFailed if storage may be the cause.
+    Raises TranscodeFailed if the source could not be read well, which may be the cause.
     """
     silent = {rung.name for rung in planned if report.unheard >= {rung.index, *rung.joined}}
     if silent and report.network_faults:
@@ -232,7 +231,7 @@ async def _finish_subtitles(
     async def put(file: str, data: bytes) -> None:
         sizes_bytes.append(await put_file(sink, f"{rung.name}/{file}", data))
 
-    segments = await put_captions(cues, put, duration_s=duration_s)
+    segments = await put_captions(cues, put, intervals=[(0.0, duration_s)])
     peak_bps, average_bps = hls.bandwidths_bps(
         segments,
         sizes_bytes=sizes_bytes[:-1],
@@ -259,24 +258,28 @@ async def put_captions(
     cues: Sequence[Cue],
     put: Callable[[str, bytes], Awaitable[None]],
     *,
-    duration_s: float,
+    intervals: Sequence[tuple[float, float]],
     stored: int = 0,
 ) -> list[hls.Segment]:
-    """Cut captions of a film of this length into segments, and put them and their playlist.
+    """Cut captions into segments, and put them and their playlist.
 
-    The first `stored` segments are not put again. The playlist is put last.
+    `intervals` are the parts of the film that are played (start and end in seconds): one of the
+    whole length, or those of a cut film, which begin with a discontinuity, as in the playlists of
+    video and sound. The first `stored` segments are not put again. The playlist is put last.
     """
-    segments = [
-        hls.Segment(
-            uri=caption_segment(number),
-            duration_s=min(SEGMENT_S, duration_s - number * SEGMENT_S),
-        )
-        for number in range(ceil(duration_s / SEGMENT_S))
-    ]
-    cutting = segment_webvtt(cues, duration_s=duration_s, first=stored)
+    segments: list[hls.Segment] = []
+    for start_s, end_s in intervals:
+        for place in range(segment_count(end_s - start_s)):
+            segment = hls.Segment(
+                uri=caption_segment(len(segments)),
+                duration_s=min(SEGMENT_S, end_s - start_s - place * SEGMENT_S),
+                is_discontinuous=bool(segments) and place == 0,
+            )
+            segments.append(segment)
+    cutting = segment_webvtt(cues, intervals=intervals, first=stored)
     # Only one segment is in memory at a time, because a cue may be in all of them.
     for segment in segments[stored:]:
-        _, text = await asyncio.to_thread(next, cutting)
+        text = await asyncio.to_thread(next, cutting)
         await put(segment.uri, text.encode())
     target_s = hls.target_duration_s(segments)
     playlist = hls.media_playlist(segments, target_duration_s=target_s, map_uri=None)

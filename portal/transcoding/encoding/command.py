@@ -16,6 +16,8 @@ from pathlib import Path
 
 from portal.transcoding.encoding import filters
 from portal.transcoding.encoding.parts import Part, Pass
+from portal.transcoding.packaging.avc import free_number
+from portal.transcoding.packaging.cmaf import first_media_time, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import CRF, PRESET, Plan, Rung, capped_fps
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
@@ -57,8 +59,8 @@ _MIN_MAX_PIXELS = 1920 * 1080
 _OWN_TIME_BASE = Fraction(1, 90_000)
 # More frames than ever lie between forced key frames, even in a burst.
 _KEYFRAME_NEVER = 600
-# Shorter than any distance of key frames, so each key frame begins a segment.
-_EVERY_KEYFRAME_S = 0.1
+# Shorter than any frame, so each key frame begins a segment.
+_EVERY_KEYFRAME_S = 0.001
 # The distance counts from the previous key frame, not from zero: only the last segment is short.
 _KEYFRAME_RULE = f"expr:if(isnan(prev_forced_t),1,gte(t,prev_forced_t+{SEGMENT_S}))"
 # The muxer ends a segment before it knows when the next one begins, and uses the last frame's
@@ -80,12 +82,15 @@ _MAX_LENGTHENED_S = 1.0
 # These filters decode a frame when it is shown, and a frame that others refer to 4 ms earlier (the
 # shortest frame lasts 13 ms). Each filter sees one frame ahead, so two are needed, because a frame
 # may refer to two later ones.
-_LEAD_TICKS = 360
+_LEAD_S = 0.004
 _DECODED_WHEN_SHOWN = (
-    f"setts=pts=PTS:dts='if(gt(NEXT_PTS,NOPTS)*lt(NEXT_PTS,PTS),NEXT_PTS-{_LEAD_TICKS},PTS)',"
+    f"setts=pts=PTS:dts='if(gt(NEXT_PTS,NOPTS)*lt(NEXT_PTS,PTS),NEXT_PTS-{_LEAD_S}/TB,PTS)',"
     "setts=pts=PTS:dts='max(PREV_OUTDTS+1,"
-    f"if(gt(NEXT_DTS,NOPTS)*lt(NEXT_DTS,DTS),NEXT_DTS-{_LEAD_TICKS},DTS))',"
+    f"if(gt(NEXT_DTS,NOPTS)*lt(NEXT_DTS,DTS),NEXT_DTS-{_LEAD_S}/TB,DTS))',"
 )
+# Fits segments to the time scale and the edit list of another encoder's init segment. Any delay
+# between decoding and showing is long enough, because no frame refers to later ones.
+_DELAYED = ",setts=time_base=1/{scale}:prescale=1:pts=PTS:dts=PTS-{delay}"
 # A later part is decoded from a key frame at least this long before the first encoded frame:
 # frames just after a key frame may depend on frames before it, and a deinterlacer looks back.
 _LEAD_IN_S = 1
@@ -115,6 +120,7 @@ def part_arguments(source_name: str, of_pass: Pass, part: Part) -> tuple[str, ..
         after_s=after_s,
         end_s=_end_s(of_pass, part),
         held_until_s=of_pass.plan.picture_s if of_pass.plan.is_held else None,
+        repeats=_repeats(of_pass, part),
     )
     seek: tuple[str, ...] = ()
     if after_s is not None and after_s > _LEAD_IN_S:
@@ -128,6 +134,19 @@ def part_arguments(source_name: str, of_pass: Pass, part: Part) -> tuple[str, ..
         *("-filter_complex", graph),
         *(argument for rung in of_pass.rungs for argument in _video_output(of_pass, part, rung)),
     )
+
+
+def _repeats(of_pass: Pass, part: Part) -> filters.Repeats:
+    """Return when frames are repeated in a picture that stands still: where segments begin.
+
+    Segments of a part may begin at any time, if the part is a single one.
+    """
+    end = part.end(of_pass.starts_s)
+    if of_pass.starts_s is None or end != part.first + 1:
+        return filters.EVEN_REPEATS
+    start_s = of_pass.starts_s[part.first]
+    end_s = of_pass.starts_s[end]
+    return filters.Repeats(start_s or end_s, end_s - start_s)
 
 
 def _end_s(of_pass: Pass, part: Part) -> float | None:
@@ -221,18 +240,25 @@ def _video_output(of_pass: Pass, part: Part, rung: Rung) -> tuple[str, ...]:
     buffer: tuple[str, ...] = ()
     if part.first:
         buffer = ("-rc_init_occupancy", str(round(rung.buffer_bits * _LATER_BUFFER)))
+    timing = ("" if of_pass.is_even else _DECODED_WHEN_SHOWN) + _durations(of_pass)
+    fitting: tuple[str, ...] = ()
+    ticks_per_s = None
+    if init := of_pass.foreign_inits.get(rung.name):
+        ticks_per_s = time_scale(init)
+        timing += _DELAYED.format(scale=ticks_per_s, delay=first_media_time(init))
+        fitting = ("-x264-params", f"sps-id={free_number(init)}:bframes=0")
     return (
         *("-map", f"[{rung.name}]", *BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
         *("-threads", str(_threads(rung))),
         *("-crf", str(CRF), "-maxrate", str(rung.max_bitrate_bps)),
-        *("-bufsize", str(rung.buffer_bits), *buffer),
+        *("-bufsize", str(rung.buffer_bits), *buffer, *fitting),
         *("-force_key_frames", _keyframes(of_pass, part), "-forced-idr", "1"),
         *("-sc_threshold", "0", "-g", str(_KEYFRAME_NEVER)),
         # Frames keep their times, to the time base; only exact duplicates are dropped.
         *("-fps_mode", "vfr", "-enc_time_base", f"{tick.numerator}:{tick.denominator}"),
-        *("-bsf:v", ("" if of_pass.is_snapped else _DECODED_WHEN_SHOWN) + _durations(of_pass)),
-        *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S, part=part),
+        *("-bsf:v", timing),
+        *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S, part=part, ticks_per_s=ticks_per_s),
     )
 
 
@@ -336,18 +362,22 @@ def _subtitle_output(rung: TrackRung) -> tuple[str, ...]:
     return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))
 
 
-def _hls(folder: str, *, segment_s: float, part: Part | None = None) -> tuple[str, ...]:
+def _hls(
+    folder: str, *, segment_s: float, part: Part | None = None, ticks_per_s: int | None = None
+) -> tuple[str, ...]:
     part = part or Part()
+    # HLS players don't read a segment's index (`sidx`), whose times the muxer gets wrong where the
+    # frame rate is uneven.
+    options = f"movflags=+skip_sidx{_LATER_START if part.first else ''}"
+    if ticks_per_s:
+        options += f":video_track_timescale={ticks_per_s}"
     return (
         # By default the muxer delays the video by the reordering of its frames, but not the sound.
         # Without that, both have the delay in an edit list, and begin at zero together.
         *("-avoid_negative_ts", "disabled"),
         *("-f", "hls", "-hls_time", str(segment_s), "-hls_list_size", "0"),
         *("-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"),
-        # HLS players don't read a segment's index (`sidx`), whose times the muxer gets wrong where
-        # the frame rate is uneven.
-        *("-hls_segment_options", f"movflags=+skip_sidx{_LATER_START if part.first else ''}"),
-        *("-hls_flags", "independent_segments+temp_file"),
+        *("-hls_segment_options", options, "-hls_flags", "independent_segments+temp_file"),
         *("-hls_fmp4_init_filename", INIT_NAME),
         *("-hls_segment_filename", f"{folder}/{part.prefix}{SEGMENT_PATTERN}"),
         *("-start_number", str(part.first)),

@@ -6,7 +6,8 @@ behind, however it ends. `on_progress` takes the seconds of the film that are wr
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from portal.telemetry.tracing import span
@@ -16,12 +17,11 @@ from portal.transcoding.encoding import command, ffmpeg, output_validation
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
 from portal.transcoding.encoding.parts import Part, Pass, Rendition, Segment, is_whole
 from portal.transcoding.encoding.sink import (
+    Check,
     OnStored,
     Sink,
     ignore_stored,
     pass_folder,
-    sampled_files,
-    sampled_numbers,
     upload_segments,
 )
 from portal.transcoding.encoding.source_proxy import proxied
@@ -51,7 +51,14 @@ async def copy_streams(
     [copied] = [rung for rung in plan.video if rung.copied]
     tracks = {copied.name: probe.video.index}
     tracks |= {sound.name: sound.index for sound in plan.audio if sound.copied}
-    sampled = sampled_numbers(probe.duration_s)
+    check_sample = _check_of_samples(probe.duration_s, first_s=output_validation.COPIED_SAMPLE_S)
+
+    async def check(path: Path, number: int) -> None:
+        try:
+            await check_sample(path, number)
+        except errors.TranscodeFailed as exc:
+            raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
+
     with pass_folder(work_dir) as folder, span("copy", renditions=" ".join(tracks)):
 
         async def write(paused: asyncio.Event) -> Mapping[str, str]:
@@ -66,16 +73,11 @@ async def copy_streams(
             )
 
         dropped, renditions = await upload_segments(
-            write, tracks, folder=folder, sink=sink, on_stored=ignore_stored, sampled=sampled
+            write, tracks, folder=folder, sink=sink, on_stored=ignore_stored, check=check
         )
-        for name in dropped:
-            renditions.pop(name, None)
-        output_validation.check_complete(renditions, tracks.keys() - dropped)
-        files = sampled_files(folder, list(renditions), sampled)
-        try:
-            await output_validation.check_decoding(files, first_s=output_validation.COPIED_SAMPLE_S)
-        except errors.TranscodeFailed as exc:
-            raise errors.CopyUndeliverable("undecodable", detail=exc.detail) from exc
+    for name in dropped:
+        renditions.pop(name, None)
+    output_validation.check_complete(renditions, tracks.keys() - dropped)
     picture = renditions[copied.name]
     output_validation.check_copy([segment.facts for segment in picture.segments], probe)
     return renditions
@@ -88,23 +90,20 @@ async def encode_part(
     inits: Mapping[str, bytes] | None = None,
     sink: Sink,
     work_dir: Path,
-    on_progress: OnFfmpegProgress,
-    on_stored: OnStored,
+    on_progress: OnFfmpegProgress | None = None,
+    on_stored: OnStored = ignore_stored,
 ) -> tuple[RunReport, dict[str, Rendition]]:
     """Encode a part of a pass, and store its segments.
 
-    `inits` are the init segments in storage, by rendition; the part that begins the film has none,
-    and stores them. `on_stored` takes each segment once it is stored, but none that ffmpeg left
-    early. Returns ffmpeg's report about this part, and by name the renditions with its segments.
-    Raises PartsDontJoin if it has other init segments, TranscodeFailed, DiskFull, or whatever the
-    sink raised.
+    `inits` are the init segments in storage, by rendition; those of others are stored, as by the
+    part that begins the film. `on_stored` takes each segment once it is stored, but none that
+    ffmpeg left early. Returns ffmpeg's report about this part, and by name the renditions with its
+    segments. Raises PartsDontJoin if it has other init segments, TranscodeFailed, DiskFull, or
+    whatever the sink raised.
     """
-    names = of_pass.names
-    duration_s = of_pass.probe.duration_s
     end = part.end(of_pass.starts_s)
-    sampled = sampled_numbers(duration_s, first=part.first, until=end)
     rungs = {rung.name: rung for rung in of_pass.rungs}
-    whole_counts = dict.fromkeys(names, 0)
+    whole_counts = dict.fromkeys(rungs, 0)
 
     def stored(name: str, segment: Segment) -> None:
         if is_whole(segment, rungs[name], of_pass.starts_s):
@@ -112,42 +111,93 @@ async def encode_part(
             on_stored(name, segment)
 
     with pass_folder(work_dir) as folder:
-        async with proxied(of_pass.source_url) as source:
-
-            async def write(paused: asyncio.Event) -> RunReport:
-                # This much may be decoded before the first frame that is encoded, by a machine that
-                # decodes at least as fast as the film plays.
-                from_s = float(part.after_s(of_pass) or 0)
-                decoded_first_s = min(from_s, of_pass.probe.video.max_key_distance_s or from_s)
-                return await ffmpeg.run(
-                    command.part_arguments(source.name, of_pass, part),
-                    on_progress=on_progress,
-                    timeout_s=ffmpeg.run_limit_s(duration_s),
-                    stall_s=ffmpeg.STALL_LIMIT_S + decoded_first_s,
-                    paused=paused,
-                    cwd=folder,
-                    environ=source.environ,
-                )
-
-            with span("encode", renditions=" ".join(names)):
-                report, renditions = await upload_segments(
-                    write,
-                    names,
-                    folder=folder,
-                    sink=sink,
-                    on_stored=stored,
-                    sampled=sampled,
-                    end=end,
-                    inits=inits,
-                )
+        with span("encode", renditions=" ".join(rungs)):
+            report, renditions = await _encode(
+                of_pass.source_url,
+                partial(command.part_arguments, of_pass=of_pass, part=part),
+                of_pass.names,
+                duration_s=of_pass.probe.duration_s,
+                folder=folder,
+                sink=sink,
+                on_progress=on_progress,
+                stall_s=_stall_limit_s(of_pass, part),
+                on_stored=stored,
+                end=end,
+                inits=inits,
+            )
         if end is not None and min(whole_counts.values()) < end - part.first:
             code = errors.FailCode.OUTPUT_INCOMPLETE
             if report.network_faults:
                 code = errors.FailCode.SOURCE_UNREACHABLE
             raise errors.TranscodeFailed(code, detail=f"the part ended before segment {end}")
-        files = sampled_files(folder, names, sampled)
-        await output_validation.check_decoding(files, first_s=output_validation.ENCODED_SAMPLE_S)
+    if report.network_faults and report.faults:
+        code = errors.FailCode.SOURCE_UNREACHABLE
+        raise errors.TranscodeFailed(code, detail="faults while reading")
     return report, renditions
+
+
+def _stall_limit_s(of_pass: Pass, part: Part) -> float:
+    """Return the limit on the time without output.
+
+    The frames since the key frame before a part are decoded first. A slow machine decodes at the
+    speed at which the film plays.
+    """
+    from_s = float(part.after_s(of_pass) or 0)
+    return ffmpeg.STALL_LIMIT_S + min(from_s, of_pass.probe.video.max_key_distance_s or from_s)
+
+
+async def _encode(
+    source_url: str,
+    arguments: Callable[[str], Sequence[str]],
+    names: Collection[str],
+    *,
+    duration_s: float,
+    folder: Path,
+    sink: Sink,
+    on_progress: OnFfmpegProgress | None = None,
+    stall_s: float = ffmpeg.STALL_LIMIT_S,
+    on_stored: OnStored,
+    end: int | None = None,
+    inits: Mapping[str, bytes] | None = None,
+) -> tuple[RunReport, dict[str, Rendition]]:
+    """Run ffmpeg in a folder, and upload the segments of the renditions `names` meanwhile.
+
+    `arguments` returns those of ffmpeg for the name under which it reads the source. `duration_s`
+    is that of the whole film. Returns and raises as `upload_segments`.
+    """
+    async with proxied(source_url) as source:
+
+        async def write(paused: asyncio.Event) -> RunReport:
+            return await ffmpeg.run(
+                arguments(source.name),
+                on_progress=on_progress,
+                timeout_s=ffmpeg.run_limit_s(duration_s),
+                stall_s=stall_s,
+                paused=paused,
+                cwd=folder,
+                environ=source.environ,
+            )
+
+        return await upload_segments(
+            write,
+            names,
+            folder=folder,
+            sink=sink,
+            on_stored=on_stored,
+            check=_check_of_samples(duration_s, first_s=output_validation.ENCODED_SAMPLE_S),
+            end=end,
+            inits=inits,
+        )
+
+
+def _check_of_samples(duration_s: float, *, first_s: float) -> Check:
+    """Return the check that the first seconds of some segments of a film of this length decode."""
+
+    async def check(path: Path, number: int) -> None:
+        if output_validation.is_sampled(number, duration_s):
+            await output_validation.check_decoding(path, first_s=first_s)
+
+    return check
 
 
 async def encode_sound(
@@ -159,7 +209,6 @@ async def encode_sound(
     subtitles: Sequence[TrackRung],
     sink: Sink,
     work_dir: Path,
-    on_progress: OnFfmpegProgress | None = None,
     on_stored: OnStored,
 ) -> tuple[RunReport, dict[str, Rendition], Subtitles]:
     """Encode sound and read subtitles, of the whole film.
@@ -170,29 +219,25 @@ async def encode_sound(
     names = [rung.name for rung in audio]
     if not audio and not subtitles:
         return RunReport(), {}, {}
-    sampled = sampled_numbers(probe.duration_s)
     with pass_folder(work_dir) as folder:
         for rung in subtitles:
             await asyncio.to_thread((folder / rung.name).mkdir)
-        async with proxied(source_url) as source:
-            arguments = command.sound_arguments(source.name, probe, plan, audio, subtitles)
-
-            async def write(paused: asyncio.Event) -> RunReport:
-                return await ffmpeg.run(
-                    arguments,
-                    on_progress=on_progress,
-                    timeout_s=ffmpeg.run_limit_s(probe.duration_s),
-                    paused=paused,
-                    cwd=folder,
-                    environ=source.environ,
-                )
-
-            with span("encode_sound", renditions=" ".join(names)):
-                report, renditions = await upload_segments(
-                    write, names, folder=folder, sink=sink, on_stored=on_stored, sampled=sampled
-                )
-        files = sampled_files(folder, names, sampled)
-        await output_validation.check_decoding(files, first_s=output_validation.ENCODED_SAMPLE_S)
+        with span("encode_sound", renditions=" ".join(names)):
+            report, renditions = await _encode(
+                source_url,
+                partial(
+                    command.sound_arguments,
+                    probe=probe,
+                    plan=plan,
+                    audio=audio,
+                    subtitles=subtitles,
+                ),
+                names,
+                duration_s=probe.duration_s,
+                folder=folder,
+                sink=sink,
+                on_stored=on_stored,
+            )
         cues = {rung.name: await _read_subtitles(folder, rung) for rung in subtitles}
     return report, renditions, cues
 

@@ -93,6 +93,17 @@ class RunReport:
     network_faults: int = 0
     unheard: set[int] = field(default_factory=set)
 
+    def __add__(self, other: "RunReport") -> "RunReport":
+        """Return the report of two runs about one film."""
+        frames = (self.frames_decoded or 0) + (other.frames_decoded or 0)
+        return RunReport(
+            frames_decoded=frames or None,
+            decode_errors=self.decode_errors + other.decode_errors,
+            corrupt_frames=self.corrupt_frames + other.corrupt_frames,
+            network_faults=self.network_faults + other.network_faults,
+            unheard=self.unheard | other.unheard,
+        )
+
     @property
     def packets(self) -> int:
         """Return the number of packets that were decoded, or failed to."""
@@ -132,7 +143,7 @@ class FfmpegLog:
             self.report.unheard.add(int(match[1]))
 
     def text(self) -> str:
-        """Return the last complaints."""
+        """Return the last warnings and errors that ffmpeg wrote, up to 8 KiB."""
         return (self._tail + self._incomplete_line).decode(errors="replace").strip()
 
     def failure(self, returncode: int | None) -> FailCode | None:
@@ -219,6 +230,7 @@ async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:
 
 async def _follow(stream: StreamReader, watch: Watch, on_progress: OnFfmpegProgress | None) -> None:
     fields: dict[str, str] = {}
+    written_s = 0.0
     while line := await stream.readline():
         key, _, value = line.decode(errors="replace").strip().partition("=")
         fields[key] = value
@@ -226,5 +238,8 @@ async def _follow(stream: StreamReader, watch: Watch, on_progress: OnFfmpegProgr
             watch.saw(fields.get("out_time_us"), fields.get("frame"))
             if on_progress:
                 time_us = fields.get("out_time_us", "N/A")  # before the first output
-                await on_progress(0.0 if time_us == "N/A" else max(0.0, float(time_us) / 1e6))
+                if time_us != "N/A":
+                    # At the end, the time of one of several outputs may come after a later one.
+                    written_s = max(written_s, float(time_us) / 1e6)
+                await on_progress(written_s)
             fields = {}

@@ -10,6 +10,7 @@ Sizes are (width, height) in pixels, upright.
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from portal.transcoding.planning.ladder import MAX_FPS, Rung, capped_fps, frame_step
 from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
@@ -53,6 +54,17 @@ _SDR_WHITE_NITS = 203
 _HD_MIN_HEIGHT = 720
 
 
+class Repeats(NamedTuple):
+    """Times at which a picture that stands still has another frame, in seconds."""
+
+    first_s: float
+    period_s: float
+
+
+# Repetitions in a film without a copy: all its segments begin at these times.
+EVEN_REPEATS = Repeats(float(SEGMENT_S), float(SEGMENT_S))
+
+
 def filter_graph(
     probe: Probe,
     rungs: Sequence[Rung],
@@ -61,12 +73,13 @@ def filter_graph(
     after_s: Fraction | None = None,
     end_s: float | None = None,
     held_until_s: float | None = None,
+    repeats: Repeats = EVEN_REPEATS,
 ) -> str:
     """Return the graph for `-filter_complex`, with an output named after each rung.
 
     `is_snapped` moves the frames of a constant rate to exact times; otherwise frames keep their
     times. The graph outputs the frames of the film that follow the one at `after_s`, up to `end_s`.
-    With `held_until_s`, frames are repeated where segments begin, up to that time.
+    With `held_until_s`, frames are repeated where segments begin (`repeats`), up to that time.
     """
     top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
     size = (top_down[0].width, top_down[0].height)
@@ -77,7 +90,7 @@ def filter_graph(
     else:
         prepared = [*_prepare_held(probe.video, after_s)]
         until_s = held_until_s if end_s is None else min(held_until_s, end_s + SHORTEST_END_S)
-        chains = [*_hold(size, until_s, after_s)]
+        chains = [*_hold(size, until_s, after_s, repeats)]
         output = "shown"
     cut = [] if end_s is None else [f"trim=end={end_s:.6f}"]
     steps = ",".join((*cut, *prepared, *_finish(probe.video, size)))
@@ -181,19 +194,21 @@ def _prepare_held(video: VideoTrack, after_s: Fraction | None) -> Iterator[str]:
     yield f"setpts='if(eq(N,0)*lt(T,{_latest_start_s(video):.6f}),{earliest},PTS)'"
 
 
-def _hold(size: Size, until_s: float, after_s: Fraction | None) -> Iterator[str]:
+def _hold(size: Size, until_s: float, after_s: Fraction | None, repeats: Repeats) -> Iterator[str]:
     """Yield the chains that repeat a frame where a segment begins and no other frame is shown.
 
     A filter with two inputs outputs a frame at the times of both: the latest frame of each. Here
-    one input is the film, the other a clock with a frame at the start of each segment. The clock's
-    picture is stacked beside the film's, and then cut off. Frames have even times and the clock odd
-    ones, which tells them apart.
+    one input is the film, the other a clock with a frame at the film's start, and at that of each
+    segment. The clock's picture is stacked beside the film's, and then cut off. Frames have even
+    times and the clock odd ones, which tells them apart.
     """
     width, height = size
     ticks = f"settb=1/{_HELD_TICKS_PER_S}"
     yield f"[shown]{ticks},setpts='2*round(PTS/2)'[even]"
-    clock = f"color=s=2x{height}:r=1/{SEGMENT_S}:d={max(1.0, until_s - SHORTEST_END_S):.6f}"
-    yield f"{clock},format=yuv420p,{_SDR},setsar=1,{ticks},setpts='PTS+gt(N,0)'[clock]"
+    count = max(1, math.ceil((until_s - SHORTEST_END_S - repeats.first_s) / repeats.period_s) + 1)
+    clock = f"color=s=2x{height}:r=1:d={count}"
+    times = f"gt(N,0)*(round(({repeats.first_s:.6f}+(N-1)*{repeats.period_s:.6f})/TB/2)*2+1)"
+    yield f"{clock},format=yuv420p,{_SDR},setsar=1,{ticks},setpts='{times}'[clock]"
     selected = f"not(mod(pts,2))+gte(t-prev_selected_t,{CUT_TOLERANCE_S})"
     if after_s is not None:
         is_later = f"gte(t,{float(after_s) + CUT_TOLERANCE_S - _HELD_ROUNDING_S:.6f})"
@@ -214,18 +229,19 @@ def _thin_out(video: VideoTrack) -> Iterator[str]:
 
 
 def _select_by_time(video: VideoTrack) -> str:
-    return f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{_shortest_s(video):.6f})'"
+    return f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{_least_distance_s(video):.6f})'"
 
 
-def _shortest_s(video: VideoTrack) -> float:
-    """Return the shortest duration of a frame in a source of a variable rate."""
+def _least_distance_s(video: VideoTrack) -> float:
+    """Return the distance of frames below which one is dropped, in a film of a variable rate."""
     step = frame_step(video.fps)
     target = video.fps / step if step > 1 else Fraction(MAX_FPS)
     return _BURST_SHARE / float(target)
 
 
 def _closest_s(video: VideoTrack) -> float:
-    return _CLOSEST_S if video.constant_rate else _shortest_s(video)
+    """Return the least distance of frames that keep their times, in any film."""
+    return _CLOSEST_S if video.constant_rate else _least_distance_s(video)
 
 
 def _snap(video: VideoTrack, origin: str = "STARTPTS") -> Iterator[str]:

@@ -22,14 +22,15 @@ MIN_DECODED_SHARE = 0.9
 # Shortfall of a picture that counts as the end of a source that broke off.
 _SHORTFALL_S = 1.0
 _DECODING_LIMIT_S = 120.0
-# Several files are decoded at once, each by one thread. The loop filter, which takes a third of the
-# time, finds no faults.
+# The loop filter, which takes a third of the time, finds no faults.
 _STRICTLY = ("-threads", "1", "-err_detect", "explode", "-skip_loop_filter", "all")
 # Seconds of each sampled segment that are decoded. A copy may be broken anywhere, an encoded
 # segment from its first frames on. Decoding all of an encoded segment would take a twentieth of the
 # pass of a short film.
 COPIED_SAMPLE_S = 60.0
 ENCODED_SAMPLE_S = 1.0
+# Number of a segment amid the film, per second of its duration; segments last up to ten seconds.
+_MIDDLE_PER_S = 1 / 20
 _SELF_TEST_LIMIT_S = 15.0
 # Notes on sound that FFmpeg has no decoder for, by the sample entry.
 _UNSUPPORTED_SOUND = {
@@ -122,21 +123,19 @@ def _incomplete(detail: str) -> errors.TranscodeFailed:
     return errors.TranscodeFailed(errors.FailCode.OUTPUT_INCOMPLETE, detail=detail)
 
 
-async def check_decoding(segments: Sequence[Path], *, first_s: float) -> None:
+def is_sampled(number: int, duration_s: float) -> bool:
+    """Return whether a segment of a film of this length is checked: the first or a middle one."""
+    return number in (0, int(duration_s * _MIDDLE_PER_S))
+
+
+async def check_decoding(segment: Path, *, first_s: float) -> None:
     """Raise TranscodeFailed if the first seconds of a segment don't decode.
 
-    The init segment of each is expected in its folder.
+    The init segment is expected in the same folder.
     """
-    if not segments:
-        return
-    files = [await asyncio.to_thread(_with_init, path) for path in segments]
-    reading = (*_STRICTLY, "-t", str(first_s))
-    arguments = (
-        *(*command.general_options(), "-xerror"),
-        *(argument for path in files for argument in (*reading, *command.own_file(path))),
-        *(argument for number in range(len(files)) for argument in ("-map", str(number))),
-        *("-f", "null", "-"),
-    )
+    file = await asyncio.to_thread(_with_init, segment)
+    reading = (*_STRICTLY, "-t", str(first_s), *command.own_file(file))
+    arguments = (*command.general_options(), "-xerror", *reading, "-f", "null", "-")
     try:
         await ffmpeg.run(arguments, timeout_s=_DECODING_LIMIT_S)
     except errors.TranscodeFailed as exc:

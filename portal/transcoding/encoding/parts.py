@@ -7,7 +7,7 @@ worker, and a pass resumes with the parts that are missing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
@@ -70,7 +70,8 @@ class Pass:
     """Renditions that are encoded from a source with one decode.
 
     Segments begin at `starts_s`, in seconds of the film; None leaves the times to the encoder, and
-    then the film can't be divided into parts.
+    then the film can't be divided into parts. `foreign_inits` are init segments of other encoders,
+    by rendition: segments are made so that they can share these (`packaging.avc.shared_init`).
     """
 
     source_url: str
@@ -78,6 +79,7 @@ class Pass:
     plan: Plan
     rungs: Sequence[Rung]
     starts_s: Sequence[float] | None
+    foreign_inits: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -94,6 +96,14 @@ class Pass:
         video = self.probe.video
         keeps_times = self.plan.keeps_times or self.plan.is_held or video.changes_size
         return video.grid_lead is not None and not keeps_times
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether all frames last equally long.
+
+        The first frame of a film that begins late is shown from the start, and so lasts longer.
+        """
+        return self.is_snapped and self.probe.video.start_s == 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

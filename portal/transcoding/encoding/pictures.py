@@ -22,7 +22,6 @@ from pathlib import Path
 from portal.processes.child import Limits
 from portal.telemetry.tracing import span
 from portal.transcoding.encoding import command, ffmpeg
-from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress
 from portal.transcoding.encoding.filters import still_filters
 from portal.transcoding.encoding.sink import Sink, pass_folder, put_file
 from portal.transcoding.encoding.source_proxy import proxied
@@ -216,10 +215,14 @@ def _poster_size(width: int, height: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenditionFiles:
-    """Finished video rendition: its playlist, and a function that reads the files named in it."""
+    """Finished rendition: its playlist, and a function that reads the files named in it."""
 
     playlist: MediaPlaylist
     read: Callable[[str], Awaitable[bytes]]
+
+    async def read_init(self) -> bytes:
+        """Return the init segment. Raises whatever the reader raised."""
+        return await self.read(self.playlist.map_uri or INIT_NAME)
 
 
 class _Sprite:
@@ -250,9 +253,10 @@ class _Sprite:
         chosen = "+".join(f"eq(n,{number})" for number in numbers)
         scale = f"scale={storyboard.width}:{storyboard.height}:out_range=pc"
         filters = f"select='{chosen}',{scale},setsar=1,{TILING}"
+        # More threads take three times as long for a few key frames.
+        decoding = ("-threads", "1", *command.KEY_FRAMES_ONLY) if from_keys else ()
         arguments = (
-            *command.general_options(),
-            *(*(command.KEY_FRAMES_ONLY if from_keys else ()), *command.own_file(self.source.name)),
+            *(*command.general_options(), *decoding, *command.own_file(self.source.name)),
             *("-map", "0:v:0", *command.BARE, "-vf", filters),
             *command.jpeg_output(name, _SPRITE_QUALITY),
         )
@@ -270,21 +274,20 @@ async def make_storyboard(
     *,
     sink: Sink,
     work_dir: Path,
-    on_progress: OnFfmpegProgress,
 ) -> None:
     """Put the sprites of a rendition's thumbnails, and then the WebVTT that refers to them.
 
-    `on_progress` takes the seconds of the film that the sprites so far cover. Raises
-    TranscodeFailed, DiskFull, or whatever the rendition's reader or the sink raised.
+    Raises TranscodeFailed, DiskFull, or whatever the rendition's reader or the sink raised.
     """
     duration_s = rendition.playlist.duration_s
     times_s: list[float] = []
     with pass_folder(work_dir) as folder, span("thumbnails"):
         source = folder / _SPRITE_SOURCE
-        init = await rendition.read(INIT_NAME)
+        init = await rendition.read_init()
         sprite = _Sprite(source, init)
         names = (SPRITE_PATTERN % number for number in count())
-        async for segment, are_idr, chosen, chosen_s in _thumbnails(rendition, init, storyboard):
+        thumbnails = _thumbnails(rendition, init, storyboard)
+        async for segment, are_idr, chosen, chosen_s in thumbnails:
             times_s += chosen_s
             while chosen:
                 room = TILES - len(sprite.chosen)
@@ -292,7 +295,6 @@ async def make_storyboard(
                 chosen = chosen[room:]
                 if len(sprite.chosen) == TILES:
                     await sprite.put(next(names), storyboard, sink)
-                    await on_progress(chosen_s[-1])
                     sprite = _Sprite(source, init)
         if sprite.chosen:
             await sprite.put(next(names), storyboard, sink)

@@ -9,7 +9,7 @@ import asyncio
 import errno
 import re
 import shutil
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,6 +33,7 @@ CONTENT_TYPES = {
     ".m4s": "video/iso.segment",
     ".mp4": "video/mp4",
     ".jpg": "image/jpeg",
+    ".bin": "application/octet-stream",
     ".vtt": "text/vtt; charset=utf-8",
 }
 _SCAN_PERIOD_S = 0.2
@@ -40,11 +41,11 @@ _CONCURRENT_PUTS = 4
 # ffmpeg is paused above the first number of waiting files, and resumed below the second.
 _PAUSE_BACKLOG_FILES = 48
 _RESUME_BACKLOG_FILES = 16
-# Number of a segment amid the film, per second of its duration; segments last up to ten seconds.
-_MIDDLE_PER_S = 1 / 20
 
 # Takes the name of a rendition and a segment of it that is in storage.
 OnStored = Callable[[str, Segment], None]
+# Checks the file of a segment with this number, beside its init segment.
+Check = Callable[[Path, int], Awaitable[None]]
 Written = TypeVar("Written")
 
 
@@ -95,19 +96,18 @@ async def upload_segments(
     folder: Path,
     sink: Sink,
     on_stored: OnStored,
-    sampled: Collection[int],
+    check: Check,
     end: int | None = None,
     inits: Mapping[str, bytes] | None = None,
 ) -> tuple[Written, dict[str, Rendition]]:
     """Upload the segments of the renditions `names` while `write` writes them to the folder.
 
     `write` gets an event, and has to pause while it is set, because too many files wait. Segments
-    numbered `end` or higher are not uploaded. A segment is deleted once it is stored, except for
-    the `sampled` numbers, which the caller checks. `inits` are the init segments in storage, by
-    rendition; without them, those in the folder are uploaded, too.
+    numbered `end` or higher are not uploaded. A segment is deleted once it is stored and checked.
+    `inits` are the init segments in storage, by rendition; those of others are uploaded, too.
     Returns the result of `write`, and by name the renditions with the segments of this call. Raises
     PartsDontJoin if a rendition has another init segment, TranscodeFailed if a segment can't be
-    read, or whatever `write` or the sink raised.
+    read, or whatever `write`, `check` or the sink raised.
     """
     for name in names:
         await asyncio.to_thread((folder / name).mkdir, parents=True, exist_ok=True)
@@ -123,8 +123,8 @@ async def upload_segments(
             segment = await asyncio.to_thread(_inspect, path, await init_uploads[rendition])
             await put_file(sink, name, path)
             on_stored(rendition, segment)
-            if segment.number not in sampled:
-                await asyncio.to_thread(path.unlink)
+        await check(path, segment.number)
+        await asyncio.to_thread(path.unlink)
         return segment
 
     with span("upload"):
@@ -137,7 +137,7 @@ async def upload_segments(
                 for name in sorted(finished - uploads.keys()):
                     rendition = name.partition("/")[0]
                     if rendition not in init_uploads:
-                        expected = inits[rendition] if inits else None
+                        expected = (inits or {}).get(rendition)
                         put_init = _put_init(rendition, folder, sink, expected)
                         init_uploads[rendition] = tasks.create_task(put_init)
                     uploads[name] = tasks.create_task(upload(name))
@@ -185,22 +185,6 @@ def _inspect(path: Path, init: bytes) -> Segment:
         duration_s=(facts.until_ticks - facts.from_ticks) / time_scale(init),
         facts=facts,
     )
-
-
-def sampled_numbers(duration_s: float, *, first: int = 0, until: int | None = None) -> set[int]:
-    """Return the numbers of segments to check: the first, and one amid the film if it is there."""
-    middle = int(duration_s * _MIDDLE_PER_S)
-    is_there = middle > first and (until is None or middle < until)
-    return {first, middle} if is_there else {first}
-
-
-def sampled_files(folder: Path, names: Collection[str], numbers: Collection[int]) -> list[Path]:
-    """Return the files of these segments that are in the folder."""
-    return [
-        folder / name
-        for name in sorted(_finished_segments(folder, names))
-        if segment_number(name) in numbers
-    ]
 
 
 def segment_number(name: str) -> int:

@@ -1,4 +1,4 @@
-"""Write WebVTT for storyboards and captions, and read it again. Pure.
+"""Write WebVTT for storyboards and captions, and read it again; write SubRip. Pure.
 
 `read_webvtt` reads the files that `webvtt` writes, `parse_webvtt` the output of ffmpeg, which isn't
 quite WebVTT. Files that people send are read in `transcoding.captions`.
@@ -7,15 +7,20 @@ quite WebVTT. Files that people send are read in `transcoding.captions`.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from xml.sax.saxutils import escape
 
 from portal.text import unescaped
 
 # Length of caption segments: two hours make some dozens of files, and each arrives at once.
 SEGMENT_S = 60.0
+# Sums of times aren't exact, so a shorter rest is no segment.
+_LEAST_SEGMENT_S = 0.001
 _HEADER = "WEBVTT"
-# All presentations of the portal begin at zero (RFC 8216, section 3.5).
-_TIMESTAMP_MAP = "X-TIMESTAMP-MAP=MPEGTS:0,LOCAL:00:00:00.000"
+# Times of cues are those of the media in segments of video and sound (RFC 8216, section 3.5). With
+# 0 instead of one tick of 11 µs, hls.js takes them for times since the last discontinuity if it
+# gets a segment of captions before those of the media.
+_TIMESTAMP_MAP = "X-TIMESTAMP-MAP=MPEGTS:1,LOCAL:00:00:00.000"
 # The only tags that ffmpeg makes of styled text; anything else in angle brackets is text.
 _TAG = re.compile(r"(</?[biu]>)")
 _TIMES = re.compile(r"(?:(\d{1,9}):)?(\d\d):(\d\d\.\d{3}) --> (?:(\d{1,9}):)?(\d\d):(\d\d\.\d{3})")
@@ -93,24 +98,42 @@ def webvtt(cues: Iterable[Cue], *, header: str = _HEADER) -> str:
     return "\n".join(blocks)
 
 
-def segment_webvtt(
-    cues: Sequence[Cue], *, duration_s: float, first: int = 0
-) -> Iterator[tuple[float, str]]:
-    """Cut the captions of a film into segments from the number `first` on.
+def subrip(cues: Iterable[Cue]) -> str:
+    """Write cues as a SubRip file, which has text without escapes, styles and places."""
+    blocks = []
+    for number, cue in enumerate(cues, 1):
+        times = f"{clock(cue.start_s)} --> {clock(cue.end_s)}".replace(".", ",")
+        blocks.append(f"{number}\n{times}\n{cue.plain_text}\n")
+    return "\n".join(blocks)
 
-    Yields the duration and the file of each segment. A cue across a boundary is in both segments
-    (RFC 8216, section 3.5). No cue ends after the film.
+
+def segment_count(duration_s: float) -> int:
+    """Return the number of segments of captions for a film, or for an interval of a cut film."""
+    return max(1, ceil((duration_s - _LEAST_SEGMENT_S) / SEGMENT_S))
+
+
+def segment_webvtt(
+    cues: Sequence[Cue], *, intervals: Sequence[tuple[float, float]], first: int = 0
+) -> Iterator[str]:
+    """Yield the files of caption segments from the number `first` on.
+
+    The segments of each interval of the film (start and end in seconds) follow each other, with the
+    times of the film. A cue across the boundary of two segments of an interval is in both (RFC
+    8216, section 3.5). No cue begins before its interval or ends after it.
     """
-    start_s = first * SEGMENT_S
-    while start_s < duration_s:
-        end_s = min(start_s + SEGMENT_S, duration_s)
-        inside = [
-            replace(cue, end_s=min(cue.end_s, duration_s))
-            for cue in cues
-            if cue.start_s < end_s and cue.end_s > start_s
-        ]
-        yield end_s - start_s, webvtt(inside, header=f"{_HEADER}\n{_TIMESTAMP_MAP}")
-        start_s = end_s
+    number = 0
+    for start_s, end_s in intervals:
+        for place in range(segment_count(end_s - start_s)):
+            if number >= first:
+                from_s = start_s + place * SEGMENT_S
+                until_s = min(from_s + SEGMENT_S, end_s)
+                inside = [
+                    replace(cue, start_s=max(cue.start_s, start_s), end_s=min(cue.end_s, end_s))
+                    for cue in cues
+                    if cue.start_s < until_s and cue.end_s > from_s
+                ]
+                yield webvtt(inside, header=f"{_HEADER}\n{_TIMESTAMP_MAP}")
+            number += 1
 
 
 def clock(seconds: float) -> str:

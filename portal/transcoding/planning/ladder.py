@@ -177,6 +177,13 @@ class Plan:
         first = {early_rendition(sizes), *copied}
         return tuple(name for name in sizes if name in first)
 
+    def limited_to(self, names: Collection[str], *, with_sound: bool = True) -> "Plan":
+        """Return the plan of a pass that makes these video renditions, and sound and subtitles."""
+        video = tuple(rung for rung in self.video if rung.name in names)
+        if with_sound:
+            return replace(self, video=video)
+        return replace(self, video=video, audio=(), subtitles=())
+
     @property
     def ladder_s(self) -> float:
         """Return the expected time to make all renditions in one pass."""

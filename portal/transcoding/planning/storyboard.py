@@ -1,17 +1,16 @@
 """Plan a storyboard: thumbnails for the seek bar, tiled into sprites, with their WebVTT. Pure.
 
-Thumbnails are frames of a rendition, at the times at which players show them. Their distance is at
-most the storyboard's interval. Each one is shown for the times that are closest to it.
+Thumbnails are frames of a rendition, at the times at which players show them. Each one is shown for
+the times that are closest to it.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
-from portal.transcoding.packaging.master import FinishedRendition
 from portal.transcoding.packaging.webvtt import Cue, webvtt
-from portal.transcoding.probing.cuts import SEGMENT_S
 
 STORYBOARD_NAME = "storyboard.vtt"
 SPRITE_PATTERN = "storyboard-%03d.jpg"
@@ -35,7 +34,8 @@ _MAX_INTERVAL_S = 10.0
 _CLOSE_S = 3.0
 # Times of playlists are rounded.
 _ROUNDING_S = 0.001
-# Pixels of a minute of 1080p30, which are decoded quickly.
+# Pixels of a minute of 1080p30. Of larger renditions only key frames are decoded, which takes
+# seconds; they are at most 10.5 s apart (`probing.cuts.MAX_GOP_S`).
 _FEW_PIXELS = 4_000_000_000
 # Added to the time of a frame, so that the time is inside the frame even if it is rounded.
 _INSIDE_FRAME_S = 0.002
@@ -43,11 +43,15 @@ _INSIDE_FRAME_S = 0.002
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Storyboard:
-    """Thumbnails of `width` x `height` pixels, at most `interval_s` apart."""
+    """Thumbnails of `width` x `height` pixels, at most `interval_s` apart.
+
+    With `only_keys` they are key frames, and so may be further apart.
+    """
 
     interval_s: float
     width: int
     height: int
+    only_keys: bool
 
     def chosen(self, times_s: Sequence[float], *, last_s: float, next_s: float) -> list[float]:
         """Return the times of frames that become thumbnails, at most an interval apart if possible.
@@ -64,7 +68,7 @@ class Storyboard:
 
     def shows_enough(self, key_distance_s: float) -> bool:
         """Return whether key frames at this distance suffice as thumbnails."""
-        return key_distance_s <= max(_CLOSE_S, self.interval_s)
+        return self.only_keys or key_distance_s <= max(_CLOSE_S, self.interval_s)
 
     def vtt(self, times_s: Sequence[float], *, duration_s: float) -> str:
         """Return the WebVTT that has the sprite and the place of the thumbnail for each time.
@@ -115,8 +119,8 @@ def spread_tiles(text: str, count: int) -> list[Tile]:
     return [tiles[(2 * number + 1) * len(tiles) // (2 * count)] for number in range(count)]
 
 
-def plan_storyboard(width: int, height: int, *, duration_s: float) -> Storyboard:
-    """Return the storyboard for a video of this size and duration."""
+def plan_storyboard(width: int, height: int, *, fps: Fraction, duration_s: float) -> Storyboard:
+    """Return the storyboard that is made from a rendition of this size, rate and duration."""
     is_upright = height > width
     box = (_BOX_SHORT_SIDE, _BOX_LONG_SIDE) if is_upright else (_BOX_LONG_SIDE, _BOX_SHORT_SIDE)
     shrink = min(box[0] / width, box[1] / height)
@@ -125,19 +129,5 @@ def plan_storyboard(width: int, height: int, *, duration_s: float) -> Storyboard
         interval_s=round(interval_s, 1),
         width=max(2, round(width * shrink)),
         height=max(2, round(height * shrink)),
+        only_keys=width * height * fps * duration_s > _FEW_PIXELS,
     )
-
-
-def is_quickly_made(
-    lowest: FinishedRendition, *, duration_s: float, key_distance_s: float | None
-) -> bool:
-    """Return whether a storyboard can be made without waiting for a free encoder.
-
-    `lowest` is the smallest rendition, `key_distance_s` the longest distance of its IDR pictures,
-    None for an encoded rendition.
-    """
-    storyboard = plan_storyboard(lowest.width or 1, lowest.height or 1, duration_s=duration_s)
-    if storyboard.shows_enough(key_distance_s or SEGMENT_S):
-        return True
-    pixels = (lowest.width or 0) * (lowest.height or 0) * (lowest.fps or 0) * duration_s
-    return pixels <= _FEW_PIXELS

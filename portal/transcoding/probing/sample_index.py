@@ -58,7 +58,7 @@ class _Summary:
     latest_decoding: int = 0
     keys_at: array[int] = field(default_factory=lambda: array("q"))
     bytes_before_keys: array[int] = field(default_factory=lambda: array("q"))
-    shown: array[int] = field(default_factory=lambda: array("q"))
+    shown_at: array[int] = field(default_factory=lambda: array("q"))
 
 
 def is_too_dense(stream: av.VideoStream) -> bool:
@@ -88,32 +88,32 @@ def facts(
     if not (stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES and time_base):
         return {}
     summary = _summarise(stream, repeat(0) if offsets is None else offsets, container.size)
-    if not summary.shown:
+    if not summary.shown_at:
         return {}
     start_s = film_start_s(container)
     presentation = _presentation(summary, stream, start_s)
     # FFmpeg's two rates agree if all decode times fit the rate.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
-    grid = None if offsets is None else frame_grid(presentation.shown, time_base, claimed_fps)
+    grid = None if offsets is None else frame_grid(presentation.shown_at, time_base, claimed_fps)
     first = entries[0].timestamp
     end = round(_track_end(first, entries[-1].timestamp, len(entries), stream.duration))
     duration_s = float((end - first) * time_base)
     # The first frame is shown from the film's start.
-    delay = presentation.shown[0] - first
+    delay = presentation.shown_at[0] - first
     later_keys_s = (float((at + delay) * time_base) - start_s for at in summary.keys_at[1:])
     keys_s = [0.0, *later_keys_s, presentation.end_s]
     # The sum of sizes is larger than the file's part if samples share their bytes.
     stored_bytes = min(summary.size_bytes, summary.ends_at)
     is_plain = (
         summary.is_rising
-        and summary.presented == len(entries) == len(presentation.shown)
+        and summary.presented == len(entries) == len(presentation.shown_at)
         and summary.size_bytes == stored_bytes
         and entries[0].is_keyframe
     )
     return {
         "duration_s": presentation.end_s,
         "last_frame_s": presentation.last_s,
-        "misplaced_frames": len(summary.shown) - len(presentation.shown),
+        "misplaced_frames": len(summary.shown_at) - len(presentation.shown_at),
         "frame_count": summary.presented,
         "bitrate_bps": round(stored_bytes * 8 / duration_s) if duration_s > 0 else None,
         # The highest rate of a segment, if the stream is cut at its key frames.
@@ -147,7 +147,7 @@ def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) 
             summary.presented += 1
             # A truncated file ends earlier than its index.
             if not 0 < file_bytes < ends_at:
-                summary.shown.append(at + offset)
+                summary.shown_at.append(at + offset)
         if entry.is_keyframe:
             summary.keys_at.append(at)
             summary.bytes_before_keys.append(summary.size_bytes)
@@ -157,13 +157,13 @@ def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) 
 
 @dataclass(frozen=True, slots=True)
 class _Presentation:
-    """Sorted times in ticks at which a track's frames are `shown`, without misplaced ones.
+    """Sorted times `shown_at` of a track's frames, in ticks, without misplaced ones.
 
     `last_s` and `end_s` are when the last frame begins and ends, in seconds from the film's start.
     `longest_s` is the longest duration of any other frame.
     """
 
-    shown: array[int]
+    shown_at: array[int]
     last_s: float
     end_s: float
     longest_s: float
@@ -173,7 +173,7 @@ def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> 
     """Sort the times of frames, and find the end of the last frame."""
     time_base = stream.time_base or Fraction(1)
     # FFmpeg moves decode times so that no frame is shown before it is decoded.
-    ordered = sorted(at + summary.latest_decoding for at in summary.shown)
+    ordered = sorted(at + summary.latest_decoding for at in summary.shown_at)
     claimed = stream.duration
     if claimed:
         kept_count = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
@@ -188,7 +188,7 @@ def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> 
     longest = max((after - at for at, after in pairwise(ordered)), default=0)
     first_lasts_s = float(ordered[1] * time_base) - start_s if len(ordered) > 1 else 0.0
     return _Presentation(
-        shown=array("q", ordered),
+        shown_at=array("q", ordered),
         last_s=float(ordered[-1] * time_base) - start_s,
         end_s=float(_track_end(ordered[0], ordered[-1], len(ordered), claimed) * time_base)
         - start_s,
@@ -265,13 +265,13 @@ def frame_grid(times: array[int], time_base: Fraction, claimed_fps: Fraction | N
     """
     if len(times) < 2 or max(times) == min(times):
         return Grid(fps=claimed_fps, lead=0.0) if claimed_fps and len(times) == 1 else None
-    shown = sorted(times)
-    measured_fps = (len(shown) - 1) / ((shown[-1] - shown[0]) * time_base)
+    ordered = sorted(times)
+    measured_fps = (len(ordered) - 1) / ((ordered[-1] - ordered[0]) * time_base)
     measured_fps = measured_fps.limit_denominator(_MAX_DENOMINATOR)
     for fps in _candidates(measured_fps, claimed_fps):
         limit = 2 * min(_TOLERANCE_FRAMES / fps, _TOLERANCE_S) / time_base
         period = float(1 / (fps * time_base))
-        middle = _middle(shown, period, float(limit))
+        middle = _middle(ordered, period, float(limit))
         if middle is not None:
             return Grid(fps=fps, lead=-middle / period)
     return None
@@ -286,15 +286,15 @@ def _candidates(measured_fps: Fraction, claimed_fps: Fraction | None) -> Iterato
         yield measured_fps
 
 
-def _middle(shown: Sequence[int], period: float, limit: float) -> float | None:
+def _middle(times: Sequence[int], period: float, limit: float) -> float | None:
     """Return the middle of all distances from a grid that begins at the first frame, in ticks.
 
     The result is None if the distances differ by more than the limit.
     """
-    first = shown[0]
+    first = times[0]
     least = 0.0
     most = 0.0
-    for number, time in enumerate(shown):
+    for number, time in enumerate(times):
         distance = time - first - number * period
         if distance < least:
             least = distance

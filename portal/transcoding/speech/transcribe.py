@@ -1,7 +1,6 @@
 """Transcribe a rendition into cues: the parent's side.
 
-The confined ffmpeg decodes the sound, which may be a copy of the untrusted source. The child with
-the model reads only the decoded samples.
+The child with the model reads only samples, which the confined ffmpeg decodes.
 """
 
 import asyncio
@@ -16,18 +15,15 @@ from pathlib import Path
 from typing import cast
 
 from portal.processes.child import Limits, Stalled, Watch, ask, guarded, read_tail, spawn, stop
-from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.encoding.sink import pass_folder
+from portal.transcoding.encoding.sound_samples import decode_sound
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, LINE_WIDTH, width, wrapped
-from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.packaging.webvtt import Cue, escaped
 from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE
 
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.speech")
-_SOUND = "sound.mp4"
-_SAMPLES = "samples.pcm"
 # On two weak cores, the largest models take a minute for half a minute of sound, and some to load.
 _STALL_S = 900.0
 _STDERR_TAIL_BYTES = 4000
@@ -74,7 +70,7 @@ async def transcribing(
     rendition.
     """
     with pass_folder(work_dir) as folder:
-        samples = await _read_samples(sound, folder)
+        samples = await decode_sound(sound, folder, rate_hz=SAMPLE_RATE_HZ)
         request = {
             "samples": str(samples),
             "model": str(model),
@@ -98,24 +94,6 @@ async def transcribing(
     if process.returncode:
         detail = f"it ended with {process.returncode}: {errors.result().decode(errors='replace')}"
         raise TranscodeFailed(FailCode.TRANSCRIPTION_FAILED, detail=detail)
-
-
-async def _read_samples(sound: RenditionFiles, folder: Path) -> Path:
-    """Return a file with the samples of the whole film, mono with 16 bits, as models take them."""
-    source = folder / _SOUND
-    for uri in (INIT_NAME, *(segment.uri for segment in sound.playlist.segments)):
-        await asyncio.to_thread(_append, source, await sound.read(uri))
-    arguments = [*command.general_options(), *command.own_file(_SOUND), "-map", "0:a:0"]
-    arguments += [*command.BARE, "-af", "aresample=async=1:first_pts=0"]
-    arguments += ["-ac", "1", "-ar", str(SAMPLE_RATE_HZ), "-f", "s16le", _SAMPLES]
-    await ffmpeg.run(arguments, timeout_s=ffmpeg.run_limit_s(sound.playlist.duration_s), cwd=folder)
-    await asyncio.to_thread(source.unlink)
-    return folder / _SAMPLES
-
-
-def _append(path: Path, data: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(data)
 
 
 async def _extended(

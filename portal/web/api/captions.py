@@ -33,10 +33,11 @@ from portal.transcoding.captions.faults import (
     WarningCode,
 )
 from portal.transcoding.captions.reading import MAX_SHIFT_S, CaptionContents, ReadOptions
+from portal.transcoding.planning.chapters import Chapter
 from portal.transcoding.planning.tracks import attribute_text
 from portal.videos import captions, chapters
 from portal.videos.captions import CaptionChange
-from portal.videos.chapters import Chapter, Chapters, ChapterSource
+from portal.videos.chapters import Chapters, ChapterSource
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context

@@ -123,9 +123,7 @@ async def list_imports() -> Response:
 
 
 def _listed_import(row: Import) -> ListedImport:
-    failure = None
-    if row.error_code is not None:
-        failure = TranscodeFailure(code=row.error_code, message=row.error_message or "")
+    failure = TranscodeFailure.of(row.error_code, row.error_message)
     return ListedImport(
         id=row.id,
         state="failed" if failure else "importing",

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
+from urllib.parse import urlencode
 
 from pydantic import BaseModel
 from quart import Response, current_app, request
@@ -95,6 +96,13 @@ async def showing_present(
     except VersionConflict as exc:
         present, version = await read_present()
         raise exc.with_present(present.model_dump(mode="json"), version=version) from None
+
+
+def link_to_next(response: Response, **changes: str) -> None:
+    """Add a Link header (RFC 8288) with the address of the next page: this one with changes."""
+    arguments = {**request.args.to_dict(flat=False), **changes}
+    address = f"{request.path}?{urlencode(arguments, doseq=True)}"
+    response.headers["Link"] = f'<{address}>; rel="next"'
 
 
 def json_response(

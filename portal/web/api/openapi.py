@@ -40,17 +40,17 @@ DESCRIPTIONS = {
     202: "Accepted. The rest is done in the background.",
     204: "Done.",
     304: "Not changed since the version that If-None-Match names.",
-    400: "The body is not JSON.",
+    400: "The body is not JSON, or not a report.",
     401: "An account is required, or the API token is invalid.",
     403: "The request comes from another site's page, or the account or token lacks permission.",
     404: "Nothing with this id or key exists, or you may not see it.",
     406: "The Accept header excludes text/event-stream.",
     408: "The body did not arrive in time.",
-    410: "Later events have been deleted already.",
+    410: "Later events have been deleted already, or statistics are switched off.",
     409: "The request conflicts with the current state; `code` says why.",
     412: "Someone else has changed it since you read it. Nothing was written.",
     413: "The body is larger than 64 KiB, or 4 MiB for captions.",
-    415: "The Content-Type is not JSON, or not a type of caption files.",
+    415: "The Content-Type is not JSON, a type of caption files, or application/cmcd.",
     421: "The portal does not answer to this host name. See PUBLIC_URL and ALLOWED_HOSTS.",
     422: "Members of the body, parameters of the query or headers are invalid. `errors` lists all "
     "faults.",
@@ -148,7 +148,7 @@ class Provider(OpenAPIProvider):
             answer, parts = self.build_response_object(shape, None)
             answers.setdefault(status, answer)
             shapes |= parts
-        if method == "delete":
+        if method == "delete" or not declaration.content_types:
             answers[204] = {}
         elif method == "get" and "ETag" in declaration.headers:
             answers[304] = {}

@@ -1,37 +1,58 @@
-"""JSON API of a video's processing: transcoding, retries, and speech to text.
+"""JSON API of a video's processing: transcoding, retries, another file, and speech to text.
 
 Members are null until their values are known, and never left out.
 """
 
 from dataclasses import asdict
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field
 from quart import Blueprint, Response, request
-from quart_schema import document_querystring, document_response, tag_blueprint
+from quart_schema import (
+    document_headers,
+    document_querystring,
+    document_request,
+    document_response,
+    tag_blueprint,
+)
 
 from portal.database.models import Video
 from portal.database.work_models import Import
-from portal.errors import NoTranscription, TranscriptionNotFound, VideoNotFound
-from portal.events.records import Shape, Size, TranscodeFailure, Uri
+from portal.errors import (
+    NoTranscription,
+    ReplacementNotFound,
+    TranscriptionNotFound,
+    VideoNotFound,
+)
+from portal.events.records import Shape, Size, Time, TranscodeFailure, Uri
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
-from portal.videos import captions, publishing, transcription
+from portal.videos import captions, publishing, replacement, transcription
 from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
-from portal.videos.reading import audience_of, preview_url
-from portal.web.api.json_bodies import json_response
-from portal.web.auth import Policy, account_id, policy
+from portal.videos.reading import preview_url
+from portal.videos.replacement import Replacement, VersionState
+from portal.web.api.json_bodies import (
+    json_response,
+    named_versions,
+    read_json,
+    showing_present,
+)
+from portal.web.auth import Policy, account_id, may_edit, policy
 from portal.web.composition import web_context
-from portal.web.playback import token_base
-from portal.web.schemas.base import ClosedShape, Problem, Text
-from portal.web.schemas.validation import validated_query
+from portal.web.playback import own_base
+from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, QuotaProblem, Text
+from portal.web.schemas.metadata import FileName, UploadKey
+from portal.web.schemas.validation import validated, validated_query
+from portal.web.server.headers import conditional_response
 from portal.web.videos import read_import, read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
 
+REPLACEMENT = "/videos/<id>/replacement"
 TRANSCRIPTION = "/videos/<id>/captions/transcription"
 
 
@@ -80,6 +101,33 @@ class TranscodeRemaining(Shape, from_attributes=True):
     workers: int = Field(description="Number of workers on it, possibly on several machines.")
 
 
+class ReplaceFileRequest(ClosedShape):
+    """Uploaded file that replaces the file of a video."""
+
+    file_name: FileName
+    key: UploadKey
+
+
+class ReplacementRecord(Shape):
+    """File that replaces, or has replaced, the file of a video."""
+
+    state: VersionState
+    percent: Percent
+    file_name: str
+    size_bytes: Size
+    failure: TranscodeFailure | None
+    started_at: Time
+    revertible_until: Time | None = Field(
+        description="End of the time in which the former file can be restored."
+    )
+
+
+class ReplacementConflict(Problem):
+    """Problem details with the replacement as it is now, whose ETag the response has."""
+
+    present: ReplacementRecord
+
+
 class TranscodeRecord(TranscodeRemaining):
     """Progress of a video's transcoding."""
 
@@ -88,6 +136,9 @@ class TranscodeRecord(TranscodeRemaining):
     renditions: list[RenditionRecord]
     remaining: TranscodeRemaining | None = Field(
         description="Work that continues after the video is ready."
+    )
+    replacement: ReplacementRecord | None = Field(
+        description="File that replaces that of the video. Null for callers that may not edit it."
     )
     poster_url: Uri | None
     preview_url: Uri | None = Field(
@@ -133,7 +184,7 @@ async def get_transcode(id: str) -> Response:
         return _transcode_response(
             row.id, _import_progress(row), "", cache_control="private, no-cache"
         )
-    return _transcode_response(video.id, await read_progress(video.id), await _base_of(video))
+    return await _video_transcode_response(video)
 
 
 @blueprint.post("/videos/<id>/transcode")
@@ -147,7 +198,73 @@ async def retry_transcode(id: str) -> Response:
     """
     video = await read_video(id)
     await publishing.retry_transcode(video, queue=web_context().queue)
-    return _transcode_response(video.id, await read_progress(video.id), await _base_of(video), 202)
+    return await _video_transcode_response(video, HTTPStatus.ACCEPTED)
+
+
+@blueprint.get(REPLACEMENT)
+@policy(Policy.EDIT, headers=("ETag",))
+@document_response(ReplacementRecord)
+async def get_replacement(id: str) -> Response:
+    """Read the file that replaces that of a video.
+
+    `state` goes from processing to live or failed. Returns 404 if there is no such file, and once
+    the former file can't be restored any more. Send the ETag in the If-Match of DELETE.
+    """
+    video = await read_video(id)
+    record, version = await _present_replacement(video)
+    return await conditional_response(record.model_dump_json(), version=version)
+
+
+@blueprint.post(REPLACEMENT)
+@policy(Policy.EDIT)
+@document_request(ReplaceFileRequest)
+@document_response(ReplacementRecord, 202)
+@document_response(ReplacementRecord, 200)
+@document_response(QuotaProblem, 409)
+async def replace_file(id: str) -> Response:
+    """Replace the file of a video by an uploaded one.
+
+    The former file plays until the new one is ready; then the record of the video has the new
+    `storageKey`, `fileName`, `sizeBytes` and `transcodeJobId`. If the new file fails, the former
+    one stays. If you repeat the request with the same key, nothing else happens; once the file is
+    that of the video, the response is 200.
+    """
+    web = web_context()
+    video = await read_video(id)
+    requested = validated(ReplaceFileRequest, await read_json())
+    await replacement.begin(
+        video.id,
+        key=requested.key,
+        file_name=requested.file_name,
+        storage=web.storage,
+        queue=web.queue,
+        max_source_bytes=web.config.max_source_bytes,
+        quota=web.quota,
+        owner_id=await account_id(),
+    )
+    current = await replacement.read(video.id, of_first_file=True)
+    if current is None:
+        raise VideoNotFound
+    is_live = current.state is VersionState.LIVE
+    status = HTTPStatus.OK if is_live else HTTPStatus.ACCEPTED
+    return json_response(_replacement_record(current), status, etag=current.version)
+
+
+@blueprint.delete(REPLACEMENT)
+@policy(Policy.EDIT)
+@document_headers(PatchHeaders)
+@document_response(ReplacementConflict, 412)
+async def withdraw_replacement(id: str) -> Response:
+    """Cancel the replacement of a video's file, dismiss a failed one, or go back.
+
+    Within 7 days after a replacement, the former file becomes the current one again. Send the ETag
+    of the replacement in If-Match: otherwise a repeated request brings the new file back.
+    """
+    video = await read_video(id)
+    versions = named_versions()
+    async with showing_present(partial(_present_replacement, video)):
+        await replacement.withdraw(video.id, queue=web_context().queue, expected=versions)
+    return Response(status=HTTPStatus.NO_CONTENT)
 
 
 @blueprint.get(TRANSCRIPTION)
@@ -195,11 +312,17 @@ def _import_progress(row: Import) -> Progress:
     )
 
 
-async def _base_of(video: Video) -> str:
-    """Return the base of the addresses at which the caller watches a video."""
-    web = web_context()
-    own_id = await account_id() if audience_of(video).is_private else None
-    return web.config.public_url if own_id is None else await token_base(own_id, video.id, web=web)
+async def _video_transcode_response(video: Video, status: int = HTTPStatus.OK) -> Response:
+    progress = await read_progress(video.id)
+    # Viewers need not know of a file that is not, or is no longer, the one they watch.
+    current = await replacement.read(video.id) if await may_edit(video) else None
+    return _transcode_response(
+        video.id,
+        progress,
+        await own_base(video),
+        status,
+        file_replacement=_replacement_record(current) if current else None,
+    )
 
 
 def _transcode_response(
@@ -208,23 +331,42 @@ def _transcode_response(
     base: str,
     status: int = 200,
     *,
+    file_replacement: ReplacementRecord | None = None,
     cache_control: str = "no-cache",
 ) -> Response:
     video_url = f"{base}/videos/{video_id}"
-    failure = None
-    if (code := progress.failure_code) is not None:
-        failure = TranscodeFailure(code=code, message=progress.failure_message or "")
     record = TranscodeRecord(
         **asdict(progress.work),
-        failure=failure,
+        failure=TranscodeFailure.of(progress.failure_code, progress.failure_message),
         notes=[TranscodeNote(code=note, message=note.words) for note in progress.notes],
         renditions=progress.renditions,
         remaining=progress.remaining,
+        replacement=file_replacement,
         poster_url=f"{video_url}/poster.jpg" if progress.has_poster else None,
         preview_url=preview_url(base, video_id) if progress.has_preview else None,
         storyboard_url=f"{video_url}/storyboard.vtt" if progress.has_storyboard else None,
     )
     return json_response(record, status, cache_control=cache_control)
+
+
+def _replacement_record(current: Replacement) -> ReplacementRecord:
+    return ReplacementRecord(
+        state=current.state,
+        percent=current.percent,
+        file_name=current.file_name,
+        size_bytes=current.size_bytes,
+        failure=TranscodeFailure.of(current.failure_code, current.failure_message),
+        started_at=current.started_at,
+        revertible_until=current.revertible_until,
+    )
+
+
+async def _present_replacement(video: Video) -> tuple[ReplacementRecord, str]:
+    """Return the replacement of a video's file, and its version."""
+    current = await replacement.read(video.id)
+    if current is None:
+        raise ReplacementNotFound
+    return _replacement_record(current), current.version
 
 
 async def _read_transcribable(id: str) -> Video:

@@ -13,7 +13,8 @@ from portal.uploads import service as uploads
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, require_own_upload
 from portal.web.composition import web_context
-from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem, Text
+from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem
+from portal.web.schemas.metadata import UploadKey
 from portal.web.schemas.validation import validated
 
 blueprint = Blueprint("api_uploads", __name__, url_prefix="/api/uploads")
@@ -39,7 +40,7 @@ def _check_size(value: int, info: ValidationInfo) -> int:
 class StartUploadRequest(ClosedShape):
     """Request to start an upload in parts."""
 
-    key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
+    key: UploadKey
     size_bytes: Annotated[
         StrictInt,
         AfterValidator(_check_size),

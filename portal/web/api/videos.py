@@ -7,7 +7,6 @@ The documented calls read the categories, presign an upload, create a video and 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
-from urllib.parse import urlencode
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field
@@ -15,16 +14,18 @@ from quart import Blueprint, Response, request, url_for
 from quart_schema import document_querystring, document_request, document_response, tag_blueprint
 
 from portal.accounts.people import fetch_account_id
-from portal.accounts.permissions import Audience, Principal
+from portal.accounts.permissions import Action, Audience, Principal
 from portal.database.connection import Row
 from portal.database.models import VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH, query_words
 from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
 from portal.events.records import (
+    DETAILS,
     RetrievedVideo,
     Shape,
     TranscodeFailure,
     Uri,
+    VideoColumns,
     VideoDetails,
     VideoRecord,
     VideoWithPassthrough,
@@ -32,15 +33,21 @@ from portal.events.records import (
 )
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
-from portal.videos.library_queries import Cursor, LibraryQuery, Sort
-from portal.videos.reading import audience_in, fetch_records, master_url, stream_below
+from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
+from portal.videos.reading import (
+    Delivery,
+    audience_in,
+    is_private_in,
+    master_url,
+    stream_below,
+)
 from portal.videos.words import SpokenMatch, find_said
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import WebContext, web_context
 from portal.web.playback import token_base
-from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem, Text, Timestamp, reject_if
-from portal.web.schemas.metadata import VideoMetadata
+from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem, Text, Timestamp
+from portal.web.schemas.metadata import FileName, UploadKey, VideoMetadata
 from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.headers import conditional_response
 from portal.web.server.limits import Rate
@@ -57,17 +64,8 @@ OneOrMore = BeforeValidator(lambda value: value if isinstance(value, list) else 
 CommaSeparated = BeforeValidator(
     lambda value: ",".join(value if isinstance(value, list) else [value]).split(",")
 )
-Included = Literal["passthrough", "details", "matches"]
-FileName = Annotated[
-    Text,
-    Field(
-        min_length=1,
-        max_length=metadata.MAX_FILE_NAME_LENGTH,
-        description="Original file name.",
-        json_schema_extra={"pattern": metadata.FILE_NAME_PATTERN},
-    ),
-    reject_if(metadata.file_name_fault),
-]
+IncludedInOne = Literal["passthrough", "details", "views"]
+Included = Literal[IncludedInOne, "matches"]
 
 
 class CategoryRecord(Shape):
@@ -108,7 +106,7 @@ class CreateVideoRequest(VideoMetadata):
     }
 
     file_name: FileName
-    key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
+    key: UploadKey
 
 
 class NewVideoQuery(ClosedShape):
@@ -131,13 +129,16 @@ class ListedVideo(VideoWithPassthrough):
     """A video's record, with the members that `include` names."""
 
     details: VideoDetails | None = None
-    matches: list[SpokenMatch] = Field(default=[], description="Moments at which `q` is spoken.")
+    views: int | None = Field(None, description="Null where the portal does not show them.")
+    matches: tuple[SpokenMatch, ...] = Field(
+        default=(), description="Moments at which `q` is spoken."
+    )
 
 
 class VideoQuery(ClosedShape):
     """Members of a record in addition to the documented ones."""
 
-    include: Annotated[tuple[Literal["passthrough", "details"], ...], CommaSeparated] = Field(
+    include: Annotated[tuple[IncludedInOne, ...], CommaSeparated] = Field(
         (), description="Additional members of the record, separated by commas."
     )
 
@@ -264,7 +265,10 @@ async def get_video(id: str) -> Response:
     """
     include = validated_query(VideoQuery, request.args).include
     record = await read_record(id)
-    shape = ListedVideo(**_members(record, include, address=await playback_url(record)))
+    members = _members(
+        record, include, address=await playback_url(record), sees_views=await _sees_views()
+    )
+    shape = ListedVideo(**members)
     version = str(record["metadata_version"])
     return await conditional_response(shape.model_dump_json(exclude_unset=True), version=version)
 
@@ -288,51 +292,63 @@ async def list_videos() -> Response:
         raise InvalidRequest([FieldError("/cursor", fault)])
     page = await find_videos(query, limit=parameters.limit, after=after)
     cursor = str(page.next) if page.next else None
-    records = await _read_records(page, parameters)
+    records = await _records_of(page, parameters)
     # Validating all records at once takes half as long.
     videos = VideoList.model_validate(
         {"videos": records, "next_cursor": cursor, "searched_for": page.text or None}
     )
     response = await conditional_response(videos.model_dump_json(exclude_unset=True))
     if cursor:
-        arguments: dict[str, Any] = {**request.args.to_dict(flat=False), "cursor": cursor}
-        address = f"{request.path}?{urlencode(arguments, doseq=True)}"
-        response.headers["Link"] = f'<{address}>; rel="next"'
+        json_bodies.link_to_next(response, cursor=cursor)
     return response
 
 
-async def _read_records(page: LibraryPage, query: VideosQuery) -> list[dict[str, Any]]:
+async def _records_of(page: LibraryPage, query: VideosQuery) -> list[dict[str, Any]]:
     """Return the members of `ListedVideo` for the videos of a page."""
     web = web_context()
     own_id = await account_id()
+    sees_views = await _sees_views()
     matches: Mapping[UUID, SpokenMatch] = {}
     if "matches" in query.include:
         matches = await find_said(query_words(page.text or query.q), page.video_ids)
-    by_id = await fetch_records(page.video_ids)
     records = []
-    for video_id in page.video_ids:
-        # A video that was deleted after the query is left out.
-        if record := by_id.get(video_id):
-            address = await playback_url_for(own_id, record, web=web)
-            records.append(_members(record, query.include, address=address))
-            if "matches" in query.include:
-                records[-1]["matches"] = [matches[video_id]] if video_id in matches else []
+    for row in page.rows:
+        address = await playback_url_for(own_id, row, web=web)
+        record = _members(row, query.include, address=address, sees_views=sees_views)
+        if "matches" in query.include:
+            record["matches"] = [matches[row["id"]]] if row["id"] in matches else []
+        records.append(record)
     return records
 
 
-def _members(record: Row, include: Collection[Included], *, address: str) -> dict[str, Any]:
+def _members(
+    record: Row, include: Collection[Included], *, address: str, sees_views: bool
+) -> dict[str, Any]:
     """Return the members of `ListedVideo` that `include` names, and the documented ones."""
-    members = {name: record[name] for name in VideoRecord.model_fields}
-    members["playback_url"] = address
+    # The shape leaves the other columns out.
+    members = {**record, "playback_url": address}
     # `matches` has always come with `passthrough`.
-    if "passthrough" in include or "matches" in include:
-        members["passthrough"] = record["passthrough"]
+    if "passthrough" not in include and "matches" not in include:
+        del members["passthrough"]
     if "details" in include:
         members["details"] = details_of(web_context().config, record["id"], record)
+    views = members.pop("views", None)
+    if "views" in include:
+        members["views"] = views if sees_views else None
     return members
 
 
+async def _sees_views() -> bool:
+    """Return whether the caller sees how often videos were watched."""
+    return web_context().config.has_views or (await principal()).may(Action.PUBLISH)
+
+
 async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQuery:
+    if parameters.sort in BY_VIEWS and not await _sees_views():
+        raise NotAllowed("This portal does not show views. Choose another order.")
+    included = DETAILS if "details" in parameters.include else ()
+    if "views" in parameters.include:
+        included = (*included, "views")
     query = LibraryQuery(
         text=parameters.q,
         category_id=parameters.category,
@@ -345,6 +361,7 @@ async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQ
         ids=parameters.id,
         sort=parameters.sort or (Sort.RELEVANCE if parameters.q else Sort.NEWEST),
         seen_by=viewer,
+        columns=(*VideoColumns.model_fields, *included),
     )
     if not parameters.owner:
         return query
@@ -359,15 +376,15 @@ async def playback_url(record: Row) -> str:
 
     On a portal with accounts the address of a private video contains permission to watch it.
     """
-    own_id = await account_id() if audience_in(record).is_private else None
+    own_id = await account_id() if is_private_in(record) else None
     return await playback_url_for(own_id, record, web=web_context())
 
 
 async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
     """Return the address of `playback_url` for an account, outside of its requests."""
     attempt = record["published_attempt"]
-    is_private = audience_in(record).is_private
-    if not is_private or own_id is None or attempt is None:
-        return master_url(web.config, record["id"], attempt, is_private=is_private)
+    delivery = Delivery.of(audience_in(record), record.get("base_id"))
+    if delivery is not Delivery.PORTAL or own_id is None or attempt is None:
+        return master_url(web.config, record["id"], attempt, delivery)
     video_id = UUID(str(record["id"]))
     return stream_below(await token_base(own_id, video_id, web=web), video_id, attempt)

@@ -1,4 +1,4 @@
-"""Page of the signed-in account: name, password, sessions and API tokens."""
+"""Page of the signed-in account: name, password, sessions, API tokens and watch history."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from portal.accounts.permissions import Action, Principal, usable_scopes
 from portal.database.account_models import Account, Scope
 from portal.errors import AccountNotFound, InvalidRequest, SignInRefused, TooManyTries
 from portal.text import shown, whole_number
+from portal.videos.watching import clear_positions
 from portal.web.auth import Policy, policy, require_person
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
@@ -29,6 +30,7 @@ DONE = {
     "session": "That device was signed out.",
     "others": "You were signed out everywhere else.",
     "token": "Token revoked.",
+    "history": "Watch history cleared.",
 }
 
 # Names by a mark in the User-Agent; the first mark that is present counts.
@@ -153,6 +155,14 @@ async def revoke_token(token_id: UUID) -> ResponseReturnValue:
     if person.account_id:
         await tokens.revoke(token_id, account_id=person.account_id)
     return redirect(_done_url("token"), 303)
+
+
+@blueprint.post("/account/watch-history/clear")
+@policy(Policy.OWN_ACCOUNT)
+async def clear_watch_history() -> ResponseReturnValue:
+    """Delete the positions in all videos."""
+    await clear_positions(await require_person())
+    return redirect(_done_url("history"), 303)
 
 
 @blueprint.app_template_filter()

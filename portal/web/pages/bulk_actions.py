@@ -119,6 +119,7 @@ async def confirm_deletion(video_id: str) -> str:
         "videos/delete.html",
         ids=[video_id],
         titles=[shown(video.title)],
+        is_file_shared=await deletion.is_file_shared(video),
         action=url_for("bulk_actions.delete", video_id=video_id),
         back=url_for("video.page", video_id=video_id),
     )

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
@@ -20,6 +20,7 @@ from portal.text import shown, whole_number
 from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
 from portal.web.auth import Policy, policy
+from portal.web.clips import Clip, playable_clip
 from portal.web.composition import web_context
 from portal.web.pages.video import poster_url
 from portal.web.playback import OPEN_TO_ALL
@@ -112,7 +113,9 @@ def _framed_by(origins: Sequence[str]) -> str:
 async def _oembed_answer() -> dict[str, Any]:
     names = ("maxwidth", "maxheight")
     limits = [whole_number(request.args.get(name, ""), max_digits=6) or None for name in names]
-    video = await _read_video_at(request.args.get("url", ""))
+    address = request.args.get("url", "")
+    video = await _read_video_at(address)
+    clip = playable_clip(video, dict(parse_qsl(urlsplit(address).query)))
     width, height = frame_size(video.width, video.height, *limits)
     answer: dict[str, Any] = {
         "version": "1.0",
@@ -123,7 +126,7 @@ async def _oembed_answer() -> dict[str, Any]:
         "cache_age": CACHE_AGE_S,
         "width": width,
         "height": height,
-        "html": _iframe_html(video, width=width, height=height),
+        "html": _iframe_html(video, clip, width=width, height=height),
     }
     if path := poster_url(video):
         # The image has one size for all uses, so this is its size on the page.
@@ -150,14 +153,15 @@ def frame_size(
 
 
 @blueprint.app_template_global()
-def embed_code(video: Video) -> str:
-    """Return the HTML that embeds a video's player, as text to copy."""
+def embed_code(video: Video, clip: Clip | None = None) -> str:
+    """Return the HTML that embeds a video's player, or a clip's, as text to copy."""
     width, height = frame_size(video.width, video.height)
-    return _iframe_html(video, width=width, height=height)
+    return _iframe_html(video, clip, width=width, height=height)
 
 
-def _iframe_html(video: Video, *, width: int, height: int) -> str:
-    src = public_url(url_for("embedding.embed", video_id=video.id))
+def _iframe_html(video: Video, clip: Clip | None, *, width: int, height: int) -> str:
+    whole = public_url(url_for("embedding.embed", video_id=video.id))
+    src = clip.address(whole) if clip else whole
     return str(IFRAME.format(src=src, width=width, height=height, title=shown(video.title)))
 
 

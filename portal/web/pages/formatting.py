@@ -25,6 +25,7 @@ _NO_ADDRESS = (
 _ADDRESS = re.compile(rf"(?<![\w@/.+-])https?://[^{_NO_ADDRESS}]+", re.IGNORECASE)
 # A time as players show it, such as 1:05 or 1:02:03, but not inside of a longer number.
 _TIME = re.compile(r"(?<![\w:.,/-])(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)(?![\w:]|[.,/-]\d)")
+COUNT_UNITS = ("", "K", "M", "B")
 _CLOSING = {")": "(", "]": "["}
 # Punctuation that ends a sentence or a quotation rather than an address.
 _TRAILING = frozenset(".,;:!?'*_~…·’”“„»«›‹、。，；：！？）】》」』")  # noqa: RUF001 - as people type
@@ -75,6 +76,18 @@ def bit_rate(rate_bps: int) -> str:
     return f"{rate_bps / 1_000_000:.1f} Mbit/s"
 
 
+def views_in_words(views: int) -> str:
+    """Return a number of views as `1.2K views`, rounded down."""
+    value = views
+    unit = 0
+    while value >= 1000 and unit < len(COUNT_UNITS) - 1:
+        value //= 1000
+        unit += 1
+    tenths = views * 10 // 1000**unit % 10 if unit and value < 10 else 0
+    number = f"{value}.{tenths}" if tenths else f"{value}"
+    return f"{number}{COUNT_UNITS[unit]} {'view' if views == 1 else 'views'}"
+
+
 def linkify(text: str, duration_s: float = 0.0) -> Markup:
     """Return a text as markup: escaped, with links for addresses and for times in the video.
 
@@ -93,6 +106,7 @@ FILTERS = (
     size_in_words,
     split_tags,
     time_left,
+    views_in_words,
     whole_seconds,
 )
 

@@ -15,18 +15,22 @@ from portal.database.models import Video, VideoStatus, Visibility
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, read_work
-from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Sort
+from portal.videos.library_queries import BY_VIEWS, ORDERS, Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_in_order, fetch_videos, parse_video_id
+from portal.videos.watching import BegunVideo, fetch_begun
 from portal.videos.words import find_said
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.bulk_actions import LIBRARY, MAX_SELECTED, TABLE, one_line, toast_of
+from portal.web.pages.formatting import views_in_words
 from portal.web.server.limits import Rate
 from portal.web.videos import find_videos
 
 blueprint = Blueprint("library", __name__)
 
 PAGE_SIZE = 24
+# Videos of "Continue watching".
+MAX_BEGUN = 8
 MAX_TAG_LENGTH = 500
 SORT_WORDS = {
     Sort.RELEVANCE: "Best match",
@@ -34,6 +38,7 @@ SORT_WORDS = {
     Sort.OLDEST: "Oldest first",
     Sort.TITLE: "Title A–Z",  # noqa: RUF001 - a dash
     Sort.LONGEST: "Longest first",
+    Sort.MOST_WATCHED: "Most watched",
 }
 
 # Value of `whose` in the address: the videos of all owners.
@@ -47,6 +52,7 @@ TABLE_SORT_WORDS = SORT_WORDS | {
     Sort.STATE_LAST: "Ready first",
     Sort.VISIBILITY: "Private first",
     Sort.VISIBILITY_LAST: "Unlisted first",
+    Sort.LEAST_WATCHED: "Least watched",
 }
 # Columns by name: label, order when chosen, and the opposite order.
 COLUMNS = {
@@ -55,6 +61,7 @@ COLUMNS = {
     "visibility": ("Visibility", Sort.VISIBILITY, Sort.VISIBILITY_LAST),
     "length": ("Length", Sort.LONGEST, Sort.SHORTEST),
     "size": ("Size", Sort.LARGEST, Sort.SMALLEST),
+    "views": ("Views", Sort.MOST_WATCHED, Sort.LEAST_WATCHED),
     "date": ("Published", Sort.NEWEST, Sort.OLDEST),
 }
 
@@ -128,17 +135,26 @@ class Listing:
         return url_for(endpoint or self.endpoint, **present)
 
 
+@blueprint.app_template_global()
+def views_words(video: Video) -> str:
+    """Return the views of a video in words; empty if there are none, or they are not shown."""
+    is_shown = web_context().config.has_views and video.views
+    return views_in_words(video.views) if is_shown else ""
+
+
 @blueprint.get("/")
 @policy(Policy.WATCH, rate=Rate.LISTING)
 async def index() -> str:
     """Show the library. Scripts fetch the same page and use its results."""
-    query = await _read_query(SORT_WORDS)
-    listing = await _read_listing(query, endpoint=LIBRARY, sorts=SORT_WORDS, limit=PAGE_SIZE)
+    sorts = SORT_WORDS if web_context().config.has_views else _without_views(SORT_WORDS)
+    query = await _read_query(sorts)
+    listing = await _read_listing(query, endpoint=LIBRARY, sorts=sorts, limit=PAGE_SIZE)
     return await render_template(
         "library/index.html",
         listing=listing,
         categories=await web_context().categories.names(),
         toast=toast_of(request.args),
+        begun=await _read_begun(listing),
         said=await find_said(listing.query.words, listing.page.video_ids),
         **await _card_values(listing.videos),
     )
@@ -165,11 +181,11 @@ async def table() -> str:
     person = await principal()
     sees_others = person.sees_all and person.account_id is not None
     whose = ALL_OWNERS if sees_others and request.args.get("whose") == ALL_OWNERS else ""
-    query = replace(
-        await _read_query(TABLE_SORT_WORDS), owner_id=None if whose else person.account_id
-    )
+    is_counting = web_context().config.statistics
+    sorts = TABLE_SORT_WORDS if is_counting else _without_views(TABLE_SORT_WORDS)
+    query = replace(await _read_query(sorts), owner_id=None if whose else person.account_id)
     listing = await _read_listing(
-        query, endpoint=TABLE, sorts=TABLE_SORT_WORDS, limit=MAX_SELECTED, whose=whose
+        query, endpoint=TABLE, sorts=sorts, limit=MAX_SELECTED, whose=whose
     )
     return await render_template(
         "library/table.html",
@@ -193,6 +209,10 @@ async def table_progress() -> str:
     """Render the rows of videos in progress, and the element that polls them."""
     rows = await _video_values(await _fetch_polled_videos(limit=MAX_SELECTED))
     return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
+
+
+def _without_views(sorts: Mapping[Sort, str]) -> Mapping[Sort, str]:
+    return {sort: words for sort, words in sorts.items() if sort not in BY_VIEWS}
 
 
 async def _read_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
@@ -235,6 +255,13 @@ async def _read_listing(
     )
 
 
+async def _read_begun(listing: Listing) -> list[BegunVideo]:
+    """Return the videos of "Continue watching", which only the library's first page has."""
+    viewer = await principal()
+    is_shown = viewer.is_signed_in and listing.page.is_first and not listing.query.is_filtered
+    return await fetch_begun(viewer, limit=MAX_BEGUN) if is_shown else []
+
+
 async def _fetch_polled_videos(*, limit: int) -> list[Video]:
     """Return the polled videos that the viewer may see."""
     viewer = await principal()
@@ -248,6 +275,7 @@ async def _video_values(videos: Sequence[Video]) -> dict[str, Any]:
     viewer = await principal()
     processing = [video.id for video in videos if video.status is VideoStatus.PROCESSING]
     return {
+        "has_views_column": web_context().config.statistics,
         "videos": videos,
         "work": await read_work(processing),
         "editable": {
@@ -268,6 +296,8 @@ def _column_heads(listing: Listing) -> list[dict[str, str]]:
     columns = []
     direction = "descending" if ORDERS[present].descending else "ascending"
     for name, (words, first, opposite) in COLUMNS.items():
+        if first not in listing.sorts:
+            continue
         query = replace(listing.query, sort=opposite if present is first else first)
         aria_sort = direction if present in (first, opposite) else ""
         url = replace(listing, query=query).url()

@@ -155,17 +155,17 @@ async def _build_view(
         state=state if is_pending or is_watched else None,
         watched=latest.number if latest and is_pending else watched,
         fault=fault,
-        frames=await _offered_frames(video),
+        frames=await spread_frames(video, OFFERED_FRAMES),
     )
 
 
-async def _offered_frames(video: Video) -> list[Tile]:
-    """Return frames spread over the video; none until there is a storyboard."""
+async def spread_frames(video: Video, count: int) -> list[Tile]:
+    """Return up to `count` frames spread over the video; none until there is a storyboard."""
     if video.published_attempt is None or not video.has_storyboard:
         return []
     key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
-    # The page works without the frames while storage is unreachable.
+    # Pages work without the frames while storage is unreachable.
     with suppress(Unavailable, ObjectMissing):
         text = (await web_context().storage.get(key)).decode()
-        return spread_tiles(text, OFFERED_FRAMES)
+        return spread_tiles(text, count)
     return []

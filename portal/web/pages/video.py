@@ -7,25 +7,44 @@ from contextlib import suppress
 from typing import Any
 
 from quart import Blueprint, Response, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.people import names_of
 from portal.database.models import Video, VideoStatus
-from portal.errors import NotFound, NothingToRetry
-from portal.processing.sources import SourceChanged, check_source
-from portal.videos import publishing
+from portal.errors import FieldError, InvalidRequest, NothingToRetry
+from portal.text import whole_number
+from portal.videos import publishing, watching
 from portal.videos.library import related_videos
+from portal.videos.posters import poster_revision
 from portal.videos.preview import WatchablePart, read_watchable_part
-from portal.videos.reading import audience_of, master_url, preview_url
-from portal.web.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal
+from portal.videos.reading import (
+    delivery_of,
+    master_url,
+    parse_video_id,
+    preview_url,
+    stream_below,
+)
+from portal.web.auth import (
+    VIDEO_UNAVAILABLE,
+    Policy,
+    may_edit,
+    policy,
+    principal,
+    require_person,
+)
+from portal.web.clips import Clip, clip_arguments, playable_clip
 from portal.web.composition import web_context
-from portal.web.playlists import PRIVATE_URL_TTL_S
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("video", __name__)
+blueprint.add_app_template_global(playable_clip)
+blueprint.add_app_template_global(clip_arguments)
 
 RELATED = 8
+# Positions have at most this many digits, enough for 11 days.
+MAX_POSITION_DIGITS = 6
 
 
 @blueprint.app_template_global()
@@ -33,7 +52,7 @@ def poster_url(video: Video) -> str | None:
     """Return the address of a video's poster, if it has one."""
     if video.published_attempt is None or not video.has_poster:
         return None
-    return url_for("playback.poster", video_id=video.id, v=video.poster_version)
+    return url_for("playback.poster", video_id=video.id, v=poster_revision(video))
 
 
 @blueprint.app_template_global()
@@ -45,28 +64,27 @@ def storyboard_url(video: Video) -> str | None:
 
 
 @blueprint.app_template_global()
-def original_url(video: Video) -> str | None:
-    """Return the address of the uploaded file, where downloads are allowed."""
-    return url_for("video.original", video_id=video.id) if web_context().config.downloads else None
+def stream_url(video: Video, clip: Clip | None = None) -> str:
+    """Return the address of the stream for other players; empty while there is none.
 
-
-@blueprint.app_template_global()
-def stream_url(video: Video) -> str:
-    """Return the address of the stream for other players; empty while there is none."""
-    is_private = audience_of(video).is_private
+    Clips are cut by the portal.
+    """
     config = web_context().config
-    return master_url(config, video.id, video.published_attempt, is_private=is_private)
+    if clip is None:
+        return master_url(config, video.id, video.published_attempt, delivery_of(video))
+    whole = stream_below(config.public_url, video.id, video.published_attempt)
+    return whole and clip.address(whole)
 
 
 @blueprint.app_template_global()
-def player_source(video: Video) -> str:
+def player_source(video: Video, clip: Clip | None = None) -> str:
     """Return the address of the stream, or of its growing preview, for the page's player.
 
     It has no host, because the viewer may use another name than the public one, and keeps the
     playback link of the page.
     """
     config = web_context().config
-    address = stream_url(video) or preview_url(config.public_url, video.id)
+    address = stream_url(video, clip) or preview_url(config.public_url, video.id)
     path = address.removeprefix(config.public_url)
     return address if path == address else request.root_path + path
 
@@ -75,6 +93,20 @@ def player_source(video: Video) -> str:
 async def watchable_part(video: Video) -> WatchablePart | None:
     """Return how much can be watched of a video that is being processed."""
     return await read_watchable_part(video) if video.status is VideoStatus.PROCESSING else None
+
+
+@blueprint.app_template_global()
+async def position_attributes(video: Video) -> dict[str, object]:
+    """Return attributes of the player for the position of a signed-in person; empty for others."""
+    person = await principal()
+    if not person.is_signed_in:
+        return {}
+    saved = await watching.fetch_position(person, video)
+    return {
+        "data-position-url": url_for("video.save_position", video_id=video.id),
+        "data-position": saved and saved.position_s,
+        "data-position-age": saved and saved.age_s,
+    }
 
 
 @blueprint.app_template_global()
@@ -136,6 +168,32 @@ async def related(video_id: str) -> str:
     return await render_template("videos/_related.html", videos=videos, names=names)
 
 
+@blueprint.post("/videos/<video_id>/position")
+@policy(Policy.OWN_ACCOUNT)
+async def save_position(video_id: str) -> ResponseReturnValue:
+    """Save the position of the signed-in person, which the player sends during playback."""
+    person = await require_person()
+    video = await read_video(video_id)
+    position_s = whole_number(
+        (await request.form).get("position", ""), max_digits=MAX_POSITION_DIGITS
+    )
+    if position_s is None:
+        message = "Send the position in whole seconds, as a form with the field `position`."
+        raise InvalidRequest([FieldError("/position", message)])
+    await watching.save_position(person, video, position_s)
+    return "", 204
+
+
+@blueprint.post("/videos/<video_id>/position/remove")
+@policy(Policy.OWN_ACCOUNT)
+async def remove_position(video_id: str) -> WerkzeugResponse:
+    """Remove a video from the signed-in person's "Continue watching", and show the library."""
+    person = await require_person()
+    if parsed := parse_video_id(video_id):
+        await watching.mark_finished(person, parsed)
+    return redirect(url_for("library.index"), 303)
+
+
 @blueprint.post("/videos/<video_id>/retry")
 @policy(Policy.EDIT)
 async def retry(video_id: str) -> WerkzeugResponse:
@@ -159,29 +217,6 @@ async def retry_remaining(video_id: str) -> str:
     """Retry the missing renditions of a ready video, and render their fragment."""
     video = await _retry_and_read(video_id)
     return await render_template("videos/_remaining.html", **await _state_values(video))
-
-
-@blueprint.get("/videos/<video_id>/original")
-@policy(Policy.WATCH)
-async def original(video_id: str) -> WerkzeugResponse:
-    """Redirect to the uploaded file, where downloads are allowed."""
-    web = web_context()
-    if not web.config.downloads:
-        raise NotFound
-    video = await read_video(video_id)
-    try:
-        await check_source(video, web.storage)
-    except SourceChanged as exc:
-        raise NotFound("The uploaded file was changed or removed after the upload.") from exc
-    address = await web.storage.public.presign_download(
-        video.storage_key,
-        file_name=video.file_name,
-        # The lifetime of private addresses, because the video may become private.
-        ttl_s=min(web.config.playback_url_ttl_s, PRIVATE_URL_TTL_S),
-    )
-    response = redirect(address)
-    response.headers["Cache-Control"] = "no-store"
-    return response
 
 
 async def _state_values(video: Video) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from portal.database.event_models import Webhook
 from portal.errors import InvalidRequest, NotFound
 from portal.events.log import EventType
 from portal.videos.events import shown_event
-from portal.videos.reading import master_url
+from portal.videos.reading import Delivery, master_url
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context
 from portal.web.schemas.validation import validated
@@ -37,6 +37,10 @@ EVENT_WORDS = {
     EventType.RENDITION_ADDED: "Another quality can be watched.",
     EventType.COMPLETED: "All qualities of a video are done.",
     EventType.FAILED: "A video couldn't be processed.",
+    EventType.REPLACED: "Another file of a video is played from now on.",
+    EventType.REPLACEMENT_FAILED: "A file that should replace another one couldn't be processed.",
+    EventType.CUTS_CHANGED: "A video is cut, or whole again, from now on.",
+    EventType.CUTS_FAILED: "A cut of a video couldn't be made.",
     EventType.UPDATED: "The title, description, categories, tags or visibility changed.",
     EventType.CAPTIONS_CHANGED: "Captions were added, changed or removed.",
     EventType.CHAPTERS_CHANGED: "Chapters were added, changed or removed.",
@@ -185,5 +189,5 @@ def _example_request() -> str:
         "data": record,
         "present": columns,
     }
-    address = master_url(config, video_id, 1, is_private=False)
+    address = master_url(config, video_id, 1, Delivery.NETWORK)
     return shown_event(event, config, playback_url=address).model_dump_json(indent=2)

@@ -4,6 +4,7 @@ With scripts the parts fetch separate fragments (`editing`, `visibility`, `poste
 forms are sent to addresses of this module, which redirect to the page or return it.
 """
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -11,9 +12,10 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.database.models import PosterRequest, Video, VideoStatus
-from portal.errors import TooManyPlaybackLinks
+from portal.errors import ReplacementChanged, ReplacementNotFound, TooManyPlaybackLinks
 from portal.text import whole_number
-from portal.videos import playback_links
+from portal.videos import cuts, deletion, playback_links, replacement
+from portal.videos.replacement import VersionState
 from portal.web.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages import captions, editing, posters, visibility
@@ -33,6 +35,10 @@ LIVES = {
 }
 # Playback links on the page; the API lists all.
 MAX_SHOWN_LINKS = 20
+# Other parts of the page show the new file on these events.
+REPLACED = {
+    "HX-Trigger": '{"video-changed": {"target": "body"}, "file-replaced": {"target": "body"}}'
+}
 
 
 @blueprint.get("/videos/<video_id>/edit")
@@ -48,7 +54,12 @@ async def facts(video_id: str) -> str:
     """Render the fragment with facts about a video, which the page fetches after changes."""
     video = await read_video(video_id)
     transcoding = await read_progress(video.id)
-    return await render_template("videos/_facts.html", video=video, transcoding=transcoding)
+    return await render_template(
+        "videos/_facts.html",
+        video=video,
+        transcoding=transcoding,
+        film_s=await _read_whole_length_s(video),
+    )
 
 
 @blueprint.post("/videos/<video_id>/edit")
@@ -146,6 +157,38 @@ async def revoke_link(video_id: str, link_id: UUID) -> ResponseReturnValue:
     return _redirect_to_part(video.id, "links")
 
 
+@blueprint.get("/videos/<video_id>/replacement")
+@policy(Policy.EDIT, unavailable_template=VIDEO_UNAVAILABLE)
+async def replacement_panel(video_id: str) -> ResponseReturnValue:
+    """Render the section that replaces the file, which polls itself during the processing."""
+    video = await read_video(video_id)
+    panel = await _replacement_values(video)
+    text = await render_template("videos/_replacement.html", video=video, **panel)
+    current = panel["replacement"]
+    is_live = current is not None and current.state is VersionState.LIVE
+    return (text, REPLACED) if is_live else text
+
+
+@blueprint.post("/videos/<video_id>/replacement/withdraw")
+@policy(Policy.EDIT)
+async def withdraw_replacement(video_id: str) -> ResponseReturnValue:
+    """Cancel or dismiss the replacement of the file, or go back, and show the result."""
+    video = await read_video(video_id)
+    shown = (await request.form).get("withdrawn", "")
+    # The form may be outdated, or sent twice.
+    with suppress(ReplacementChanged, ReplacementNotFound):
+        await replacement.withdraw(video.id, queue=web_context().queue, expected={shown})
+    return _redirect_to_part(video.id, "replacement")
+
+
+async def _replacement_values(video: Video) -> dict[str, Any]:
+    """Return the values of the section that replaces the file."""
+    return {
+        "replacement": await replacement.read(video.id),
+        "max_source_bytes": web_context().config.max_source_bytes,
+    }
+
+
 async def _render_workshop(video: Video, **changed: object) -> str:
     """Render the page with changed forms; the other forms have the recorded values."""
     expect_player(request.scope)
@@ -157,6 +200,7 @@ async def _render_workshop(video: Video, **changed: object) -> str:
         "access": await visibility.recorded_form(video, kept=kept, is_saved=saved == "access"),
         "poster": await posters.poster_view(video, watched=posters.watched_poster()),
         **await captions.panel(video),
+        **await _replacement_values(video),
         "link_fault": "",
         **changed,
     }
@@ -166,7 +210,9 @@ async def _render_workshop(video: Video, **changed: object) -> str:
         video=video,
         video_id=video.id,
         transcoding=await read_progress(video.id),
+        film_s=await _read_whole_length_s(video),
         may_edit=True,
+        is_file_shared=await deletion.is_file_shared(video),
         categories=await web_context().categories.names(),
         has_links=links is not None,
         links=[(link, await link_addresses(link)) for link in shown_links],
@@ -175,6 +221,11 @@ async def _render_workshop(video: Video, **changed: object) -> str:
         opened_link=request.args.get("link", ""),
         **values,
     )
+
+
+async def _read_whole_length_s(video: Video) -> float | None:
+    """Return the length of the whole film of a cut video; None for a whole one."""
+    return (await cuts.read(video.id)).film_s if video.keep else None
 
 
 async def _list_shareable_links(video: Video) -> list[playback_links.PlaybackLink] | None:

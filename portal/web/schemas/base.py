@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictInt, StrictStr
@@ -14,6 +14,8 @@ from portal.videos.metadata import text_fault
 Value = TypeVar("Value")
 
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
+
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def reject_if(fault: Callable[[Value], str | None]) -> AfterValidator:
@@ -41,6 +43,12 @@ def _check_rfc3339(value: Any) -> Any:
     return _check(value, None if is_valid else "Give a time like 2026-01-31T12:00:00Z.")
 
 
+def _check_day(value: Any) -> Any:
+    # pydantic reads digits as seconds since 1970.
+    is_valid = not isinstance(value, str) or DAY.fullmatch(value)
+    return _check(value, None if is_valid else "Give a day like 2026-01-31.")
+
+
 def _to_utc(value: datetime) -> datetime:
     try:
         # PostgreSQL only takes offsets of up to 16 hours.
@@ -53,6 +61,7 @@ def _to_utc(value: datetime) -> datetime:
 WholeNumber = Annotated[StrictInt, BeforeValidator(_to_whole_number)]
 # Checked before pydantic, whose message about surrogates is less clear.
 Text = Annotated[StrictStr, BeforeValidator(_check_storable)]
+Day = Annotated[date, BeforeValidator(_check_day)]
 Timestamp = Annotated[Time, BeforeValidator(_check_rfc3339), AfterValidator(_to_utc)]
 
 

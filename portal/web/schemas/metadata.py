@@ -34,6 +34,17 @@ Tags = Annotated[
     Text,
     Field(max_length=metadata.MAX_TAGS_LENGTH, description="Comma-separated by convention."),
 ]
+UploadKey = Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
+FileName = Annotated[
+    Text,
+    Field(
+        min_length=1,
+        max_length=metadata.MAX_FILE_NAME_LENGTH,
+        description="Original file name.",
+        json_schema_extra={"pattern": metadata.FILE_NAME_PATTERN},
+    ),
+    reject_if(metadata.file_name_fault),
+]
 
 
 Passthrough = Annotated[

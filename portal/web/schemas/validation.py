@@ -19,6 +19,7 @@ MESSAGES = {
     "missing": "This member is required.",
     "string_type": "Give a string.",
     **dict.fromkeys(("int_type", "int_parsing_size", "int_from_float"), "Give an integer."),
+    **dict.fromkeys(("float_type", "finite_number"), "Give a number."),
     "greater_than_equal": "Give {ge:,} or more.",
     "less_than_equal": "Give {le:,} or less.",
     "list_type": "Give an array.",

@@ -1,6 +1,7 @@
 """Context of a request: its id, its client, its log line and its metrics.
 
-Quick successful reads are logged at DEBUG only, so that the polls of viewers don't fill the log.
+Quick successful reads are logged at DEBUG only, so that the polls of viewers don't fill the log; so
+are the reports of players.
 """
 
 import logging
@@ -69,6 +70,8 @@ class RequestState:
     visible_id: UUID | None = None
     # Sites that may frame the response, in the syntax of frame-ancestors; empty for none.
     framed_by: str = ""
+    # True if players send such requests all the time.
+    is_routine: bool = False
     # True if the page has a player, whose libraries write inline styles.
     has_player: bool = False
 
@@ -154,7 +157,8 @@ class RequestContext:
 
 
 def _log(scope: HTTPScope, status: int, duration_s: float) -> None:
-    is_routine = scope["method"] in SAFE_METHODS and status < 400 and duration_s < SLOW_S
+    is_expected = scope["method"] in SAFE_METHODS or state_of(scope).is_routine
+    is_routine = is_expected and status < 400 and duration_s < SLOW_S
     level = logging.DEBUG if is_routine else logging.INFO
     if logger.isEnabledFor(level):
         method = scope["method"]

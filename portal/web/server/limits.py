@@ -42,6 +42,10 @@ class Rate(Enum):
     SEARCH = auto()
     # A request with any parameter.
     LISTING = auto()
+    # Any request: a player's report, counted by address.
+    REPORTS = auto()
+    # Any request: for a file to save, counted by address.
+    DOWNLOADS = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

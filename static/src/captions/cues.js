@@ -2,7 +2,7 @@
  * Cues of captions in the editor: ordered, immutable lists, parsed from and written as WebVTT, and
  * merged with another editor's version.
  */
-import { parseStartTime_s } from "../format.js";
+import { formatExactTime, parseStartTime_s } from "../format.js";
 
 /**
  * Cue with times in whole milliseconds; `settings` is its position in WebVTT's syntax.
@@ -14,7 +14,6 @@ import { parseStartTime_s } from "../format.js";
 // Length of a new cue, unless the next one starts earlier.
 const NEW_MS = 2000;
 const SHORTEST_MS = 100;
-const HISTORY_LIMIT = 500;
 const BLOCK = /^\n*(\S+) --> (\S+) ?([^\n]*)\n([\s\S]*?)\n*$/;
 
 /** Parse WebVTT that the portal wrote. @param {string} text @returns {Cue[]} */
@@ -52,6 +51,14 @@ export function toWebVtt(cues) {
 export function formatTime(time_ms) {
   const hours = String(Math.floor(time_ms / 3_600_000)).padStart(2, "0");
   return hours + new Date(time_ms).toISOString().slice(13, 23);
+}
+
+/**
+ * Return a time as fields show it.
+ * @param {number} time_ms @returns {string} such as "1:02.500"
+ */
+export function formatShortTime(time_ms) {
+  return formatExactTime(time_ms / 1000);
 }
 
 /** Return the text of a cue as browsers parse it. @param {Cue} cue */
@@ -194,46 +201,4 @@ export function mergeCues(base, mine, theirs) {
   );
   const kept = theirs.filter((cue) => (inMine(cue) || !inBase(cue)) && !lost.includes(cue));
   return { cues: inOrder([...kept, ...added]), lost };
-}
-
-/** Undo history of a list of cues. Typing into one field is a single step. */
-export class History {
-  /** @type {Cues[]} */
-  #states;
-  #at = 0;
-  #lastKey = "";
-
-  /** @param {Cues} cues */
-  constructor(cues) {
-    this.#states = [cues];
-  }
-
-  /** @returns {Cues} */
-  get cues() {
-    return this.#states[this.#at] ?? [];
-  }
-
-  /**
-   * Append a state, or replace the last one while the same field is edited.
-   * @param {Cues} cues @param {string} [key] of the edited field
-   */
-  append(cues, key = "") {
-    const isSameField = key !== "" && key === this.#lastKey;
-    this.#states.splice(this.#at + (isSameField ? 0 : 1), Infinity, cues);
-    if (this.#states.length > HISTORY_LIMIT) this.#states.shift();
-    this.#at = this.#states.length - 1;
-    this.#lastKey = key;
-  }
-
-  /** Return whether there is a state to go to. @param {number} direction 1 to redo, -1 to undo */
-  canStep(direction) {
-    return this.#states[this.#at + direction] !== undefined;
-  }
-
-  /** Go to the next or previous state. @param {number} direction 1 to redo, -1 to undo */
-  step(direction) {
-    if (!this.canStep(direction)) return;
-    this.#at += direction;
-    this.#lastKey = "";
-  }
 }

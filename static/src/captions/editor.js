@@ -5,9 +5,10 @@
  */
 import { playerVideo } from "../detail/watch.js";
 import { announce, element, setText } from "../dom.js";
-import { formatClock } from "../format.js";
+import { History } from "../history.js";
 import { isCaptions } from "../player/captions.js";
-import { NoResponse, needsSignIn, Refused, request, SIGNED_OUT } from "../requests.js";
+import { Refused, request } from "../requests.js";
+import { saveErrorMessage } from "../save-errors.js";
 import * as edit from "./cues.js";
 import { VirtualList } from "./virtual-list.js";
 
@@ -15,8 +16,6 @@ import { VirtualList } from "./virtual-list.js";
 /** @typedef {import("./cues.js").Cues} Cues */
 
 const VTT = "text/vtt";
-const NO_RESPONSE =
-  "The portal can’t be reached. Check your connection, then try again. Your changes are kept.";
 const LOAD_FAILED = "The list can’t be loaded. Check your connection, then reload this page.";
 const ROW = "[data-index]";
 
@@ -47,7 +46,7 @@ class Editor {
     this.root = root;
     this.etag = etag;
     this.signal = signal;
-    this.history = new edit.History(cues);
+    this.history = new History(/** @type {Cues} */ (cues));
     /** Cues as they were saved last. @type {Cues} */
     this.saved = cues;
     this.isChapters = !root.dataset.language;
@@ -59,7 +58,7 @@ class Editor {
   }
 
   get cues() {
-    return this.history.cues;
+    return this.history.current;
   }
 
   /** Return the cues in the form in which they are saved. @returns {Cues} */
@@ -186,8 +185,8 @@ class Editor {
     Object.assign(reason, { id: `cue-fault-${index}`, textContent: fault || note });
     reason.classList.toggle("cue__fault--bad", fault !== "");
     const values = {
-      start_ms: formatCueTime(cue.start_ms),
-      end_ms: formatCueTime(cue.end_ms),
+      start_ms: edit.formatShortTime(cue.start_ms),
+      end_ms: edit.formatShortTime(cue.end_ms),
       text: cue.text,
     };
     for (const [part, value] of Object.entries(values)) {
@@ -362,7 +361,7 @@ class Editor {
     this.#isBusy = true;
     this.#showMessage("");
     this.#show();
-    await this.#send().catch((error) => this.#showMessage(errorMessage(error)));
+    await this.#send().catch((error) => this.#showMessage(saveErrorMessage(error)));
     this.#isBusy = false;
     this.#show();
   }
@@ -399,20 +398,12 @@ class Editor {
       );
     }
     const lostCues = lost.map(
-      (cue) => `${formatCueTime(cue.start_ms)} “${cue.text.replace("\n", " ")}”`,
+      (cue) => `${edit.formatShortTime(cue.start_ms)} “${cue.text.replace("\n", " ")}”`,
     );
     this.#showMessage(
       `Someone else changed the same cues: ${lostCues.join(", ")}. Your version is shown. Save again to keep it.`,
     );
   }
-}
-
-/**
- * Return a time as its field shows it.
- * @param {number} time_ms @returns {string} such as "1:02.500"
- */
-function formatCueTime(time_ms) {
-  return formatClock(Math.floor(time_ms / 1000)) + edit.formatTime(time_ms).slice(-4);
 }
 
 /**
@@ -427,12 +418,4 @@ function fieldOf(root, name) {
 function indexOf(part) {
   const row = part.closest(ROW);
   return row instanceof HTMLElement ? Number(row.dataset.index) : -1;
-}
-
-/** Return the message for a failed save. @param {unknown} error */
-function errorMessage(error) {
-  if (needsSignIn(error)) return SIGNED_OUT;
-  if (error instanceof NoResponse) return NO_RESPONSE;
-  if (!(error instanceof Refused)) throw error;
-  return error.faults[0]?.message ?? error.detail;
 }

@@ -4,6 +4,7 @@
  */
 
 import { formatClock, parseStartTime_s } from "../format.js";
+import { clipOf, isInside } from "../player/clip.js";
 import { playerVideo } from "./watch.js";
 
 const FULL_WIDTH = "full";
@@ -27,14 +28,20 @@ function updateAddresses(form, changed) {
   const time = form.elements.namedItem("time");
   const starts = form.elements.namedItem("starts");
   if (!(time instanceof HTMLInputElement) || !(starts instanceof HTMLInputElement)) return;
-  const { currentTime = 0, duration = NaN } = playerVideo() ?? {};
+  const video = playerVideo();
+  const { currentTime = 0, duration = NaN } = video ?? {};
   if (changed === starts && starts.checked) time.value = formatClock(Math.floor(currentTime));
   if (changed === time) starts.checked = true;
   const typed_s = parseStartTime_s(time.value);
-  const isWithinVideo = typed_s !== null && !(typed_s >= duration);
+  const clip = video && clipOf(video);
+  const isWithinVideo =
+    typed_s !== null && (clip ? isInside(clip, typed_s) : !(typed_s >= duration));
   time.setAttribute("aria-invalid", String(starts.checked && !isWithinVideo));
   const start_s = starts.checked && isWithinVideo ? Math.floor(typed_s) : 0;
-  setValue("page-address", (address) => (start_s ? `${address}?t=${start_s}` : address));
+  setValue("page-address", (address) => {
+    const separator = address.includes("?") ? "&" : "?";
+    return start_s ? `${address}${separator}t=${start_s}` : address;
+  });
   setValue("embed-code", (code) => embedCode(code, form, start_s));
 }
 
@@ -42,7 +49,7 @@ function updateAddresses(form, changed) {
  * Set the value of a field, derived from its default: the value without options.
  * @param {string} id @param {(defaultValue: string) => string} derive
  */
-function setValue(id, derive) {
+export function setValue(id, derive) {
   const field = document.getElementById(id);
   if (field instanceof HTMLInputElement) field.value = derive(field.defaultValue);
 }
@@ -54,7 +61,7 @@ function embedCode(code, form, start_s) {
   const isMuted = chosen.has("autoplay");
   const size = String(chosen.get("size") ?? "");
   if (!start_s && !isMuted && !size) return code;
-  const frame = new DOMParser().parseFromString(code, "text/html").querySelector("iframe");
+  const frame = parseFrame(code);
   if (!frame) return code;
   const address = new URL(frame.src);
   if (start_s) address.searchParams.set("t", String(start_s));
@@ -70,4 +77,9 @@ function embedCode(code, form, start_s) {
     frame.height = String(Math.round((Number(size) * Number(height)) / Number(width)));
   }
   return frame.outerHTML;
+}
+
+/** Return the frame of an embed code. @param {string} code */
+export function parseFrame(code) {
+  return new DOMParser().parseFromString(code, "text/html").querySelector("iframe");
 }

@@ -4,6 +4,7 @@
  */
 
 import { opensNewTab } from "../dom.js";
+import { clipOf, isInside } from "../player/clip.js";
 
 /** Return the video element of the page's player. @returns {HTMLVideoElement | null} */
 export function playerVideo() {
@@ -12,7 +13,8 @@ export function playerVideo() {
 }
 
 /**
- * Make links to times seek the page's player: <a href="?t=65" data-seek="65">.
+ * Make links to times seek the page's player: <a href="?t=65" data-seek="65">. A time outside of
+ * the page's clip opens the whole video there.
  * @param {HTMLElement} text @param {AbortSignal} signal
  */
 export function startSeekLinks(text, signal) {
@@ -21,8 +23,11 @@ export function startSeekLinks(text, signal) {
     const link = event.target instanceof Element && event.target.closest("[data-seek]");
     const video = playerVideo();
     if (!(link instanceof HTMLElement) || !video || opensNewTab(event)) return;
+    const clip = clipOf(video);
+    const at_s = Number(link.dataset.seek);
+    if (clip && !isInside(clip, at_s)) return;
     event.preventDefault();
-    video.currentTime = Number(link.dataset.seek);
+    video.currentTime = at_s;
     video.scrollIntoView({ block: "nearest" });
     // Browsers may refuse to play before a click on the player itself.
     video.play().catch(() => {});

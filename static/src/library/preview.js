@@ -138,14 +138,15 @@ class Preview {
 const storyboards = new Map();
 
 /**
- * Return the pictures of a storyboard, which are evenly spread over the video.
+ * Return the pictures of a storyboard, which are evenly spread over the video. If it is refused, the
+ * error's cause is the status.
  * @param {string} url @returns {Promise<Frame[]>}
  */
-async function fetchStoryboard(url) {
+export async function fetchStoryboard(url) {
   const cached = storyboards.get(url);
   if (cached) return cached;
   const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-  if (!response.ok) throw new Error(`status ${response.status}`);
+  if (!response.ok) throw new Error(`status ${response.status}`, { cause: response.status });
   const lines = (await response.text()).split(/\r?\n/);
   const frames = lines.flatMap((line) => {
     const cue = CUE.exec(line.trim());

@@ -11,7 +11,7 @@ import "media-chrome/media-pip-button";
 import "media-chrome/media-play-button";
 import "media-chrome/media-seek-backward-button";
 import "media-chrome/media-seek-forward-button";
-import "media-chrome/media-time-range";
+import MediaTimeRange from "media-chrome/media-time-range";
 import "media-chrome/media-volume-range";
 import "media-chrome/menu/media-audio-track-menu";
 import "media-chrome/menu/media-captions-menu";
@@ -21,24 +21,33 @@ import "media-chrome/menu/media-settings-menu";
 import "media-chrome/menu/media-settings-menu-button";
 import "media-chrome/menu/media-settings-menu-item";
 import { wholeSeconds } from "../format.js";
+import { clipOf } from "./clip.js";
 
 // Tolerance at the end, because browsers may stop slightly before the duration.
 const END_S = 0.05;
 
 /**
- * Return the video whose time a display shows.
- * @param {MediaTimeDisplay} display
+ * Return the video whose time an element shows.
+ * @param {HTMLElement} display
  */
 function videoOf(display) {
   return display.closest("media-controller")?.querySelector("video");
 }
 
+/** Return the clip whose time an element shows. @param {HTMLElement} display */
+function clipShownBy(display) {
+  const video = videoOf(display);
+  return video ? clipOf(video) : null;
+}
+
 /**
  * Return a video's length as its card and page show it: the portal's figure, rounded. media-chrome
- * truncates it, and shows none before the stream is loaded.
+ * truncates it, and shows none before the stream is loaded. Of a clip it is the end.
  * @param {MediaTimeDisplay} display
  */
 function readLength_s(display) {
+  const clip = clipShownBy(display);
+  if (clip) return wholeSeconds(clip.end_s);
   const duration = videoOf(display)?.dataset.duration;
   return wholeSeconds(Number(duration || (display.getAttribute("mediaduration") ?? Number.NaN)));
 }
@@ -56,15 +65,35 @@ function readPosition_s(display) {
     : Math.min(Math.floor(currentTime_s), readLength_s(display));
 }
 
-for (const [name, readTime] of Object.entries({
-  mediaDuration: readLength_s,
-  mediaCurrentTime: readPosition_s,
-})) {
-  Object.defineProperty(MediaTimeDisplay.prototype, name, {
-    ...Object.getOwnPropertyDescriptor(MediaTimeDisplay.prototype, name),
-    /** @this {MediaTimeDisplay} */
+/**
+ * Replace the getter of a property of media-chrome's elements.
+ * @template {HTMLElement} T
+ * @param {T} prototype @param {string} name
+ * @param {(element: T, original: number) => number} readTime
+ */
+function replaceGetter(prototype, name, readTime) {
+  const property = Object.getOwnPropertyDescriptor(prototype, name);
+  Object.defineProperty(prototype, name, {
+    ...property,
+    /** @this {T} */
     get() {
-      return readTime(this);
+      return readTime(this, property?.get?.call(this));
     },
   });
 }
+
+replaceGetter(MediaTimeDisplay.prototype, "mediaDuration", readLength_s);
+replaceGetter(MediaTimeDisplay.prototype, "mediaCurrentTime", readPosition_s);
+// The time bar of a clip begins and ends with the clip. Its times are those of the whole video.
+for (const name of ["mediaDuration", "mediaSeekableEnd"]) {
+  replaceGetter(
+    MediaTimeRange.prototype,
+    name,
+    (range, end_s) => clipShownBy(range)?.end_s ?? end_s,
+  );
+}
+replaceGetter(
+  MediaTimeRange.prototype,
+  "mediaSeekableStart",
+  (range, start_s) => clipShownBy(range)?.start_s ?? start_s,
+);

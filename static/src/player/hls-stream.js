@@ -7,6 +7,7 @@
  */
 import Hls from "hls.js";
 import { Backoff } from "../backoff.js";
+import { clipOf } from "./clip.js";
 import { saveSettings, settings } from "./saved-state.js";
 import { fLoader } from "./segment-loader.js";
 import { indexOfNearest, toAudioTrack, toRendition } from "./track-lists.js";
@@ -65,7 +66,11 @@ export class HlsStream extends EventTarget {
     this.audioTracks = audioTracks;
     this.renditions.addEventListener("change", () => this.#switchQuality(), { signal });
     this.audioTracks.addEventListener("change", () => this.#switchAudio(), { signal });
-    const extendBuffer = () => Object.assign(this.#hls?.config ?? {}, bufferOptions(BUFFER_S));
+    const clip = clipOf(video);
+    const clip_s = clip ? clip.end_s - clip.start_s : BUFFER_S;
+    // Little is fetched after the end of a clip.
+    this.buffer_s = Math.max(Math.min(clip_s, BUFFER_S), BUFFER_AT_REST_S);
+    const extendBuffer = () => Object.assign(this.#hls?.config ?? {}, bufferOptions(this.buffer_s));
     video.addEventListener("play", extendBuffer, { signal });
     window.addEventListener("online", () => this.#retryNow(), { signal });
   }
@@ -154,7 +159,7 @@ export class HlsStream extends EventTarget {
       enableWorker: false,
       fLoader,
       capLevelToPlayerSize: true,
-      ...bufferOptions(this.video.paused ? BUFFER_AT_REST_S : BUFFER_S),
+      ...bufferOptions(this.video.paused ? BUFFER_AT_REST_S : this.buffer_s),
       backBufferLength: BACK_BUFFER_S,
       // The page has the captions as <track> elements.
       subtitleTrackController: undefined,
@@ -168,6 +173,7 @@ export class HlsStream extends EventTarget {
     hls.on(Events.AUDIO_TRACKS_UPDATED, () => this.#listAudio(hls));
     hls.on(Events.AUDIO_TRACK_SWITCHED, () => this.#listAudio(hls));
     hls.on(Events.FRAG_BUFFERED, (_event, { frag }) => this.#handleBuffered(hls, frag));
+    keepTimesOfPlaylists(hls);
     return hls;
   }
 
@@ -297,6 +303,32 @@ export class HlsStream extends EventTarget {
     if (trouble !== "network") this.#hls?.stopLoad();
     this.dispatchEvent(new CustomEvent("trouble", { detail: trouble }));
   }
+}
+
+/**
+ * Keep the segments of a cut film at the times of its playlist. hls.js moves the segments after one
+ * that it has loaded by the reordering of its frames, because it ignores edit lists; at each
+ * discontinuity that would delay the film.
+ * @param {Hls} hls
+ */
+function keepTimesOfPlaylists(hls) {
+  /** Durations of the segments of each playlist. @type {WeakMap<object, number[]>} */
+  const durations = new WeakMap();
+  hls.on(Events.LEVEL_LOADED, (_event, { details }) => {
+    if (details.endCC === details.startCC) return;
+    durations.set(
+      details,
+      details.fragments.map(({ duration }) => duration),
+    );
+  });
+  hls.on(Events.LEVEL_PTS_UPDATED, (_event, { details }) => {
+    let start_s = 0;
+    for (const [index, duration_s] of (durations.get(details) ?? []).entries()) {
+      details.fragments[index]?.setStart(start_s);
+      details.fragments[index]?.setDuration(duration_s);
+      start_s += duration_s;
+    }
+  });
 }
 
 /** Return the options for a buffer ahead of the playhead. @param {number} length_s */

@@ -2,11 +2,13 @@
  * Keyboard shortcuts and taps, and the sign on the picture that shows their effect.
  *
  * The shortcuts are those of the big video sites. Letters, digits and the space bar work on the
- * whole page while no element has the focus except a time in the description; keys that scroll work
- * only inside the player. Fields, buttons, links, open menus and the volume slider keep their own
+ * whole page while no element has the focus except a time in the description, or a button of the
+ * editor of cuts; keys that scroll work only inside the player. Fields, buttons, links, open menus and the volume slider keep their own
  * keys. With character keys switched off, no character is a shortcut except the space bar, and no
  * key works outside the player (WCAG 2.1.4).
  */
+
+import { playedPart } from "./clip.js";
 
 const SIGN_MS = 800;
 const STEP_S = 5;
@@ -41,8 +43,8 @@ const COMMANDS = {
   ".": (video, { framesPerSecond }) => stepFrame(video, 1, framesPerSecond()),
   ArrowUp: (video) => changeVolume(video, VOLUME_STEP),
   ArrowDown: (video) => changeVolume(video, -VOLUME_STEP),
-  Home: (video) => seek(video, 0),
-  End: (video) => seek(video, video.duration),
+  Home: (video) => seek(video, playedPart(video).start_s),
+  End: (video) => seek(video, playedPart(video).end_s),
   m: (video) => {
     video.muted = !video.muted;
     return describeVolume(video);
@@ -84,12 +86,14 @@ function commandFor(event, controller, hasLetterKeys) {
   if (document.querySelector("dialog[open]")) return null;
   const path = event.composedPath().filter((node) => node instanceof Element);
   const isInside = path.includes(controller);
-  const isNowhere = path[0]?.matches("body, #main, [data-seek]");
+  const isNowhere = path[0]?.matches(
+    "body, #main, [data-seek], [data-cuts] :not(input), [data-playhead]",
+  );
   const isPageWide = hasLetterKeys && isNowhere && !SCROLLING.has(event.key);
   if (!isInside && !isPageWide) return null;
   if (!hasLetterKeys && event.key.length === 1 && event.key !== " ") return null;
   if (path.some((element) => handlesKeyItself(element, event.key))) return null;
-  if (/^[0-9]$/.test(event.key)) return (video) => seek(video, (video.duration * +event.key) / 10);
+  if (/^[0-9]$/.test(event.key)) return (video) => seekToTenth(video, Number(event.key));
   // Shortcuts also work with Shift and Caps Lock.
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   return COMMANDS[key] ?? null;
@@ -111,7 +115,14 @@ function togglePlay(video) {
 /** @param {HTMLVideoElement} video @param {number} to_s */
 function seek(video, to_s) {
   if (!Number.isFinite(video.duration)) return;
-  video.currentTime = Math.min(Math.max(to_s, 0), video.duration);
+  const { start_s, end_s } = playedPart(video);
+  video.currentTime = Math.min(Math.max(to_s, start_s), end_s);
+}
+
+/** @param {HTMLVideoElement} video @param {number} tenth from 0 to 9 */
+function seekToTenth(video, tenth) {
+  const { start_s, end_s } = playedPart(video);
+  seek(video, start_s + ((end_s - start_s) * tenth) / 10);
 }
 
 /**
@@ -125,7 +136,7 @@ function seekBy(video, by_s, total_s = by_s) {
 }
 
 /** @param {HTMLVideoElement} video @param {-1 | 1} direction @param {number} [framesPerSecond] */
-function stepFrame(video, direction, framesPerSecond = FRAMES_PER_S) {
+export function stepFrame(video, direction, framesPerSecond = FRAMES_PER_S) {
   if (!video.paused) return;
   const frame = Math.floor(video.currentTime * framesPerSecond);
   // Seeks to the middle of the frame, because rounding could miss its start.

@@ -6,9 +6,11 @@
 import { element, setText } from "../dom.js";
 import { startCaptionTracks } from "./caption-tracks.js";
 import { drawCaptions } from "./captions.js";
+import { clipOf, correctPreviews, keepInside } from "./clip.js";
 import { createSign, listenToKeys, listenToTaps } from "./input.js";
 import { improveMenus, startKeysDialog } from "./menus.js";
 import { isNative, NativeStream } from "./native-stream.js";
+import { startReports } from "./reports.js";
 import {
   restoreSettings,
   saveCaptionChoices,
@@ -70,7 +72,13 @@ class Player {
     const query = new URLSearchParams("embedded" in video.dataset ? location.search : "");
     if (query.get("muted") === "1") video.muted = true;
     restoreSettings(video, signal);
-    savePositionDuringPlayback(video, signal);
+    const clip = clipOf(video);
+    // The position is that of the whole video, which a clip doesn't change.
+    if (clip) {
+      keepInside(clip, video, signal);
+      correctPreviews(clip, element(controller, "media-time-range"), signal);
+    } else savePositionDuringPlayback(video, signal);
+    startReports(video, signal);
     saveCaptionChoices(controller, video, signal);
     drawCaptions(element(controller, "[data-player-captions]"), video, signal);
     startCaptionTracks(video, signal);
@@ -198,6 +206,8 @@ class Player {
     this.trouble.dataset.playerTrouble = trouble;
     this.#hideWaiting();
     this.trouble.hidden = false;
+    // Reports listen to the element alone, whichever stream plays.
+    this.video.dispatchEvent(new CustomEvent("trouble", { detail: trouble }));
   }
 
   #retry() {

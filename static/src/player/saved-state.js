@@ -1,8 +1,13 @@
-/** Settings of the player, and the position in each video, saved in this browser. */
+/**
+ * Settings of the player, and the position in each video, saved in this browser. Positions of
+ * signed-in people are also sent to the portal, for their other devices (`portal/videos/watching.py`
+ * has the same rules).
+ */
 
 import { readStored, writeStored } from "../browser-storage.js";
 import { parseStartTime_s } from "../format.js";
 import { isCaptions } from "./captions.js";
+import { clipOf, isInside } from "./clip.js";
 
 const SETTINGS_KEY = "portal.player";
 const POSITIONS_KEY = "portal.positions";
@@ -14,6 +19,11 @@ const SHORTEST_WATCHED_S = 5;
 const ENDING_SHARE = 0.05;
 const ENDING_S = 20;
 const SAVE_EVERY_S = 5;
+// A position is dropped once the length of the video has changed by more: it was cut, or replaced.
+const LENGTH_TOLERANCE_S = 2;
+// Interval of positions that are sent to the portal during playback.
+const SEND_EVERY_MS = 15_000;
+const SEND_TIMEOUT_MS = 10_000;
 // A start time past the end is replaced by one this long before the end.
 const LAST_MOMENT_S = 1;
 const CAPTION_REQUESTS = [
@@ -40,15 +50,33 @@ export function saveSettings(changes) {
 }
 
 /**
- * Return the start time in the page's address, else the saved position.
+ * Return the start time in the page's address, else the saved position. A clip starts at its
+ * beginning, or at a start time inside it.
  * @param {HTMLVideoElement} video @returns {number | null} null if there is neither
  */
 export function startPosition_s(video) {
   const requested_s = parseStartTime_s(new URLSearchParams(location.search).get("t"));
-  const [saved_s = null] = readStored(POSITIONS_KEY)?.[video.dataset.video ?? ""] ?? [];
+  const clip = clipOf(video);
+  if (clip) return isInside(clip, requested_s) ? requested_s : clip.start_s;
   const duration_s = Number(video.dataset.duration ?? Number.POSITIVE_INFINITY);
-  const at_s = requested_s ?? saved_s;
+  const at_s = requested_s ?? savedPosition_s(video);
   return at_s === null ? null : Math.max(Math.min(at_s, duration_s - LAST_MOMENT_S), 0);
+}
+
+/**
+ * Return the newer of the positions that this browser and the portal have saved. The portal tells
+ * its position's age, because clocks differ.
+ * @param {HTMLVideoElement} video @returns {number | null}
+ */
+function savedPosition_s(video) {
+  const { video: videoId = "", position, positionAge, duration } = video.dataset;
+  const [at_s = null, saved_ms = 0, length_s = duration] =
+    readStored(POSITIONS_KEY)?.[videoId] ?? [];
+  const isOfOtherFilm = Math.abs(Number(length_s) - Number(duration)) > LENGTH_TOLERANCE_S;
+  const [own_s, own_ms] = isOfOtherFilm ? [null, 0] : [at_s, saved_ms];
+  if (position === undefined || own_ms > Date.now() - Number(positionAge) * 1000) return own_s;
+  // A finished video has the position 0.
+  return Number(position) || null;
 }
 
 /**
@@ -79,36 +107,75 @@ export function restoreSettings(video, signal) {
 }
 
 /**
- * Save the position every few seconds, on pause, and when the page closes.
+ * Save the position every few seconds, on pause, and when the page is hidden or closed.
  * @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
 export function savePositionDuringPlayback(video, signal) {
-  const videoId = video.dataset.video;
+  const { video: videoId, positionUrl } = video.dataset;
   if (!videoId) return;
-  let saved_s = 0;
+  /** @type {number | null} */
+  let saved_s = null;
+  /** @type {number | null} */
+  let sent_s = null;
+  let sentAt_ms = performance.now();
+  // A page at rest never saves twice: another page or device may have a newer position by then.
   const save = () => {
-    if (!video.duration || video.played.length === 0) return;
-    saved_s = video.currentTime;
-    savePosition(videoId, video.currentTime, video.duration);
+    const at_s = Math.floor(video.currentTime);
+    if (!video.duration || video.played.length === 0 || at_s === saved_s) return;
+    saved_s = at_s;
+    savePosition(videoId, at_s, video.duration);
+  };
+  const send = () => {
+    const at_s = Math.floor(video.currentTime);
+    if (!positionUrl || video.played.length === 0 || at_s === sent_s) return;
+    sent_s = at_s;
+    sentAt_ms = performance.now();
+    sendPosition(positionUrl, at_s);
+  };
+  const saveAndSend = () => {
+    save();
+    send();
   };
   const saveRegularly = () => {
-    if (Math.abs(video.currentTime - saved_s) >= SAVE_EVERY_S) save();
+    if (Math.abs(video.currentTime - (saved_s ?? 0)) >= SAVE_EVERY_S) save();
+    if (performance.now() - sentAt_ms >= SEND_EVERY_MS) send();
   };
   video.addEventListener("timeupdate", saveRegularly, { signal });
-  for (const name of ["pause", "ended"]) video.addEventListener(name, save, { signal });
-  window.addEventListener("pagehide", save, { signal });
+  for (const name of ["pause", "ended"]) video.addEventListener(name, saveAndSend, { signal });
+  const saveHidden = () => document.hidden && saveAndSend();
+  document.addEventListener("visibilitychange", saveHidden, { signal });
+  window.addEventListener("pagehide", saveAndSend, { signal });
+}
+
+/**
+ * Send a position to the portal. The request may outlive the page. It isn't repeated, because a
+ * newer position soon follows.
+ * @param {string} url @param {number} at_s
+ */
+function sendPosition(url, at_s) {
+  const body = new URLSearchParams({ position: String(at_s) });
+  const signal = AbortSignal.timeout(SEND_TIMEOUT_MS);
+  fetch(url, { method: "POST", body, keepalive: true, signal }).catch(() => {});
 }
 
 /** @param {string} videoId @param {number} at_s @param {number} duration_s */
 function savePosition(videoId, at_s, duration_s) {
   const ending_s = Math.min(duration_s * ENDING_SHARE, ENDING_S);
   const { [videoId]: _old, ...others } = readStored(POSITIONS_KEY) ?? {};
-  /** @type {[string, [at_s: number, saved_ms: number]][]} */
+  /** @type {[string, [at_s: number, saved_ms: number, length_s: number]][]} */
   const entries = Object.entries(others);
   const isSaved = at_s >= SHORTEST_WATCHED_S && at_s < duration_s - ending_s;
-  if (isSaved) entries.push([videoId, [Math.floor(at_s), Date.now()]]);
+  if (isSaved) entries.push([videoId, [Math.floor(at_s), Date.now(), duration_s]]);
   entries.sort(([, a], [, b]) => b[1] - a[1]);
   writeStored(POSITIONS_KEY, Object.fromEntries(entries.slice(0, POSITIONS_LIMIT)));
+}
+
+/**
+ * Delete the positions in this browser when the panel's form is sent.
+ * @param {HTMLElement} panel @param {AbortSignal} signal
+ */
+export function startPositionsForm(panel, signal) {
+  panel.addEventListener("submit", () => writeStored(POSITIONS_KEY, undefined), { signal });
 }
 
 /**

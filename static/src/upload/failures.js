@@ -97,7 +97,7 @@ const finalErrors = new WeakSet();
  * @template T
  * @param {(succeeded: () => void) => Promise<T>} attempt may call `succeeded` when part of its work
  *   is done, which renews the budget
- * @param {{ signal?: AbortSignal, shouldRetry?: (error: unknown) => boolean,
+ * @param {{ signal?: AbortSignal, shouldRetry?: (error: Error) => boolean,
  *   onError?: (error: Error) => void }} [options] `signal` rejects with its reason; `onError` is
  *   called before each pause, and before giving up
  * @returns {Promise<T>} @throws {unknown} the last error

@@ -45,6 +45,16 @@ TICK_S = 0.001
 # Size, rate and options.
 SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "ntsc": (TWO_RUNGS, "30000/1001", B_FRAMES),
+    "begins late": (
+        ONE_RUNG,
+        "30",
+        ("-vf", "settb=AVTB,setpts=PTS+0.0213/TB", *B_FRAMES, *EXACT_TIMES),
+    ),
+    "fast and late": (
+        ONE_RUNG,
+        "120",
+        ("-vf", "settb=AVTB,setpts=PTS+0.07/TB", *B_FRAMES, *EXACT_TIMES),
+    ),
     "open groups": (ONE_RUNG, "30000/1001", (*HEVC, GROUPS.format(75))),
     "turned film": (ONE_RUNG, "24000/1001", (*HEVC, GROUPS.format(48))),
     "far apart": (ONE_RUNG, "30", (*HEVC, GROUPS.format(300))),
@@ -63,13 +73,16 @@ SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        kind if kind in ("ntsc", "pauses") else pytest.param(kind, marks=pytest.mark.slow)
-        for kind in SOURCES
-    ],
-)
+def marks_of(kind: str) -> tuple[pytest.MarkDecorator, ...]:
+    """Return the marks of a kind: CI needs no two that are divided in the same way."""
+    if kind in ("begins late", "pauses"):
+        return ()
+    if kind not in ("open groups", "variable", "fast and variable", "picture ends early"):
+        return (pytest.mark.slow, pytest.mark.soak)
+    return (pytest.mark.slow,)
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=marks_of(kind)) for kind in SOURCES])
 async def test_parts_have_no_seam(kind: str, make_media: MakeMedia, tmp_path: Path) -> None:
     size, rate, options = SOURCES[kind]
     turn = TURNED if kind.startswith("turned") else ()
@@ -89,11 +102,12 @@ async def test_parts_have_no_seam(kind: str, make_media: MakeMedia, tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 async def test_rate_and_quality_hold_where_parts_meet(
     make_media: MakeMedia, tmp_path: Path
 ) -> None:
     # This picture takes all bits that the cap allows.
-    hard = f"mandelbrot=s={TWO_RUNGS}:r=30:end_pts=900,noise=c0s=4:c0f=t,trim=duration=27"
+    hard = f"mandelbrot=s={ONE_RUNG}:r=30:end_pts=900,noise=c0s=4:c0f=t,trim=duration=27"
     path = make_media("hard.mp4", *lavfi(hard), *HEVC, GROUPS.format(75))
     whole = tmp_path / "whole"
     parts = tmp_path / "parts"
@@ -219,12 +233,12 @@ async def test_part_with_another_init_segment_does_not_join(
     make_media: MakeMedia, tmp_path: Path
 ) -> None:
     path = make_media("other.mp4", *lavfi("color=teal:s=64x48:r=10:d=9"), *X264)
-    made = await make_pass(path, sink=FolderSink(tmp_path / "sink"), work_dir=tmp_path)
+    result = await make_pass(path, sink=FolderSink(tmp_path / "sink"), work_dir=tmp_path)
     of_pass = Pass(
         source_url=str(path),
-        probe=made.source,
-        plan=made.plan,
-        rungs=made.plan.video,
+        probe=result.source,
+        plan=result.plan,
+        rungs=result.plan.video,
         starts_s=[0.0, 4.0, 8.0],
     )
     with pytest.raises(PartsDontJoin, match="init segment"):
@@ -244,8 +258,8 @@ async def test_joins_and_lengths_of_segments_are_checked(
 ) -> None:
     path = make_media("joins.mp4", *lavfi("color=teal:s=64x48:r=10:d=9"), *X264)
     sink = FolderSink(tmp_path / "sink")
-    made = await make_pass(path, sink=sink, work_dir=tmp_path)
-    [rung] = made.plan.video
+    result = await make_pass(path, sink=sink, work_dir=tmp_path)
+    [rung] = result.plan.video
     folder = sink.folder / rung.name
     init = (folder / INIT_NAME).read_bytes()
     scale = time_scale(init)

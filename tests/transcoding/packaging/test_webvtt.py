@@ -12,12 +12,14 @@ from published import FolderSink, Publish, Published, transcode
 from published_checks import check_published
 
 from portal.transcoding.encoding import command
+from portal.transcoding.encoding.assembly import put_captions
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import (
     Cue,
     parse_webvtt,
     segment_webvtt,
+    subrip,
     webvtt,
 )
 
@@ -99,13 +101,36 @@ def test_a_cue_on_a_boundary_is_in_both_segments() -> None:
         Cue(start_s=3600.5, end_s=3601.0, text="late"),
     )
     assert tuple(parse_webvtt(webvtt(cues))) == cues
-    segments = list(segment_webvtt(cues[:2], duration_s=100.0))
-    assert [length_s for length_s, _ in segments] == [60.0, 40.0]
-    assert [cue[2] for cue in read(segments[0][1])] == ["one", "across\ntwo lines"]
-    assert read(segments[1][1]) == [(59.0, 61.0, "across\ntwo lines")]
-    assert list(segment_webvtt(cues[:2], duration_s=100.0, first=1)) == segments[1:]
+    segments = list(segment_webvtt(cues[:2], intervals=[(0.0, 100.0)]))
+    assert [cue[2] for cue in read(segments[0])] == ["one", "across\ntwo lines"]
+    assert read(segments[1]) == [(59.0, 61.0, "across\ntwo lines")]
+    assert list(segment_webvtt(cues[:2], intervals=[(0.0, 100.0)], first=1)) == segments[1:]
     # A cue ends with the film.
-    assert read(next(segment_webvtt(cues, duration_s=2.0))[1]) == [(1.0, 2.0, "one")]
+    assert read(next(segment_webvtt(cues, intervals=[(0.0, 2.0)]))) == [(1.0, 2.0, "one")]
+
+
+async def test_segments_of_a_cut_film_begin_with_its_intervals() -> None:
+    files: dict[str, str] = {}
+
+    async def put(name: str, data: bytes) -> None:
+        files[name] = data.decode()
+
+    cues = [
+        Cue(start_s=5.0, end_s=15.0, text="begins before"),
+        Cue(start_s=69.0, end_s=71.0, text="across"),
+        Cue(start_s=99.0, end_s=301.0, text="over the removed part"),
+        Cue(start_s=200.0, end_s=201.0, text="removed"),
+    ]
+    # The length of the second interval is 60 s but for the last digit.
+    intervals = [(10.0, 100.0), (300.1, 360.1)]
+    segments = await put_captions(cues, put, intervals=intervals)
+    assert [segment.duration_s for segment in segments] == pytest.approx([60.0, 30.0, 60.0])
+    assert [segment.is_discontinuous for segment in segments] == [False, False, True]
+    assert files["playlist.m3u8"].index("DISCONTINUITY") > files["playlist.m3u8"].index("00001")
+    begins, across = (10.0, 15.0, "begins before"), (69.0, 71.0, "across")
+    assert read(files["00000.vtt"]) == [begins, across]
+    assert read(files["00001.vtt"]) == [across, (99.0, 100.0, "over the removed part")]
+    assert read(files["00002.vtt"]) == [(300.1, 301.0, "over the removed part")]
 
 
 @given(st.text() | st.text(alphabet="0123456789:.-> \n<b>&"))
@@ -114,6 +139,14 @@ def test_any_subtitles_are_read_and_cut(text: str) -> None:
     for cue in cues:
         assert "-->" not in cue.text
         assert not re.search(r"<(?!/?[biu]>)", cue.text)
-    pieces = list(segment_webvtt(cues, duration_s=150.5))
-    assert sum(length for length, _ in pieces) == pytest.approx(150.5)
-    assert all(piece.startswith("WEBVTT\n") for _, piece in pieces)
+    pieces = list(segment_webvtt(cues, intervals=[(0.0, 150.5)]))
+    assert len(pieces) == 3
+    assert all(piece.startswith("WEBVTT\n") for piece in pieces)
+
+
+def test_subrip_has_plain_text() -> None:
+    first = "00:01.500 --> 01:00:02.000\n<i>A</i> & B\nC"
+    cues = parse_webvtt(f"WEBVTT\n\n{first}\n\n00:03.000 --> 00:04.000\nD")
+    assert subrip(cues) == (
+        "1\n00:00:01,500 --> 01:00:02,000\nA & B\nC\n\n2\n00:00:03,000 --> 00:00:04,000\nD\n"
+    )

@@ -4,13 +4,14 @@ import io
 import math
 import re
 from bisect import bisect_right
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
 import av
 import pytest
 from media_recipes import MakeMedia, card, make_card
-from published import FolderSink, Publish, Published, ignore, playlist
+from published import FolderSink, Publish, Published, playlist
 from published import frames as frames_of
 
 from portal.transcoding.encoding.pictures import RenditionFiles, cut_frame, make_storyboard
@@ -33,14 +34,13 @@ async def checked_storyboard(published: Published, sink: FolderSink) -> list[Pla
         return (folder / lowest.name / uri).read_bytes()
 
     files = RenditionFiles(playlist=playlist(folder, lowest.name), read=read)
-    video = published.result.source.video
-    await make_storyboard(
-        files,
-        plan_storyboard(video.width, video.height, duration_s=files.playlist.duration_s),
-        sink=sink,
-        work_dir=sink.folder.parent,
-        on_progress=ignore,
+    storyboard = plan_storyboard(
+        lowest.width or 0,
+        lowest.height or 0,
+        fps=lowest.fps or Fraction(1),
+        duration_s=files.playlist.duration_s,
     )
+    await make_storyboard(files, storyboard, sink=sink, work_dir=sink.folder.parent)
     text = (sink.folder / STORYBOARD_NAME).read_text()
     assert text.startswith("WEBVTT\n")
     thumbnails: list[Place] = []
@@ -136,7 +136,7 @@ async def cut(published: Published, at_s: float, work_dir: Path) -> bytes:
     [(60, 1.0), (240, 2.4)],
 )
 def test_thumbnails_are_at_most_their_interval_apart(duration_s: int, interval_s: float) -> None:
-    storyboard = plan_storyboard(1280, 720, duration_s=duration_s)
+    storyboard = plan_storyboard(1280, 720, fps=Fraction(25), duration_s=duration_s)
     assert storyboard.interval_s == interval_s
     times_s = [number / 25 for number in range(duration_s * 25)]
     end_s = duration_s + interval_s / 2
@@ -146,6 +146,13 @@ def test_thumbnails_are_at_most_their_interval_apart(duration_s: int, interval_s
     assert max(after - at for at, after in gaps) <= interval_s + 0.002
 
 
+@pytest.mark.parametrize(("minutes", "only_keys"), [(1, False), (2, True)])
+def test_thumbnails_of_long_films_are_key_frames(minutes: int, only_keys: bool) -> None:
+    planned = plan_storyboard(1920, 1080, fps=Fraction(30), duration_s=60.0 * minutes)
+    assert planned.only_keys is only_keys
+    assert planned.shows_enough(10.5) is only_keys
+
+
 @pytest.mark.parametrize(
     ("size", "expected"),
     [((306, 544), (108, 192)), ((544, 100), (192, 35))],
@@ -153,7 +160,7 @@ def test_thumbnails_are_at_most_their_interval_apart(duration_s: int, interval_s
 def test_thumbnails_keep_the_shape_of_the_video(
     size: tuple[int, int], expected: tuple[int, int]
 ) -> None:
-    storyboard = plan_storyboard(*size, duration_s=7.0)
+    storyboard = plan_storyboard(*size, fps=Fraction(25), duration_s=7.0)
     assert (storyboard.width, storyboard.height) == expected
 
 

@@ -66,7 +66,7 @@ async def test_creation_returns_the_record_and_its_location(
     query = "SELECT id::text, status::text, args FROM procrastinate_jobs"
     [(job_id, status, arguments)] = await rows(resources.config.database_url, query)
     assert (job_id, status) == (record["transcodeJobId"], "todo")
-    assert arguments["video_id"] == record["id"]
+    assert arguments["version_id"] == record["id"]
     assert arguments["cause"].keys() == {"request_id"}
 
 

@@ -27,9 +27,9 @@ CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'secret detail'; END $$;
 """
 TRAPS = {
-    "video": "TRIGGER trap BEFORE INSERT ON videos FOR EACH ROW",
+    "video": "TRIGGER trap BEFORE INSERT ON publications FOR EACH ROW",
     "job": "TRIGGER trap BEFORE INSERT ON procrastinate_jobs FOR EACH ROW",
-    "commit": "CONSTRAINT TRIGGER trap AFTER INSERT ON videos DEFERRABLE INITIALLY DEFERRED"
+    "commit": "CONSTRAINT TRIGGER trap AFTER INSERT ON publications DEFERRABLE INITIALLY DEFERRED"
     " FOR EACH ROW",
 }
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}

@@ -35,7 +35,7 @@ async def test_retrieval_record_is_the_creation_record_and_a_playback_address_on
         ("status = 'ready', published_attempt = 2", stream),
         ("status = 'failed', published_attempt = NULL, failure_code = 'x'", ""),
     ):
-        await run_sql(resources.config.database_url, f"UPDATE videos SET {change}")
+        await run_sql(resources.config.database_url, f"UPDATE versions SET {change}")
         record = await answered(await client.get(address))
         assert record["status"] in change
         assert record["playbackUrl"] == playback_url

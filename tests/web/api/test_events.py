@@ -14,7 +14,7 @@ from signed_in import Sender, make_account, make_video, program, signed_in, toke
 from portal.config import Config
 from portal.database.account_models import Account, Role, Scope
 from portal.database.connection import execute, transaction
-from portal.database.models import Video, Visibility
+from portal.database.models import Publication, Video, Visibility
 from portal.events.log import EventType, note_outcome
 from portal.processing import attempts
 from portal.videos import deletion
@@ -57,7 +57,7 @@ async def test_each_change_of_a_video_has_an_event_with_its_record(client: Clien
     address = f"/api/videos/{created['id']}"
     await answered(await client.patch(address, json={"title": "Harbour at dusk"}))
     async with transaction():
-        await attempts.fail_video(UUID(created["id"]), code="damaged", message="Damaged.")
+        await attempts.fail_version(UUID(created["id"]), code="damaged", message="Damaged.")
     await deletion.delete_undoably(UUID(created["id"]))
     # Changes after a deletion have no events.
     async with transaction():
@@ -150,7 +150,7 @@ async def test_reader_misses_nothing_of_transactions_that_end_in_any_order(
     client: Client, config: Config, pauses_ms: list[int], limit: int
 ) -> None:
     await run_sql(config.database_url, SLOW_COMMITS)
-    await Video.all().delete()
+    await Publication.all().delete()
     videos = [await make_row(number) for number, _ in enumerate(pauses_ms)]
     after = start = (await answered(await client.get("/api/events?after=latest")))["nextAfter"]
 

@@ -21,7 +21,7 @@ from api_client import (
     until_found,
     uploaded,
 )
-from page_rows import make_row
+from page_rows import change_video, make_row
 from quart import Quart, Response
 from running_portal import LivePortal, run_portal
 from signed_in import WAITING, Sender, make_account, program, token_of
@@ -109,9 +109,9 @@ async def test_temporary_refusal_is_not_kept(client: Client, resources: WebConte
     edit = {"title": "A"}
     headers = {"Idempotency-Key": "a", "If-Match": '"1"'}
     for change, code in (({"deleted_at": video.created_at}, 404), ({"metadata_version": 2}, 412)):
-        await Video.filter(id=video.id).update(**change)
+        await change_video(video.id, **change)
         assert (await client.patch(address, json=edit, headers=headers)).status_code == code
-        await Video.filter(id=video.id).update(deleted_at=None, metadata_version=1)
+        await change_video(video.id, deleted_at=None, metadata_version=1)
     wrong_type = {**headers, "Content-Type": "text/plain"}
     refused = await client.patch(address, data=b'{"title": "A"}', headers=wrong_type)
     await problem(refused, 415, "unsupported_media_type")
@@ -131,7 +131,7 @@ async def test_answer_is_kept_after_the_client_disconnects(
         client.request(address, method="PATCH", headers=headers) as connection,
         await psycopg.AsyncConnection.connect(url) as holder,
     ):
-        await holder.execute("SELECT FROM videos FOR UPDATE")
+        await holder.execute("SELECT FROM publications FOR UPDATE")
         await connection.send(body)
         await connection.send_complete()
         await until_found(url, WAITING)

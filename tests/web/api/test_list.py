@@ -9,12 +9,12 @@ from api_client import Client, answered, problem, published
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from library_pages import FAILED, add_video
-from page_rows import NOW, READY, make_row
+from page_rows import NOW, READY, change_video, make_row
 from quart import Quart
-from signed_in import make_account, make_video, program, signed_in, token_of
+from signed_in import configure, make_account, make_video, program, signed_in, token_of
 
 from portal.database.account_models import Account, Role, Scope
-from portal.database.models import Video, Visibility
+from portal.database.models import Publication, Video, Visibility
 from portal.videos import library
 from portal.videos.deletion import delete_undoably
 from portal.videos.library_queries import Sort
@@ -128,6 +128,7 @@ VIDEOS = st.lists(
         duration_s=st.sampled_from([None, 0.5, 60.0]),
         size_bytes=st.integers(1, 2),
         visibility=st.sampled_from(Visibility),
+        views=st.integers(0, 2),
     ),
     min_size=3,
     max_size=7,
@@ -155,7 +156,7 @@ QUERIES = st.builds(
 async def test_walk_meets_each_video_once_while_others_come_and_go(
     client: Client, stay: Any, others: Any, query: str, limit: int, is_long: bool
 ) -> None:
-    await Video.all().delete()
+    await Publication.all().delete()
     staying = {str((await add_video(**columns)).id) for columns in stay}
     leaving = [await add_video(**columns) for columns in others[::2]]
     coming = others[1::2]
@@ -180,10 +181,34 @@ async def test_walk_meets_each_video_once_while_others_come_and_go(
     ]
 
 
+async def test_views_are_listed_for_viewers_unless_they_are_switched_off(
+    app: Quart, edith: Account
+) -> None:
+    first = await make_video(edith, views=3)
+    second = await make_video(edith, views=12)
+    by_views = "/api/videos?sort=-views&include=views"
+    anyone = app.test_client()
+    by_edith = await signed_in(app, edith)
+
+    async def views(client: Any, address: str = by_views) -> list[int | None]:
+        return [video["views"] for video in (await answered(await client.get(address)))["videos"]]
+
+    assert await views(anyone) == [12, 3]
+    assert "views" not in (await answered(await anyone.get("/api/videos")))["videos"][0]
+    configure(app, show_views=False)
+    await problem(await anyone.get(by_views), 403, "not_allowed")
+    assert await views(anyone, "/api/videos?include=views") == [None, None]
+    record = await anyone.get(f"/api/videos/{first.id}?include=views")
+    assert (await answered(record))["views"] is None
+    assert await views(by_edith) == [12, 3]
+    record = await by_edith.get(f"/api/videos/{second.id}?include=views")
+    assert (await answered(record))["views"] == 12
+
+
 async def test_list_shows_what_the_library_shows(app: Quart, edith: Account) -> None:
     public = await make_video(edith)
     private = await make_video(edith)
-    await Video.filter(id=private.id).update(visibility=Visibility.PRIVATE)
+    await change_video(private.id, visibility=Visibility.PRIVATE)
     edna = await make_account("edna", Role.EDITOR)
     admin = await make_account("adam", Role.ADMIN)
     both = [str(private.id), str(public.id)]

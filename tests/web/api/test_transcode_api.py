@@ -41,6 +41,7 @@ async def test_waiting_videos_show_their_queue_position(client: Client) -> None:
         "notes": [],
         "renditions": [],
         "remaining": None,
+        "replacement": None,
         "posterUrl": None,
         "previewUrl": None,
         "storyboardUrl": None,
@@ -73,7 +74,9 @@ async def test_ready_video_lists_what_was_made(client: Client, resources: WebCon
         video, "720p", codecs="avc1.64001f", bandwidth_bps=2_000_000, copied=True, width=1280
     )
     audio = {"kind": Kind.AUDIO, "position": 9000, "language": "en", "width": None, "height": None}
-    await Rendition.create(video=video, name="audio", state="complete", attempt_number=1, **audio)
+    await Rendition.create(
+        version_id=video.version_id, name="audio", state="complete", attempt_number=1, **audio
+    )
     body = await document(client, video)
     assert (body["stage"], body["percent"], body["remaining"]) == ("ready", 100.0, None)
     assert by_name(body)["720p"] == {

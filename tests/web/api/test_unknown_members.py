@@ -18,6 +18,7 @@ OTHER_PATHS = ("/api/docs", "/api/openapi.json")
 TEXT_ROUTES = {
     ("POST", "/api/videos/<string:id>/captions"),
     ("PUT", "/api/videos/<string:id>/captions/<language:language>"),
+    ("POST", "/api/playback"),
 }
 # Such as `page` of another portal's API, near to no name here.
 UNKNOWN = "zzzz"

@@ -137,3 +137,15 @@ async def test_deletion_is_confirmed_once_and_can_be_undone(anyone: Sender) -> N
     assert "Two" in await page(anyone, "/")
     actions = await Event.all().order_by("id").values_list("action", flat=True)
     assert list(actions) == ["video.deleted"] * 2 + ["video.restored"] * 2
+
+
+async def test_question_tells_that_a_file_stays_for_another_video(anyone: Sender) -> None:
+    first = await add_video("One", 1, **READY)
+    second = await add_video("Two", 2, **READY)
+    await add_video("Copy", 3, storage_key=second.storage_key, **READY)
+    stays = "Its original file stays, because another video uses it."
+    for video, is_kept in ((first, False), (second, True)):
+        for path in (f"/videos/{video.id}/delete", f"/videos/{video.id}/edit"):
+            text = await page(anyone, path)
+            assert (stays in text) is is_kept
+            assert ("original file are deleted" in text) is not is_kept

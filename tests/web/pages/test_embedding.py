@@ -5,11 +5,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from api_client import Client, answered
-from page_rows import READY, make_row
+from page_rows import READY, change_video, make_row
 from page_texts import page
 from test_linkify import Reader
 
-from portal.database.models import Video
 from portal.web.composition import WebContext
 from portal.web.pages.embedding import frame_size
 
@@ -27,7 +26,7 @@ async def oembed(client: Client, status: int = 200, **query: Any) -> dict[str, A
 async def test_player_page_polls_until_the_video_is_ready(client: Client) -> None:
     video = await make_row()
     assert f'hx-get="/embed/{video.id}/stage"' in await page(client, f"/embed/{video.id}")
-    await Video.filter(id=video.id).update(**READY)
+    await change_video(video.id, **READY)
     for suffix in ("/stage", ""):
         assert "hx-get" not in await page(client, f"/embed/{video.id}{suffix}")
 
@@ -111,3 +110,52 @@ async def test_links_to_a_video_carry_its_title_poster_and_player(
     assert parse_qs(address.query) == {"url": [watch], "format": ["json"]}
     response = await client.get(f"{address.path}?{address.query}")
     assert (await response.get_json())["title"] == NASTY
+
+
+async def test_links_to_a_clip_carry_its_times(client: Client, resources: WebContext) -> None:
+    video = await make_row(**READY)
+    base = resources.config.public_url
+    query = "start=72.5&end=107"
+    markup = await page(client, f"/videos/{video.id}?start=1m12.5s&end=1:47")
+    tags = Reader(markup).tags
+    meta = {attributes.get("property"): attributes.get("content") for _, attributes in tags}
+    assert meta["og:url"] == f"{base}/videos/{video.id}?{query}"
+    assert meta["og:video"] == f"{base}/embed/{video.id}?{query}"
+    assert meta["video:duration"] == "35"
+    links = {value.get("rel"): value.get("href") for tag, value in tags if tag == "link"}
+    assert links["canonical"] == f"{base}/videos/{video.id}"
+    # Share offers the clip, too.
+    fields = {value.get("id"): str(value.get("value")) for tag, value in tags if tag == "input"}
+    assert fields["page-address"] == meta["og:url"]
+    assert fields["stream-address"] == f"{base}/hls/{video.id}/1/master.m3u8?{query}"
+    assert f'src="{base}/embed/{video.id}?start=72.5&amp;end=107"' in fields["embed-code"]
+    discovery = urlsplit(str(links["alternate"]))
+    answer = await (await client.get(f"{discovery.path}?{discovery.query}")).get_json()
+    [(_, frame)] = Reader(answer["html"]).tags
+    assert frame["src"] == meta["og:video"]
+    framed = await page(client, urlsplit(str(frame["src"])).path + f"?{query}")
+    for document in (markup, framed):
+        assert 'data-clip-start="72.5" data-clip-end="107.0"' in document
+        assert "Clip, 1:13\u20131:47." in document
+
+
+@pytest.mark.parametrize(
+    "query", ["start=soon", "start=9&end=9", "start=5000", "end=5000", "start=nan&end=-1"]
+)
+async def test_an_invalid_clip_is_the_whole_video(client: Client, query: str) -> None:
+    video = await make_row(**READY)
+    for kind in ("videos", "embed"):
+        markup = await page(client, f"/{kind}/{video.id}?{query}")
+        assert "data-clip-start" not in markup
+        assert "?start" not in markup
+
+
+async def test_a_video_that_is_not_ready_yet_keeps_the_times_of_its_clip(client: Client) -> None:
+    video = await make_row()
+    query = "?start=1&amp;end=2"
+    assert f'hx-get="/embed/{video.id}/stage{query}"' in await page(
+        client, f"/embed/{video.id}?start=1&end=2"
+    )
+    assert f'hx-get="/videos/{video.id}/status{query}"' in await page(
+        client, f"/videos/{video.id}?start=1&end=2"
+    )

@@ -6,8 +6,11 @@ from uuid import uuid4
 from api_client import Client
 from front_end import STATIC, install_tools, run_node
 from page_rows import READY, make_attempt, make_rendition, make_row
+from statistics_rows import ADD_DAYS, ADD_PERIOD
 
-from portal.database.models import VideoStatus
+from portal.database.connection import execute
+from portal.database.models import Caption, VideoStatus
+from portal.transcoding.packaging.webvtt import Cue, webvtt
 
 RULES = STATIC / "htmlvalidate.json"
 
@@ -30,6 +33,12 @@ async def _pages() -> dict[str, str]:
     await make_attempt(working)
     ready = await make_row(3, **READY, title='<b>"Quoted" & marked</b>', tags="sea, sun")
     await make_rendition(ready, "360p")
+    for video_id in (ready.id, None):
+        await execute(ADD_DAYS, video_id, 28)
+    await execute(ADD_PERIOD, ready.id)
+    cue = webvtt([Cue(start_s=1000, end_s=3000, text="Some of them leave.")])
+    track = {"language": "en", "label": "English", "source": "upload", "cue_count": 1, "text": cue}
+    await Caption.create(video_id=ready.id, **track)
     failed = await make_row(4, status=VideoStatus.FAILED, failure_code="transcode_failed")
     videos = {"waiting": waiting, "working": working, "ready": ready, "failed": failed}
     return {
@@ -42,7 +51,10 @@ async def _pages() -> dict[str, str]:
         "docs": "/api/docs",
         "missing": "/videos/none",
         "edit": f"/videos/{ready.id}/edit",
+        "cuts": f"/videos/{ready.id}/cuts",
         "delete": f"/videos/{ready.id}/delete",
+        "statistics": f"/videos/{ready.id}/statistics",
+        "library-statistics": "/statistics",
         "table": "/videos",
         "toast": "/videos?did=delete&done=1&undo=" + str(uuid4()),
         **{name: f"/videos/{video.id}" for name, video in videos.items()},

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED
-from page_rows import READY, make_attempt, make_rendition, make_row
+from page_rows import READY, change_video, make_attempt, make_cut, make_rendition, make_row
 from page_texts import page, words_of
 
-from portal.database.models import Attempt, Caption, RenditionState, Video
+from portal.database.models import Attempt, Caption, Rendition, RenditionState
 from portal.transcoding.packaging.master import Kind
 
 pytestmark = pytest.mark.shared_app
@@ -54,6 +54,9 @@ async def test_ready_video_plays_and_lists_renditions_in_progress(client: Client
         whole = await page(client, f"/videos/{video.id}{end}")
         assert whole.count('id="remaining"') == 1
         assert whole.count('hx-trigger="every') == 1
+    await change_video(video.id, complete_job_id=None, storyboard_job_id=8)
+    await Rendition.filter(version_id=video.version_id).update(state=RenditionState.COMPLETE)
+    assert "Creating seek previews…" in await page(client, f"/videos/{video.id}/remaining")
     video = await make_row(2, **READY)
     await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
     text = await page(client, f"/videos/{video.id}/remaining")
@@ -107,7 +110,7 @@ async def test_failed_video_says_why_and_offers_a_retry_where_it_can_help(
 
 async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
     video = await make_row()
-    await Video.filter(id=video.id).update(**READY, notes=["hdr_converted"])
+    await change_video(video.id, **READY, notes=["hdr_converted"])
     await make_rendition(video, "360p")
     words = words_of(await page(client, f"/videos/{video.id}/edit"))
     assert "Sound No sound" in words
@@ -122,9 +125,14 @@ async def test_facts_name_qualities_notes_and_sound(client: Client) -> None:
     assert "360p · 1.2 Mbit/s · 7.7 MB 720p · In queue" in words
     assert "Sound English · en · default · 1.2 Mbit/s Commentary · 1.2 Mbit/s" in words
     assert "HDR was converted to standard colours." in words
+    assert "Duration 1:02:05 Resolution" in words
     words = words_of(await page(client, f"/videos/{video.id}/share"))
     assert "Captions: English Sound: English" in words
     assert "Commentary" not in words
+    cut = await make_cut(video)
+    await change_video(video.id, version_id=cut.id)
+    words = words_of(await page(client, f"/videos/{video.id}/facts"))
+    assert "Duration 0:06 · cut from 1:02:05" in words
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,9 @@ async def test_editor_finds_all_own_videos_and_no_others(
         listing = await read(sender, TABLE)
         assert listing.titles == [own]
         assert "<h1>My videos</h1>" in listing.text
-        assert tabs_of(listing.text) == ["All videos", "My videos*"]
+        assert tabs_of(listing.text) == ["All videos", "My videos*", "Statistics"]
         assert ('name="whose"' in listing.text) is lists_others
-        assert tabs_of((await read(sender)).text) == ["All videos*", "My videos"]
+        assert tabs_of((await read(sender)).text) == ["All videos*", "My videos", "Statistics"]
 
 
 async def test_row_shows_the_facts_of_a_video(app: Quart, edith: Account) -> None:
@@ -64,15 +64,16 @@ async def test_row_shows_the_facts_of_a_video(app: Quart, edith: Account) -> Non
 async def test_columns_sort_from_either_end(anyone: Sender) -> None:
     broken = {**FAILED, "visibility": "unlisted", "duration_s": 5}
     await add_video("Caesar", 0, size_bytes=90, **broken)
-    await add_video("Anton", 1, size_bytes=80)
+    await add_video("Anton", 1, size_bytes=80, views=1200)
     ready = {**READY, "visibility": "private", "duration_s": 60.0}
-    await add_video("Berta", 2, size_bytes=7, **ready)
+    await add_video("Berta", 2, size_bytes=7, views=3, **ready)
     for column, there in (
         ("title", ["Anton", "Berta", "Caesar"]),
         ("state", ["Caesar", "Anton", "Berta"]),
         ("visibility", ["Berta", "Anton", "Caesar"]),
         ("length", ["Berta", "Caesar", "Anton"]),
         ("size", ["Caesar", "Anton", "Berta"]),
+        ("views", ["Anton", "Berta", "Caesar"]),
         ("date", ["Berta", "Anton", "Caesar"]),
     ):
         sort, url = heads_of(await read(anyone, TABLE, sort="oldest"))[column]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from ipaddress import ip_network
 
 import pytest
-from api_client import app_client, problem
+from api_client import UNKNOWN_VIDEO_ID, app_client, problem
 from quart import Quart
 from signed_in import ADDRESS, OWN_PAGE, Sender, make_account, program, signed_in, token_of
 
@@ -62,6 +62,13 @@ def test_routes_declare_limits_that_differ_from_the_defaults(config: Config) -> 
         "GET /": Rate.LISTING,
         "GET /api/videos": Rate.SEARCH,
         "GET /sign-in/oidc": Rate.SIGN_IN,
+        "GET /statistics": Rate.LISTING,
+        "GET /statistics.csv": Rate.LISTING,
+        "GET /api/statistics": Rate.LISTING,
+        "POST /api/playback": Rate.REPORTS,
+        "GET /videos/<uuid:video_id>/downloads/<file>": Rate.DOWNLOADS,
+        "POST /videos/<video_id>/downloads/<file>": Rate.DOWNLOADS,
+        "POST /api/videos/<id>/downloads/<file>": Rate.DOWNLOADS,
     }
 
 
@@ -101,13 +108,15 @@ async def test_accounts_behind_one_address_have_a_rate_limit_each(config: Config
         assert (await first.get("/api/categories")).status_code == 200
 
 
-async def test_searches_and_sign_in_attempts_have_separate_limits_per_address(
+async def test_searches_sign_in_attempts_and_downloads_have_separate_limits_per_address(
     config: Config,
 ) -> None:
-    async with limited(config, rate_limit_searches=1, rate_limit_sign_ins=1) as app:
+    limits = {f"rate_limit_{name}": 1 for name in ("searches", "sign_ins", "downloads")}
+    file = f"/videos/{UNKNOWN_VIDEO_ID}/downloads/original"
+    async with limited(config, **limits) as app:
         for address in ("192.0.2.1", "192.0.2.2"):
             sender = Sender(app, {**OWN_PAGE, "X-Forwarded-For": address})
-            for method, path in (("GET", "/?q=harbour"), ("POST", "/sign-in")):
+            for method, path in (("GET", "/?q=harbour"), ("POST", "/sign-in"), ("GET", file)):
                 answers = [(await sender.ask(method, path)) for _ in range(2)]
                 assert [answer.status_code == 429 for answer in answers] == [False, True], path
                 assert answers[1].mimetype == "text/html"

@@ -1,0 +1,167 @@
+"""Whole film of a new video that is a cut of another video's film: its files are copied first.
+
+The first version of such a video is a cut whose base is a version of the other video
+(`videos.copies`). The pass that makes the cut begins with this copy, which storage makes itself.
+Then both videos are independent, except for the uploaded file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from portal.concurrency import task_group
+from portal.database.connection import (
+    execute,
+    fetch_rows,
+    lock_version,
+    server_time,
+    transaction,
+)
+from portal.database.models import (
+    Attempt,
+    Outcome,
+    Rendition,
+    RenditionState,
+    Version,
+    VideoStatus,
+)
+from portal.processing import attempts
+from portal.processing.attempts import LeaseLost, OpenAttempt
+from portal.processing.outputs import put_master
+from portal.processing.versions import WITHDRAWN_AT
+from portal.storage.bucket import Storage, entries_of
+from portal.storage.objects import StoredObject, output_prefix
+from portal.transcoding.packaging import hls
+from portal.transcoding.packaging.master import MASTER_NAME, Kind
+
+# Copies that storage makes at once.
+AT_ONCE = 16
+# Id of a job for a version that no job makes; ids of jobs are unique.
+JOB_ID = "SELECT nextval(pg_get_serial_sequence('procrastinate_jobs', 'id')) AS id"
+# Columns of the film's version that the copy also has.
+COPIED = (
+    "file_name",
+    "storage_key",
+    "size_bytes",
+    "source_etag",
+    "probe_answer",
+    "notes",
+    "duration_s",
+    "width",
+    "height",
+    "has_poster",
+    "has_storyboard",
+)
+RENDITION_COLUMNS = """
+  kind, name, position, state, tries, copied, width, height, frame_rate, codecs, bandwidth_bps,
+  average_bandwidth_bps, iframe_bandwidth_bps, size_bytes, segment_count, channels, language, label,
+  is_default
+"""
+# Complete renditions of picture and sound. Captions are copied as rows (`videos.copies`).
+COPY_RENDITIONS = f"""
+INSERT INTO renditions (version_id, attempt_number, {RENDITION_COLUMNS})
+SELECT %s, %s, {RENDITION_COLUMNS} FROM renditions
+WHERE version_id = %s AND state = 'complete' AND kind <> 'subtitles'
+"""  # noqa: S608 - put together from constants
+
+
+async def with_own_film(attempt: OpenAttempt, storage: Storage) -> OpenAttempt:
+    """Copy the base of an attempt's cut, if it is another video's, and return the new attempt.
+
+    An attempt whose base is the video's own is returned as it is. Raises `LeaseLost` if the attempt
+    has lost its lease or the base was deleted, `ObjectMissing` if a file of the base was.
+    """
+    base = await Version.get_or_none(id=attempt.version.base_id)
+    if base is None:
+        raise LeaseLost
+    if base.video_id == attempt.video_id:
+        return attempt
+    film = await _begin_copy(attempt, base)
+    await _copy_files(base, film, storage)
+    await put_master(film, storage)
+    await _finish_copy(attempt, base, film)
+    return replace(attempt, version=await Version.get(id=attempt.version_id))
+
+
+async def _begin_copy(attempt: OpenAttempt, base: Version) -> Version:
+    """Record a version with the renditions of the film, and return it as it will be.
+
+    It has failed until its files are stored, so that the janitor removes what a killed worker left.
+    """
+    async with transaction():
+        await lock_version(attempt.version_id)
+        await attempts.hold(attempt)
+        now = await server_time()
+        [job] = await fetch_rows(JOB_ID)
+        film = await Version.create(
+            video_id=attempt.video_id,
+            created_at=now,
+            status=VideoStatus.FAILED,
+            retired_at=WITHDRAWN_AT,
+            transcode_job_id=job["id"],
+            **{name: getattr(base, name) for name in COPIED},
+        )
+        last = await Attempt.filter(video_id=attempt.video_id).order_by("-number").first()
+        number = last.number + 1 if last else 1
+        await Attempt.create(
+            version_id=film.id,
+            video_id=film.video_id,
+            number=number,
+            worker=last.worker if last else "",
+            stage="finishing",
+            lease_expires_at=now,
+            started_at=now,
+            finished_at=now,
+            outcome=Outcome.PUBLISHED,
+        )
+        await execute(COPY_RENDITIONS, film.id, number, base.id)
+    film.published_attempt = number
+    return film
+
+
+async def _copy_files(base: Version, film: Version, storage: Storage) -> None:
+    """Copy the files of a film to the folder of its copy, the playlists of renditions last."""
+    target = output_prefix(film.video_id, film.published_attempt or 0)
+    complete = Rendition.filter(version_id=base.id, state=RenditionState.COMPLETE)
+    playlists = {}
+    for row in await complete.exclude(kind=Kind.SUBTITLES):
+        folder = f"{output_prefix(base.video_id, row.attempt_number or 0)}{row.name}/"
+        playlist = hls.PLAYLIST_NAME
+        names = hls.playlist_uris((await storage.get(folder + playlist)).decode())
+        if row.iframe_bandwidth_bps:
+            names.append(hls.IFRAME_PLAYLIST_NAME)
+        copies = {folder + name: f"{target}{row.name}/{name}" for name in names}
+        await _copy_all(copies, storage)
+        playlists[folder + playlist] = f"{target}{row.name}/{playlist}"
+    pictures = {}
+    folder = output_prefix(base.video_id, base.published_attempt or 0)
+    async for entry in entries_of(folder, storage):
+        # The master playlist names other folders, so the copy has its own.
+        if isinstance(entry, StoredObject) and entry.key != folder + MASTER_NAME:
+            pictures[entry.key] = target + entry.key.removeprefix(folder)
+    await _copy_all(pictures, storage)
+    await _copy_all(playlists, storage)
+
+
+async def _copy_all(copies: Mapping[str, str], storage: Storage) -> None:
+    """Copy objects to other keys, some at once. Raises `ObjectMissing`."""
+    pairs = list(copies.items())
+    for start in range(0, len(pairs), AT_ONCE):
+        async with task_group() as tasks:
+            for key, target in pairs[start : start + AT_ONCE]:
+                tasks.create_task(storage.copy(key, target))
+
+
+async def _finish_copy(attempt: OpenAttempt, base: Version, film: Version) -> None:
+    """Make the copy the base of the cut. Raises `LeaseLost`.
+
+    It stays retired: nobody gets it before someone undoes the cut.
+    """
+    async with transaction():
+        await lock_version(attempt.version_id)
+        await attempts.hold(attempt)
+        cut = Version.filter(id=attempt.version_id, base_id=base.id)
+        if not await cut.update(base_id=film.id):
+            raise LeaseLost
+        await Version.filter(id=film.id).update(
+            status=VideoStatus.READY, published_attempt=film.published_attempt
+        )

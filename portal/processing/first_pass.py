@@ -1,0 +1,123 @@
+"""The first pass over a file, which makes its version playable, or failed if it is invalid.
+
+The files of a pass are stored before its rows are committed, and its master playlist last, so a
+killed worker loses at most the part that it was encoding.
+"""
+
+import logging
+from dataclasses import replace
+from functools import partial
+from uuid import UUID
+
+from portal.database.connection import retry_outage, transaction
+from portal.processing import attempts, cutting, renditions
+from portal.processing.attempts import Failure, OpenAttempt
+from portal.processing.copied_films import with_own_film
+from portal.processing.encoding import Tools
+from portal.processing.outputs import master_beside, write_master
+from portal.processing.passes import closed_afterwards, make_renditions, source_of
+from portal.processing.progress import Reports, held
+from portal.processing.sources import Source, SourceChanged
+from portal.storage.objects import output_prefix
+from portal.telemetry.tracing import span
+from portal.transcoding import errors
+from portal.transcoding.encoding.assembly import PassOutput
+from portal.transcoding.planning.ladder import Plan, plan_renditions
+
+logger = logging.getLogger(__name__)
+
+EXHAUSTED_MESSAGE = (
+    "The file could not be converted: every try ended unexpectedly. "
+    "Try exporting the video again, for example as H.264 in an mp4 file."
+)
+
+
+async def publish_version(version_id: UUID, tools: Tools, *, may_encode: bool) -> None:
+    """Make a processing version playable, or failed if its attempts are used up.
+
+    A version that has to be encoded is left to a job that `may_encode`. Raises `HeldByAnother`, or
+    the error that interrupted the pass, after which the job has to run again.
+    """
+    try:
+        attempt = await attempts.begin(version_id, worker=tools.worker)
+    except attempts.AttemptsExhausted:
+        code = attempts.TRANSCODE_FAILED
+        async with transaction():
+            await attempts.fail_version(version_id, code=code, message=EXHAUSTED_MESSAGE)
+        return
+    if attempt:
+        await make_playable(attempt, tools, may_encode=may_encode)
+
+
+async def make_playable(attempt: OpenAttempt, tools: Tools, *, may_encode: bool = True) -> None:
+    """Make a version's first rendition; it is then ready, or failed if its source is invalid.
+
+    If it has to be encoded and this job may not encode (`may_encode`), a job that may is queued
+    instead. Raises the error that interrupted the work.
+    """
+    async with closed_afterwards(attempt, tools):
+        try:
+            async with held(attempt) as reports:
+                source, result = await _first_pass(attempt, tools, reports, may_encode=may_encode)
+        except (errors.SourceRejected, SourceChanged) as exc:
+            logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
+            failure = Failure(str(exc.code), exc.detail)
+            await attempts.reject(attempt, failure, message=exc.message)
+            return
+        if isinstance(result, Plan):
+            queue_encode = partial(
+                renditions.queue_encode, attempt, result, source, queue=tools.queue
+            )
+            await retry_outage(queue_encode)
+            fields = {"action": "encode_queued", "video_id": str(attempt.video_id)}
+            logger.info("Encode is queued", extra=fields)
+            return
+        publish = partial(renditions.publish, attempt, result, source, queue=tools.queue)
+        with span("publish"):
+            await retry_outage(publish)
+        logger.info("Video is ready", extra={"action": "video_ready"})
+
+
+async def _first_pass(
+    attempt: OpenAttempt, tools: Tools, reports: Reports, *, may_encode: bool
+) -> tuple[Source, PassOutput | Plan]:
+    """Make a first pass and write the master playlist; return the plan if it has to be encoded.
+
+    A source whose copy proves undeliverable is encoded. A cut has little to encode.
+    """
+    if attempt.version.keep is not None:
+        attempt = await with_own_film(attempt, tools.storage)
+    make = partial(_make_first, attempt, tools, reports, may_encode=may_encode)
+    result: PassOutput | Plan
+    async with source_of(attempt, tools) as source:
+        try:
+            if attempt.version.keep is None:
+                result = await make(source)
+            else:
+                result = await cutting.make_first(attempt, tools, reports, source)
+        except errors.CopyUndeliverable as exc:
+            fields = {"action": "copy_undeliverable"}
+            logger.info("Copy is undeliverable: %s", exc, extra=fields)
+            source = replace(source, notes=(*source.notes, errors.Note.COPY_UNDELIVERABLE))
+            result = await make(source)
+    if isinstance(result, PassOutput):
+        prefix = output_prefix(attempt.video_id, attempt.number)
+        await write_master(tools.storage, prefix, master_beside(result))
+    return source, result
+
+
+async def _make_first(
+    attempt: OpenAttempt, tools: Tools, reports: Reports, source: Source, *, may_encode: bool
+) -> PassOutput | Plan:
+    """Plan a ladder and make its first pass, or return the plan. Raises `CopyUndeliverable`."""
+    may_copy = errors.Note.COPY_UNDELIVERABLE not in source.notes
+    plan = plan_renditions(source.probe, may_copy=may_copy)
+    limits = tools.limits
+    if 0 < limits.max_transcode_s < plan.ladder_s:
+        detail = f"The ladder is expected to take {plan.ladder_s:.0f} s."
+        raise limits.rejection(errors.RejectCode.TOO_MUCH_WORK, detail)
+    targets = plan.first_pass(cautious=attempt.is_cautious)
+    if plan.encode_s(targets) > 0 and not may_encode:
+        return plan
+    await renditions.plan(attempt, plan, source, targets=targets)
+    return await make_renditions(attempt, tools, reports, source, plan.limited_to(targets))

@@ -1,0 +1,190 @@
+"""The current version of a video: its change, and what follows it.
+
+Captions move to the times of the version (`captions.follow_cut`), a transcription restarts, and a
+poster that shows a removed frame is not used. Chapters, watch positions and figures of viewers are
+stored for the whole film, and their readers map them to that of the current version.
+
+A new file begins with the captions and chapters that viewers got before, without those of removed
+parts. The captions and chapters of the former file are kept with its version, those of removed
+parts included, and restored with it. The database deletes them with the version.
+
+Each function belongs to a transaction that has locked the video.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from uuid import UUID
+
+from tortoise.expressions import F
+
+from portal.database.connection import NOW, Row, execute, fetch_rows
+from portal.database.models import Caption, Publication, Version, Video, VideoStatus
+from portal.database.work_models import Transcription
+from portal.events.log import EventType, note_outcome
+from portal.processing import captions
+from portal.queue.app import Queue
+from portal.queue.enqueue import cancel_job, defer_captions, defer_transcription
+from portal.transcoding.planning.chapters import chapters_from, cut_chapters
+from portal.transcoding.planning.kept import Kept
+
+# Viewers who began to watch a version can finish it within this time after its retirement.
+SERVED_S = 24 * 3600
+# Time in which a retired version can become the current one again.
+REVERTIBLE_S = 7 * 24 * 3600
+# A version that was retired at this time can't become current again.
+WITHDRAWN_AT = datetime(1970, 1, 1, tzinfo=UTC)
+
+# Each replaced version has a row, also without chapters.
+KEEP_CHAPTERS = """
+INSERT INTO former_chapters (version_id, saved, of_file)
+SELECT versions.id, saved, of_file
+FROM versions LEFT JOIN chapters USING (video_id) WHERE versions.id = %s
+"""
+RESTORE_CHAPTERS = """
+WITH former AS (DELETE FROM former_chapters WHERE version_id = %s RETURNING saved, of_file)
+INSERT INTO chapters (video_id, saved, of_file) SELECT %s, saved, of_file FROM former
+ON CONFLICT (video_id) DO UPDATE SET saved = excluded.saved, of_file = excluded.of_file
+"""
+KEEP_CAPTIONS = """
+INSERT INTO former_captions (version_id, id, language, label, is_default, source, rendition, text,
+                             whole_text, search, cue_count, version, changed_at)
+SELECT %s, id, language, label, is_default, source, rendition, text,
+       whole_text, search, cue_count, version, changed_at
+FROM captions WHERE video_id = %s
+"""
+# The id and the version of a track name its folder in storage, which never changes. So a track
+# follows the version of the track that it replaces, or else gets a new id.
+RESTORE_CAPTIONS = """
+WITH former AS (DELETE FROM former_captions WHERE version_id = %s RETURNING *)
+INSERT INTO captions (video_id, id, version, language, label, is_default, source, rendition, text,
+                      whole_text, search, cue_count, changed_at)
+SELECT %s, coalesce(replaced.id, nextval(pg_get_serial_sequence('captions', 'id'))),
+       coalesce(replaced.version, 0) + 1, former.language, former.label, former.is_default,
+       former.source, former.rendition, former.text, former.whole_text, former.search,
+       former.cue_count, former.changed_at
+FROM former LEFT JOIN former_captions replaced
+  ON replaced.version_id = %s AND replaced.language = former.language
+"""
+CHAPTERS = "SELECT saved, of_file FROM chapters WHERE video_id = %s"
+CHANGE_CHAPTERS = "UPDATE chapters SET saved = %s, of_file = %s WHERE video_id = %s"
+
+
+async def is_current(version: Version) -> bool:
+    """Return whether people get this version of its video."""
+    return await Publication.exists(version_id=version.id)
+
+
+async def note_of_version(
+    version: Version, type: EventType, *, otherwise: EventType | None = None
+) -> None:
+    """Record an event of a version's video, of this type if the version is the video's current one.
+
+    Otherwise record one of the type `otherwise`, or none if that is None.
+    """
+    event = type if await is_current(version) else otherwise
+    if event is not None:
+        await note_outcome(event, version.video_id)
+
+
+async def make_current(version: Version, queue: Queue) -> None:
+    """Make a ready version the current one. The former one is retired, and gets no more renditions.
+
+    Record the event. Later `make_current` can make the former version the current one again. A cut
+    in progress of another file is withdrawn.
+    """
+    former = await Video.get(id=version.video_id)
+    retired = Version.filter(id=former.version_id)
+    await retired.update(retired_at=NOW, complete_job_id=None, storyboard_job_id=None)
+    # A first pass that was retried can no longer publish anything.
+    await retired.filter(status=VideoStatus.PROCESSING).update(status=VideoStatus.FAILED)
+    is_same_file = former.storage_key == version.storage_key
+    if not is_same_file:
+        cuts = Version.filter(video_id=version.video_id, retired_at=None, base_id__isnull=False)
+        for cut in await cuts.exclude(id=version.id):
+            await withdraw(cut, queue)
+    await Version.filter(id=version.id).update(retired_at=None)
+    publications = Publication.filter(id=version.video_id)
+    if not is_same_file and lacks_poster_frame(former):
+        await publications.update(poster_path=None, poster_time_s=None)
+    await publications.update(version_id=version.id)
+    video = await Video.get(id=version.video_id)
+    if video.poster_path is not None and not lacks_poster_frame(video):
+        await Version.filter(id=version.id).update(has_poster=True)
+    if is_same_file:
+        captions_job_id = await captions.follow_cut(video, queue)
+    else:
+        captions_job_id = await _follow_file(former, video, queue)
+    await publications.update(captions_job_id=captions_job_id)
+    await _transcribe_again(version.video_id, queue)
+    event = EventType.CUTS_CHANGED if is_same_file else EventType.REPLACED
+    await note_outcome(event, version.video_id)
+
+
+async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
+    """Restore the captions and chapters of a video's new current file, or pass the former ones on.
+
+    `former` is the video with the version before, whose captions and chapters are kept. Returns the
+    id of the job that stores all captions again, because their segments end with the film; None
+    without captions.
+    """
+    await execute(KEEP_CHAPTERS, former.version_id)
+    changed = await execute(KEEP_CAPTIONS, former.version_id, video.id)
+    tracks = Caption.filter(video_id=video.id)
+    if await execute(RESTORE_CHAPTERS, video.version_id, video.id):
+        await tracks.delete()
+        changed += await execute(RESTORE_CAPTIONS, video.version_id, video.id, former.version_id)
+    else:
+        if former.keep is not None:
+            await _keep_shown_chapters(video.id, Kept.of(former.keep))
+        columns = {"whole_text": None, "written_version": None, "tries": 0, "error_code": None}
+        # Viewers may still get the folder of the last version.
+        await tracks.update(version=F("version") + 1, **columns)
+    return await defer_captions(video.id, queue) if changed else None
+
+
+async def _keep_shown_chapters(video_id: UUID, cut: Kept) -> None:
+    """Replace the chapters of a whole film by those that viewers got of the cut film."""
+    for row in await fetch_rows(CHAPTERS, video_id):
+        columns = (_shown_chapters(row[name], cut) for name in ("saved", "of_file"))
+        await execute(CHANGE_CHAPTERS, *columns, video_id)
+
+
+def _shown_chapters(rows: list[Row] | None, cut: Kept) -> str | None:
+    """Return chapters of a cut film in JSON, from those of the whole film."""
+    if rows is None:
+        return None
+    return json.dumps([asdict(chapter) for chapter in cut_chapters(chapters_from(rows), cut)])
+
+
+def lacks_poster_frame(video: Video) -> bool:
+    """Return whether the frame that a requested poster shows is cut from the film."""
+    if video.keep is None or video.poster_time_s is None:
+        return False
+    return Kept.of(video.keep).cut_time_s(video.poster_time_s) is None
+
+
+async def withdraw(version: Version, queue: Queue) -> None:
+    """Withdraw a version that is not the current one, whose workers can then publish nothing."""
+    await cancel_jobs([version], queue)
+    rows = Version.filter(id=version.id)
+    await rows.update(status=VideoStatus.FAILED, retired_at=WITHDRAWN_AT)
+
+
+async def cancel_jobs(versions: Iterable[Version], queue: Queue) -> None:
+    """Cancel the jobs of passes over these versions."""
+    for version in versions:
+        for job_id in {version.transcode_job_id, version.encode_job_id, version.complete_job_id}:
+            if job_id is not None:
+                await cancel_job(job_id, queue)
+
+
+async def _transcribe_again(video_id: UUID, queue: Queue) -> None:
+    """Restart a pending transcription, because it has the times of another film."""
+    request = await Transcription.get_or_none(video_id=video_id, error_code=None)
+    if request is not None:
+        await cancel_job(request.job_id, queue)
+        await Transcription.filter(video_id=video_id).update(
+            job_id=await defer_transcription(video_id, queue), text="", until_s=0.0, tries=0
+        )

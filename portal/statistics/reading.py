@@ -1,0 +1,284 @@
+"""Reads of statistics: the figures of a video or of the library, and the most watched videos."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Self
+from uuid import UUID
+
+from psycopg import sql
+from psycopg.errors import QueryCanceled
+
+from portal.database.connection import (
+    IS_PRESENT,
+    Row,
+    execute,
+    fetch_rows,
+    run_query,
+    sql_with,
+    transaction,
+)
+from portal.errors import FieldError, InvalidRequest
+from portal.statistics.figures import COUNTS, LISTS, STARTUP_RANGES, Counts, Kind, Sums
+from portal.statistics.films import fetch_films
+from portal.statistics.periods import Days
+
+# Two conditions, because PostgreSQL uses no index for `IS NOT DISTINCT FROM`.
+OF_VIDEO = "video_id = {video_id}"
+OF_LIBRARY = "video_id IS NULL"
+# psycopg parses JSON faster than arrays.
+STARTUPS = "to_json(startups) AS startups, '[]'::json AS seen, '[]'::json AS plays"
+ALL_LISTS = ", ".join(f"to_json({name}) AS {name}" for name in LISTS)
+DAYS = f"""
+SELECT day AS date, {", ".join(COUNTS)}, {{lists}}
+FROM video_days
+WHERE {{owner}} AND kind = 'all' AND day BETWEEN {{start}} AND {{end}}
+"""  # noqa: S608 - put together from constants
+SUMS = ", ".join(f"coalesce(sum({name}), 0)::bigint AS {name}" for name in COUNTS)
+TOTAL = f"""
+SELECT {SUMS} FROM video_days
+WHERE {{owner}} AND kind = 'all' AND day BETWEEN {{start}} AND {{end}}
+"""  # noqa: S608 - put together from constants
+# Sums of subscripts take a third of the time of unnest().
+STARTUP_SUMS = ", ".join(f"sum(startups[{number + 1}])::bigint" for number in range(STARTUP_RANGES))
+PARTS = f"""
+SELECT kind, value AS name, {SUMS},
+       CASE WHEN count(startups) > 0 THEN to_json(ARRAY[{STARTUP_SUMS}]) ELSE '[]' END AS startups
+FROM video_days
+WHERE {{owner}} AND kind <> 'all' AND day BETWEEN {{start}} AND {{end}}
+GROUP BY kind, value HAVING sum(viewers) > 0 OR sum(watch_ms) > 0
+ORDER BY kind, views DESC, watch_ms DESC, value
+"""  # noqa: S608 - put together from constants
+# The library has no sums by site. Summing two sites on each of ten days of 100,000 videos takes
+# 0.7 s, which is too long for a page.
+LIBRARY_SITES = f"""
+SELECT value AS name, {SUMS}
+FROM video_days
+WHERE video_id IS NOT NULL AND kind = 'site' AND day BETWEEN {{start}} AND {{end}}
+GROUP BY value HAVING sum(viewers) > 0
+ORDER BY views DESC, watch_ms DESC, value LIMIT {{limit}}
+"""  # noqa: S608 - put together from constants
+MAX_LIBRARY_SITES = 100
+# `{listed}` is the condition for videos that a reader's lists include.
+RANKING = """
+SELECT id, title, owner_id, sums.views, viewers, watch_ms, share, sums.{key} AS value
+FROM {sums} AS sums JOIN videos ON videos.id = sums.video_id
+WHERE viewers > 0 AND {present} AND {listed} AND {beyond}
+ORDER BY sums.{key} DESC, sums.video_id DESC LIMIT {limit}
+"""
+OF_PERIOD = "(SELECT * FROM video_periods WHERE period = {period})"
+OF_DAYS = """(
+  SELECT video_id, sum(views)::bigint AS views, sum(viewers)::bigint AS viewers,
+         sum(watch_ms)::bigint AS watch_ms, sum(share)::bigint AS share,
+         coalesce(sum(share) / nullif(100.0 * sum(viewers), 0), 0)::double precision
+           AS average_share
+  FROM video_days
+  WHERE video_id IS NOT NULL AND kind = 'all' AND day BETWEEN {start} AND {end}
+  GROUP BY video_id
+)"""
+# A year of 100,000 videos that were watched on ten days each takes 1.2 s.
+LIMIT_TIME = "SET LOCAL statement_timeout = '5s'"
+BEYOND = "(sums.{key}, sums.video_id) < ({value}, {video_id})"
+
+# Sums of the library over all days; one row.
+PLAYBACK = """
+SELECT coalesce(sum(views), 0)::bigint AS views, coalesce(sum(watch_ms), 0)::bigint AS watch_ms,
+       coalesce(sum(stalls), 0)::bigint AS stalls, coalesce(sum(failures), 0)::bigint AS failures,
+       coalesce(sum(ignored), 0)::bigint AS ignored,
+       (SELECT array_agg(total ORDER BY number) FROM (
+          SELECT number, sum(range.startups)::bigint AS total
+          FROM video_days, unnest(startups) WITH ORDINALITY AS range (startups, number)
+          WHERE video_id IS NULL AND kind = 'all' GROUP BY number
+        ) AS ranges) AS startups
+FROM video_days WHERE video_id IS NULL AND kind = 'all'
+"""
+
+
+class Ranking(StrEnum):
+    """Order of videos by one of their figures, the highest first."""
+
+    VIEWS = "-views"
+    WATCH_TIME = "-watchSeconds"
+    AVERAGE_SHARE = "-averageShare"
+
+
+# Each column has an index that begins with the period.
+COLUMNS = {
+    Ranking.VIEWS: "views",
+    Ranking.WATCH_TIME: "watch_ms",
+    Ranking.AVERAGE_SHARE: "average_share",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankingCursor:
+    """Place in a ranking: after a video with this value."""
+
+    value: float
+    video_id: UUID
+
+    def __str__(self) -> str:
+        return f"{self.video_id.hex}-{self.value}"
+
+    @classmethod
+    def parse(cls, text: str, ranking: Ranking) -> Self | None:
+        """Return the place that a text names; None if it names no place in the ranking."""
+        video_id, _, value = text.partition("-")
+        read = float if ranking is Ranking.AVERAGE_SHARE else int
+        try:
+            return cls(read(value), UUID(hex=video_id))
+        except ValueError:
+            return None
+
+
+@dataclass(slots=True, kw_only=True)
+class VideoFigures(Counts):
+    """Figures of a video. `value` is the one that the ranking orders by."""
+
+    id: UUID
+    title: str
+    owner_id: UUID | None
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankedVideos:
+    """Videos of a ranking, and the place of the last one if others follow."""
+
+    videos: Sequence[VideoFigures]
+    next: RankingCursor | None
+
+
+@dataclass(slots=True, kw_only=True)
+class DayFigures(Sums):
+    """Figures of one day."""
+
+    date: date
+
+
+@dataclass(slots=True, kw_only=True)
+class PartFigures(Counts):
+    """Figures of a part of the viewers: those with one device, or from one site.
+
+    A height of the picture has a watch time alone, because viewers see several heights.
+    """
+
+    name: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Statistics(Sums):
+    """Figures of a video or of the library over some days, and of parts of the viewers.
+
+    `days` has every day, also those without views.
+    """
+
+    days: Sequence[DayFigures]
+    devices: Sequence[PartFigures]
+    places: Sequence[PartFigures]
+    sites: Sequence[PartFigures]
+    heights: Sequence[PartFigures]
+
+
+async def read_statistics(video_id: UUID | None, days: Days) -> Statistics:
+    """Return the figures of a video, or of the whole library if `video_id` is None.
+
+    Retention and replays mean nothing for the library, and are zeros. Its sites are read by
+    `read_library_sites`.
+    """
+    owner = sql_with(OF_VIDEO, video_id=video_id) if video_id else sql.SQL(OF_LIBRARY)
+    limits = {"owner": owner, "start": days.start or date.min, "end": days.end}
+    lists = sql.SQL(ALL_LISTS if video_id else STARTUPS)
+    rows = await run_query(sql_with(DAYS, lists=lists, **limits))
+    watched = {row["date"]: DayFigures(**row) for row in rows}
+    parts: dict[str, list[PartFigures]] = {kind: [] for kind in Kind}
+    for row in await run_query(sql_with(PARTS, **limits)):
+        parts[row.pop("kind")].append(PartFigures(**row))
+    first = days.start or min(watched, default=days.end)
+    dates = [first + timedelta(days=age) for age in range((days.end - first).days + 1)]
+    statistics = Statistics.over(
+        list(watched.values()),
+        days=[watched.get(date) or DayFigures(date=date) for date in dates],
+        devices=parts[Kind.DEVICE],
+        places=parts[Kind.PLACE],
+        sites=parts[Kind.SITE],
+        heights=parts[Kind.HEIGHT],
+    )
+    film = (await fetch_films([video_id])).get(video_id) if video_id else None
+    if film is None:
+        return statistics
+    return replace(statistics, seen=film.curve(statistics.seen), plays=film.curve(statistics.plays))
+
+
+async def read_library_sites(days: Days) -> list[PartFigures] | None:
+    """Return the sites with the most views of all videos; None if summing takes too long."""
+    start = days.start or date.min
+    query = sql_with(LIBRARY_SITES, start=start, end=days.end, limit=MAX_LIBRARY_SITES)
+    try:
+        rows = await _run_briefly(query)
+    except InvalidRequest:
+        # No index finds sites by day, so fewer days might take as long.
+        return None
+    return [PartFigures(**row) for row in rows]
+
+
+async def read_counts(video_id: UUID, days: Days) -> Counts:
+    """Return the counts of a video over some days."""
+    owner = sql_with(OF_VIDEO, video_id=video_id)
+    query = sql_with(TOTAL, owner=owner, start=days.start or date.min, end=days.end)
+    [row] = await run_query(query)
+    return Counts(**row)
+
+
+async def rank_videos(
+    ranking: Ranking,
+    *,
+    days: Days,
+    listed: sql.Composable,
+    limit: int,
+    after: RankingCursor | None = None,
+) -> RankedVideos:
+    """Return the first videos of a ranking, or those after a place.
+
+    `listed` is the condition in SQL for the videos that are included. Videos that nobody watched
+    are left out. Days that are no period take longer, because the sums of all videos are computed.
+    Raises `InvalidRequest` if they take too long.
+    """
+    key = sql.Identifier(COLUMNS[ranking])
+    beyond: sql.Composable = sql.SQL("true")
+    if after:
+        beyond = sql_with(BEYOND, key=key, value=after.value, video_id=after.video_id)
+    if days.period is None:
+        run = _run_briefly
+        sums = sql_with(OF_DAYS, start=days.start or date.min, end=days.end)
+    else:
+        run = run_query
+        sums = sql_with(OF_PERIOD, period=days.period)
+    query = sql_with(
+        RANKING,
+        key=key,
+        sums=sums,
+        present=sql.SQL(IS_PRESENT),
+        listed=listed,
+        beyond=beyond,
+        limit=limit + 1,
+    )
+    videos = [VideoFigures(**row) for row in await run(query)]
+    last = videos[limit - 1] if len(videos) > limit else None
+    return RankedVideos(videos[:limit], RankingCursor(last.value, last.id) if last else None)
+
+
+async def _run_briefly(query: sql.Composable) -> list[Row]:
+    try:
+        async with transaction():
+            await execute(LIMIT_TIME)
+            return await run_query(query)
+    except QueryCanceled as exc:
+        fault = "Too many videos were watched on these days. Ask for fewer days, or for a `period`."
+        raise InvalidRequest([FieldError("/from", fault)]) from exc
+
+
+async def read_playback_sums() -> list[Row]:
+    """Return the sums of the library over all days, in one row."""
+    return await fetch_rows(PLAYBACK)

@@ -1,0 +1,78 @@
+"""Decode the samples of a stored sound rendition, and make its waveform.
+
+The confined ffmpeg decodes the sound, which may be a copy of the untrusted source. The working
+folder has room for the sound and its samples.
+"""
+
+import asyncio
+import struct
+from array import array
+from itertools import pairwise
+from math import ceil
+from pathlib import Path
+
+from portal.telemetry.tracing import span
+from portal.transcoding.encoding import command, ffmpeg
+from portal.transcoding.encoding.continuous import copy_continuously
+from portal.transcoding.encoding.pictures import RenditionFiles
+from portal.transcoding.encoding.sink import Sink, pass_folder, put_file
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.packaging.cmaf import SegmentError
+
+WAVEFORM_NAME = "waveform.bin"
+_SOUND = "sound.mp4"
+_SAMPLES = "samples.pcm"
+_SAMPLE_BYTES = 2
+_WAVEFORM_RATE_HZ = 8000
+_PEAKS_PER_S = 10
+# Ten for each second of two hours. Longer films have fewer for each second.
+_MAX_PEAKS = 72_000
+# Largest sample of 16 bits, and largest peak.
+_FULL_SCALE = 32_767
+_FULL_PEAK = 255
+
+
+async def decode_sound(sound: RenditionFiles, folder: Path, *, rate_hz: int) -> Path:
+    """Return a file in the folder with all samples of a film, mono with 16 bits.
+
+    Raises TranscodeFailed, or whatever the rendition's reader raised.
+    """
+    source = folder / _SOUND
+    try:
+        await copy_continuously(sound, source, is_sound=True)
+    except (SegmentError, struct.error) as exc:
+        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=str(exc)) from exc
+    arguments = [*command.general_options(), *command.own_file(_SOUND), "-map", "0:a:0"]
+    arguments += [*command.BARE, "-af", "aresample=async=1:first_pts=0"]
+    arguments += ["-ac", "1", "-ar", str(rate_hz), "-f", "s16le", _SAMPLES]
+    await ffmpeg.run(arguments, timeout_s=ffmpeg.run_limit_s(sound.playlist.duration_s), cwd=folder)
+    await asyncio.to_thread(source.unlink)
+    return folder / _SAMPLES
+
+
+async def make_waveform(
+    sound: RenditionFiles, *, duration_s: float, sink: Sink, work_dir: Path
+) -> None:
+    """Put the waveform of a film of this length: peaks from 0 to 255, a byte each.
+
+    They are the peaks of equal parts of the film. Raises TranscodeFailed, DiskFull, or whatever the
+    rendition's reader or the sink raised.
+    """
+    with pass_folder(work_dir) as folder, span("waveform"):
+        samples = await decode_sound(sound, folder, rate_hz=_WAVEFORM_RATE_HZ)
+        peaks = await asyncio.to_thread(_peaks, samples, duration_s)
+        await put_file(sink, WAVEFORM_NAME, peaks)
+
+
+def _peaks(samples: Path, duration_s: float) -> bytes:
+    """Return the peaks of a film; those after its sound are 0."""
+    count = max(1, min(ceil(duration_s * _PEAKS_PER_S), _MAX_PEAKS))
+    bounds = [round(place * duration_s / count * _WAVEFORM_RATE_HZ) for place in range(count + 1)]
+    peaks = bytearray()
+    with samples.open("rb") as file:
+        for start, end in pairwise(bounds):
+            part = array("h", file.read((end - start) * _SAMPLE_BYTES))
+            peak = max(max(part, default=0), -min(part, default=0))
+            # The lowest sample is below the negative of the highest one.
+            peaks.append(min(peak * _FULL_PEAK // _FULL_SCALE, _FULL_PEAK))
+    return bytes(peaks)

@@ -1,0 +1,94 @@
+"""Write the segments of a track (ISO/IEC 14496-12, 8.8): one movie fragment each. Pure.
+
+FFmpeg's muxer is not used, because it assumes the same delay between decoding and showing in all
+segments, and would need another process for each.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_BASE_IS_MOOF = 0x020000
+_HAS_DEFAULT_FLAGS = 0x000020
+_DATA_OFFSET = 0x001
+_DURATION = 0x100
+_SIZE = 0x200
+_FLAGS = 0x400
+_COMPOSITION = 0x800
+# A sample that depends on no other one, and a sample that depends on others.
+_SYNC = 0x02000000
+_NOT_SYNC = 0x01010000
+_TRACK = 1
+_SEGMENT_TYPE = struct.pack(">I4s4s4x8s", 24, b"styp", b"msdh", b"msdhmsix")
+_BOX_HEADER_BYTES = 8
+
+
+class Sample(NamedTuple):
+    """Access unit: when it is decoded, in ticks, and the time from then until it is shown."""
+
+    decode_at: int
+    offset: int
+    is_sync: bool
+    data: bytes
+
+
+def shown_until(samples: Sequence[Sample], until: int) -> int:
+    """Return when the presentation of samples ends, in ticks of their decode times.
+
+    The decode time after the last sample is `until`. Samples are shown in another order, so any of
+    them may be the last one.
+    """
+    ends = (*(sample.decode_at for sample in samples[1:]), until)
+    return max(end + sample.offset for sample, end in zip(samples, ends, strict=True))
+
+
+def write_segment(number: int, samples: Sequence[Sample], until: int) -> bytes:
+    """Return a segment with these samples; the last one lasts to `until`, in ticks.
+
+    Raises struct.error if a number is too large for its field.
+    """
+    return b"".join((segment_head(number, samples, until), *(sample.data for sample in samples)))
+
+
+def segment_head(number: int, samples: Sequence[Sample], until: int) -> bytes:
+    """Return the part of a segment before its samples' data; the last sample lasts to `until`.
+
+    Raises struct.error if a number is too large for its field.
+    """
+    # Sound needs fewer columns: samples depend on no others, and are shown when they are decoded.
+    is_plain = all(sample.is_sync and not sample.offset for sample in samples)
+    columns = _DURATION | _SIZE | (0 if is_plain else _FLAGS | _COMPOSITION)
+    ends = (*(sample.decode_at for sample in samples[1:]), until)
+    rows: list[int] = []
+    for (at, offset, is_sync, data), end in zip(samples, ends, strict=True):
+        rows += (end - at, len(data))
+        if not is_plain:
+            rows += (_SYNC if is_sync else _NOT_SYNC, offset)
+    table = struct.pack(f">{len(rows)}I", *rows)
+    # The fragment contains the offset of the data, which is its size, so it is built twice.
+    size_bytes = len(_movie_fragment(number, samples, columns, table, data_offset=0))
+    data_offset = size_bytes + _BOX_HEADER_BYTES
+    moof = _movie_fragment(number, samples, columns, table, data_offset=data_offset)
+    media_bytes = sum(len(sample.data) for sample in samples)
+    return _SEGMENT_TYPE + moof + struct.pack(">I4s", _BOX_HEADER_BYTES + media_bytes, b"mdat")
+
+
+def _movie_fragment(
+    number: int, samples: Sequence[Sample], columns: int, table: bytes, *, data_offset: int
+) -> bytes:
+    run = struct.pack(">III", _DATA_OFFSET | columns, len(samples), data_offset)
+    return _box(
+        b"moof",
+        _box(b"mfhd", struct.pack(">II", 0, number + 1)),
+        _box(
+            b"traf",
+            _box(b"tfhd", struct.pack(">III", _BASE_IS_MOOF | _HAS_DEFAULT_FLAGS, _TRACK, _SYNC)),
+            _box(b"tfdt", struct.pack(">IQ", 1 << 24, samples[0].decode_at)),
+            _box(b"trun", run, table),
+        ),
+    )
+
+
+def _box(kind: bytes, *content: bytes) -> bytes:
+    body = b"".join(content)
+    return struct.pack(">I4s", _BOX_HEADER_BYTES + len(body), kind) + body

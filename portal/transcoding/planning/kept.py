@@ -1,0 +1,179 @@
+"""Kept intervals of a film that is cut, and the times of the cut film. Pure.
+
+A cut removes parts of a film. Times of the whole film count from its first frame; times of the cut
+film count from the beginning of the first kept interval, without the removed parts.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from math import isfinite
+from typing import NamedTuple, Self
+
+from portal.transcoding.packaging.webvtt import Cue
+
+MAX_INTERVALS = 100
+# A shorter interval would hardly be seen, and players can't play a segment without a frame.
+SHORTEST_S = 0.5
+# A bound is moved this far at most, to where a frame begins: half of 100 ms. A frame that is shown
+# longer may be cut in the middle.
+MOST_MOVED_S = 0.05
+# Cuts this close to the beginning or the end of a film remove nothing.
+ROUNDING_S = 0.001
+
+
+class Interval(NamedTuple):
+    """Part of a film, in seconds: from `start_s` to before `end_s`."""
+
+    start_s: float
+    end_s: float
+
+
+class InvalidIntervals(ValueError):
+    """The intervals can't be kept; `number` is that of the first wrong one, from 0, or None."""
+
+    def __init__(self, message: str, number: int | None = None) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Kept intervals of a film, in order and apart from each other."""
+
+    intervals: tuple[Interval, ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[float]]) -> Self:
+        """Return the intervals that a row of the database has, as pairs of seconds."""
+        return cls(tuple(Interval(start_s, end_s) for start_s, end_s in rows))
+
+    @property
+    def duration_s(self) -> float:
+        """Return the length of the cut film."""
+        return sum(end_s - start_s for start_s, end_s in self.intervals)
+
+    @property
+    def joins_s(self) -> tuple[float, ...]:
+        """Return when each interval begins in the cut film; the first one begins at 0."""
+        lengths_s = (end_s - start_s for start_s, end_s in self.intervals)
+        return tuple(accumulate(lengths_s, initial=0.0))[: len(self.intervals)]
+
+    def cut_time_s(self, at_s: float) -> float | None:
+        """Return the time in the cut film of a time of the whole film; None if it was removed."""
+        for (start_s, end_s), join_s in zip(self.intervals, self.joins_s, strict=True):
+            if start_s <= at_s < end_s:
+                return join_s + at_s - start_s
+        return None
+
+    def next_cut_time_s(self, at_s: float) -> float:
+        """Return the time in the cut film of the first kept moment that isn't before a time.
+
+        The result is the end of the cut film if nothing is kept after that time.
+        """
+        for (start_s, end_s), join_s in zip(self.intervals, self.joins_s, strict=True):
+            if at_s < end_s:
+                return join_s + max(0.0, at_s - start_s)
+        return self.duration_s
+
+    def whole_time_s(self, at_s: float) -> float:
+        """Return the time in the whole film of a time of the cut film.
+
+        The result is the end of the last interval for times after the cut film.
+        """
+        return self._moved_s(at_s, bisect_right(self.joins_s, at_s + ROUNDING_S) - 1)
+
+    def whole_end_s(self, at_s: float) -> float:
+        """Return the end in the whole film of what ends at a time of the cut film.
+
+        At a join, the result is the end of the interval before.
+        """
+        return self._moved_s(at_s, bisect_left(self.joins_s, at_s - ROUNDING_S) - 1)
+
+    def _moved_s(self, at_s: float, number: int) -> float:
+        start_s, end_s = self.intervals[max(number, 0)]
+        return min(start_s + max(0.0, at_s - self.joins_s[max(number, 0)]), end_s)
+
+    def overlapping(self, start_s: float, end_s: float) -> Iterator[Interval]:
+        """Yield the kept parts of a span of the whole film, in times of the whole film."""
+        for interval in self.intervals:
+            part = Interval(max(interval.start_s, start_s), min(interval.end_s, end_s))
+            if part.start_s < part.end_s:
+                yield part
+
+    def cut_cues(self, cues: Iterable[Cue]) -> list[Cue]:
+        """Return the cues of the cut film, from those of the whole film.
+
+        A cue over a removed part becomes one cue over the join.
+        """
+        cut = []
+        for cue in cues:
+            if parts := list(self.overlapping(cue.start_s, cue.end_s)):
+                start_s = self.next_cut_time_s(parts[0].start_s)
+                length_s = sum(part.end_s - part.start_s for part in parts)
+                cut.append(replace(cue, start_s=start_s, end_s=start_s + length_s))
+        return cut
+
+    def whole_cues(self, cues: Iterable[Cue], former: Iterable[Cue]) -> list[Cue]:
+        """Return the cues of the whole film, from those of the cut film.
+
+        `former` are the cues that the whole film had. Those of removed parts stay, and so do those
+        that are unchanged in the cut film.
+        """
+        whole = []
+        unchanged: dict[tuple[int, int, str, str], list[Cue]] = {}
+        for cue in former:
+            if cut := self.cut_cues([cue]):
+                unchanged.setdefault(_identity(cut[0]), []).append(cue)
+            else:
+                whole.append(cue)
+        for cue in cues:
+            start_s = self.whole_time_s(cue.start_s)
+            end_s = self.whole_end_s(cue.end_s)
+            if same := unchanged.get(_identity(cue)):
+                whole.append(same.pop(0))
+            elif start_s < end_s:
+                whole.append(replace(cue, start_s=start_s, end_s=end_s))
+        return sorted(whole, key=lambda cue: cue.start_s)
+
+
+def _identity(cue: Cue) -> tuple[int, int, str, str]:
+    """Return what makes two cues the same, with times as WebVTT rounds them."""
+    return round(cue.start_s * 1000), round(cue.end_s * 1000), cue.text, cue.settings
+
+
+def check_intervals(rows: Sequence[Interval], *, film_s: float) -> Kept | None:
+    """Return the kept intervals that a person asks for; None if they keep the whole film.
+
+    Intervals that touch become one; `film_s` is the length of the film, where a later end is moved.
+    Raises `InvalidIntervals`.
+    """
+    if not rows:
+        raise InvalidIntervals("Keep at least one interval.")
+    if len(rows) > MAX_INTERVALS:
+        raise InvalidIntervals(f"Keep at most {MAX_INTERVALS} intervals.", MAX_INTERVALS)
+    for number, (start_s, end_s) in enumerate(rows):
+        if not (isfinite(start_s) and isfinite(end_s)):
+            raise InvalidIntervals("Give the times as numbers of seconds.", number)
+        if start_s < 0 or start_s >= film_s:
+            raise InvalidIntervals(f"Let it begin within the film, 0 to {film_s:.3f} s.", number)
+        if min(end_s, film_s) - start_s < SHORTEST_S - ROUNDING_S:
+            raise InvalidIntervals(f"Keep at least {SHORTEST_S} s.", number)
+    for number, (before, after) in enumerate(pairwise(rows), 1):
+        if after.start_s < before.end_s - ROUNDING_S:
+            raise InvalidIntervals("Let it begin after the end of the interval before.", number)
+    keep = Kept(tuple(_joined(rows, film_s)))
+    is_whole = len(keep.intervals) == 1 and keep.duration_s > film_s - 2 * ROUNDING_S
+    return None if is_whole else keep
+
+
+def _joined(rows: Sequence[Interval], film_s: float) -> Iterator[Interval]:
+    """Yield the intervals, with those that touch joined, and ends after the film moved to it."""
+    start_s, end_s = rows[0]
+    for row in rows[1:]:
+        if row.start_s > end_s + ROUNDING_S:
+            yield Interval(start_s, end_s)
+            start_s = row.start_s
+        end_s = row.end_s
+    yield Interval(start_s, min(end_s, film_s))

@@ -1,0 +1,104 @@
+"""New videos that are cuts of an existing video: they share its uploaded file.
+
+The first version of the new video is the cut, so viewers never get removed parts. Its base is the
+whole film of the existing video until the job of the cut has copied that
+(`processing.copied_films`). From then on deleting either video keeps the other whole.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+from portal.database.connection import execute, fetch_rows, transaction
+from portal.database.models import Publication, Version, Video
+from portal.database.search import search_columns
+from portal.errors import FilmIncomplete
+from portal.events.log import AuditAction, note
+from portal.processing.captions import follow_cut
+from portal.queue.app import Queue
+from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
+from portal.uploads import quotas
+from portal.uploads.quotas import Quota
+from portal.videos import cuts
+from portal.videos.reading import locked_ready_video
+
+# Details and audience that the new video has from the existing one.
+KEPT_DETAILS = ("description", "category_ids", "tags", "visibility", "signed_in_only")
+# Size of a film's renditions, and of its file unless the account has that already.
+SIZE = """
+SELECT coalesce(sum(rendition.size_bytes), 0)::bigint + CASE WHEN EXISTS (
+  SELECT FROM publications JOIN versions other ON other.video_id = publications.id
+  WHERE owner_id = %s AND other.storage_key = film.storage_key
+) THEN 0 ELSE film.size_bytes END AS size_bytes
+FROM versions film LEFT JOIN renditions rendition ON rendition.version_id = film.id
+WHERE film.id = %s GROUP BY film.id
+"""
+# Captions of the whole film; their text is cut afterwards.
+COPY_CAPTIONS = """
+INSERT INTO captions
+  (video_id, language, label, is_default, source, text, cue_count, version, changed_at)
+SELECT %s, language, label, is_default, source, coalesce(whole_text, text), cue_count, 1, now()
+FROM captions WHERE video_id = %s AND text IS NOT NULL
+"""
+COPY_CHAPTERS = """
+INSERT INTO chapters (video_id, saved, of_file)
+SELECT %s, saved, of_file FROM chapters WHERE video_id = %s
+"""
+
+
+async def begin(
+    video_id: UUID,
+    intervals: Sequence[Interval],
+    *,
+    title: str,
+    owner_id: UUID | None,
+    queue: Queue,
+    quota: Quota,
+) -> Video:
+    """Create a video of an account that keeps these intervals of another video's whole film.
+
+    Raises:
+        VideoNotFound: the video was deleted.
+        NotPlayable: the video is not ready.
+        InvalidIntervals: the intervals can't be kept, or keep the whole film.
+        FilmIncomplete: qualities or previews of the whole film are still being made.
+        VideoQuotaExceeded: the account may publish it later.
+        StorageQuotaExceeded: the account has no room for the copy.
+    """
+    async with transaction():
+        video = await locked_ready_video(video_id)
+        present = await cuts.read(video_id)
+        if not present.is_film_complete:
+            raise FilmIncomplete
+        keep = check_intervals(intervals, film_s=present.film_s or 0.0)
+        if keep is None:
+            raise InvalidIntervals("Leave a part of the film out.")
+        [size] = await fetch_rows(SIZE, owner_id, present.film_id)
+        await quotas.require_copy(owner_id, quota, size_bytes=size["size_bytes"])
+        film = await Version.get(id=present.film_id)
+        copy_id = await _insert_publication(video, title, owner_id)
+        await cuts.insert_cut(film, keep, queue, version_id=copy_id, video_id=copy_id)
+        await execute(COPY_CHAPTERS, copy_id, video_id)
+        await execute(COPY_CAPTIONS, copy_id, video_id)
+        copy = await Video.get(id=copy_id)
+        await follow_cut(copy, queue)
+        await note(AuditAction.VIDEO_PUBLISHED, copy_id)
+        return copy
+
+
+async def _insert_publication(video: Video, title: str, owner_id: UUID | None) -> UUID:
+    copy_id = uuid4()
+    now = datetime.now(UTC)
+    derived = search_columns(title=title, description=video.description, tags=video.tags)
+    columns = {name: getattr(video, name) for name in KEPT_DETAILS}
+    await Publication.create(
+        **{**columns, **derived},
+        id=copy_id,
+        version_id=copy_id,
+        title=title,
+        embed_origins=video.embed_origins,
+        owner_id=owner_id,
+        created_at=now,
+        updated_at=now,
+    )
+    return copy_id

@@ -1,0 +1,321 @@
+"""API of statistics: the reports of players, and the figures of videos and the library.
+
+A report is answered alike whether it counts or not, so that nobody learns anything by sending one.
+"""
+
+from datetime import UTC, date, datetime, timedelta
+from http import HTTPStatus
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field, RootModel
+from quart import Blueprint, Response, request
+from quart_schema import (
+    document_querystring,
+    document_request,
+    document_response,
+    tag_blueprint,
+)
+
+from portal.accounts.permissions import Action
+from portal.database.models import VideoStatus
+from portal.errors import FieldError, InvalidRequest, NotReports, StatisticsOff, UnreadableReports
+from portal.events.records import Id, Shape
+from portal.statistics import cmcd, intake, periods, reading
+from portal.statistics.cmcd import SessionReport
+from portal.statistics.films import HUNDREDTHS
+from portal.statistics.intake import Report, Visitor
+from portal.statistics.periods import Days, days_of_period
+from portal.statistics.reading import Ranking
+from portal.telemetry.metrics import count_reports
+from portal.videos.library import listed_for
+from portal.videos.reading import audience_in, parse_video_id
+from portal.web.api import json_bodies
+from portal.web.auth import Policy, may_watch, policy, principal
+from portal.web.composition import web_context
+from portal.web.cookies import has_session_cookie
+from portal.web.schemas.base import ClosedShape, Day, Problem, Text
+from portal.web.schemas.validation import validated_query
+from portal.web.server.context import state_of
+from portal.web.server.limits import Body, Rate
+from portal.web.videos import read_video
+
+blueprint = Blueprint("api_statistics", __name__, url_prefix="/api")
+tag_blueprint(blueprint, ["Statistics"])
+
+REPORTS = "/playback"
+
+MAX_LIMIT = 200
+# Days of one answer, which lists each of them: ten years.
+MAX_DAYS = 3_653
+CACHE_CONTROL = "private, no-cache"
+PERIODS = {f"{days}d" if days else "all": days for days in periods.PERIODS}
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class PlaybackReports(RootModel[str]):
+    """Lines of CMCD version 2 (CTA-5004-B)."""
+
+
+class DaysQuery(ClosedShape):
+    """Days of statistics, in UTC. The first and the last one are included."""
+
+    from_: Day | None = Field(
+        None, alias="from", description="First day; by default the first one with figures."
+    )
+    to: Day | None = Field(None, description="Last day; today by default, and at most.")
+
+
+class WatchedRecord(Shape, from_attributes=True):
+    """Figures of some viewers."""
+
+    views: int
+    watch_seconds: int = Field(validation_alias="watch_s")
+
+
+class DayRecord(WatchedRecord):
+    """Figures of one day."""
+
+    date: date
+
+
+class HeightRecord(WatchedRecord):
+    """Figures of a height of the picture."""
+
+    name: str
+
+
+class StartupRecord(Shape, from_attributes=True):
+    """Time from the press of play to the first frame, within 5 %; null without any."""
+
+    median: float | None
+    p95: float | None
+
+
+class PartRecord(WatchedRecord):
+    """Figures of a part of the viewers."""
+
+    name: str
+    viewers: int
+    startup_seconds: StartupRecord = Field(validation_alias="startup_s")
+    stalls_per_hour: float
+    failures: int
+
+
+class FiguresRecord(Shape, from_attributes=True):
+    """Figures of a video or of all videos over some days."""
+
+    views: int = Field(
+        description="Once for each viewer and day, after 10 s or 30 % of the video were played."
+    )
+    viewers: int = Field(description="Viewers of each day, summed.")
+    watch_seconds: int = Field(validation_alias="watch_s")
+    average_share: Share = Field(description="Mean share of a video that viewers saw.")
+    startup_seconds: StartupRecord = Field(validation_alias="startup_s")
+    stalls_per_hour: float = Field(description="Stalls per hour of watching.")
+    failures: int
+    days: list[DayRecord]
+    devices: list[PartRecord]
+    places: list[PartRecord] = Field(
+        description="On the video's page, embedded in other sites, or in other players."
+    )
+    heights: list[HeightRecord] = Field(
+        description="Watch time by the height of the picture; views are not divided by it."
+    )
+
+
+class StatisticsRecord(FiguresRecord):
+    """Figures of a video over some days."""
+
+    retention: list[Share] = Field(
+        description="Share of the viewers who saw each hundredth of the video.",
+        min_length=HUNDREDTHS,
+        max_length=HUNDREDTHS,
+    )
+    replays: list[float] = Field(
+        description="How often each hundredth was played, for each viewer who saw it.",
+        min_length=HUNDREDTHS,
+        max_length=HUNDREDTHS,
+    )
+    sites: list[PartRecord] = Field(description="Sites that viewers came from, or watched on.")
+
+
+class LibraryStatisticsQuery(DaysQuery):
+    """Days of the library's statistics, and order and page of its videos."""
+
+    period: Literal["7d", "28d", "90d", "365d", "all"] = Field(
+        "28d", description="Days up to today, in UTC, instead of `from` and `to`."
+    )
+    sort: Ranking = Ranking.VIEWS
+    limit: int = Field(50, ge=1, le=MAX_LIMIT)
+    after: Text = Field("", description="`nextCursor` of the page before.")
+
+
+class VideoFiguresRecord(WatchedRecord):
+    """Figures of a video in the period."""
+
+    id: Id
+    title: str
+    viewers: int
+    average_share: Share
+
+
+class LibraryStatisticsRecord(FiguresRecord):
+    """Figures of all videos in a period, and a page of the videos that were watched."""
+
+    sites: list[PartRecord] | None = Field(
+        description=f"The {reading.MAX_LIBRARY_SITES} sites with the most views, without start-up "
+        "times. Null with `after`, and if summing them takes longer than 5 s."
+    )
+    videos: list[VideoFiguresRecord]
+    next_cursor: str | None = Field(description="Start of the next page; null on the last page.")
+
+
+@blueprint.app_template_global()
+def reports_url() -> str | None:
+    """Return the address for the reports of a page's player; None if statistics are off.
+
+    It has no host, and keeps the playback link of the page.
+    """
+    is_wanted = web_context().config.statistics
+    return f"{request.root_path}{blueprint.url_prefix}{REPORTS}" if is_wanted else None
+
+
+@blueprint.get("/videos/<id>/statistics")
+@policy(Policy.EDIT)
+@document_querystring(DaysQuery)
+@document_response(StatisticsRecord)
+async def get_statistics(id: str) -> Response:
+    """Read how often a video was watched, how far, and how well it played.
+
+    New reports of players are included within 15 s.
+    """
+    video = await read_video(id)
+    days = _days_of(validated_query(DaysQuery, request.args))
+    statistics = await reading.read_statistics(video.id, days)
+    record = StatisticsRecord.model_validate(statistics)
+    return json_bodies.json_response(record, cache_control=CACHE_CONTROL)
+
+
+def _days_of(query: DaysQuery) -> Days:
+    """Return the days of a query. Raises `InvalidRequest` if there are none, or too many."""
+    today = datetime.now(UTC).date()
+    end = min(query.to or today, today)
+    if query.from_ and query.from_ > end:
+        raise _refused("/from", f"This is after the last day, {end}. Give an earlier day.")
+    if query.from_ and end - query.from_ >= timedelta(days=MAX_DAYS):
+        raise _refused("/from", f"Ask for at most {MAX_DAYS:,} days at a time.")
+    return Days(query.from_, end)
+
+
+def _refused(pointer: str, fault: str) -> InvalidRequest:
+    return InvalidRequest([FieldError(pointer, fault)])
+
+
+@blueprint.get("/statistics")
+@policy(Policy.PUBLISH, rate=Rate.LISTING)
+@document_querystring(LibraryStatisticsQuery)
+@document_response(LibraryStatisticsRecord)
+async def get_library_statistics() -> Response:
+    """Read the figures of all videos on some days, and the most watched videos, page by page.
+
+    The figures include videos that you can't see. `videos` has those that you can see in the
+    library, and that were watched on these days. `from` and `to` take longer than a period. A video
+    whose figures change meanwhile may be listed twice, or be left out.
+    """
+    query = validated_query(LibraryStatisticsQuery, request.args)
+    after = reading.RankingCursor.parse(query.after, query.sort)
+    if query.after and after is None:
+        fault = "The cursor belongs to another query. Repeat the request without `after`."
+        raise _refused("/after", fault)
+    has_days = query.from_ is not None or query.to is not None
+    if has_days and "period" in query.model_fields_set:
+        raise _refused("/period", "Leave this out, or `from` and `to`.")
+    days = _days_of(query) if has_days else days_of_period(PERIODS[query.period])
+    statistics = await reading.read_statistics(None, days)
+    ranked = await reading.rank_videos(
+        query.sort,
+        days=days,
+        listed=listed_for(await principal()),
+        limit=query.limit,
+        after=after,
+    )
+    record = LibraryStatisticsRecord(
+        **dict(FiguresRecord.model_validate(statistics)),
+        # Sites take the longest, and are the same on all pages.
+        sites=None if after else await reading.read_library_sites(days),
+        videos=ranked.videos,
+        next_cursor=str(ranked.next) if ranked.next else None,
+    )
+    response = json_bodies.json_response(record, cache_control=CACHE_CONTROL)
+    if record.next_cursor:
+        json_bodies.link_to_next(response, after=record.next_cursor)
+    return response
+
+
+@blueprint.post(REPORTS)
+@policy(
+    Policy.PLAY,
+    body=Body(content_types=(cmcd.MIMETYPE,)),
+    rate=Rate.REPORTS,
+    content_types=(),
+)
+@document_request(PlaybackReports)
+@document_response(Problem, 410)
+async def report_playback() -> Response:
+    """Report what a player plays, in lines of CMCD version 2 (CTA-5004-B).
+
+    Each line is a dictionary of RFC 8941 with `v=2`, the video's id as `cid`, a session id as
+    `sid`, and the time `ts`. A part of the video counts as played between two lines of a session if
+    the first one has `sta=p`; with the position `pt` it also counts for the retention. Send a line
+    at each change of `sta`, before each seek, and every 10 s. The answer does not tell whether the
+    report counts.
+    """
+    web = web_context()
+    state = state_of(request.scope)
+    state.is_routine = True
+    if not web.config.statistics:
+        raise StatisticsOff
+    if request.mimetype != cmcd.MIMETYPE:
+        raise NotReports
+    body = await request.get_data(cache=False, as_text=False, parse_form_data=False)
+    user_agent = request.headers.get("User-Agent", "")
+    sessions, unreadable_count = cmcd.read_reports(body)
+    count_reports("unreadable", unreadable_count)
+    if unreadable_count and not sessions:
+        raise UnreadableReports
+    # Global Privacy Control and Do Not Track.
+    if "1" in (request.headers.get("Sec-GPC"), request.headers.get("DNT")):
+        count_reports("opted_out", len(sessions))
+    elif intake.is_bot(user_agent):
+        count_reports("bot", len(sessions))
+    else:
+        visitor = await web.visitors.identify(address=state.client, user_agent=user_agent)
+        for session in sessions:
+            await _accept(session, visitor)
+    return Response(status=HTTPStatus.NO_CONTENT)
+
+
+async def _accept(session: SessionReport, visitor: Visitor) -> None:
+    """Write a session's report to the inbox if it counts."""
+    web = web_context()
+    video_id = parse_video_id(session.video_id)
+    video = await web.reported_videos.load(video_id) if video_id else None
+    if video is None or not await may_watch(video_id, audience_in(video)):
+        outcome = "unknown_video"
+    elif video["status"] != VideoStatus.READY:
+        outcome = "preview"
+    elif await _is_editor(video["owner_id"]):
+        outcome = "editor"
+    else:
+        await web.reports.load(Report(video["id"], visitor, session))
+        outcome = "accepted"
+    count_reports(outcome, 1)
+
+
+async def _is_editor(owner_id: UUID | None) -> bool:
+    """Return whether the caller has an account that may edit the videos of this owner."""
+    if not has_session_cookie(request.scope):
+        return False
+    caller = await principal()
+    return caller.account_id is not None and caller.may(Action.EDIT, owner_id=owner_id)

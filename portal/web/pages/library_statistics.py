@@ -1,0 +1,150 @@
+"""Statistics of the library, for people who can publish: all videos, and quality of playback."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from psycopg import sql
+from quart import Blueprint, Response, render_template, request, url_for
+
+from portal.accounts.permissions import Action
+from portal.statistics.periods import PERIODS, Days
+from portal.statistics.reading import (
+    Ranking,
+    RankingCursor,
+    VideoFigures,
+    rank_videos,
+    read_statistics,
+)
+from portal.text import shown
+from portal.videos.library import listed_for
+from portal.web.auth import Policy, policy, principal
+from portal.web.composition import web_context
+from portal.web.pages.charts import Measure, draw_charts
+from portal.web.pages.statistics import (
+    VIEWS,
+    csv_response,
+    csv_text,
+    days_of_request,
+    part_tables,
+)
+from portal.web.server.limits import Rate
+
+blueprint = Blueprint("library_statistics", __name__)
+
+PAGE_SIZE = 25
+SORTED_COLUMNS = {
+    Ranking.VIEWS: "Views",
+    Ranking.WATCH_TIME: "Watch time",
+    Ranking.AVERAGE_SHARE: "Average share",
+}
+CSV_HEAD = ("id", "title", "views", "viewers", "watch_seconds", "average_share")
+# Rows of the file that are read at once.
+CSV_CHUNK = 2_000
+# Enough for a large library over a slow connection.
+CSV_TIMEOUT_S = 600
+# First letters of texts that spreadsheets take for formulas.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def _seconds(duration_s: float | None) -> str:
+    return "unknown" if duration_s is None else f"{duration_s:.1f} s"
+
+
+MEASURES = (
+    VIEWS,
+    Measure(
+        "Start-up time",
+        lambda row: (row.startup_s.p95, row.startup_s.median),
+        lambda row: f"{_seconds(row.startup_s.median)}, slowest {_seconds(row.startup_s.p95)}",
+        "Half of the viewers wait less than the solid part, 95% less than the whole bar.",
+        unit=" s",
+    ),
+    Measure(
+        "Stalls per hour",
+        lambda row: (row.stalls_per_hour,),
+        lambda row: f"{row.stalls_per_hour:.1f} per hour",
+        "Pauses to load, per hour watched.",
+    ),
+    Measure(
+        "Failures",
+        lambda row: (row.failures,),
+        lambda row: f"{row.failures:,}",
+        "Playback that ended with an error.",
+    ),
+)
+
+
+@blueprint.app_template_global()
+def library_statistics_url() -> str | None:
+    """Return the address of the library's statistics; None where they are switched off."""
+    return url_for("library_statistics.page") if web_context().config.statistics else None
+
+
+@blueprint.get("/statistics")
+@policy(Policy.PUBLISH, rate=Rate.LISTING)
+async def page() -> str:
+    """Show the figures of a period, and the videos that were watched in it."""
+    days = days_of_request()
+    ranking = _ranking_of_request()
+    after = RankingCursor.parse(request.args.get("after", ""), ranking)
+    person = await principal()
+    statistics = await read_statistics(None, days)
+    ranked = await rank_videos(
+        ranking,
+        days=days,
+        listed=listed_for(person),
+        limit=PAGE_SIZE,
+        after=after,
+    )
+    return await render_template(
+        "statistics/library.html",
+        statistics=statistics,
+        period=days.period,
+        periods=PERIODS,
+        ranking=ranking,
+        columns=SORTED_COLUMNS,
+        ranked=ranked,
+        is_first=after is None,
+        editable={
+            video.id for video in ranked.videos if person.may(Action.EDIT, owner_id=video.owner_id)
+        },
+        sees_all=person.sees_all,
+        charts=draw_charts(statistics.days, *MEASURES),
+        parts=part_tables(statistics),
+    )
+
+
+@blueprint.get("/statistics.csv")
+@policy(Policy.PUBLISH, rate=Rate.LISTING)
+async def videos_file() -> Response:
+    """Return the figures of all videos of a period for spreadsheets."""
+    days = days_of_request()
+    listed = listed_for(await principal())
+    lines = _csv_lines(_ranking_of_request(), days, listed=listed)
+    response = csv_response(lines, name=f"videos-{days.period or 'all'}-{days.end}")
+    response.timeout = CSV_TIMEOUT_S
+    return response
+
+
+def _ranking_of_request() -> Ranking:
+    name = request.args.get("sort")
+    return next((ranking for ranking in Ranking if ranking == name), Ranking.VIEWS)
+
+
+async def _csv_lines(ranking: Ranking, days: Days, *, listed: sql.Composable) -> AsyncIterator[str]:
+    """Yield the lines of the file, some thousands at a time."""
+    yield csv_text([CSV_HEAD])
+    after = None
+    while True:
+        ranked = await rank_videos(ranking, days=days, listed=listed, limit=CSV_CHUNK, after=after)
+        yield csv_text(map(_csv_row, ranked.videos))
+        after = ranked.next
+        if after is None:
+            return
+
+
+def _csv_row(video: VideoFigures) -> Sequence[object]:
+    title = shown(video.title)
+    if title.startswith(FORMULA_STARTS):
+        title = f"'{title}"
+    share = round(video.average_share, 4)
+    return video.id, title, video.views, video.viewers, video.watch_s, share

@@ -1,0 +1,440 @@
+/**
+ * Editor of cuts: people select parts of the whole film, on its strip or in its transcript, and cut
+ * them. A removed part can be selected again to move its bounds or to restore it. Nothing changes
+ * for viewers before a save; the preview plays the result by skipping removed parts.
+ */
+
+import { BOUNDS, listenToBounds, moveBound, showBounds } from "../bounds.js";
+import { readStored, writeStored } from "../browser-storage.js";
+import { playerVideo } from "../detail/watch.js";
+import { announce, element, setText, setTexts } from "../dom.js";
+import { formatExactTime } from "../format.js";
+import { History } from "../history.js";
+import { settings } from "../player/saved-state.js";
+import { Refused, request } from "../requests.js";
+import { saveErrorMessage } from "../save-errors.js";
+import * as parts from "./parts.js";
+import { Strip } from "./strip.js";
+
+/** @typedef {import("../bounds.js").Bound} Bound */
+/** @typedef {import("../bounds.js").Part} Part */
+/** @typedef {import("./parts.js").Parts} Parts */
+
+const CONFLICT =
+  "Someone else has changed the cuts. Yours are shown, and Undo shows theirs. Save again to replace theirs.";
+const DRAFT = "Your cuts are not saved yet.";
+const DROPPED = "Your unsaved cuts were of another file of this video, so they were dropped.";
+const REPLACED = "The file of this video was replaced. Reload the page to cut the new one.";
+// The preview skips this early, so that no frame of a removed part is shown.
+const EARLY_S = 0.02;
+// Step of a handle with Shift; without, it is a frame.
+const LONG_STEP_S = 1;
+
+/** @type {import("../lifecycle.js").Start} */
+export async function startCutsEditor(root, signal) {
+  const video = playerVideo();
+  if (!video) return;
+  try {
+    await new CutsEditor(root, video, signal).start();
+  } catch (error) {
+    if (!signal.aborted) setText(root, "[data-message]", saveErrorMessage(error));
+  }
+}
+
+class CutsEditor {
+  /** Removed parts. @type {History<Parts>} */
+  #history = new History(/** @type {Parts} */ ([]));
+  /** Removed parts as they were saved last. @type {Parts} */
+  #saved = [];
+  #etag = "";
+  /** Selected part, which may be one of the removed parts. @type {Part | null} */
+  #selection = null;
+  #isPreviewing = false;
+  #isBusy = false;
+  /** Whether the video has another film than the page, so that nothing can be saved. */
+  #isReplaced = false;
+  #frameRequest = 0;
+  #lastSentence = 0;
+
+  /** Commands of buttons, which are also run by keys. @type {Record<string, (data: DOMStringMap) => unknown>} */
+  #commands = {
+    start: () => this.#mark("startSeconds", 0),
+    end: () => this.#mark("endSeconds", this.frame_s),
+    cut: () => this.#cutOrRestore(),
+    undo: () => this.#undoOrRedo(-1),
+    redo: () => this.#undoOrRedo(1),
+    back: () => this.#seek(this.video.currentTime - this.frame_s),
+    forward: () => this.#seek(this.video.currentTime + this.frame_s),
+    in: () => this.strip.zoom(2, this.video.currentTime),
+    out: () => this.strip.zoom(0.5, this.video.currentTime),
+    edit: ({ index }) => this.#edit(this.#removed[Number(index)]),
+    restore: ({ index }) => {
+      this.#change(this.#removed.toSpliced(Number(index), 1));
+      element(this.root, "[data-list-title]").focus();
+    },
+    restoreAll: () => this.#change([]),
+    sentences: () => this.#cutSentences(),
+    preview: () => this.#togglePreview(),
+    save: () => this.#save(() => this.#put()),
+  };
+
+  /** @param {HTMLElement} root @param {HTMLVideoElement} video @param {AbortSignal} signal */
+  constructor(root, video, signal) {
+    this.root = root;
+    this.video = video;
+    this.signal = signal;
+    this.api = root.dataset.api ?? "";
+    this.film = root.dataset.film ?? "";
+    this.draftKey = `portal.cuts.${this.api}`;
+    this.film_s = Number(root.dataset.duration);
+    this.frame_s = 1 / Number(root.dataset.fps);
+    this.strip = new Strip(root, this.film_s, signal);
+    this.playhead = /** @type {HTMLInputElement} */ (element(root, "[data-playhead]"));
+    this.sentences = [...root.querySelectorAll("[data-sentence]")].map((row) => {
+      const { start, end } = /** @type {HTMLElement} */ (row).dataset;
+      const box = /** @type {HTMLInputElement} */ (element(row, "input"));
+      return { row, box, startSeconds: Number(start), endSeconds: Number(end) };
+    });
+  }
+
+  get #removed() {
+    return this.#history.current;
+  }
+
+  get #isRemoved() {
+    return this.#selection !== null && this.#removed.includes(this.#selection);
+  }
+
+  async start() {
+    const { root, video, signal, playhead } = this;
+    this.#history = new History(await this.#load());
+    root.addEventListener("click", (event) => this.#handleClick(event), { signal });
+    document.addEventListener("keydown", (event) => this.#handleKey(event), { signal });
+    playhead.addEventListener("input", () => this.#seek(Number(playhead.value)), { signal });
+    const move = this.#move.bind(this);
+    listenToBounds(root, { move, step_s: this.frame_s, shiftStep_s: LONG_STEP_S }, signal);
+    for (const name of ["play", "seeking", "timeupdate", "ended"]) {
+      video.addEventListener(name, () => this.#follow(), { signal });
+    }
+    signal.addEventListener("abort", () => cancelAnimationFrame(this.#frameRequest));
+    // People who may not publish have no form.
+    const copyForm = root.querySelector("[data-copy-form]");
+    copyForm?.addEventListener("submit", (event) => this.#saveCopy(event), { signal });
+    this.strip.load(root.dataset);
+    const draft = readStored(this.draftKey);
+    if (draft?.film === this.film) {
+      this.#change(draft.removed, draft.etag === this.#etag ? DRAFT : CONFLICT);
+    } else {
+      if (draft) this.#showMessage(DROPPED);
+      this.#show();
+    }
+  }
+
+  /** Load the recorded cuts, and return the parts that they remove from the page's film. */
+  async #load() {
+    const { json, etag } = await request("GET", this.api, { signal: this.signal });
+    if (this.#isOfFilm(json)) {
+      this.#etag = etag;
+      this.#saved = json.keep ? parts.removedBy(json.keep, this.film_s) : [];
+    }
+    return this.#saved;
+  }
+
+  /** Return whether recorded cuts are of the page's film; others end the editing. @param {any} record */
+  #isOfFilm({ filmUrl }) {
+    this.#isReplaced = filmUrl !== this.film;
+    return !this.#isReplaced;
+  }
+
+  /** @param {MouseEvent} event */
+  #handleClick({ target, shiftKey }) {
+    if (!(target instanceof Element)) return;
+    const button = target.closest("[data-does]");
+    const index = this.sentences.findIndex(({ box }) => box === target);
+    if (button instanceof HTMLElement && !button.ariaDisabled) {
+      this.#commands[button.dataset.does ?? ""]?.(button.dataset);
+    } else if (target === this.playhead) {
+      this.#select(parts.partAt(this.#removed, this.video.currentTime));
+    } else if (index >= 0) {
+      this.#markSentence(index, shiftKey);
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  #handleKey(event) {
+    const { key, altKey, ctrlKey, metaKey, shiftKey, target } = event;
+    if (event.defaultPrevented || altKey || !(target instanceof Element)) return;
+    // Forms have their own undo.
+    if (target.matches("form *, dialog *")) return;
+    const isCommand = ctrlKey || metaKey;
+    const name = (isCommand ? `ctrl+${shiftKey ? "shift+" : ""}` : "") + key.toLowerCase();
+    const button = this.root.querySelector(`[data-key="${CSS.escape(name)}"]`);
+    const isTyping = target.matches("input:not([type=checkbox], [type=range])");
+    const takesLetters = !isTyping && (settings().hasLetterKeys ?? true);
+    if (!(button instanceof HTMLElement && (isCommand || takesLetters))) return;
+    event.preventDefault();
+    button.click();
+  }
+
+  /** Mark a sentence in the transcript; with Shift, all from the last one. @param {number} index @param {boolean} isRange */
+  #markSentence(index, isRange) {
+    const ends = [index, isRange ? this.#lastSentence : index];
+    for (const { box } of this.sentences.slice(Math.min(...ends), Math.max(...ends) + 1)) {
+      box.checked = this.sentences[index]?.box.checked ?? false;
+    }
+    this.#lastSentence = index;
+    if (this.video.paused) this.#seek(this.sentences[index]?.startSeconds ?? 0);
+  }
+
+  #cutSentences() {
+    const sentences = parts.markedParts(this.sentences, ({ box }) => box.checked);
+    // Captions may go on after the film.
+    const marked = parts.within(sentences, this.film_s);
+    if (!marked.length) return this.#showMessage("Select sentences first.");
+    for (const { box } of this.sentences) box.checked = false;
+    this.#change(marked.reduce(parts.withPart, this.#removed));
+  }
+
+  /** Show the frame at a time. @param {number} at_s */
+  #seek(at_s) {
+    const { film_s, frame_s } = this;
+    const frame = parts.frameAt(Math.max(Math.min(at_s, film_s - frame_s), 0), frame_s);
+    // The middle of the frame, because rounding could miss its start.
+    this.video.currentTime = (frame + 0.5) * frame_s;
+  }
+
+  /** Select a removed part, or none; a selection of something else stays. @param {Part} [part] */
+  #select(part) {
+    if (part || this.#isRemoved) this.#selection = part ?? null;
+    this.#show();
+  }
+
+  /**
+   * Move a bound to the playhead, or after it. If it passes the other one, a new selection begins.
+   * @param {Bound} bound @param {number} after_s
+   */
+  #mark(bound, after_s) {
+    const at_s = this.video.currentTime + after_s;
+    const { startSeconds = 0, endSeconds = Infinity } = this.#selection ?? {};
+    const isPast = bound === "startSeconds" ? at_s >= endSeconds : at_s <= startSeconds;
+    if (isPast) this.#selection = null;
+    this.#move(bound, at_s);
+  }
+
+  /** Move a bound of the selection, which may be a removed part, to a frame. @param {Bound} bound @param {number} to_s */
+  #move(bound, to_s) {
+    const { film_s, frame_s } = this;
+    const at_s = parts.frameStart_s(to_s, frame_s, film_s);
+    const from = this.#selection ?? { startSeconds: 0, endSeconds: film_s };
+    const to = moveBound(from, bound, at_s, frame_s, film_s);
+    this.#selection = to;
+    if (this.#removed.includes(from)) {
+      const removed = parts.withPart(parts.without(this.#removed, from), to);
+      // Moves of a bound are one step of the history as long as the other one stays.
+      const key = bound === "startSeconds" ? `to ${from.endSeconds}` : `from ${from.startSeconds}`;
+      this.#history.append(removed, key);
+      this.#selection = parts.partAt(removed, to.startSeconds) ?? null;
+    }
+    const frame_at_s = bound === "startSeconds" ? to.startSeconds : to.endSeconds - frame_s;
+    if (this.video.paused) this.#seek(frame_at_s);
+    this.#show();
+  }
+
+  /** Select a removed part, and show where it starts. @param {Part} [part] */
+  #edit(part) {
+    this.#select(part);
+    if (part) this.#seek(part.startSeconds);
+    element(this.root, "[data-field=startSeconds]").focus();
+  }
+
+  /** Cut the selection, or restore it if it is a removed part. */
+  #cutOrRestore() {
+    const change = this.#isRemoved ? parts.without : parts.withPart;
+    if (this.#selection) this.#change(change(this.#removed, this.#selection));
+  }
+
+  /** @param {Parts} removed @param {string} [message] */
+  #change(removed, message) {
+    this.#history.append(removed);
+    this.#showStep(message);
+  }
+
+  /** @param {1 | -1} direction */
+  #undoOrRedo(direction) {
+    this.#history.step(direction);
+    this.#showStep();
+  }
+
+  /** Show another state of the history. @param {string} [message] */
+  #showStep(message = "") {
+    this.#selection = null;
+    this.#showMessage(message);
+    this.#show();
+  }
+
+  /** Play the result, from its beginning if it is over, or stop. */
+  #togglePreview() {
+    const { video, film_s } = this;
+    this.#isPreviewing = !this.#isPreviewing;
+    if (this.#isPreviewing) {
+      const [first] = parts.restOf(this.#removed, film_s);
+      if (first && this.#isResultOver()) this.#seek(first.startSeconds);
+      video.play().catch(() => {});
+    } else {
+      video.pause();
+    }
+    this.#show();
+  }
+
+  /** Return the removed part that would be played next. */
+  #nextRemoved() {
+    return parts.partAt(this.#removed, this.video.currentTime + EARLY_S);
+  }
+
+  /** Return whether no kept part follows. */
+  #isResultOver() {
+    return this.video.ended || this.#nextRemoved()?.endSeconds === this.film_s;
+  }
+
+  /** Show the position; during a preview, skip removed parts, and end it with the result. */
+  #follow() {
+    const { video } = this;
+    const now_s = video.currentTime;
+    cancelAnimationFrame(this.#frameRequest);
+    if (!video.paused) this.#frameRequest = requestAnimationFrame(() => this.#follow());
+    // The end of the film pauses the video.
+    if (this.#isPreviewing && !video.seeking && (!video.paused || video.ended)) {
+      if (this.#isResultOver()) return this.#togglePreview();
+      const skipped = this.#nextRemoved();
+      if (skipped) this.#seek(skipped.endSeconds);
+    }
+    this.playhead.value = String(now_s);
+    this.strip.follow(now_s);
+    const removed_s = this.#isPreviewing ? parts.lengthOf_s(this.#removed, now_s) : 0;
+    const position = formatExactTime(now_s - removed_s);
+    this.playhead.ariaValueText = position;
+    setText(this.root, "[data-position]", position);
+  }
+
+  #show() {
+    const { root, film_s } = this;
+    const removed = this.#removed;
+    const selection = this.#selection;
+    const isDirty = removed !== this.#saved;
+    const fault = this.#isReplaced ? REPLACED : parts.removalFault(removed, film_s);
+    const removed_s = parts.lengthOf_s(removed);
+    const [before, after, less] = [film_s, film_s - removed_s, removed_s].map(formatExactTime);
+    setTexts(root, {
+      lengths: removed_s ? `${before} → ${after}, ${less} removed` : `${before}, nothing removed`,
+      selected: selection ? formatExactTime(parts.lengthOf_s([selection])) : "–",
+      "cut-words": this.#isRemoved ? "Restore" : "Cut",
+      fault,
+    });
+    const isPossible = {
+      cut: selection !== null,
+      undo: this.#history.canStep(-1),
+      redo: this.#history.canStep(1),
+      save: isDirty && !fault && !this.#isBusy,
+      restoreAll: removed.length > 0,
+    };
+    for (const [does, isEnabled] of Object.entries(isPossible)) {
+      element(root, `[data-does=${does}]`).ariaDisabled = isEnabled ? null : "true";
+    }
+    root.toggleAttribute("data-previewing", this.#isPreviewing);
+    element(root, "[data-does=preview]").ariaPressed = String(this.#isPreviewing);
+    showBounds(root, selection, formatExactTime);
+    this.strip.show(removed, selection);
+    const rows = removed.map((part, index) => this.#createRow(part, index));
+    element(root, "[data-list]").replaceChildren(...rows);
+    for (const { row, startSeconds, endSeconds } of this.sentences) {
+      const isCut = parts.partAt(removed, (startSeconds + endSeconds) / 2) !== undefined;
+      row.classList.toggle("sentence--cut", isCut);
+    }
+    writeStored(
+      this.draftKey,
+      isDirty ? { removed, etag: this.#etag, film: this.film } : undefined,
+    );
+    this.#follow();
+  }
+
+  /** @param {Part} part @param {number} index */
+  #createRow(part, index) {
+    const template = /** @type {HTMLTemplateElement} */ (this.root.querySelector("template"));
+    const row = element(/** @type {any} */ (template.content.cloneNode(true)), "li");
+    const times = BOUNDS.map((bound) => formatExactTime(part[bound])).join(" – ");
+    setTexts(row, { times, length: formatExactTime(parts.lengthOf_s([part])) });
+    for (const button of row.querySelectorAll("button")) {
+      button.dataset.index = String(index);
+      button.ariaLabel = `${button.textContent?.trim()}: ${times}`;
+    }
+    return row;
+  }
+
+  /** Show and announce a message; empty to remove the last one. @param {string} message */
+  #showMessage(message) {
+    setText(this.root, "[data-message]", message);
+    if (message) announce(message);
+  }
+
+  /**
+   * Save by a function that returns a message about the result, and show the message.
+   * @param {() => Promise<string>} send @param {(message: string) => void} [show]
+   */
+  async #save(send, show = (message) => this.#showMessage(message)) {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    this.#showMessage("Saving…");
+    this.#show();
+    const message = await send().catch(saveErrorMessage);
+    this.#isBusy = false;
+    this.#showMessage("");
+    show(message);
+    this.#show();
+  }
+
+  /** Save the result as a new video, and open its page. @param {Event} event */
+  #saveCopy(event) {
+    event.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (event.target);
+    const field = /** @type {HTMLInputElement} */ (element(form, "input"));
+    const { api = "", page = "" } = form.dataset;
+    const send = async () => {
+      const { json: recorded } = await request("GET", this.api);
+      if (!this.#isOfFilm(recorded)) return "";
+      const body = { title: field.value, keep: parts.restOf(this.#removed, this.film_s) };
+      const { json } = await request("POST", api, { body });
+      // The cuts are in the new video, so they are no draft of this one.
+      this.#change(this.#saved);
+      location.assign(page.replace("VIDEO_ID", json.id));
+      return "";
+    };
+    this.#save(send, (fault) => {
+      setText(form, ".field__error", fault);
+      field.ariaInvalid = String(fault !== "");
+      if (fault) announce(fault);
+      if (fault) field.focus();
+    });
+  }
+
+  async #put() {
+    const removed = this.#removed;
+    const keep = removed.length ? parts.restOf(removed, this.film_s) : null;
+    const options = { body: { keep }, ifMatch: this.#etag };
+    try {
+      const { json, etag } = await request("PUT", this.api, options);
+      // The portal accepts cuts that another film has already.
+      if (!this.#isOfFilm(json)) return "";
+      this.#etag = etag;
+      this.#saved = removed;
+      document.body.dispatchEvent(new Event("cuts-saved"));
+      return "Saved.";
+    } catch (error) {
+      if (!(error instanceof Refused) || error.status !== 412) throw error;
+      const theirs = await this.#load();
+      if (this.#isReplaced) return "";
+      this.#history.append(theirs);
+      this.#history.append(removed);
+      return CONFLICT;
+    }
+  }
+}

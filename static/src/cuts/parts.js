@@ -1,0 +1,114 @@
+/**
+ * Removed parts of a film: immutable lists of parts in order, apart from each other, in times of
+ * the whole film.
+ */
+
+import { formatExactTime } from "../format.js";
+
+/** @typedef {import("../bounds.js").Part} Part */
+/** @typedef {readonly Part[]} Parts */
+
+// Bounds of what the portal keeps of a film.
+const SHORTEST_KEPT_S = 0.5;
+const MAX_KEPT = 100;
+// The end of a made cut is that of its last frame or sound, this close to the end of the film.
+const END_S = 0.05;
+// Times of frames and of the playhead are rounded by less than this.
+const ROUNDING_S = 0.001;
+
+/** Return the parts with another one; those that touch are joined. @param {Parts} parts @param {Part} part */
+export function withPart(parts, part) {
+  /** @type {Part[]} */
+  const joined = [];
+  for (const next of [...parts, part].sort((a, b) => a.startSeconds - b.startSeconds)) {
+    const last = joined.at(-1);
+    if (!last || next.startSeconds > last.endSeconds) joined.push(next);
+    else joined.splice(-1, 1, { ...last, endSeconds: Math.max(last.endSeconds, next.endSeconds) });
+  }
+  return joined;
+}
+
+/** Return the parts without one of them. @param {Parts} parts @param {Part} part */
+export function without(parts, part) {
+  return parts.filter((other) => other !== part);
+}
+
+/** Return the parts as far as they are in the film. @param {Parts} parts @param {number} film_s @returns {Parts} */
+export function within(parts, film_s) {
+  return parts
+    .map((part) => ({ ...part, endSeconds: Math.min(part.endSeconds, film_s) }))
+    .filter((part) => lengthOf_s([part]) > ROUNDING_S);
+}
+
+/** Return the part at a time. @param {Parts} parts @param {number} at_s */
+export function partAt(parts, at_s) {
+  return parts.find(({ startSeconds, endSeconds }) => startSeconds <= at_s && at_s < endSeconds);
+}
+
+/** Return the total length before a time. @param {Parts} parts @param {number} [until_s] */
+export function lengthOf_s(parts, until_s = Infinity) {
+  const length = (/** @type {Part} */ { startSeconds, endSeconds }) =>
+    Math.min(endSeconds, until_s) - Math.min(startSeconds, until_s);
+  return parts.reduce((sum_s, part) => sum_s + length(part), 0);
+}
+
+/**
+ * Return the rest of a film without parts: what is kept of it, or removed from it.
+ * @param {Parts} parts @param {number} film_s @returns {Parts}
+ */
+export function restOf(parts, film_s) {
+  const starts = [0, ...parts.map(({ endSeconds }) => endSeconds)];
+  const ends = [...parts.map(({ startSeconds }) => startSeconds), film_s];
+  return starts
+    .map((startSeconds, index) => ({ startSeconds, endSeconds: ends[index] ?? film_s }))
+    .filter((part) => lengthOf_s([part]) > ROUNDING_S);
+}
+
+/**
+ * Return the parts that kept intervals of the API remove.
+ * @param {Parts} keep @param {number} film_s @returns {Parts}
+ */
+export function removedBy(keep, film_s) {
+  return restOf(keep, film_s).filter(({ startSeconds }) => film_s - startSeconds > END_S);
+}
+
+/** Return the number of the frame at a time. @param {number} at_s @param {number} frame_s */
+export function frameAt(at_s, frame_s) {
+  return Math.floor((at_s + ROUNDING_S) / frame_s);
+}
+
+/**
+ * Return the start of the frame at a time, rounded down to milliseconds; after the start of the
+ * last frame, the end of the film.
+ * @param {number} at_s @param {number} frame_s @param {number} film_s
+ */
+export function frameStart_s(at_s, frame_s, film_s) {
+  if (at_s > film_s - frame_s + ROUNDING_S) return film_s;
+  // Products such as 803 × 0.04 are a little too small.
+  return Math.floor(frameAt(at_s, frame_s) * frame_s * 1000 + 1e-6) / 1000;
+}
+
+/**
+ * Return a part for each marked sentence, and for the pause before the next one if that is marked.
+ * @template {Part} Sentence
+ * @param {readonly Sentence[]} sentences @param {(sentence: Sentence) => boolean} isMarked
+ */
+export function markedParts(sentences, isMarked) {
+  return sentences.flatMap((sentence, index) => {
+    const next = sentences[index + 1];
+    const end = next && isMarked(next) ? next.startSeconds : sentence.endSeconds;
+    const endSeconds = Math.max(sentence.endSeconds, end);
+    return isMarked(sentence) ? { startSeconds: sentence.startSeconds, endSeconds } : [];
+  });
+}
+
+/** Return why the portal can't remove these parts; empty if it can. @param {Parts} removed @param {number} film_s */
+export function removalFault(removed, film_s) {
+  const kept = restOf(removed, film_s);
+  if (kept.length === 0) return "Nothing of the video is left. Restore a part.";
+  if (kept.length > MAX_KEPT) return `There are too many cuts. Make at most ${MAX_KEPT - 1}.`;
+  const short = kept.find((part) => lengthOf_s([part]) < SHORTEST_KEPT_S - ROUNDING_S);
+  if (!short) return "";
+  const place = formatExactTime(short.startSeconds);
+  return `Less than half a second is left at ${place}. Cut it, too, or keep more of it.`;
+}

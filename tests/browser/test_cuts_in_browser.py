@@ -1,0 +1,186 @@
+"""The page on which editors cut a video."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chromium import Publish, suits_everyone
+from front_end import install_tools, run_node
+from player_page import make_film, open_player, read, wait_for
+from playwright.async_api import Page, Route, expect
+
+# Browsers log refused requests as errors.
+pytestmark = pytest.mark.complaint("status of (412|422|503)")
+# Changes the film of the only draft.
+NAME_ANOTHER_FILM = """() => {
+    const key = Object.keys(localStorage).find((key) => key.startsWith("portal.cuts."));
+    const draft = JSON.parse(localStorage.getItem(key));
+    localStorage.setItem(key, JSON.stringify({ ...draft, film: "another" }));
+}"""
+
+
+def test_removed_parts_without_a_browser() -> None:
+    install_tools()
+    run_node("--test", str(Path(__file__).with_name("cut_parts.test.mjs")))
+
+
+@pytest.fixture(scope="session")
+async def own_film(publish: Publish, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Id of a film of 24 s at 10 frames per second, which only these tests cut."""
+    return await publish(make_film(tmp_path_factory.mktemp("cut")), "To be cut", until="ready")
+
+
+async def mark(page: Page, at_s: float, key: str) -> None:
+    """Go to a time, and press a key there."""
+    await read(page, f"void (video.currentTime = {at_s})")
+    await wait_for(page, "!video.seeking")
+    await page.keyboard.press(key)
+
+
+async def cuts_of(page: Page, video_id: str) -> dict[str, Any]:
+    """Return the recorded cuts."""
+    answer: dict[str, Any] = await (await page.request.get(f"/api/videos/{video_id}/cuts")).json()
+    return answer
+
+
+@pytest.mark.slow
+async def test_a_part_is_cut_previewed_and_saved_by_keyboard(page: Page, own_film: str) -> None:
+    await open_player(page, f"/videos/{own_film}/cuts")
+    lengths = page.locator("[data-lengths]")
+    await expect(lengths).to_contain_text("nothing removed")
+    for at_s, key in ((4.05, "i"), (9.95, "o")):
+        await mark(page, at_s, key)
+    await expect(page.get_by_label("Start", exact=True)).to_have_value("0:04.000")
+    # The frame at the end is part of the selection.
+    await expect(page.get_by_label("End", exact=True)).to_have_value("0:10.000")
+    for key, end in (("ArrowLeft", "9.900"), ("ArrowLeft", "9.800"), ("ArrowRight", "9.900")):
+        await page.get_by_label("End of the selection").press(key)
+        await expect(page.get_by_label("End", exact=True)).to_have_value(f"0:0{end}")
+    removed = "0:05.900 removed"
+    for key, words in (("x", removed), ("Control+z", "nothing"), ("Control+Shift+z", removed)):
+        await page.keyboard.press(key)
+        await expect(lengths).to_contain_text(words)
+    # Unsaved cuts survive a reload.
+    await page.reload()
+    await wait_for(page, "video.readyState >= 2")
+    await expect(lengths).to_contain_text(removed)
+    await page.get_by_role("button", name="Change: 0:04.000 \N{EN DASH} 0:09.900").press("Enter")
+    field = page.get_by_label("Start", exact=True)
+    await expect(field).to_be_focused()
+    await field.fill("3")
+    await field.press("Enter")
+    await expect(lengths).to_contain_text("0:06.900 removed")
+    await suits_everyone(page, "cutting")
+    await read(page, "void (video.currentTime = 2.5)")
+    preview = page.get_by_role("button", name="Preview result")
+    await preview.press("Enter")
+    # The preview plays no part between the bounds.
+    played = "[...Array(video.played.length).keys()].map((at) => video.played.start(at))"
+    await wait_for(page, "video.currentTime > 10.2")
+    assert all(not 3.1 < at_s < 9.8 for at_s in await read(page, played))
+    await page.keyboard.press("p")
+    await wait_for(page, "video.paused")
+    # The preview ends before a removed last part, or with the film, and then starts again.
+    await mark(page, 23.05, "i")
+    await page.keyboard.press("x")
+    for last_s in (22.4, 23.4):
+        await read(page, f"void (video.currentTime = {last_s})")
+        await page.keyboard.press("p")
+        await expect(preview).to_have_attribute("aria-pressed", "true")
+        await expect(preview).to_have_attribute("aria-pressed", "false")
+        await page.keyboard.press("p")
+        await wait_for(page, "!video.paused && video.currentTime < 2")
+        await page.keyboard.press("p")
+        await wait_for(page, "video.paused")
+        if last_s < 23:
+            await page.keyboard.press("Control+z")
+    await page.keyboard.press("Control+s")
+    state = page.locator("#cuts-state")
+    await expect(state).to_contain_text("Viewers get the cut video (0:17).")
+    cuts = await cuts_of(page, own_film)
+    assert cuts["state"] == "live"
+    assert cuts["keep"][0] == {"startSeconds": 0, "endSeconds": 3}
+    await page.get_by_role("button", name="Undo all cuts").press("Enter")
+    await page.keyboard.press("Control+s")
+    await expect(state).to_contain_text("Viewers get the whole video.")
+    assert (await cuts_of(page, own_film))["keep"] is None
+
+
+@pytest.mark.slow
+async def test_cuts_of_someone_else_are_a_conflict_that_loses_nothing(
+    page: Page, own_film: str
+) -> None:
+    await open_player(page, f"/videos/{own_film}/cuts")
+    lengths = page.locator("[data-lengths]")
+    theirs = {"keep": [{"startSeconds": 0, "endSeconds": 20}]}
+    await page.request.put(f"/api/videos/{own_film}/cuts", data=theirs)
+    for at_s, key in ((4.05, "i"), (9.95, "o")):
+        await mark(page, at_s, key)
+    await page.keyboard.press("x")
+    await page.get_by_role("button", name="Save cuts").click()
+    await expect(page.locator("[data-message]")).to_contain_text("Someone else has changed")
+    await expect(lengths).to_contain_text("0:06.000 removed")
+    await page.keyboard.press("Control+z")
+    await expect(lengths).to_contain_text("→ 0:20.000")
+    await page.keyboard.press("Control+Shift+z")
+    await page.get_by_role("button", name="Save cuts").click()
+    await expect(page.locator("[data-message]")).to_have_text("Saved.")
+    cuts = await cuts_of(page, own_film)
+    assert cuts["keep"][0]["endSeconds"] == 4
+
+    # The answers of a portal on which the file was replaced.
+    async def answer(route: Route) -> None:
+        status = 412 if route.request.method == "PUT" else 200
+        other = cuts | {"keep": [{"startSeconds": 0, "endSeconds": 3}], "filmUrl": "another"}
+        await route.fulfill(status=status, json=other | {"code": "cuts_changed"})
+
+    await page.route(f"**/api/videos/{own_film}/cuts", answer)
+    await page.get_by_role("button", name="Undo all cuts").click()
+    await page.keyboard.press("Control+s")
+    await expect(page.locator("[data-fault]")).to_contain_text("was replaced. Reload the page")
+    await expect(lengths).to_contain_text("nothing removed")
+    await expect(page.get_by_role("button", name="Save cuts")).to_be_disabled()
+    await page.unroute_all()
+    # Nor does a draft meet another film.
+    await page.evaluate(NAME_ANOTHER_FILM)
+    await page.reload()
+    await expect(page.locator("[data-message]")).to_contain_text("were dropped")
+    await expect(lengths).to_contain_text("0:06.000 removed")
+    await page.request.put(f"/api/videos/{own_film}/cuts", data={"keep": None})
+
+
+@pytest.mark.slow
+async def test_sentences_of_the_transcript_are_cut(page: Page, own_film: str) -> None:
+    vtt = "WEBVTT\n\n" + "".join(
+        f"00:{at:02}.000 --> 00:{at + 2:02}.000\nSentence {at}.\n\n" for at in range(2, 14, 3)
+    )
+    headers = {"Content-Type": "text/vtt"}
+    address = f"/api/videos/{own_film}/captions/en"
+    await page.request.put(address, data=vtt, headers=headers)
+    # Storage doesn't answer at first.
+    await page.route("**/*.vtt", lambda route: route.fulfill(status=503))
+    await open_player(page, f"/videos/{own_film}/cuts")
+    fault = page.locator("[data-strip-fault]")
+    await expect(fault).to_contain_text("Trying again")
+    await page.unroute_all()
+    await expect(fault).to_be_empty()
+    await expect(page.locator("[data-strip-thumbnails] span").first).to_be_visible()
+    await page.get_by_role("checkbox", name="Sentence 5.").check()
+    await page.get_by_text("Sentence 11.").click(modifiers=["Shift"])
+    await expect(page.get_by_role("checkbox", name="Sentence 8.")).to_be_checked()
+    await page.get_by_role("button", name="Cut these sentences").click()
+    await expect(page.locator("[data-list] [data-times]")).to_have_text(
+        "0:05.000 \N{EN DASH} 0:13.000"
+    )
+    await expect(page.locator(".sentence--cut")).to_have_count(3)
+    await page.get_by_text("Save as a new video").press("Enter")
+    title = page.get_by_label("Title")
+    await expect(title).to_have_value("To be cut (cut)")
+    for text, words in ((" ", "title"), ("Without sentences", "")):
+        await title.fill(text)
+        await title.press("Enter")
+        await expect(page.locator("#copy-title-error")).to_contain_text(words)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Without sentences")
+    # The link appears with the player, and the editor once the film can be cut.
+    await page.get_by_role("link", name="Cut", exact=True).click()
+    await expect(page.locator("[data-lengths]")).to_contain_text("0:08.000 removed")

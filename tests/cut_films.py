@@ -1,0 +1,43 @@
+"""Cuts of films, made in this process."""
+
+from pathlib import Path
+from uuid import UUID
+
+from api_client import Client
+from passes import make_missing, make_playable, published_file, tools_for
+
+from portal.database.models import Rendition, Version, Video, VideoStatus
+from portal.processing import first_pass, later_passes, storyboards
+from portal.transcoding.packaging.master import Kind
+from portal.transcoding.planning.kept import Interval
+from portal.videos import cuts
+from portal.web.composition import WebContext
+
+
+async def whole_video(client: Client, resources: WebContext, film: Path, folder: Path) -> Video:
+    """Publish a film, and make all of its renditions and its storyboard."""
+    video = await make_playable(await published_file(client, resources, film), resources, folder)
+    while (await Video.get(id=video.id)).complete_job_id is not None:
+        await make_missing(video, resources, folder)
+    await storyboards.make(video.id, tools_for(resources, folder))
+    return await Video.get(id=video.id)
+
+
+async def cut(
+    video: Video, resources: WebContext, folder: Path, *intervals: tuple[float, float]
+) -> Video:
+    """Cut a video, and run the jobs that make the cut."""
+    keep = [Interval(*each) for each in intervals]
+    await cuts.save(video.id, keep, expected=None, queue=resources.queue)
+    version = await Version.get(video_id=video.id, retired_at=None, status=VideoStatus.PROCESSING)
+    tools = tools_for(resources, folder)
+    await first_pass.publish_version(version.id, tools, may_encode=False)
+    while (await Version.get(id=version.id)).complete_job_id is not None:
+        await later_passes.complete_ladder(version.id, tools)
+    return await Video.get(id=video.id)
+
+
+async def pictures(version_id: UUID) -> list[Rendition]:
+    """Return the complete renditions of a version's picture, the lowest first."""
+    rows = Rendition.filter(version_id=version_id, kind=Kind.VIDEO, state="complete")
+    return await rows.order_by("position")

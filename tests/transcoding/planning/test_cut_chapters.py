@@ -1,0 +1,57 @@
+"""Chapters of cut films: nothing of removed parts is shown, and nothing of them is lost."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.transcoding.planning.chapters import Chapter, cut_chapters, whole_chapters
+from portal.transcoding.planning.kept import Interval, Kept
+
+FILM_S = 100
+# Bounds of intervals are those of frames, and have more digits than times of chapters.
+FRAMES = FILM_S * 30
+
+
+@st.composite
+def cuts(draw: st.DrawFn) -> Kept:
+    bounds = draw(st.lists(st.integers(0, FRAMES // 17), min_size=2, max_size=12, unique=True))
+    frames = [bound * 17 for bound in sorted(bounds[: len(bounds) // 2 * 2])]
+    return Kept(
+        tuple(
+            Interval(start / 30, end / 30)
+            for start, end in zip(frames[::2], frames[1::2], strict=True)
+        )
+    )
+
+
+@st.composite
+def chapters(draw: st.DrawFn) -> list[Chapter]:
+    times = draw(st.lists(st.integers(1, FILM_S * 100 - 1), max_size=10, unique=True))
+    return [Chapter(at / 100, str(at)) for at in (0, *sorted(times))]
+
+
+def rounded(rows: list[Chapter] | tuple[Chapter, ...]) -> list[tuple[str, object]]:
+    return [(row.title, pytest.approx(row.start_s, abs=0.0021)) for row in rows]
+
+
+@given(chapters(), cuts())
+def test_unchanged_chapters_of_a_cut_film_are_those_of_the_whole_film(
+    rows: list[Chapter], cut: Kept
+) -> None:
+    cut_rows = cut_chapters(rows, cut)
+    assert cut_rows[0].start_s == 0
+    assert all(chapter.start_s < following.start_s for chapter, following in pairwise(cut_rows))
+    whole = whole_chapters(cut_rows, rows, cut)
+    assert [(row.title, row.start_s) for row in whole] == rounded(rows)
+
+
+@given(chapters(), chapters(), cuts())
+def test_saved_chapters_of_a_cut_film_are_shown_as_they_are(
+    rows: list[Chapter], saved: list[Chapter], cut: Kept
+) -> None:
+    saved = [Chapter(row.start_s, f"saved {row.title}") for row in saved]
+    cut_rows = cut_chapters(whole_chapters(saved, rows, cut), cut)
+    within = [row for row in saved if row.start_s < cut.duration_s - 0.002]
+    assert [(row.title, row.start_s) for row in cut_rows[: len(within)]] == rounded(within)

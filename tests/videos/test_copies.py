@@ -1,0 +1,162 @@
+"""Intervals of a video as a new video: it shares the uploaded file, and nothing else."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aged_videos import hence, tidy
+from api_client import Client, answered, faults, problem, rows
+from page_rows import READY, make_row
+from passes import make_missing, make_source, ready_video, tools_for
+from signed_in import text_of
+from stored_objects import stored
+
+from portal.database.models import Attempt, Deletion, Rendition, Version, Video, VideoStatus
+from portal.processing import first_pass, removal, storyboards
+from portal.processing.captions import CaptionText
+from portal.processing.versions import WITHDRAWN_AT
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix, output_root
+from portal.transcoding.packaging.hls import playlist_uris
+from portal.transcoding.packaging.webvtt import Cue
+from portal.videos import captions, chapters
+from portal.videos.captions import CaptionChange
+from portal.videos.chapters import Chapter
+from portal.videos.deletion import delete_video
+from portal.web.composition import WebContext
+
+KEEP = [{"startSeconds": 0, "endSeconds": 3}, {"startSeconds": 6, "endSeconds": 9}]
+
+
+async def copy(client: Client, video: Video, keep: Any = KEEP, status: int = 201) -> dict[str, Any]:
+    """Save intervals of a video as a new one; return its record."""
+    body = {"keep": keep, "title": "The best of it"}
+    return await answered(await client.post(f"/api/videos/{video.id}/copies", json=body), status)
+
+
+async def complete_video(
+    client: Client, resources: WebContext, source: Path, folder: Path
+) -> Video:
+    """Publish a file, and make everything of it."""
+    video = await ready_video(client, resources, source, folder)
+    while (await Video.get(id=video.id)).complete_job_id is not None:
+        await make_missing(video, resources, folder)
+    await storyboards.make(video.version_id, tools_for(resources, folder))
+    return await Video.get(id=video.id)
+
+
+async def remove(video: Video, resources: WebContext) -> None:
+    """Delete a video with its files."""
+    await delete_video(video.id, queue=resources.queue)
+    await Deletion.all().update(settles_at=datetime.now(UTC))
+    await removal.remove_files(video.id, storage=resources.storage)
+
+
+async def test_new_video_outlives_the_one_from_which_it_is_made(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    source = make_source(tmp_path / "film.mp4", seconds=12, size="640x360", rate=10)
+    video = await complete_video(client, resources, source, tmp_path)
+    cues = [Cue(start_s=at, end_s=at + 1, text=f"At {at}") for at in (1, 4, 7)]
+    change = CaptionChange(content=CaptionText.of(cues))
+    await captions.add(video.id, "en", change, queue=resources.queue)
+    named = [Chapter(0.0, "First"), Chapter(7.0, "Last")]
+    await chapters.save_chapters(video.id, named, versions=None)
+
+    record = await copy(client, video)
+    assert (record["status"], record["title"]) == ("processing", "The best of it")
+    assert record["storageKey"] == video.storage_key
+    copied = await Video.get(id=record["id"])
+    tools = tools_for(resources, tmp_path)
+    await first_pass.publish_version(copied.version_id, tools, may_encode=True)
+    copied = await Video.get(id=copied.id)
+    assert copied.status is VideoStatus.READY
+    assert copied.duration_s == pytest.approx(6, abs=0.2)
+    film = await Version.get(id=copied.base_id)
+    assert (film.video_id, film.status) == (copied.id, VideoStatus.READY)
+    # The whole film was never live, so people can't go back to it after a replacement.
+    assert film.retired_at == WITHDRAWN_AT
+    names = set(await Rendition.filter(version_id=film.id).values_list("name", flat=True))
+    assert names == set(
+        await Rendition.filter(version_id=video.version_id).values_list("name", flat=True)
+    )
+    track = await captions.read_captions_of(copied.id, "en")
+    assert "At 1" in (track.text or "")
+    assert "At 4" not in (track.text or "")
+    at_s = [chapter.start_s for chapter in (await chapters.read_chapters(copied.id)).chapters]
+    assert at_s == pytest.approx([0, 4], abs=0.1)
+
+    await remove(video, resources)
+    assert await stored(resources.storage, video.id) == []
+    root = output_root(copied.id)
+    keys = {key.removeprefix(root) for key in await stored(resources.storage, copied.id)}
+    playlist = (await answered(await client.get(f"/api/videos/{copied.id}")))["playbackUrl"]
+    named_files = playlist_uris(await text_of(await client.get(playlist)))
+    assert {f"{copied.published_attempt}/{name}" for name in named_files} <= keys
+    film_url = f"/hls/{copied.id}/{film.published_attempt}/master.m3u8"
+    assert playlist_uris(await text_of(await client.get(film_url)))
+    whole = await client.put(f"/api/videos/{copied.id}/cuts", json={"keep": None})
+    assert (await answered(whole))["liveKeep"] is None
+    assert await resources.storage.list_some(video.storage_key) == [video.storage_key]
+
+    await remove(copied, resources)
+    assert await stored(resources.storage, copied.id, video.storage_key) == []
+
+
+async def test_new_video_fails_if_the_other_one_is_deleted_too_early(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    video = await make_row(**READY)
+    copied = await Video.get(id=(await copy(client, video))["id"])
+    await remove(video, resources)
+    transcode = await answered(await client.get(f"/api/videos/{copied.id}/transcode"))
+    assert (transcode["stage"], transcode["failure"]["code"]) == ("failed", "film_deleted")
+    retried = await client.post(f"/api/videos/{copied.id}/transcode")
+    await problem(retried, 409, "nothing_to_retry")
+    await remove(copied, resources)
+    assert await rows(resources.config.database_url, "SELECT id FROM versions") == []
+
+
+async def test_rest_of_a_copy_that_was_broken_off_is_removed(
+    client: Client, resources: WebContext, tmp_path: Path, short_video: Path
+) -> None:
+    video = await complete_video(client, resources, short_video, tmp_path)
+    keep = [{"startSeconds": 0, "endSeconds": 1}]
+    copied = await Video.get(id=(await copy(client, video, keep))["id"])
+    [rendition] = await Rendition.filter(version_id=video.version_id, kind="video").limit(1)
+    lost = f"hls/{video.id}/{rendition.attempt_number}/{rendition.name}/init.mp4"
+    init = await resources.storage.get(lost)
+    await resources.storage.delete(lost)
+    tools = tools_for(resources, tmp_path)
+    with pytest.raises(ObjectMissing):
+        await first_pass.publish_version(copied.version_id, tools, may_encode=True)
+    await resources.storage.put(lost, init, content_type="video/mp4")
+    await first_pass.publish_version(copied.version_id, tools, may_encode=True)
+    assert (await Video.get(id=copied.id)).status is VideoStatus.READY
+    [broken] = await Version.filter(video_id=copied.id, status=VideoStatus.FAILED)
+    attempt = await Attempt.get(version_id=broken.id)
+    folder = output_prefix(copied.id, attempt.number)
+    assert await resources.storage.list_some(folder)
+    await tidy(resources, now=hence(days=3))
+    assert not await Version.exists(id=broken.id)
+    assert await resources.storage.list_some(folder) == []
+    assert await resources.storage.list_some(copied.storage_key)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"keep": KEEP}, "/title"),
+        ({"keep": KEEP, "title": " "}, "/title"),
+        ({"keep": [], "title": "New"}, "/keep"),
+        ({"keep": None, "title": "New"}, "/keep"),
+        ({"keep": [{"startSeconds": 0, "endSeconds": 9999}], "title": "New"}, "/keep"),
+        ({"keep": [*KEEP, *KEEP], "title": "New"}, "/keep/2"),
+    ],
+)
+async def test_invalid_members_of_a_copy_are_named(
+    client: Client, body: dict[str, Any], pointer: str
+) -> None:
+    video = await make_row(**READY)
+    assert pointer in await faults(await client.post(f"/api/videos/{video.id}/copies", json=body))

@@ -1,0 +1,284 @@
+"""Chapters, captions, posters and statistics of a video move with its cuts, and come back."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from api_client import Client, answered
+from page_rows import READY, cut_video, make_rendition, make_row, make_upload_row
+from psycopg.sql import SQL
+from stored_objects import stored
+
+from portal.database.connection import transaction
+from portal.database.models import Caption, PosterRequest, Publication, Version, Video
+from portal.database.work_models import Transcription
+from portal.processing.captions import CaptionText
+from portal.processing.versions import make_current
+from portal.queue.enqueue import defer_transcription
+from portal.statistics.cmcd import Device, Place, Record, SessionReport, State
+from portal.statistics.folding import fold_inbox
+from portal.statistics.intake import Report, Visitor, write_reports
+from portal.transcoding.packaging.webvtt import Cue, read_webvtt
+from portal.videos import captions, posters
+from portal.videos.captions import CaptionChange
+from portal.videos.words import find_said, videos_that_say
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app
+
+FILM_S = 100.0
+KEEP = [[10.0, 20.0], [50.0, 80.0]]
+CUES = [(5.0, 8.0, "a secret name"), (18.0, 52.0, "over the join"), (70.0, 75.0, "the harbour")]
+CHAPTERS = [("Intro", 0), ("Secret", 25), ("Harbour", 45), ("Home", 90)]
+
+
+async def film(**columns: Any) -> Video:
+    """Return a ready video of a hundred seconds without files."""
+    video = await make_row(**{**READY, "duration_s": FILM_S, **columns})
+    measured = {"codecs": "avc1", "bandwidth_bps": 1, "average_bandwidth_bps": 1}
+    await make_rendition(video, "360p", frame_rate="25", size_bytes=1, segment_count=1, **measured)
+    return video
+
+
+async def save_captions(
+    video: Video, resources: WebContext, *cues: tuple[float, float, str]
+) -> None:
+    """Save captions as an editor does."""
+    content = CaptionText.of(
+        [Cue(start_s=start, end_s=end, text=text) for start, end, text in cues]
+    )
+    change = CaptionChange(content=content)
+    await captions.put(video.id, "en", change, queue=resources.queue)
+
+
+async def shown_cues(video: Video) -> list[tuple[float, float, str]]:
+    """Return the cues that viewers get."""
+    track = await captions.read_captions_of(video.id, "en")
+    cues = read_webvtt(track.text or "")
+    assert track.cue_count == len(cues)
+    return [(cue.start_s, cue.end_s, cue.text) for cue in cues]
+
+
+async def test_captions_move_with_cuts_and_come_back(resources: WebContext) -> None:
+    video = await film()
+    await save_captions(video, resources, *CUES)
+    await cut_video(video, KEEP, resources.queue)
+    cut = [(8.0, 12.0, "over the join"), (30.0, 35.0, "the harbour")]
+    assert await shown_cues(video) == cut
+    assert await videos_that_say(["secret"], among=SQL("true")) == []
+    assert (await find_said(["harbour"], [video.id]))[video.id].seconds == 30
+    # An editor corrects the captions of the cut film, with words after its end.
+    corrected = [cut[0], (31.0, 36.0, "our harbour"), (50.0, 55.0, "beyond")]
+    await save_captions(video, resources, *corrected)
+    video = await cut_video(video, [[0.0, 10.0], [60.0, 100.0]], resources.queue)
+    assert await shown_cues(video) == [(5.0, 8.0, "a secret name"), (21.0, 26.0, "our harbour")]
+    await cut_video(video, None, resources.queue)
+    assert await shown_cues(video) == [*CUES[:2], (71.0, 76.0, "our harbour")]
+    assert (await Caption.get(video_id=video.id)).whole_text is None
+
+
+async def test_viewers_get_no_segments_of_captions_from_before_a_cut(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film()
+    await save_captions(video, resources, *CUES)
+    before = (await Caption.get(video_id=video.id)).version
+    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    video = await cut_video(video, KEEP, resources.queue)
+    track = await Caption.get(video_id=video.id)
+    old, new = (
+        f"/hls/{video.id}/captions/{track.id}-{number}" for number in (before, track.version)
+    )
+    assert (await client.get(f"{old}/playlist.m3u8")).status_code == 404
+    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    playlist = await (await client.get(f"{new}/playlist.m3u8")).get_data(as_text=True)
+    assert playlist.count("#EXT-X-DISCONTINUITY") == 1
+    files = {
+        key.rpartition("/")[2]: await resources.storage.get(key)
+        for key in await stored(resources.storage, video.id)
+        if key.endswith(".vtt")
+    }
+    assert sorted(files) == ["00000.vtt", "00001.vtt"]
+    # Segments have the times of the whole film, as those of video and sound.
+    assert b"00:00:18.000 --> 00:00:20.000\nover the join" in files["00000.vtt"]
+    assert b"00:00:50.000 --> 00:00:52.000\nover the join" in files["00001.vtt"]
+    assert not any(b"secret" in text for text in files.values())
+
+
+async def test_a_transcription_begins_anew_with_the_cut_film(resources: WebContext) -> None:
+    video = await film()
+    async with transaction():
+        job_id = await defer_transcription(video.id, resources.queue)
+    await Transcription.create(video_id=video.id, job_id=job_id, text="WEBVTT\n", until_s=50.0)
+    await cut_video(video, KEEP, resources.queue)
+    request = await Transcription.get(video_id=video.id)
+    assert (request.until_s, request.text) == (0.0, "")
+    assert request.job_id != job_id
+
+
+async def chapters_of(client: Client, video: Video) -> list[tuple[str, float]]:
+    body = await answered(await client.get(f"/api/videos/{video.id}/chapters"))
+    return [(chapter["title"], chapter["startSeconds"]) for chapter in body["chapters"]]
+
+
+async def save_chapters(client: Client, video: Video, chapters: list[tuple[str, float]]) -> None:
+    body = {"chapters": [{"title": title, "startSeconds": at_s} for title, at_s in chapters]}
+    await answered(await client.put(f"/api/videos/{video.id}/chapters", json=body))
+
+
+async def test_chapters_move_with_cuts_and_come_back(client: Client, resources: WebContext) -> None:
+    video = await film()
+    await save_chapters(client, video, CHAPTERS)
+    await cut_video(video, KEEP, resources.queue)
+    cut = [("Intro", 0), ("Harbour", 10)]
+    assert await chapters_of(client, video) == cut
+    # Saving them again changes nothing in the whole film.
+    await save_chapters(client, video, [*cut, ("Crane", 30)])
+    await save_chapters(client, video, cut)
+    assert await chapters_of(client, video) == cut
+    video = await cut_video(video, None, resources.queue)
+    assert await chapters_of(client, video) == CHAPTERS
+    # A chapter that takes the place of one at a join does not show those of the removed part.
+    video = await cut_video(video, KEEP, resources.queue)
+    await save_chapters(client, video, [("Opening", 0), ("Ships", 20)])
+    assert await chapters_of(client, video) == [("Opening", 0), ("Ships", 20)]
+    await cut_video(video, None, resources.queue)
+    whole = [("Intro", 0), ("Opening", 10), ("Intro", 20), ("Secret", 25), ("Harbour", 45)]
+    whole += [("Opening", 50), ("Ships", 60), ("Harbour", 80), ("Home", 90)]
+    assert await chapters_of(client, video) == whole
+
+
+async def test_times_of_a_description_are_those_of_the_film_that_viewers_get(
+    client: Client, resources: WebContext
+) -> None:
+    description = "0:00 A\n0:10 B\n0:35 C"
+    video = await film(description=description)
+    await cut_video(video, KEEP, resources.queue)
+    assert await chapters_of(client, video) == [("A", 0), ("B", 10), ("C", 35)]
+    await cut_video(video, [[0.0, 30.0]], resources.queue)
+    assert await chapters_of(client, video) == []
+
+
+async def replace_file(video: Video, resources: WebContext) -> Version:
+    """Make a version of another file, which is not cut, the current one."""
+    upload = await make_upload_row()
+    version = await video.current_version()
+    version.update_from_dict({"id": uuid4(), "storage_key": upload.key, "keep": None})
+    version.update_from_dict({"base_id": None, "transcode_job_id": -3_000_000})
+    await version.save(force_create=True)
+    await go_to(version, resources)
+    return version
+
+
+async def go_to(version: Version, resources: WebContext) -> Video:
+    """Make a version the current one of its video."""
+    async with transaction():
+        await make_current(version, resources.queue)
+    return await Video.get(id=version.video_id)
+
+
+async def watch(video: Video, start_s: float, end_s: float, viewer: bytes) -> None:
+    """Count a part that a viewer played."""
+    moments = [(start_s, State.PLAYING), (end_s, State.PAUSED)]
+    records = tuple(Record(int(at_s * 1000), 0, state, int(at_s * 1000)) for at_s, state in moments)
+    session = SessionReport(
+        str(video.id), viewer.hex(), Device.OTHER, Place.PAGE, site="", records=records
+    )
+    await write_reports([Report(video.id, Visitor(datetime.now(UTC).date(), viewer), session)])
+    await fold_inbox()
+
+
+async def test_retention_follows_the_cuts(client: Client, resources: WebContext) -> None:
+    video = await film()
+    await watch(video, 0, 60, b"one")
+    await cut_video(video, KEEP, resources.queue)
+    path = f"/api/videos/{video.id}/statistics"
+    statistics = await answered(await client.get(path))
+    # The first 20 of the 40 s were watched in the whole film.
+    assert statistics["retention"] == [1.0] * 50 + [0.0] * 50
+    await watch(video, 10, 40, b"two")
+    statistics = await answered(await client.get(path))
+    assert statistics["retention"] == [0.5] * 25 + [1.0] * 25 + [0.5] * 50
+    assert statistics["averageShare"] == pytest.approx((0.6 + 0.75) / 2)
+    await cut_video(video, None, resources.queue)
+    statistics = await answered(await client.get(path))
+    assert statistics["retention"] == [0.5] * 50 + [1.0] * 10 + [0.5] * 20 + [0.0] * 20
+
+
+async def test_a_poster_that_shows_a_removed_frame_is_hidden(resources: WebContext) -> None:
+    video = await film()
+    chosen_path = posters.requested_path(1)
+    await Publication.filter(id=video.id).update(
+        poster_version=1, poster_path=chosen_path, poster_time_s=30.0
+    )
+    chosen = f"hls/{video.id}/posters/poster-1.jpg"
+    video = await Video.get(id=video.id)
+    of_film = posters.poster_revision(video)
+    video = await cut_video(video, KEEP, resources.queue)
+    # Browsers that have the removed frame don't show it any more.
+    assert posters.poster_revision(video) != of_film
+    assert posters.poster_key(video) == f"hls/{video.id}/{video.published_attempt}/poster.jpg"
+    video = await cut_video(video, [[25.0, 60.0]], resources.queue)
+    assert posters.poster_key(video) == chosen
+    video = await cut_video(video, KEEP, resources.queue)
+    # A request is for a time of the cut film.
+    await posters.request_poster(video.id, queue=resources.queue, time_s=12.0)
+    assert (await PosterRequest.get(video_id=video.id)).time_s == 52.0
+    video = await cut_video(video, None, resources.queue)
+    assert posters.poster_key(video) == chosen
+
+
+async def test_another_file_shows_nothing_that_was_cut_before(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film(poster_version=1, poster_path=posters.requested_path(1), poster_time_s=30.0)
+    await save_captions(video, resources, *CUES)
+    await save_chapters(client, video, CHAPTERS)
+    video = await cut_video(video, KEEP, resources.queue)
+    cues = await shown_cues(video)
+    chapters = await chapters_of(client, video)
+    former = await video.current_version()
+    other = await replace_file(video, resources)
+    for version in (other, former, other):
+        present = await go_to(version, resources)
+        assert await shown_cues(present) == cues
+        assert await chapters_of(client, present) == chapters
+        assert posters.poster_key(present).endswith(f"/{present.published_attempt}/poster.jpg")
+
+
+async def test_captions_and_chapters_come_back_with_the_former_file(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film()
+    await save_captions(video, resources, *CUES)
+    await save_chapters(client, video, CHAPTERS)
+    video = await cut_video(video, KEEP, resources.queue)
+    former = await video.current_version()
+    track = await Caption.get(video_id=video.id)
+    other = await replace_file(video, resources)
+    # An editor changes both for the new file, and adds a language.
+    edited = [(1.0, 2.0, "a new voice")]
+    await save_captions(video, resources, *edited)
+    await captions.add(
+        video.id, "de", CaptionChange(content=CaptionText.of([])), queue=resources.queue
+    )
+    await save_chapters(client, video, [("Take two", 0)])
+
+    video = await go_to(former, resources)
+    back = await Caption.get(video_id=video.id)
+    assert (back.id, back.written_version) == (track.id, None)
+    # Folders never change, so the name of the new folder was never used.
+    assert back.version > track.version + 1
+    video = await cut_video(video, None, resources.queue)
+    assert await shown_cues(video) == CUES
+    assert await chapters_of(client, video) == CHAPTERS
+    assert await videos_that_say(["secret"], among=SQL("true")) == [video.id]
+
+    video = await go_to(other, resources)
+    assert await shown_cues(video) == edited
+    assert await chapters_of(client, video) == [("Take two", 0)]
+    assert await Caption.filter(video_id=video.id).count() == 2
+    video = await go_to(await Version.get(id=video.id), resources)
+    assert await shown_cues(video) == CUES
+    assert await chapters_of(client, video) == CHAPTERS
