@@ -12,10 +12,11 @@ from uuid import UUID
 from portal.database.connection import retry_outage
 from portal.database.models import Rendition, RenditionState, Version
 from portal.processing import attempts, renditions
-from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of
+from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of, objects_below
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.encoding.assembly import PassOutput
+from portal.transcoding.encoding.command import SEGMENT_SUFFIX
 from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
@@ -128,7 +129,8 @@ async def unused_below(
 ) -> AsyncIterator[str]:
     """Yield the prefixes and keys below an attempt's folder that are not in use.
 
-    Only the published attempt uses files outside of renditions' folders, such as posters.
+    Only the published attempt uses files outside of renditions' folders, such as posters. A worker
+    that was killed before it recorded a segment has left one that no playlist names.
     """
     prefix = output_prefix(version.video_id, number)
     root = output_root(version.video_id)
@@ -142,8 +144,28 @@ async def unused_below(
         if isinstance(entry, str):
             if entry.removeprefix(root) not in used_here:
                 yield entry
+            else:
+                for key in await _unnamed_segments(entry, storage):
+                    yield key
         elif not keeps_files:
             yield entry.key
+
+
+async def _unnamed_segments(folder: str, storage: Storage) -> list[str]:
+    """Return the keys of segments in a rendition's folder that its playlist doesn't name.
+
+    There are none if the playlist is missing.
+    """
+    try:
+        playlist = await storage.get(folder + hls.PLAYLIST_NAME)
+    except ObjectMissing:
+        return []
+    named = {folder + uri for uri in hls.playlist_uris(playlist.decode())}
+    return [
+        stored.key
+        async for stored in objects_below(folder, storage)
+        if stored.key.endswith(SEGMENT_SUFFIX) and stored.key not in named
+    ]
 
 
 def named_playlists(master: str, published_attempt: int) -> set[str]:

@@ -118,6 +118,8 @@ async def test_storyboard_follows_the_pointer_and_plays_on_keyboard_focus(
     assert boards == []
     x = before["x"]
     y = before["y"] + 40
+    # The script listens a moment after the page has loaded.
+    await page.wait_for_load_state("networkidle")
     await page.mouse.move(x + before["width"] * 0.1, y)
     await expect(card.locator("canvas")).to_be_visible()
     early = await _picture(card)

@@ -157,6 +157,20 @@ async def test_only_output_of_superseded_attempts_is_removed(resources: WebConte
     assert not await Attempt.filter(is_swept=False).exists()
 
 
+async def test_segment_of_a_killed_worker_is_removed_from_a_folder_in_use(
+    resources: WebContext,
+) -> None:
+    video, used, _ = await with_history(resources)
+    playlist = f"hls/{video.id}/3/360p/playlist.m3u8"
+    text = b'#EXTM3U\n#EXT-X-MAP:URI="init.mp4"\n#EXTINF:6,\n00000.m4s\n#EXT-X-ENDLIST\n'
+    await resources.storage.put(playlist, text, content_type="text/plain")
+    files = ("360p/init.mp4", "360p/iframes.m3u8")
+    files_in_use = await put_output(resources, video, 3, *files)
+    await put_output(resources, video, 3, "360p/2-00000.m4s")
+    await tidy(resources)
+    assert await stored(resources.storage, video.id) == sorted([*used, playlist, *files_in_use])
+
+
 @pytest.mark.parametrize("changes", [
     {"status": VideoStatus.PROCESSING, "published_attempt": None},
     {"complete_job_id": 7},
