@@ -69,7 +69,7 @@ async def closed_afterwards(attempt: OpenAttempt, tools: Tools) -> AsyncIterator
         if is_interruption(exc):
             outcome = Outcome.HANDED_BACK
             failure = _interruption_reason(exc)
-            reason = failure.detail if failure else "the worker ends"
+            reason = failure.detail if failure else "the job is cancelled or the worker ends"
             logger.warning("Pass released: %s", reason, extra={"action": "handed_back"})
         else:
             failure = Failure("internal_error", type(exc).__name__)
@@ -81,7 +81,10 @@ async def closed_afterwards(attempt: OpenAttempt, tools: Tools) -> AsyncIterator
 
 
 def _interruption_reason(exc: BaseException) -> Failure | None:
-    """Return the reason of an interruption, for the operator; None if the worker ends."""
+    """Return the reason of an interruption, for the operator.
+
+    None if the worker ends or the job is cancelled.
+    """
     cause = errors.without_signatures(error_words(exc.__cause__ or exc))
     if isinstance(exc, SourceInterrupted):
         return Failure(errors.FailCode.SOURCE_UNREACHABLE, cause)

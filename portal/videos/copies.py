@@ -5,14 +5,14 @@ whole film of the existing video until the job of the cut has copied that
 (`processing.copied_films`). From then on deleting either video keeps the other whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 from portal.database.connection import execute, fetch_rows, transaction
 from portal.database.models import Publication, Version, Video
 from portal.database.search import search_columns
-from portal.errors import FilmIncomplete
+from portal.errors import CutsChanged, FilmIncomplete
 from portal.events.log import AuditAction, note
 from portal.processing.captions import follow_cut
 from portal.queue.app import Queue
@@ -20,7 +20,7 @@ from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_i
 from portal.uploads import quotas
 from portal.uploads.quotas import Quota
 from portal.videos import cuts
-from portal.videos.reading import locked_ready_video
+from portal.videos.reading import check_version, locked_ready_video
 
 # Details and audience that the new video has from the existing one.
 KEPT_DETAILS = ("description", "category_ids", "tags", "visibility", "signed_in_only")
@@ -51,6 +51,7 @@ async def begin(
     intervals: Sequence[Interval],
     *,
     title: str,
+    expected: Collection[str] | None,
     owner_id: UUID | None,
     queue: Queue,
     quota: Quota,
@@ -61,6 +62,7 @@ async def begin(
         VideoNotFound: the video was deleted.
         NotPlayable: the video is not ready.
         InvalidIntervals: the intervals can't be kept, or keep the whole film.
+        CutsChanged: other cuts, or those of another file, are recorded than the expected versions.
         FilmIncomplete: qualities or previews of the whole film are still being made.
         VideoQuotaExceeded: the account may publish it later.
         StorageQuotaExceeded: the account has no room for the copy.
@@ -68,6 +70,7 @@ async def begin(
     async with transaction():
         video = await locked_ready_video(video_id)
         present = await cuts.read(video_id)
+        check_version(present.version, expected, CutsChanged)
         if not present.is_film_complete:
             raise FilmIncomplete
         keep = check_intervals(intervals, film_s=present.film_s or 0.0)

@@ -62,7 +62,8 @@ def install_error_handlers(app: Quart) -> None:
     @app.errorhandler(errors.PortalError)
     async def portal_error(error: errors.PortalError) -> Response:
         if error.__cause__ is not None and error.status >= 500:
-            logger.warning("%s", error.code, exc_info=error, extra={"action": error.code})
+            cause = repr(error.__cause__)
+            logger.warning("%s: %s", error.code, cause, extra={"action": error.code})
         setattr(g, REFUSED_FINALLY, error.is_final)
         return await _error_response(error)
 

@@ -28,7 +28,7 @@ SILENT.__cause__ = TimeoutError()
         (SILENT, "TimeoutError", "storage_unavailable"),
         (psycopg.OperationalError("gone"), "gone", "database_unavailable"),
         (DiskFull(Path("/work")), "no space left on the disk of /work", "disk_full"),
-        (asyncio.CancelledError(), "the worker ends", None),
+        (asyncio.CancelledError(), "the job is cancelled or the worker ends", None),
     ],
 )
 async def test_released_pass_records_the_reason(

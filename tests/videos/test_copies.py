@@ -160,3 +160,14 @@ async def test_invalid_members_of_a_copy_are_named(
 ) -> None:
     video = await make_row(**READY)
     assert pointer in await faults(await client.post(f"/api/videos/{video.id}/copies", json=body))
+
+
+async def test_copy_of_intervals_of_a_former_file_is_refused(client: Client) -> None:
+    video = await make_row(**READY)
+    stale = {"keep": [{"startSeconds": 0, "endSeconds": 9999}], "title": "New"}
+    response = await client.post(
+        f"/api/videos/{video.id}/copies", json=stale, headers={"If-Match": '"1"'}
+    )
+    conflict = await problem(response, 412, "cuts_changed")
+    assert conflict["present"]["keep"] is None
+    assert await Video.all().count() == 1

@@ -102,30 +102,36 @@ async def get_cuts(id: str) -> Response:
 
 @blueprint.post("/videos/<id>/copies")
 @policy(Policy.EDIT, headers=("Location",))
+@document_headers(PatchHeaders)
 @document_request(CopyRequest)
 @document_response(CreatedVideo, 201)
 @document_response(QuotaProblem, 409)
+@document_response(CutsConflict, 412)
 async def copy_video(id: str) -> Response:
     """Save intervals of a video's whole film as a new video, which is yours.
 
     It has the description, categories, tags and audience of the video, its captions and chapters,
     and shares the uploaded file: deleting either keeps the other whole. It is ready once its files
-    are copied.
+    are copied. With the ETag of the cuts in If-Match, nothing is saved if the video has other cuts
+    or another file since then.
     """
     web = web_context()
     (await principal()).require(Action.PUBLISH)
     video = await read_video(id)
+    versions = named_versions()
     requested = validated(CopyRequest, await read_json())
     intervals = [Interval(row.start_seconds, row.end_seconds) for row in requested.keep]
-    with _naming_interval():
-        copy = await copies.begin(
-            video.id,
-            intervals,
-            title=requested.title,
-            owner_id=await account_id(),
-            queue=web.queue,
-            quota=web.quota,
-        )
+    async with showing_present(partial(_present_cuts, video)):
+        with _naming_interval():
+            copy = await copies.begin(
+                video.id,
+                intervals,
+                title=requested.title,
+                expected=versions,
+                owner_id=await account_id(),
+                queue=web.queue,
+                quota=web.quota,
+            )
     response = json_response(CreatedVideo.model_validate(copy), HTTPStatus.CREATED)
     response.headers["Location"] = url_for("api_videos.get_video", id=copy.id)
     return response

@@ -399,10 +399,10 @@ class CutsEditor {
     const field = /** @type {HTMLInputElement} */ (element(form, "input"));
     const { api = "", page = "" } = form.dataset;
     const send = async () => {
-      const { json: recorded } = await request("GET", this.api);
+      const { json: recorded, etag } = await request("GET", this.api);
       if (!this.#isOfFilm(recorded)) return "";
       const body = { title: field.value, keep: parts.restOf(this.#removed, this.film_s) };
-      const { json } = await request("POST", api, { body });
+      const { json } = await request("POST", api, { body, ifMatch: etag });
       // The cuts are in the new video, so they are no draft of this one.
       this.#change(this.#saved);
       location.assign(page.replace("VIDEO_ID", json.id));

@@ -64,7 +64,7 @@ async def test_database_away_gives_503_within_seconds_to_everyone(config: Config
 
 
 async def test_storage_away_gives_503_within_seconds_and_writes_nothing(
-    client: Client, config: Config
+    client: Client, config: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = metadata(await uploaded(client))
     async with app_client(config, **storage_at(NOWHERE)) as other:
@@ -73,6 +73,10 @@ async def test_storage_away_gives_503_within_seconds_and_writes_nothing(
         assert monotonic() - begun_at < FEW_SECONDS
         await expect_unavailable(response, "storage_unavailable")
         assert await counts(config.database_url) == (0, 0)
+    # One line, with the cause.
+    log = capsys.readouterr().out
+    assert "storage_unavailable: EndpointConnectionError(" in log
+    assert "Traceback" not in log
     async with app_client(config) as mended:
         assert (await mended.post("/api/videos", json=body)).status_code == 201
 

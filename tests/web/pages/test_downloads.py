@@ -9,7 +9,7 @@ from page_rows import cut_video
 from page_texts import page
 from playable_videos import Cast, make_ready, token_in
 from quart import Quart
-from signed_in import Sender, configure
+from signed_in import Sender, configure, text_of
 
 from portal.accounts.permissions import EVERYONES
 from portal.database.models import Caption
@@ -96,6 +96,8 @@ async def test_viewers_of_a_cut_video_get_no_original(
     # The address of the original has no token, which would grant it to viewers.
     assert listed[0]["url"].endswith(f"/videos/{video.id}/downloads/original")
     assert "/p/" not in listed[0]["url"]
+    page = await editor.get(f"/videos/{video.id}/downloads")
+    assert "also has what was cut" in await text_of(page)
 
 
 async def test_captions_are_saved_as_they_are_now(client: Client, resources: WebContext) -> None:
