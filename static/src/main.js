@@ -19,7 +19,7 @@ const behaviours = [
   lazyBehaviour("video[data-player]", async () => (await import("./player/player.js")).startPlayer),
   lazyBehaviour(
     "[data-clears-positions]",
-    async () => (await import("./player/saved-state.js")).startPositionsForm,
+    async () => (await import("./player/saved-state.js")).clearPositions,
   ),
   lazyBehaviour(
     "[data-caption-editor]",

@@ -97,6 +97,7 @@ async def test_rows_change_while_videos_are_processed(page: Page, shelf: LivePor
     menu = page.get_by_role("group", name="Change the selected videos")
     await menu.locator("summary", has_text="Tags").click()
     await row.get_by_role("checkbox").focus()
+    await expect(menu.get_by_role("status")).to_have_text("1 selected")
     places = await page.evaluate(PLACES)
 
     await rows.begin(video, 41.7)

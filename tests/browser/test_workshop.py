@@ -1,5 +1,6 @@
 """A video's workshop: editing in place, by keyboard, in every state."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from chromium import (
     suits_everyone,
 )
 from player_page import wait_for
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal, final_status, make_video, process, run_ffmpeg
 from upload_page import category_field, chosen_categories
 
@@ -91,11 +92,21 @@ async def test_details_are_saved_in_place_and_typed_text_is_kept(page: Page, vid
 
 
 async def test_one_bar_saves_all_changed_forms(page: Page, video: str) -> None:
-    details = await open_workshop(page, f"/videos/{video}", "Details")
+    has_typed = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await has_typed.wait()
+        await route.continue_()
+
+    await page.route("**/chunk-*.js", hold)
+    await page.goto(f"/videos/{video}/edit", wait_until="commit")
+    details = page.get_by_role("form", name="Details")
     access = page.locator("#access")
     bar = page.get_by_role("region", name="Unsaved changes")
     await expect(bar).to_be_hidden()
+    # People may type before all scripts have started.
     await details.get_by_label("Title").fill("After")
+    has_typed.set()
     await access.get_by_role("radio", name="Unlisted").check()
     await bar.get_by_role("button", name="Save changes").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("After")

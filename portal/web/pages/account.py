@@ -191,6 +191,7 @@ async def _render_account(person: Principal, **more: object) -> str:
     """
     account = await _own_account(person)
     config = web_context().config
+    done = request.args.get("done", "")
     values = {
         "faults": {},
         "own_name": account.name,
@@ -212,7 +213,8 @@ async def _render_account(person: Principal, **more: object) -> str:
         has_password=account.password_hash is not None,
         is_bound=config.oidc_issuer and await identities.is_bound(account.id, config.oidc_issuer),
         has_single_sign_on=bool(config.oidc_issuer),
-        done=DONE.get(request.args.get("done", ""), ""),
+        done=DONE.get(done, ""),
+        clears_positions=done == "history",
         **values,
     )
 

@@ -1,7 +1,7 @@
 /** Forms that their response replaces, and the errors of responses that contain no form. */
 
 import { announce, contextOf, element, setText } from "../dom.js";
-import { trackForm } from "./save-bar.js";
+import { isChanged, trackForm } from "./save-bar.js";
 
 const GONE = 410;
 const UNAVAILABLE =
@@ -18,7 +18,7 @@ const NO_RESPONSE =
 export function startEditForm(form, signal) {
   if (!(form instanceof HTMLFormElement)) return;
   trackForm(form, signal);
-  let isDirty = Boolean(form.querySelector("#conflict, [aria-invalid]"));
+  let isDirty = isChanged(form) || form.querySelector("#conflict") !== null;
   const markDirty = () => {
     isDirty = true;
     form.querySelector("[data-saved-words]")?.remove();

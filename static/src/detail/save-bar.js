@@ -21,7 +21,7 @@ let isDiscarded = false;
  */
 export function trackForm(form, signal) {
   const isRefused = form.querySelector("[aria-invalid=true], .choice-of") !== null;
-  forms.set(form, isRefused ? null : valuesOf(form));
+  forms.set(form, isRefused ? null : savedValuesOf(form));
   // No update of the bar here: the form that replaces this one updates it.
   signal.addEventListener("abort", () => {
     forms.delete(form);
@@ -64,10 +64,21 @@ function updateBar(_cause) {
   if (bar.hidden && isFocused && savedNote instanceof HTMLElement) savedNote.focus();
 }
 
-/** @param {HTMLFormElement} form */
-const isChanged = (form) => forms.get(form) !== valuesOf(form);
+/** Return whether a tracked form has unsaved changes. @param {HTMLFormElement} form */
+export const isChanged = (form) => forms.get(form) !== valuesOf(form);
 
 const changedForms = () => [...forms.keys()].filter(isChanged);
+
+/**
+ * Return the values that the portal has rendered, although people may have changed some before this
+ * script started.
+ * @param {HTMLFormElement} form @returns {string}
+ */
+function savedValuesOf(form) {
+  const copy = /** @type {HTMLFormElement} */ (form.cloneNode(true));
+  copy.reset();
+  return valuesOf(copy);
+}
 
 /** Return the values of a form except its files. @param {HTMLFormElement} form @returns {string} */
 function valuesOf(form) {

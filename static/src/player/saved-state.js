@@ -170,12 +170,9 @@ function savePosition(videoId, at_s, duration_s) {
   writeStored(POSITIONS_KEY, Object.fromEntries(entries.slice(0, POSITIONS_LIMIT)));
 }
 
-/**
- * Delete the positions in this browser when the panel's form is sent.
- * @param {HTMLElement} panel @param {AbortSignal} signal
- */
-export function startPositionsForm(panel, signal) {
-  panel.addEventListener("submit", () => writeStored(POSITIONS_KEY, undefined), { signal });
+/** Delete the positions in this browser. */
+export function clearPositions() {
+  writeStored(POSITIONS_KEY, undefined);
 }
 
 /**
