@@ -143,37 +143,46 @@ def _identity(cue: Cue) -> tuple[int, int, str, str]:
     return round(cue.start_s * 1000), round(cue.end_s * 1000), cue.text, cue.settings
 
 
-def check_intervals(rows: Sequence[Interval], *, film_s: float) -> Kept | None:
+def check_intervals(intervals: Sequence[Interval], *, film_s: float) -> Kept | None:
     """Return the kept intervals that a person asks for; None if they keep the whole film.
 
     Intervals that touch become one; `film_s` is the length of the film, where a later end is moved.
     Raises `InvalidIntervals`.
     """
-    if not rows:
+    if not intervals:
         raise InvalidIntervals("Keep at least one interval.")
-    if len(rows) > MAX_INTERVALS:
+    if len(intervals) > MAX_INTERVALS:
         raise InvalidIntervals(f"Keep at most {MAX_INTERVALS} intervals.", MAX_INTERVALS)
-    for number, (start_s, end_s) in enumerate(rows):
-        if not (isfinite(start_s) and isfinite(end_s)):
-            raise InvalidIntervals("Give the times as numbers of seconds.", number)
-        if start_s < 0 or start_s >= film_s:
-            raise InvalidIntervals(f"Let it begin within the film, 0 to {film_s:.3f} s.", number)
-        if min(end_s, film_s) - start_s < SHORTEST_S - ROUNDING_S:
-            raise InvalidIntervals(f"Keep at least {SHORTEST_S} s.", number)
-    for number, (before, after) in enumerate(pairwise(rows), 1):
+    for number, interval in enumerate(intervals):
+        if fault := _fault_of(interval, film_s):
+            raise InvalidIntervals(fault, number)
+    for number, (before, after) in enumerate(pairwise(intervals), 1):
         if after.start_s < before.end_s - ROUNDING_S:
-            raise InvalidIntervals("Let it begin after the end of the interval before.", number)
-    keep = Kept(tuple(_joined(rows, film_s)))
+            fault = "The interval overlaps the one before it. Begin it after that one ends."
+            raise InvalidIntervals(fault, number)
+    keep = Kept(tuple(_joined(intervals, film_s)))
     is_whole = len(keep.intervals) == 1 and keep.duration_s > film_s - 2 * ROUNDING_S
     return None if is_whole else keep
 
 
-def _joined(rows: Sequence[Interval], film_s: float) -> Iterator[Interval]:
+def _fault_of(interval: Interval, film_s: float) -> str:
+    """Return why an interval can't be kept, and the remedy; empty if it can."""
+    start_s, end_s = interval
+    if not (isfinite(start_s) and isfinite(end_s)):
+        return "Give the times as numbers of seconds."
+    if start_s < 0 or start_s >= film_s:
+        return f"The interval begins outside the film. Begin it between 0 and {film_s:.3f} s."
+    if min(end_s, film_s) - start_s < SHORTEST_S - ROUNDING_S:
+        return f"The interval is shorter than {SHORTEST_S} s. Make it longer, or leave it out."
+    return ""
+
+
+def _joined(intervals: Sequence[Interval], film_s: float) -> Iterator[Interval]:
     """Yield the intervals, with those that touch joined, and ends after the film moved to it."""
-    start_s, end_s = rows[0]
-    for row in rows[1:]:
-        if row.start_s > end_s + ROUNDING_S:
+    start_s, end_s = intervals[0]
+    for interval in intervals[1:]:
+        if interval.start_s > end_s + ROUNDING_S:
             yield Interval(start_s, end_s)
-            start_s = row.start_s
-        end_s = row.end_s
+            start_s = interval.start_s
+        end_s = interval.end_s
     yield Interval(start_s, min(end_s, film_s))

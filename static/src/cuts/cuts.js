@@ -133,17 +133,17 @@ class CutsEditor {
   /** Load the recorded cuts, and return the parts that they remove from the page's film. */
   async #load() {
     const { json, etag } = await request("GET", this.api, { signal: this.signal });
-    if (this.#isOfFilm(json)) {
+    this.#checkFilm(json);
+    if (!this.#isReplaced) {
       this.#etag = etag;
       this.#saved = json.keep ? parts.removedBy(json.keep, this.film_s) : [];
     }
     return this.#saved;
   }
 
-  /** Return whether recorded cuts are of the page's film; others end the editing. @param {any} record */
-  #isOfFilm({ filmUrl }) {
+  /** End the editing if recorded cuts are of another film than the page's. @param {any} record */
+  #checkFilm({ filmUrl }) {
     this.#isReplaced = filmUrl !== this.film;
-    return !this.#isReplaced;
   }
 
   /** @param {MouseEvent} event */
@@ -350,11 +350,14 @@ class CutsEditor {
       const isCut = parts.partAt(removed, (startSeconds + endSeconds) / 2) !== undefined;
       row.classList.toggle("sentence--cut", isCut);
     }
-    writeStored(
-      this.draftKey,
-      isDirty ? { removed, etag: this.#etag, film: this.film } : undefined,
-    );
+    this.#saveDraft();
     this.#follow();
+  }
+
+  /** Save the cuts in this browser until the portal has them. */
+  #saveDraft() {
+    const draft = { removed: this.#removed, etag: this.#etag, film: this.film };
+    writeStored(this.draftKey, this.#removed === this.#saved ? undefined : draft);
   }
 
   /** @param {Part} part @param {number} index */
@@ -400,7 +403,8 @@ class CutsEditor {
     const { api = "", page = "" } = form.dataset;
     const send = async () => {
       const { json: recorded, etag } = await request("GET", this.api);
-      if (!this.#isOfFilm(recorded)) return "";
+      this.#checkFilm(recorded);
+      if (this.#isReplaced) return "";
       const body = { title: field.value, keep: parts.restOf(this.#removed, this.film_s) };
       const { json } = await request("POST", api, { body, ifMatch: etag });
       // The cuts are in the new video, so they are no draft of this one.
@@ -423,7 +427,8 @@ class CutsEditor {
     try {
       const { json, etag } = await request("PUT", this.api, options);
       // The portal accepts cuts that another film has already.
-      if (!this.#isOfFilm(json)) return "";
+      this.#checkFilm(json);
+      if (this.#isReplaced) return "";
       this.#etag = etag;
       this.#saved = removed;
       document.body.dispatchEvent(new Event("cuts-saved"));

@@ -8,10 +8,11 @@ import { formatExactTime } from "../format.js";
 /** @typedef {import("../bounds.js").Part} Part */
 /** @typedef {readonly Part[]} Parts */
 
-// Bounds of what the portal keeps of a film.
+// The portal has the same bounds (`portal/transcoding/planning/kept.py`).
 const SHORTEST_KEPT_S = 0.5;
 const MAX_KEPT = 100;
-// The end of a made cut is that of its last frame or sound, this close to the end of the film.
+// A saved cut may end this long before the film, with its last frame or sound. The rest is not shown
+// as removed.
 const END_S = 0.05;
 // Times of frames and of the playhead are rounded by less than this.
 const ROUNDING_S = 0.001;

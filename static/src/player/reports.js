@@ -1,17 +1,31 @@
 /**
  * Reports of playback to the address in <video data-reports>: lines of CMCD v2 (CTA-5004-B) about
  * the media element, for any stream. The portal counts the time between two lines as played if the
- * first has the state `p`; a line that ends playing therefore has the position before a seek.
+ * first has the state `playing`; a line that ends playing therefore has the position before a seek.
  */
 import { Outbox } from "./outbox.js";
 
 const PLAYING_EVERY_MS = 10_000;
-// Some playing is reported first: a view takes ten seconds.
+// The first request waits until ten seconds were played, so that it can count as a view.
 const FIRST_SEND_MS = 12_000;
 // Progress that shows playing without a `playing` event.
 const PROGRESS_S = 0.1;
+// A pause this close to the end belongs to the end.
+const END_S = 0.1;
 // A stream that stalls is nudged by less than this, or opened again at its position.
 const NUDGE_S = 1;
+/** States of playback in CMCD. */
+const STATE = {
+  starting: "s",
+  playing: "p",
+  seeking: "k",
+  stalled: "r",
+  paused: "a",
+  ended: "e",
+  failed: "f",
+};
+/** Events of CMCD, the causes of reports. */
+const EVENT = { state: "ps", time: "t", error: "e" };
 const TV = /TV\b|AppleTV|Web0S|CrKey|BRAVIA|Roku|\bAFT[A-Z]/;
 const TABLET = /iPad|Tablet|Android(?!.*Mobile)/;
 
@@ -22,11 +36,11 @@ export function startReports(video, signal) {
 }
 
 class Reports {
-  /** State of playback as a token of CMCD; empty before the first `play`. */
+  /** State of playback, one of `STATE`; empty before the first `play`. */
   #state = "";
   #hasPlayed = false;
   #started_ms = 0;
-  /** The position before a seek, at most a quarter of a second old, or its target. */
+  /** Position that was shown last, at most a quarter of a second old; after a seek, its target. */
   #shown_s = 0;
   #lineCount = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -37,30 +51,30 @@ class Reports {
     this.video = video;
     this.outbox = outbox;
     this.constants = constantsOf(video);
-    const interrupt = () => this.#state === "p" && this.#enter("r");
-    const isAtEnd = () => video.duration - video.currentTime < PROGRESS_S;
+    const interrupt = () => this.#state === STATE.playing && this.#enter(STATE.stalled);
+    const isAtEnd = () => video.duration - video.currentTime < END_S;
     /** @type {Record<string, (event: any) => unknown>} */
     const handlers = {
-      play: () => this.#hasPlayed || this.#enter("s"),
+      play: () => this.#hasPlayed || this.#enter(STATE.starting),
       // Native playback begins with a seek after this event.
-      playing: () => video.seeking || this.#enter("p"),
+      playing: () => video.seeking || this.#enter(STATE.playing),
       timeupdate: () => this.#follow(),
       // Firefox also waits at the end.
       waiting: () => video.seeking || isAtEnd() || interrupt(),
       // The stream is opened again, which pauses without an event.
       emptied: interrupt,
       seeking: () => this.#seek(),
-      seeked: () => this.#state === "k" && video.paused && this.#enter("a"),
-      pause: () => video.ended || this.#enter("a"),
-      ended: () => this.#enter("e"),
-      ratechange: () => this.#state === "p" && this.#report("t"),
-      trouble: ({ detail }) => this.#enter("f", "e", `ec=("${detail}")`),
+      seeked: () => this.#state === STATE.seeking && video.paused && this.#enter(STATE.paused),
+      pause: () => video.ended || this.#enter(STATE.paused),
+      ended: () => this.#enter(STATE.ended),
+      ratechange: () => this.#state === STATE.playing && this.#report(EVENT.time),
+      trouble: ({ detail }) => this.#enter(STATE.failed, EVENT.error, `ec=("${detail}")`),
     };
     for (const [name, handle] of Object.entries(handlers)) {
       video.addEventListener(name, handle, { signal });
     }
     const leave = () => {
-      if (this.#state === "p") this.#report("t");
+      if (this.#state === STATE.playing) this.#report(EVENT.time);
       outbox.flush();
     };
     const hide = () => document.visibilityState === "hidden" && leave();
@@ -81,34 +95,35 @@ class Reports {
   #follow() {
     const { currentTime } = this.video;
     if (!this.#isShown || this.video.paused) return;
-    if (this.#state === "p") this.#shown_s = currentTime;
-    else if (currentTime > this.#shown_s + PROGRESS_S) this.#enter("p");
+    if (this.#state === STATE.playing) this.#shown_s = currentTime;
+    else if (currentTime > this.#shown_s + PROGRESS_S) this.#enter(STATE.playing);
   }
 
   #seek() {
     const { currentTime } = this.video;
-    const isNudge = this.#state === "r" && Math.abs(currentTime - this.#shown_s) < NUDGE_S;
-    if (this.#hasPlayed && !isNudge) this.#enter("k");
+    const moved_s = Math.abs(currentTime - this.#shown_s);
+    const isNudge = this.#state === STATE.stalled && moved_s < NUDGE_S;
+    if (this.#hasPlayed && !isNudge) this.#enter(STATE.seeking);
     this.#shown_s = currentTime;
   }
 
   /** Report another state. @param {string} state */
-  #enter(state, event = "ps", cause = "") {
-    if (state === this.#state || (!this.#state && state !== "s")) return;
+  #enter(state, event = EVENT.state, cause = "") {
+    if (state === this.#state || (!this.#state && state !== STATE.starting)) return;
     this.#state = state;
-    if (state === "s") this.#started_ms = performance.now();
-    const isFirst = state === "p" && !this.#hasPlayed;
+    if (state === STATE.starting) this.#started_ms = performance.now();
+    const isFirst = state === STATE.playing && !this.#hasPlayed;
     this.#hasPlayed ||= isFirst;
     const startup = `msd=${Math.round(performance.now() - this.#started_ms)}`;
     this.#report(event, isFirst ? startup : cause);
     if (isFirst) this.outbox.sendIn(FIRST_SEND_MS);
-    if (state === "e" || state === "f") this.outbox.sendIn(0);
+    if (state === STATE.ended || state === STATE.failed) this.outbox.sendIn(0);
   }
 
   /** Add a line, and others while the video plays. @param {string} event */
   #report(event, member = "") {
     const { currentTime, playbackRate, videoWidth, videoHeight } = this.video;
-    if (this.#isShown && this.#state !== "k") this.#shown_s = currentTime;
+    if (this.#isShown && this.#state !== STATE.seeking) this.#shown_s = currentTime;
     const height = Math.min(videoWidth, videoHeight);
     const members = [
       ...this.constants,
@@ -121,8 +136,8 @@ class Reports {
     ];
     this.outbox.add(members.filter(Boolean).join(","));
     clearTimeout(this.#timer);
-    if (this.#state !== "p") return;
-    this.#timer = setTimeout(() => this.#report("t"), PLAYING_EVERY_MS);
+    if (this.#state !== STATE.playing) return;
+    this.#timer = setTimeout(() => this.#report(EVENT.time), PLAYING_EVERY_MS);
   }
 }
 
