@@ -104,6 +104,7 @@ EXPIRED_VERSIONS = f"""
 SELECT id::text AS key FROM versions
 WHERE retired_at < now() - make_interval(secs => {REVERTIBLE_S}) AND {SETTLED}
   AND NOT EXISTS (SELECT FROM versions cut WHERE cut.base_id = versions.id)
+  AND NOT EXISTS (SELECT FROM publications WHERE publications.version_id = versions.id)
   AND id > %s ORDER BY id LIMIT %s
 """  # noqa: S608
 # Tombstones whose upload URLs have expired and that have no pending deletion.

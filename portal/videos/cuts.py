@@ -48,8 +48,8 @@ FROM publications
 JOIN versions live ON live.id = publications.version_id
 LEFT JOIN versions film
   ON film.id = coalesce(live.base_id, live.id) AND film.video_id = publications.id
-LEFT JOIN versions pending
-  ON pending.base_id = film.id AND pending.retired_at IS NULL AND pending.id <> live.id
+LEFT JOIN versions pending ON pending.video_id = publications.id
+  AND pending.base_id = film.id AND pending.retired_at IS NULL AND pending.id <> live.id
 JOIN versions saved ON saved.id = coalesce(pending.id, live.id)
 WHERE publications.id = %s AND deleted_at IS NULL
 """
@@ -164,7 +164,8 @@ async def insert_cut(
 
 async def _stop_pending(film: Version, current_id: UUID, queue: Queue) -> None:
     """Stop the cut of a film that is being made, or dismiss the one that has failed."""
-    pending = Version.filter(base_id=film.id, retired_at=None).exclude(id=current_id)
+    cuts = Version.filter(video_id=film.video_id, base_id=film.id)
+    pending = cuts.filter(retired_at=None).exclude(id=current_id)
     for version in await pending:
         await replacement.stop(version, queue)
 
@@ -182,7 +183,8 @@ async def _make_live(film: Version, keep: Kept | None, queue: Queue, *, same_s: 
 async def _former_cut(film: Version, keep: Kept, same_s: float) -> Version | None:
     """Return a former cut of a film to these intervals whose output still exists."""
     since = datetime.now(UTC) - timedelta(seconds=REVERTIBLE_S)
-    retired = Version.filter(base_id=film.id, retired_at__gt=since, status=VideoStatus.READY)
+    cuts = Version.filter(video_id=film.video_id, base_id=film.id, status=VideoStatus.READY)
+    retired = cuts.filter(retired_at__gt=since)
     for version in await retired.order_by("-retired_at"):
         if version.keep and _is_same(keep, Kept.of(version.keep), same_s):
             return version

@@ -171,3 +171,23 @@ async def test_copy_of_intervals_of_a_former_file_is_refused(client: Client) -> 
     conflict = await problem(response, 412, "cuts_changed")
     assert conflict["present"]["keep"] is None
     assert await Video.all().count() == 1
+
+
+async def test_cuts_of_a_video_and_of_a_copy_in_progress_are_independent(
+    client: Client, resources: WebContext
+) -> None:
+    video = await make_row(**READY)
+    copied = await copy(client, video)
+    path = f"/api/videos/{video.id}/cuts"
+    recorded = await answered(await client.get(path))
+    assert (recorded["keep"], recorded["state"]) == (None, "live")
+    await answered(await client.put(path, json={"keep": KEEP}), 202)
+    await answered(await client.put(path, json={"keep": None}))
+    new = await Video.get(id=copied["id"])
+    assert (new.status, new.keep) == (VideoStatus.PROCESSING, [[0, 3], [6, 9]])
+    version = await new.current_version()
+    assert version.retired_at is None
+    # The current version of a video is never removed.
+    await Version.filter(id=version.id).update(status=VideoStatus.FAILED, retired_at=WITHDRAWN_AT)
+    await tidy(resources, now=hence(days=2))
+    assert await Version.exists(id=version.id)
