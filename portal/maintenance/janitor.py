@@ -46,7 +46,7 @@ from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing, StorageRefused
 from portal.storage.objects import output_prefix, output_root
 from portal.uploads import service as uploads
-from portal.videos import downloads, playback_links
+from portal.videos import downloads, playback_links, posters
 from portal.webhooks.endpoints import forget_old
 
 logger = logging.getLogger(__name__)
@@ -272,6 +272,7 @@ async def remove_expired_versions(cutoffs: Cutoffs, storage: Storage) -> int:
         if version is None:
             continue
         with _logging_refusals():
+            await posters.move_from_attempt(version, storage)
             for attempt in await Attempt.filter(version_id=version.id):
                 await remove_below(output_prefix(version.video_id, attempt.number), storage)
             sharing = Version.filter(storage_key=version.storage_key).exclude(id=version.id)

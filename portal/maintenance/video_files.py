@@ -249,4 +249,8 @@ async def _plan_lost_renditions(version: Version, names: Collection[str], queue:
     # The janitor removes the remaining files of the lost renditions.
     await Attempt.filter(version_id=version.id).update(is_swept=False)
     again = Rendition.filter(id__in=[row.id for row in lost])
+    # Former cuts play the lost files. They get the new ones when they become current again.
+    cut_ids = await Version.filter(base_id=version.id).values_list("id", flat=True)
+    of_cuts = Rendition.filter(version_id__in=cut_ids, name__in=[row.name for row in lost])
+    await of_cuts.update(**renditions.PLANNED_ANEW)
     return await renditions.plan_again(version, again, queue)

@@ -13,7 +13,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from portal.database.connection import server_time, transaction
-from portal.database.models import Deletion, Version
+from portal.database.models import Deletion, Publication, Version
 from portal.errors import StorageUnavailable
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_removal
@@ -51,8 +51,13 @@ async def promise_removal(
 
 
 async def remove_again(video_id: UUID, storage_key: str, *, queue: Queue) -> None:
-    """Queue another removal of a deleted video's files: some may have been written since."""
+    """Queue another removal of a deleted video's files: some may have been written since.
+
+    Does nothing if the video exists: a worker may find its version deleted, but not the video.
+    """
     async with transaction():
+        if await Publication.exists(id=video_id):
+            return
         settles_at = await server_time() + timedelta(seconds=SETTLE_S)
         if not await Deletion.filter(video_id=video_id).update(settles_at=settles_at):
             await promise_removal(video_id, [storage_key], queue, is_written=True)

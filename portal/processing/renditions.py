@@ -403,6 +403,13 @@ async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
         await note_if_complete(attempt.version)
 
 
+async def plan_missing(version: Version, queue: Queue) -> None:
+    """Queue the pass for what a locked, ready version lacks, as a cut may of its whole film."""
+    await execute(PLAN_LIKE_FILM, version.id, version.id)
+    planned = Rendition.filter(version_id=version.id, state=RenditionState.PLANNED)
+    await plan_again(version, planned, queue)
+
+
 async def plan_again(version: Version, again: QuerySet[Rendition], queue: Queue) -> bool:
     """Plan renditions of a locked, ready version again; return whether there are any."""
     changed = await again.update(**PLANNED_ANEW)

@@ -17,9 +17,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from uuid import UUID
 
-from tortoise.expressions import F
+from tortoise.expressions import F, RawSQL
 
-from portal.database.connection import NOW, Row, execute, fetch_rows
+from portal.database.connection import Row, execute, fetch_rows
 from portal.database.models import Caption, Publication, Version, Video, VideoStatus
 from portal.database.work_models import Transcription
 from portal.events.log import EventType, note_outcome
@@ -96,7 +96,8 @@ async def make_current(version: Version, queue: Queue) -> None:
     """
     former = await Video.get(id=version.video_id)
     retired = Version.filter(id=former.version_id)
-    await retired.update(retired_at=NOW, complete_job_id=None, storyboard_job_id=None)
+    jobs = {"complete_job_id": None, "storyboard_job_id": None}
+    await retired.update(retired_at=RawSQL("clock_timestamp()"), **jobs)
     # A first pass that was retried can no longer publish anything.
     await retired.filter(status=VideoStatus.PROCESSING).update(status=VideoStatus.FAILED)
     is_same_file = former.storage_key == version.storage_key

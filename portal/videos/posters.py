@@ -9,12 +9,14 @@ folder and the recovery for that. The jobs are side jobs, which don't wait for t
 import asyncio
 import logging
 from bisect import bisect_right
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
 
 from portal.database.connection import NOW, execute, fetch_rows, lock_video, transaction
 from portal.database.models import (
+    Attempt,
     PosterRequest,
     PosterState,
     Publication,
@@ -203,6 +205,22 @@ async def _set_poster(former: Video, number: int, key: str, storage: Storage, qu
         await remove_again(former.id, former.storage_key, queue=queue)
     elif not is_current:
         await storage.delete(key)
+
+
+async def move_from_attempt(version: Version, storage: Storage) -> None:
+    """Move a requested poster that is in a folder of a version's attempts to the folder of posters.
+
+    Portals before 0.6 stored requested posters there.
+    """
+    publication = await Publication.get(id=version.video_id)
+    path = publication.poster_path or ""
+    folder, _, name = path.partition("/")
+    if not folder.isdecimal() or not await Attempt.exists(version_id=version.id, number=folder):
+        return
+    root = output_root(version.video_id)
+    with suppress(ObjectMissing):
+        await storage.copy(root + path, root + FOLDER + name)
+    await Publication.filter(id=publication.id, poster_path=path).update(poster_path=FOLDER + name)
 
 
 async def _remove_unused_posters(video_id: UUID, storage: Storage) -> None:

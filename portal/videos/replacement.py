@@ -16,9 +16,9 @@ from uuid import UUID, uuid4
 
 from portal import errors
 from portal.database.connection import Row, fetch_rows, transaction
-from portal.database.models import Attempt, Rendition, RenditionState, Version, Video, VideoStatus
+from portal.database.models import Attempt, Publication, Version, Video, VideoStatus
 from portal.events.log import AuditAction, note
-from portal.processing import attempts, renditions, versions
+from portal.processing import attempts, captions, renditions, versions
 from portal.processing.versions import REVERTIBLE_S, make_current
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage
@@ -177,8 +177,10 @@ async def is_in_progress(video: Video) -> bool:
 async def restore(version: Version, queue: Queue) -> None:
     """Make a retired version of a locked video the current one, and queue what it lacks."""
     await make_current(version, queue)
-    planned = Rendition.filter(version_id=version.id, state=RenditionState.PLANNED)
-    await renditions.plan_again(version, planned, queue)
+    if not await Publication.exists(id=version.video_id, captions_job_id__not_isnull=True):
+        # The master playlist may name captions that were deleted while another version was current.
+        await captions.store_again(version.video_id, queue)
+    await renditions.plan_missing(version, queue)
     if not version.has_storyboard:
         await renditions.request_storyboard(version, queue)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,7 +11,7 @@ import pytest
 from aged_videos import ended_attempt, put_master, put_output
 from api_client import Client, answered, published, run_sql
 from command_line import portal
-from page_rows import READY, change_video, make_rendition
+from page_rows import READY, change_video, make_cut, make_rendition
 from passes import make_missing, ready_video, tools_for
 from running_portal import create, run_portal, until
 from stored_objects import s3_client
@@ -21,6 +22,7 @@ from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
 from portal.processing import storyboards
 from portal.storage.objects import output_prefix
+from portal.transcoding.packaging.master import Kind
 from portal.videos import captions, deletion
 from portal.web.composition import WebContext
 
@@ -143,6 +145,11 @@ async def test_rendition_that_lost_a_segment_is_made_again_alone(
     name: str, attempt: int, resources: WebContext, grown: Video
 ) -> None:
     assert await differences(resources) == {}
+    # A former cut names segments of the lost rendition.
+    cut = await make_cut(grown, retired_at=datetime.now(UTC))
+    await Rendition.create(
+        version_id=cut.id, kind=Kind.VIDEO, name=name, position=1, state=RenditionState.COMPLETE
+    )
     await resources.storage.delete(f"{output_prefix(grown.id, attempt)}{name}/00001.m4s")
 
     report = await compared(resources)
@@ -155,6 +162,7 @@ async def test_rendition_that_lost_a_segment_is_made_again_alone(
     assert video.complete_job_id is not None
     lost = await Rendition.get(version_id=video.version_id, name=name)
     assert lost.state is RenditionState.PLANNED
+    assert (await Rendition.get(version_id=cut.id)).state is RenditionState.PLANNED
 
 
 async def test_renditions_are_not_made_again_from_a_changed_source(

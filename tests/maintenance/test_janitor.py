@@ -40,7 +40,7 @@ from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.processing import removal
 from portal.processing.versions import make_current
 from portal.uploads import service as uploads
-from portal.videos import deletion
+from portal.videos import deletion, posters
 from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app()
@@ -209,6 +209,29 @@ async def test_film_stays_as_long_as_a_cut_plays_its_segments(resources: WebCont
     own = [f"hls/{video.id}/3/{name}" for name in ("360p/playlist.m3u8", "master.m3u8")]
     assert sorted(kept) == sorted([*film, *own])
     assert await Version.filter(video_id=video.id).count() == 2
+
+
+async def test_poster_that_an_earlier_portal_stored_outlasts_the_replaced_file(
+    resources: WebContext,
+) -> None:
+    video = await make_row(10_000, **READY, poster_path="1/poster-2.jpg")
+    await ended_attempt(video, 1, Outcome.PUBLISHED)
+    await put_output(resources, video, 1, "master.m3u8", "poster-2.jpg")
+    former = await Version.get(id=video.version_id)
+    other_file = (await make_row()).storage_key
+    new = await make_cut(video, storage_key=other_file)
+    await Version.filter(id=new.id).update(base_id=None, keep=None)
+    async with transaction():
+        await make_current(new, resources.queue)
+    await run_sql(
+        resources.config.database_url,
+        "UPDATE versions SET retired_at = retired_at - interval '8 days'",
+    )
+    assert (await tidy(resources)).expired_versions == 1
+    assert not await Version.exists(id=former.id)
+    poster = f"hls/{video.id}/posters/poster-2.jpg"
+    assert await stored(resources.storage, video.id) == [poster]
+    assert posters.poster_key(await Video.get(id=video.id)) == poster
 
 
 async def test_failed_video_keeps_only_its_source(client: Client, resources: WebContext) -> None:

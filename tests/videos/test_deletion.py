@@ -181,6 +181,14 @@ async def test_removal_looks_again_after_someone_may_have_written(
     assert await Deletion.exists(video_id=video.id)
 
 
+async def test_files_of_a_video_stay_if_a_worker_finds_only_its_version_deleted(
+    resources: WebContext,
+) -> None:
+    video = await make_row(**READY)
+    await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
+    assert not await Deletion.exists(video_id=video.id)
+
+
 @pytest.mark.slow
 async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
     web: LivePortal, config: Config, long_video: Path

@@ -8,7 +8,14 @@ from page_rows import READY, make_rendition, make_row
 
 from portal.database.connection import transaction
 from portal.database.event_models import Event
-from portal.database.models import Version, Video, VideoStatus
+from portal.database.models import (
+    Publication,
+    Rendition,
+    RenditionState,
+    Version,
+    Video,
+    VideoStatus,
+)
 from portal.processing.attempts import fail_version
 from portal.processing.versions import make_current
 from portal.web.composition import WebContext
@@ -249,3 +256,20 @@ async def test_replacement_in_progress_keeps_a_video_from_being_cut(
     for status in (204, 412):
         assert (await client.delete(replacement, headers=headers)).status_code == status
         assert (await Video.get(id=video.id)).version_id == cut.id
+
+
+async def test_former_cut_gets_what_its_film_gained_and_loses_captions_that_were_deleted(
+    client: Client, resources: WebContext, video: Video
+) -> None:
+    cut = await make_live(client, resources, video, FIRST)
+    await put(client, video, None, 200)
+    await make_rendition(video, "720p")
+    await Publication.filter(id=video.id).update(captions_job_id=None)
+    await put(client, video, FIRST, 200)
+    restored = await Video.get(id=video.id)
+    assert restored.version_id == cut.id
+    missing = await Rendition.get(version_id=cut.id, state=RenditionState.PLANNED)
+    assert missing.name == "720p"
+    assert restored.complete_job_id is not None
+    # The job writes a master playlist with the present captions.
+    assert restored.captions_job_id is not None
