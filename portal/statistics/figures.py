@@ -31,7 +31,10 @@ class Kind(StrEnum):
 
 
 class StartupTimes(NamedTuple):
-    """Quantiles of start-up times in seconds, within 5 %; None without any."""
+    """Quantiles of start-up times in seconds; None without start-up times.
+
+    They are within 5 % from 0.05 s to 58 s. Shorter times count as 0.05 s, longer ones as 55 s.
+    """
 
     median: float | None
     p95: float | None
@@ -42,9 +45,9 @@ class Counts:
     """Sums over viewers' days, and the figures that follow from them.
 
     `viewers` counts a visitor once on each day. `share` sums the hundredths that each viewer has
-    seen; `ignored` counts records that repeat others or can't be true. `startups` has the number of
-    start-up times up to each of `STARTUP_BOUNDS_S` that are over the bound before, and the number
-    of longer ones; it is empty without any.
+    seen. `ignored` counts records that repeat earlier ones or end an impossible stretch of
+    playback. `startups` is a histogram of start-up times: a count for each range that ends at a
+    bound in `STARTUP_BOUNDS_S`, and one for longer times. It is empty without start-up times.
     """
 
     views: int = 0

@@ -1,8 +1,8 @@
 """The fold: moves reports from the inbox into viewers' days, and their changes into the sums.
 
-One transaction takes some reports, and writes what they change. So a report is counted once, even
-if the process is killed, and the sums always equal those of the viewers' days. One process folds at
-a time.
+One transaction removes reports from the inbox, updates the viewers' days, and adds the same changes
+to the sums, so a killed process neither loses a report nor counts it twice. One process folds at a
+time.
 """
 
 import asyncio

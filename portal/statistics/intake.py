@@ -1,4 +1,4 @@
-"""The intake of reports: which ones count, whose they are, and the inbox they are written to.
+"""The intake of reports: their visitors, user agents of bots, and the inbox that is written to.
 
 The visitor is a keyed hash of address and user agent. Its key, the salt, is replaced daily and kept
 in an unlogged table, which backups leave out; so nobody can find out later who a visitor was.

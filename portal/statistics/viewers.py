@@ -83,9 +83,11 @@ def add_records(
 ) -> tuple[ViewerDay, int]:
     """Add records of a session to the day of its viewer.
 
-    Return the new day, and the number of ignored records: those that the session has sent before,
-    and those after playback that is impossible, because it was faster than the player's rate or
-    went beyond the end of the film. `received_at` limits the time that the viewer can have watched.
+    Return the new day, and the number of records that repeat earlier ones or end an impossible
+    stretch of playback: longer than `MAX_GAP_MS`, backwards, faster than the player's rate, or
+    beyond the end of the film. A repeated record is skipped. After an impossible stretch only its
+    playback is dropped; the record's state counts. `received_at` limits the time that the viewer
+    can have watched.
     """
     session = viewer.sessions.get(session_id)
     tally = _Tally(viewer.plays, film)

@@ -172,7 +172,7 @@ PLAYBACK_COUNTERS = (
     ("views", "Views.", "views"),
     ("stalls", "Stalls of playback.", "stalls"),
     ("failures", "Failures of playback.", "failures"),
-    ("records_ignored", "Records that repeat others or can't be true.", "ignored"),
+    ("records_ignored", "Records that repeat earlier ones or end impossible playback.", "ignored"),
 )
 JOBS = tuple(product(QUEUES, ("waiting", "scheduled", "running")))
 STATUSES = tuple((status.value,) for status in VideoStatus)

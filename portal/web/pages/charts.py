@@ -134,7 +134,7 @@ def _date_marks(rows: Sequence[Span], *, has_days: bool) -> list[Mark]:
 
 
 def axis_steps(highest: int) -> list[int]:
-    """Return round numbers from 0 to at least the highest value, at most `MAX_STEPS` apart."""
+    """Return round numbers from 0 to at least `highest`, in at most `MAX_STEPS` equal steps."""
     units = (unit * 10**power for power in count() for unit in (1, 2, 5))
     step = next(unit for unit in units if unit * MAX_STEPS >= highest)
     return list(range(0, max(highest, 1) + step, step))
