@@ -57,7 +57,7 @@ MAX_DROPS = 5
 # Smallest fall of the share of viewers within a passage that is listed.
 LEAST_DROP = 0.03
 # Sites with a row; the others share one.
-MAX_SITES = 10
+SITE_ROWS = 10
 # Distance from the edges of a chart at which tips don't fit in the middle of their position.
 TIP_EDGE_PERCENT = 20.0
 DEVICES = {"phone": "Phones", "tablet": "Tablets", "desktop": "Computers", "tv": "TVs"}
@@ -198,6 +198,7 @@ async def page(video_id: str) -> str:
         retention=retention_chart(statistics, duration_s=video.duration_s or 0.0),
         frames=await posters.spread_frames(video, FRAMES),
         parts=part_tables(statistics),
+        sites=site_rows(statistics),
         changes=await _read_changes(video.id, statistics, days),
         transcript=await _read_transcript(video, statistics.retention),
         table_step=TABLE_STEP,
@@ -277,7 +278,7 @@ def _replayed_parts(moments: Sequence[Moment], duration_s: float) -> list[Replay
 
 
 def part_tables(statistics: Statistics) -> dict[str, list[PartFigures]]:
-    """Return the rows of the tables of devices, places, sites and heights."""
+    """Return the rows of the tables of devices, places and heights."""
     heights = sorted(statistics.heights, key=lambda part: int(part.name), reverse=True)
     return {
         "devices": [
@@ -285,16 +286,15 @@ def part_tables(statistics: Statistics) -> dict[str, list[PartFigures]]:
             for part in statistics.devices
         ],
         "places": [replace(part, name=PLACES[part.name]) for part in statistics.places],
-        "sites": _sites(statistics),
         "heights": [
             replace(part, name=f"{part.name}p" if int(part.name) else "Unknown") for part in heights
         ],
     }
 
 
-def _sites(statistics: Statistics) -> list[PartFigures]:
+def site_rows(statistics: Statistics) -> list[PartFigures]:
     """Return rows for viewers without a site, for the largest sites, and for all others."""
-    largest = [part for part in statistics.sites if part.name != OTHER_SITES][:MAX_SITES]
+    largest = [part for part in statistics.sites if part.name != OTHER_SITES][:SITE_ROWS]
     direct = _remainder("Direct or unknown", statistics, statistics.sites)
     other_sites = _remainder("Other sites", statistics, [direct, *largest])
     rows = sorted([*largest, direct], key=lambda part: part.views, reverse=True)
@@ -302,13 +302,15 @@ def _sites(statistics: Statistics) -> list[PartFigures]:
 
 
 def _remainder(name: str, whole: Statistics, parts: Sequence[PartFigures]) -> PartFigures:
-    """Return the figures of viewers that are in none of the parts."""
+    """Return the figures of viewers that are in none of the parts.
+
+    The parts are read after the whole, so their sums may be larger. The difference is then 0.
+    """
     counts = {
-        column: getattr(whole, column) - sum(getattr(part, column) for part in parts)
+        column: max(getattr(whole, column) - sum(getattr(part, column) for part in parts), 0)
         for column in COUNTS
     }
     lists = [part.startups for part in parts if part.startups]
-    # The parts are read after the whole, so they may have more.
     totals = zip(whole.startups, *lists, strict=False)
     startups = [max(total - sum(starts), 0) for total, *starts in totals]
     return PartFigures(name=name, startups=startups, **counts)

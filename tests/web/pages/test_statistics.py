@@ -23,6 +23,7 @@ from portal.web.pages.statistics import (
     passages,
     percent,
     retention_chart,
+    site_rows,
     watch_time,
 )
 
@@ -112,11 +113,19 @@ def test_viewers_without_a_site_have_a_row() -> None:
     statistics = figures(
         views=30, viewers=30, watch_ms=300_000, sites=[*sites, part("other", 1, 5)]
     )
-    tables = part_tables(statistics)
-    rows = [(part.name, part.views, part.watch_s) for part in tables["sites"]]
+    rows = [(part.name, part.views, part.watch_s) for part in site_rows(statistics)]
     assert rows[0] == ("Direct or unknown", 5, 55)
     assert rows[-1] == ("Other sites", 5, 45)
     assert len(rows) == 12
+
+
+def test_rows_of_sites_are_not_negative_if_sites_are_newer_than_the_sums() -> None:
+    site = part("blog.example", 3, 30)
+    [row] = site_rows(figures(views=2, viewers=2, watch_ms=20_000, sites=[site]))
+    assert row == site
+    [row, direct] = site_rows(figures(views=2, viewers=4, watch_ms=20_000, sites=[site]))
+    assert row == site
+    assert (direct.viewers, direct.views, direct.watch_ms) == (1, 0, 0)
 
 
 def test_height_of_zero_is_unknown() -> None:
