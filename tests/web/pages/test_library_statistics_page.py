@@ -65,6 +65,10 @@ def test_quality_of_days_without_viewers_is_unknown() -> None:
     assert (second.startup_s, second.watch_ms, second.failures) == ((None, None), 0, 0)
     _, start, stalls, failures = charts.charts
     assert [len(heights) for _, heights in start.bars] == [2, 2]
+    assert [words for words, _ in start.bars] == [
+        "1 Jan 2026: half within 0.0 s, 95% within 55.1 s",
+        "2 Jan 2026: unknown",
+    ]
     assert [heights for _, heights in stalls.bars] == [[100], [0]]
     assert failures.bars[0][0] == "1 Jan 2026: 3"
 

@@ -168,7 +168,7 @@ async def test_page_and_file_have_the_figures_of_a_period(client: Client) -> Non
     assert "Viewers 280" in words
     assert "Watch time 3 h 7 min 40 s per viewer" in words
     assert "Average share watched 80%" in words
-    starts = "0.8 s to start, slowest 0.8 s,"
+    starts = "half start within 0.8 s, 95% within 0.8 s,"
     assert f"Phones 75% {starts} 12.0 stalls per hour, 0 failures 168 " in words
     assert "Direct or unknown 75% 12.0 stalls per hour, 0 failures 140 " in words
     assert f"blog.example 25% {starts} 0.0 stalls per hour, 28 failures 112 " in words
