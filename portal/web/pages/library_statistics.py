@@ -19,13 +19,8 @@ from portal.videos.library import listed_for
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.charts import Measure, Span, draw_charts
-from portal.web.pages.statistics import (
-    VIEWS,
-    csv_response,
-    csv_text,
-    days_of_request,
-    part_tables,
-)
+from portal.web.pages.csv_files import csv_response, csv_text
+from portal.web.pages.statistics import VIEWS, days_of_request, part_tables
 from portal.web.server.limits import Rate
 
 blueprint = Blueprint("library_statistics", __name__)
@@ -36,7 +31,8 @@ SORTED_COLUMNS = {
     Ranking.WATCH_TIME: "Watch time",
     Ranking.AVERAGE_SHARE: "Average share",
 }
-CSV_HEAD = ("id", "title", "views", "viewers", "watch_seconds", "average_share")
+# Columns of the file of videos.
+VIDEO_COLUMNS = ("id", "title", "views", "viewers", "watch_seconds", "average_share")
 # Rows of the file that are read at once.
 CSV_CHUNK = 2_000
 # Enough for a large library over a slow connection.
@@ -122,7 +118,7 @@ async def videos_file() -> Response:
     """Return the figures of all videos of a period for spreadsheets."""
     days = days_of_request()
     listed = listed_for(await principal())
-    lines = _csv_lines(_ranking_of_request(), days, listed=listed)
+    lines = _video_lines(_ranking_of_request(), days, listed=listed)
     response = csv_response(lines, name=f"videos-{days.period or 'all'}-{days.end}")
     response.timeout = CSV_TIMEOUT_S
     return response
@@ -133,19 +129,21 @@ def _ranking_of_request() -> Ranking:
     return next((ranking for ranking in Ranking if ranking == name), Ranking.VIEWS)
 
 
-async def _csv_lines(ranking: Ranking, days: Days, *, listed: sql.Composable) -> AsyncIterator[str]:
+async def _video_lines(
+    ranking: Ranking, days: Days, *, listed: sql.Composable
+) -> AsyncIterator[str]:
     """Yield the lines of the file, some thousands at a time."""
-    yield csv_text([CSV_HEAD])
+    yield csv_text([VIDEO_COLUMNS])
     after = None
     while True:
         ranked = await rank_videos(ranking, days=days, listed=listed, limit=CSV_CHUNK, after=after)
-        yield csv_text(map(_csv_row, ranked.videos))
+        yield csv_text(map(_video_row, ranked.videos))
         after = ranked.next
         if after is None:
             return
 
 
-def _csv_row(video: VideoFigures) -> Sequence[object]:
+def _video_row(video: VideoFigures) -> Sequence[object]:
     title = shown(video.title)
     if title.startswith(FORMULA_STARTS):
         title = f"'{title}"

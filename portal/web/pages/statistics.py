@@ -1,13 +1,7 @@
-"""Statistics of a video, for its editors: views, retention, and quality of playback.
-
-Charts are drawn by the templates in `templates/statistics/`. Positions are percentages, so that a
-chart fits any width without scripts and inline styles.
-"""
+"""Statistics of a video, for its editors: views, retention, and quality of playback."""
 
 import asyncio
-import csv
-import io
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from uuid import UUID
@@ -35,6 +29,7 @@ from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.pages import posters
 from portal.web.pages.charts import Mark, Measure, Span, draw_charts
+from portal.web.pages.csv_files import csv_response, csv_text
 from portal.web.pages.formatting import clock
 from portal.web.videos import read_video
 
@@ -67,7 +62,8 @@ MANY_HOURS = 100
 MANY_MINUTES = 10
 # Figures that are compared with those of the period before.
 CHANGES = ("views", "viewers", "watch_ms", "average_share")
-CSV_HEAD = (
+# Columns of the file of days.
+DAY_COLUMNS = (
     "date",
     "views",
     "watch_seconds",
@@ -212,11 +208,11 @@ async def days_file(video_id: str) -> Response:
     """Return the figures of each day of a period for spreadsheets."""
     video = await read_video(video_id)
     days = (await read_statistics(video.id, days_of_request())).days
-    text = csv_text([CSV_HEAD, *map(_csv_row, days)])
+    text = csv_text([DAY_COLUMNS, *map(_day_row, days)])
     return csv_response(text, name=f"views-{days[0].date}-{days[-1].date}")
 
 
-def _csv_row(day: DayFigures) -> Sequence[object]:
+def _day_row(day: DayFigures) -> Sequence[object]:
     share = round(day.average_share, 4)
     return day.date, day.views, day.watch_s, day.viewers, share, day.stalls, day.failures
 
@@ -230,20 +226,6 @@ def days_of_request() -> Days:
         raise NotFound("Statistics are switched off on this portal.")
     name = request.args.get("period", "")
     return days_of_period(PERIOD_NAMES.get(name, DEFAULT_PERIOD))
-
-
-def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as text for spreadsheets."""
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue()
-
-
-def csv_response(text: str | AsyncIterator[str], *, name: str) -> Response:
-    """Return a file for spreadsheets to download."""
-    response = Response(text, content_type="text/csv; charset=utf-8")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    return response
 
 
 def retention_chart(statistics: Statistics, *, duration_s: float) -> RetentionChart:
