@@ -19,63 +19,66 @@ FROM publications JOIN versions version ON version.id = version_id
 LEFT JOIN versions whole ON whole.id = version.base_id
 WHERE publications.id = ANY(%s)
 """
-# Keeps the videos from being deleted until the transaction ends.
-LOCKED_FILMS = f"{FILMS} FOR KEY SHARE OF publications"
+LOCK = "FOR KEY SHARE OF publications"
 
 
 @dataclass(frozen=True, slots=True)
 class Film:
     """Film that people watch, of a length in milliseconds, 0 if it is unknown.
 
-    `numbers` are the hundredths of the whole film that it shows at least in part. Each is counted
-    as played with the middle of that part, `moments_ms` in the film. `sources` has the number of
-    the hundredth of the whole film that is in the middle of each hundredth of this film.
+    `kept_hundredths` are the hundredths of the whole film that are kept at least in part. Each
+    counts as played when playback passes the middle of its kept part, `middles_ms`.
+    `whole_hundredths` maps each hundredth of this film to the one of the whole film in its middle.
     """
 
     duration_ms: int
-    numbers: Sequence[int]
-    moments_ms: Sequence[float]
-    sources: Sequence[int]
+    kept_hundredths: Sequence[int]
+    middles_ms: Sequence[float]
+    whole_hundredths: Sequence[int]
 
     @classmethod
     def whole(cls, duration_ms: int) -> Self:
         """Return a film that is not cut."""
-        numbers = range(HUNDREDTHS)
-        moments_ms = [(number + 0.5) * duration_ms / HUNDREDTHS for number in numbers]
-        return cls(duration_ms, numbers, moments_ms, numbers)
+        hundredths = range(HUNDREDTHS)
+        middles_ms = [(number + 0.5) * duration_ms / HUNDREDTHS for number in hundredths]
+        return cls(duration_ms, hundredths, middles_ms, hundredths)
 
     @classmethod
     def cut(cls, intervals: Kept, *, whole_s: float) -> Self:
-        """Return the kept intervals of a film of this length."""
-        moments_ms = {}
+        """Return the film that consists of these intervals of a film of `whole_s` seconds."""
+        middles_ms = {}
         for number in range(HUNDREDTHS):
             bounds_s = (number * whole_s / HUNDREDTHS, (number + 1) * whole_s / HUNDREDTHS)
             if parts := list(intervals.overlapping(*bounds_s)):
                 half_s = sum(part.end_s - part.start_s for part in parts) / 2
-                moments_ms[number] = (intervals.next_cut_time_s(parts[0].start_s) + half_s) * 1000
-        sources = []
-        for place in range(HUNDREDTHS):
-            at_s = intervals.whole_time_s((place + 0.5) * intervals.duration_s / HUNDREDTHS)
-            sources.append(min(int(at_s / whole_s * HUNDREDTHS), HUNDREDTHS - 1))
+                middles_ms[number] = (intervals.next_cut_time_s(parts[0].start_s) + half_s) * 1000
+        whole_hundredths = []
+        for number in range(HUNDREDTHS):
+            at_s = intervals.whole_time_s((number + 0.5) * intervals.duration_s / HUNDREDTHS)
+            whole_hundredths.append(min(int(at_s / whole_s * HUNDREDTHS), HUNDREDTHS - 1))
         duration_ms = round(intervals.duration_s * 1000)
-        return cls(duration_ms, [*moments_ms], [*moments_ms.values()], sources)
+        return cls(duration_ms, [*middles_ms], [*middles_ms.values()], whole_hundredths)
 
     def share_seen(self, plays: bytes) -> int:
         """Return the share of the film that was played, in hundredths.
 
         `plays` has the number of plays of each hundredth of the whole film.
         """
-        played_count = sum(plays[number] > 0 for number in self.numbers)
-        return round(HUNDREDTHS * played_count / len(self.numbers))
+        played_count = sum(plays[number] > 0 for number in self.kept_hundredths)
+        return round(HUNDREDTHS * played_count / len(self.kept_hundredths))
 
     def curve(self, counts: Sequence[int]) -> list[int]:
         """Return the counts of this film's hundredths, from those of the whole film."""
-        return [counts[number] for number in self.sources]
+        return [counts[number] for number in self.whole_hundredths]
 
 
-async def fetch_films(video_ids: Collection[UUID], *, query: str = FILMS) -> dict[UUID, Film]:
-    """Return the films of the existing videos, by id."""
-    return {row["id"]: _film(row) for row in await fetch_rows(query, list(video_ids))}
+async def fetch_films(video_ids: Collection[UUID], *, is_locked: bool = False) -> dict[UUID, Film]:
+    """Return the films of the existing videos, by id.
+
+    With `is_locked` the videos can't be deleted until the transaction ends.
+    """
+    rows = await fetch_rows(f"{FILMS} {LOCK if is_locked else ''}", list(video_ids))
+    return {row["id"]: _film(row) for row in rows}
 
 
 def _film(row: Row) -> Film:

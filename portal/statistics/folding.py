@@ -19,7 +19,7 @@ from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.statistics import periods
 from portal.statistics.cmcd import Device, Place, record_of
 from portal.statistics.figures import COUNTS, LISTS, Changes, Counts, SumsKey
-from portal.statistics.films import LOCKED_FILMS, Film, fetch_films
+from portal.statistics.films import Film, fetch_films
 from portal.statistics.viewers import SessionState, ViewerDay, add_records
 
 logger = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ async def fold_inbox() -> int:
         if not reports:
             return 0
         keys = {_viewer_key(report) for report in reports}
-        films = await fetch_films({key.video_id for key in keys}, query=LOCKED_FILMS)
+        films = await fetch_films({key.video_id for key in keys}, is_locked=True)
         viewers = await fetch_rows(VIEWERS, _json(key._asdict() for key in keys))
         days = {(key.day, key.video_id) for key in keys}
         sites = await fetch_rows(SITES, _json({"day": day, "video_id": id} for day, id in days))

@@ -174,7 +174,7 @@ class _Tally:
 
     def _add_plays(self, start_ms: int, end_ms: int) -> None:
         """Count the hundredths whose middles are between two positions, the second excluded."""
-        first = bisect_left(self._film.moments_ms, start_ms)
-        last = bisect_left(self._film.moments_ms, end_ms)
-        for hundredth in self._film.numbers[first:last]:
+        first = bisect_left(self._film.middles_ms, start_ms)
+        last = bisect_left(self._film.middles_ms, end_ms)
+        for hundredth in self._film.kept_hundredths[first:last]:
             self.plays[hundredth] = min(self.plays[hundredth] + 1, MAX_PLAYS)

@@ -105,7 +105,7 @@ def test_plays_of_a_cut_film_are_counted_in_the_whole_film() -> None:
     curve = film.curve(range(100))
     assert (curve[0], curve[47], curve[49], curve[99]) == (10, 19, 50, 99)
     moment = Film.cut(Kept((Interval(33.1, 33.8),)), whole_s=100)
-    assert (moment.numbers, set(moment.curve(range(100)))) == ([33], {33})
+    assert (moment.kept_hundredths, set(moment.curve(range(100)))) == ([33], {33})
 
 
 def test_view_takes_ten_seconds_or_thirty_hundredths() -> None:
