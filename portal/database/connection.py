@@ -1,6 +1,7 @@
 """The connection to PostgreSQL: Tortoise's configuration, transactions, and SQL written by hand."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeVar
@@ -138,6 +139,18 @@ async def run_query(query: sql.Composable) -> list[Row]:
     """Return the rows of a query that contains its values."""
     # Without a list of values psycopg takes percent signs in search words literally.
     return await get_connection("default").execute_query_dict(query.as_string(None))
+
+
+def rows_json(rows: Iterable[Mapping[str, object]]) -> str:
+    """Return rows as JSON for `jsonb_to_recordset` and `jsonb_populate_recordset`.
+
+    Bytes are written in hexadecimal, as PostgreSQL reads them, and UUIDs and dates as text.
+    """
+    return json.dumps(list(rows), default=_json_value)
+
+
+def _json_value(value: object) -> str:
+    return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 
 async def execute(statement: str, *values: object) -> int:

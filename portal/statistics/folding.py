@@ -6,7 +6,6 @@ time.
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -15,7 +14,7 @@ from operator import itemgetter
 from typing import NamedTuple
 from uuid import UUID
 
-from portal.database.connection import Row, execute, fetch_rows, transaction
+from portal.database.connection import Row, execute, fetch_rows, rows_json, transaction
 from portal.statistics import periods
 from portal.statistics.cmcd import Device, Place, record_of
 from portal.statistics.figures import COUNTS, LISTS, Changes, Counts, SumsKey
@@ -117,17 +116,18 @@ async def fold_inbox() -> int:
             return 0
         keys = {_viewer_key(report) for report in reports}
         films = await fetch_films({key.video_id for key in keys}, is_locked=True)
-        viewers = await fetch_rows(VIEWERS, _json(key._asdict() for key in keys))
+        viewers = await fetch_rows(VIEWERS, rows_json(key._asdict() for key in keys))
         days = {(key.day, key.video_id) for key in keys}
-        sites = await fetch_rows(SITES, _json({"day": day, "video_id": id} for day, id in days))
+        sites = await fetch_rows(SITES, rows_json({"day": day, "video_id": id} for day, id in days))
         folded = fold(
             reports,
             {_viewer_key(row): _viewer(row) for row in viewers},
             films=films,
             sites={(row["day"], row["video_id"]): row["sites"] for row in sites},
         )
-        await execute(WRITE_VIEWERS, _json(_viewer_row(*item) for item in folded.viewers.items()))
-        changes = _json(_sums_row(*item) for item in folded.changes.sums.items())
+        changed_viewers = rows_json(_viewer_row(*item) for item in folded.viewers.items())
+        await execute(WRITE_VIEWERS, changed_viewers)
+        changes = rows_json(_sums_row(*item) for item in folded.changes.sums.items())
         await execute(WRITE_CHANGES, changes)
         await periods.add_changes(changes)
     return len(reports)
@@ -229,12 +229,3 @@ def _sums_row(key: SumsKey, sums: Counts) -> Row:
     lists = {name: getattr(sums, name, ()) for name in LISTS}
     changed = {name: values if any(values) else None for name, values in lists.items()}
     return {**key._asdict(), **counts, **changed}
-
-
-def _json(rows: Iterable[Row]) -> str:
-    """Return rows as JSON for `jsonb_populate_recordset`."""
-    return json.dumps(list(rows), default=_json_value)
-
-
-def _json_value(value: object) -> str:
-    return f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)

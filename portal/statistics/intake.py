@@ -5,7 +5,6 @@ in an unlogged table, which backups leave out; so nobody can find out later who 
 """
 
 import hashlib
-import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from uuid import UUID
 from crawleruseragents import is_crawler
 
 from portal.concurrency import CachedValue
-from portal.database.connection import execute, fetch_rows
+from portal.database.connection import execute, fetch_rows, rows_json
 from portal.statistics.cmcd import SessionReport
 
 SALT_BYTES = 32
@@ -50,7 +49,7 @@ class Visitor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Report:
+class InboxReport:
     """Records of one session of a visitor with a video."""
 
     video_id: UUID
@@ -83,14 +82,14 @@ def is_bot(user_agent: str) -> bool:
     return not user_agent or is_crawler(user_agent[:MAX_AGENT_LENGTH])
 
 
-async def write_reports(reports: Sequence[Report]) -> dict[Report, bool]:
-    """Write reports to the inbox, and return that they are there."""
+async def write_reports(reports: Sequence[InboxReport]) -> dict[InboxReport, bool]:
+    """Write reports to the inbox. Return True for each, as a `DataLoader` expects."""
     rows = [
         {
-            "video_id": str(report.video_id),
-            "day": str(report.visitor.day),
-            "visitor": f"\\x{report.visitor.hash.hex()}",
-            "session": f"\\x{_session_hash(report.session.session_id)}",
+            "video_id": report.video_id,
+            "day": report.visitor.day,
+            "visitor": report.visitor.hash,
+            "session": _session_hash(report.session.session_id),
             "device": report.session.device,
             "place": report.session.place,
             "site": report.session.site,
@@ -98,10 +97,10 @@ async def write_reports(reports: Sequence[Report]) -> dict[Report, bool]:
         }
         for report in reports
     ]
-    await execute(WRITE, json.dumps(rows))
+    await execute(WRITE, rows_json(rows))
     return dict.fromkeys(reports, True)
 
 
-def _session_hash(session_id: str) -> str:
+def _session_hash(session_id: str) -> bytes:
     """Return a short name of a session: ids of players may be long."""
-    return hashlib.blake2b(session_id.encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(session_id.encode(), digest_size=8).digest()

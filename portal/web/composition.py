@@ -23,7 +23,7 @@ from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
 from portal.queue.app import Queue, open_queue
-from portal.statistics.intake import Report, Visitors, write_reports
+from portal.statistics.intake import InboxReport, Visitors, write_reports
 from portal.statistics.reading import read_playback_sums
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
@@ -160,7 +160,7 @@ class WebContext:
     reported_videos: DataLoader[UUID, Row] = field(
         default_factory=partial(DataLoader, fetch_states, pause_s=REPORTS_PAUSE_S)
     )
-    reports: DataLoader[Report, bool] = field(
+    report_writes: DataLoader[InboxReport, bool] = field(
         default_factory=partial(DataLoader, write_reports, pause_s=REPORTS_PAUSE_S)
     )
     vocabulary: Vocabulary = field(default_factory=Vocabulary)

@@ -74,7 +74,7 @@ def without_pauses(app: Quart) -> None:
     """Let each report be written at once."""
     context = app.extensions["portal"]
     app.extensions["portal"] = replace(
-        context, reported_videos=DataLoader(fetch_states), reports=DataLoader(write_reports)
+        context, reported_videos=DataLoader(fetch_states), report_writes=DataLoader(write_reports)
     )
 
 

@@ -18,7 +18,7 @@ from portal.processing.versions import make_current
 from portal.queue.enqueue import defer_transcription
 from portal.statistics.cmcd import Device, Place, Record, SessionReport, State
 from portal.statistics.folding import fold_inbox
-from portal.statistics.intake import Report, Visitor, write_reports
+from portal.statistics.intake import InboxReport, Visitor, write_reports
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.videos import captions, posters
 from portal.videos.captions import CaptionChange
@@ -185,7 +185,7 @@ async def watch(video: Video, start_s: float, end_s: float, viewer: bytes) -> No
     session = SessionReport(
         str(video.id), viewer.hex(), Device.OTHER, Place.PAGE, site="", records=records
     )
-    await write_reports([Report(video.id, Visitor(datetime.now(UTC).date(), viewer), session)])
+    await write_reports([InboxReport(video.id, Visitor(datetime.now(UTC).date(), viewer), session)])
     await fold_inbox()
 
 

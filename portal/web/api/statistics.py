@@ -24,7 +24,7 @@ from portal.events.records import Id, Shape
 from portal.statistics import cmcd, intake, periods, reading
 from portal.statistics.cmcd import SessionReport
 from portal.statistics.films import HUNDREDTHS
-from portal.statistics.intake import Report, Visitor
+from portal.statistics.intake import InboxReport, Visitor
 from portal.statistics.periods import Days, days_of_period
 from portal.statistics.reading import Ranking
 from portal.telemetry.metrics import count_reports
@@ -312,7 +312,7 @@ async def _accept(session: SessionReport, visitor: Visitor) -> None:
     elif await _is_editor(video["owner_id"]):
         outcome = "editor"
     else:
-        await web.reports.load(Report(video["id"], visitor, session))
+        await web.report_writes.load(InboxReport(video["id"], visitor, session))
         outcome = "accepted"
     count_reports(outcome, 1)
 
