@@ -1,16 +1,13 @@
-"""Sums of each video over the last days, which lists of videos are sorted by.
+"""Periods that end today, and the sums of each video over them, which order lists of videos.
 
-A period ends today and has 7, 28, 90 or 365 days; `ALL_TIME` is the period of all days. The fold
-adds its changes, and takes away the days that have left a period.
+The fold adds its changes to the sums, and takes away the days that have left a period.
 """
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
 
 from portal.database.connection import execute
-
-ALL_TIME = 0
-PERIODS = (7, 28, 90, 365, ALL_TIME)
 
 # `%s` is the rows of `video_days` that were added, in JSON. A report that was late may be of a day
 # that has left a period.
@@ -62,16 +59,45 @@ WHERE video_periods.video_id = gone.video_id AND video_periods.period = gone.per
 """
 
 
+class Period(StrEnum):
+    """Days up to today, in UTC."""
+
+    WEEK = "7d"
+    FOUR_WEEKS = "28d"
+    QUARTER = "90d"
+    YEAR = "365d"
+    ALL_TIME = "all"
+
+    @property
+    def days(self) -> int | None:
+        """Return the number of days; None for all days."""
+        return None if self is Period.ALL_TIME else int(self.removesuffix("d"))
+
+    @property
+    def number(self) -> int:
+        """Return the value of `video_periods.period`: the number of days, 0 for all days."""
+        return self.days or 0
+
+
+DEFAULT_PERIOD = Period.FOUR_WEEKS
+PERIOD_NUMBERS = tuple(period.number for period in Period)
+
+
 @dataclass(frozen=True, slots=True)
 class Days:
     """Days of statistics, both included, in UTC. Without a `start` they begin with the figures.
 
-    `period` is the period with these days, None if they are none of the `PERIODS`.
+    `period` is the period that has these days, None if no period has.
     """
 
     start: date | None
     end: date
-    period: int | None = None
+    period: Period | None = None
+
+    @property
+    def count(self) -> int | None:
+        """Return the number of days; None without a start."""
+        return (self.end - self.start).days + 1 if self.start else None
 
     @property
     def before(self) -> "Days | None":
@@ -82,15 +108,16 @@ class Days:
         return Days(last - (self.end - self.start), last)
 
 
-def days_of_period(period: int) -> Days:
+def days_of_period(period: Period) -> Days:
     """Return the days of a period, which ends today."""
     today = datetime.now(UTC).date()
-    return Days(today - timedelta(days=period - 1) if period else None, today, period)
+    start = today - timedelta(days=period.days - 1) if period.days else None
+    return Days(start, today, period)
 
 
 async def add_changes(rows: str) -> None:
     """Add changes of `video_days`, as rows in JSON."""
-    await execute(ADD, rows, list(PERIODS))
+    await execute(ADD, rows, list(PERIOD_NUMBERS))
     await execute(ADD_VIEWS, rows)
 
 
@@ -99,4 +126,4 @@ async def begin_day() -> None:
 
     Does nothing when they end today already.
     """
-    await execute(ADVANCE, list(PERIODS))
+    await execute(ADVANCE, list(PERIOD_NUMBERS))

@@ -246,7 +246,7 @@ async def rank_videos(
     if days.period is None:
         sums = sql_with(OF_DAYS, start=days.start or date.min, end=days.end)
     else:
-        sums = sql_with(OF_PERIOD, period=days.period)
+        sums = sql_with(OF_PERIOD, period=days.period.number)
     query = sql_with(
         RANKING,
         key=key,

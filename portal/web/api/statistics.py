@@ -5,7 +5,7 @@ A report is answered alike whether it counts or not, so that nobody learns anyth
 
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field, RootModel
@@ -21,11 +21,11 @@ from portal.accounts.permissions import Action
 from portal.database.models import VideoStatus
 from portal.errors import FieldError, InvalidRequest, NotReports, StatisticsOff, UnreadableReports
 from portal.events.records import Id, Shape
-from portal.statistics import cmcd, intake, periods, reading
+from portal.statistics import cmcd, intake, reading
 from portal.statistics.cmcd import SessionReport
 from portal.statistics.films import HUNDREDTHS
 from portal.statistics.intake import InboxReport, Visitor
-from portal.statistics.periods import Days, days_of_period
+from portal.statistics.periods import DEFAULT_PERIOD, Days, Period, days_of_period
 from portal.statistics.reading import Ranking
 from portal.telemetry.metrics import count_reports
 from portal.videos.library import listed_for
@@ -49,7 +49,6 @@ MAX_LIMIT = 200
 # Days of one answer, which lists each of them: ten years.
 MAX_DAYS = 3_653
 CACHE_CONTROL = "private, no-cache"
-PERIODS = {f"{days}d" if days else "all": days for days in periods.PERIODS}
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -147,8 +146,8 @@ class StatisticsRecord(FiguresRecord):
 class LibraryStatisticsQuery(DaysQuery):
     """Days of the library's statistics, and order and page of its videos."""
 
-    period: Literal["7d", "28d", "90d", "365d", "all"] = Field(
-        "28d", description="Days up to today, in UTC, instead of `from` and `to`."
+    period: Period = Field(
+        DEFAULT_PERIOD, description="Days up to today, in UTC, instead of `from` and `to`."
     )
     sort: Ranking = Ranking.VIEWS
     limit: int = Field(50, ge=1, le=MAX_LIMIT)
@@ -235,7 +234,7 @@ async def get_library_statistics() -> Response:
     has_days = query.from_ is not None or query.to is not None
     if has_days and "period" in query.model_fields_set:
         raise _refused("/period", "Leave this out, or `from` and `to`.")
-    days = _days_of(query) if has_days else days_of_period(PERIODS[query.period])
+    days = _days_of(query) if has_days else days_of_period(query.period)
     statistics = await reading.read_statistics(None, days)
     ranked = await reading.rank_videos(
         query.sort,

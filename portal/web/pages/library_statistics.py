@@ -6,7 +6,7 @@ from psycopg import sql
 from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.accounts.permissions import Action
-from portal.statistics.periods import PERIODS, Days
+from portal.statistics.periods import Days, Period, days_of_period
 from portal.statistics.reading import (
     Ranking,
     RankingCursor,
@@ -20,7 +20,7 @@ from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.charts import Measure, Span, draw_charts
 from portal.web.pages.csv_files import csv_response, csv_text
-from portal.web.pages.statistics import VIEWS, days_of_request, part_tables
+from portal.web.pages.statistics import VIEWS, part_tables, period_name, period_of_request
 from portal.web.server.limits import Rate
 
 blueprint = Blueprint("library_statistics", __name__)
@@ -82,7 +82,8 @@ def library_statistics_url() -> str | None:
 @policy(Policy.PUBLISH, rate=Rate.LISTING)
 async def page() -> str:
     """Show the figures of a period, and the videos that were watched in it."""
-    days = days_of_request()
+    period = period_of_request()
+    days = days_of_period(period)
     ranking = _ranking_of_request()
     after = RankingCursor.parse(request.args.get("after", ""), ranking)
     person = await principal()
@@ -97,8 +98,8 @@ async def page() -> str:
     return await render_template(
         "statistics/library.html",
         statistics=statistics,
-        period=days.period,
-        periods=PERIODS,
+        period=period,
+        periods=list(Period),
         ranking=ranking,
         columns=SORTED_COLUMNS,
         ranked=ranked,
@@ -116,10 +117,11 @@ async def page() -> str:
 @policy(Policy.PUBLISH, rate=Rate.LISTING)
 async def videos_file() -> Response:
     """Return the figures of all videos of a period for spreadsheets."""
-    days = days_of_request()
+    period = period_of_request()
+    days = days_of_period(period)
     listed = listed_for(await principal())
     lines = _video_lines(_ranking_of_request(), days, listed=listed)
-    response = csv_response(lines, name=f"videos-{days.period or 'all'}-{days.end}")
+    response = csv_response(lines, name=f"videos-{period_name(period)}-{days.end}")
     response.timeout = CSV_TIMEOUT_S
     return response
 

@@ -13,7 +13,7 @@ from portal.errors import NotFound
 from portal.statistics.figures import COUNTS
 from portal.statistics.films import HUNDREDTHS
 from portal.statistics.folding import OTHER_SITES
-from portal.statistics.periods import PERIODS, Days, days_of_period
+from portal.statistics.periods import DEFAULT_PERIOD, Days, Period, days_of_period
 from portal.statistics.reading import (
     DayFigures,
     PartFigures,
@@ -35,9 +35,6 @@ from portal.web.videos import read_video
 
 blueprint = Blueprint("statistics", __name__)
 
-# Periods by their name in the address.
-PERIOD_NAMES = {str(period or "all"): period for period in PERIODS}
-DEFAULT_PERIOD = 28
 # Frames of the video above the retention's curve.
 FRAMES = 12
 # Distances of the rows of the retention's table, and of the stops of the Tab key on its curve.
@@ -156,6 +153,12 @@ def statistics_url(video: Video) -> str | None:
 
 
 @blueprint.app_template_filter()
+def period_name(period: Period) -> str:
+    """Return the name of a period in the address: its number of days, or "all"."""
+    return str(period.days or "all")
+
+
+@blueprint.app_template_filter()
 def percent(share: float) -> str:
     """Return a share from 0 to 1 in percent; only a share of zero is shown as zero."""
     return "under 1%" if 0 < share < 0.005 else f"{share:.0%}"
@@ -182,14 +185,15 @@ def time_words(position_s: float) -> str:
 async def page(video_id: str) -> str:
     """Show the figures of a period."""
     video = await read_video(video_id)
-    days = days_of_request()
+    period = period_of_request()
+    days = days_of_period(period)
     statistics = await read_statistics(video.id, days)
     return await render_template(
         "statistics/video.html",
         video=video,
         statistics=statistics,
-        period=days.period,
-        periods=PERIODS,
+        period=period,
+        periods=list(Period),
         charts=draw_charts(statistics.days, VIEWS),
         retention=retention_chart(statistics, duration_s=video.duration_s or 0.0),
         frames=await posters.spread_frames(video, FRAMES),
@@ -207,7 +211,7 @@ async def page(video_id: str) -> str:
 async def days_file(video_id: str) -> Response:
     """Return the figures of each day of a period for spreadsheets."""
     video = await read_video(video_id)
-    days = (await read_statistics(video.id, days_of_request())).days
+    days = (await read_statistics(video.id, days_of_period(period_of_request()))).days
     text = csv_text([DAY_COLUMNS, *map(_day_row, days)])
     return csv_response(text, name=f"views-{days[0].date}-{days[-1].date}")
 
@@ -217,15 +221,15 @@ def _day_row(day: DayFigures) -> Sequence[object]:
     return day.date, day.views, day.watch_s, day.viewers, share, day.stalls, day.failures
 
 
-def days_of_request() -> Days:
-    """Return the days of the period in the address, 28 days by default.
+def period_of_request() -> Period:
+    """Return the period in the address, or `DEFAULT_PERIOD`.
 
     Raises `NotFound` while statistics are switched off.
     """
     if not web_context().config.statistics:
         raise NotFound("Statistics are switched off on this portal.")
-    name = request.args.get("period", "")
-    return days_of_period(PERIOD_NAMES.get(name, DEFAULT_PERIOD))
+    periods = {period_name(period): period for period in Period}
+    return periods.get(request.args.get("period", ""), DEFAULT_PERIOD)
 
 
 def retention_chart(statistics: Statistics, *, duration_s: float) -> RetentionChart:
@@ -308,7 +312,7 @@ async def _read_changes(video_id: UUID, statistics: Statistics, days: Days) -> d
         for name in CHANGES
         if (earlier := getattr(before, name))
     }
-    ending = f"in the {days.period} days before"
+    ending = f"in the {days.count} days before"
     return {name: f"{change_words(ratio)} {ending}" for name, ratio in ratios.items()}
 
 
