@@ -211,8 +211,12 @@ class Source(Model):
 class Publication(Details):
     """Published video: its details, its audience, and the id of its current version.
 
-    Viewers watch the current version, which `version_id` names.
+    Viewers watch the current version, which `version_id` names. `last_removed_attempt` is the
+    highest number of an attempt whose version was removed, or 0. Later attempts have higher
+    numbers, because caches may keep files of removed ones for a year.
     """
+
+    last_removed_attempt = fields.BigIntField(default=0)
 
     class Meta:
         table = "publications"

@@ -33,7 +33,7 @@ from portal.database.connection import (
     server_time,
     transaction,
 )
-from portal.database.models import Attempt, Tombstone, Upload, Version
+from portal.database.models import Attempt, Publication, Tombstone, Upload, Version
 from portal.errors import StorageUnavailable
 from portal.processing.attempts import close_lost
 from portal.processing.outputs import unused_below, used_folders
@@ -275,6 +275,10 @@ async def remove_expired_versions(cutoffs: Cutoffs, storage: Storage) -> int:
             await posters.move_from_attempt(version, storage)
             for attempt in await Attempt.filter(version_id=version.id):
                 await remove_below(output_prefix(version.video_id, attempt.number), storage)
+                lower = Publication.filter(
+                    id=version.video_id, last_removed_attempt__lt=attempt.number
+                )
+                await lower.update(last_removed_attempt=attempt.number)
             sharing = Version.filter(storage_key=version.storage_key).exclude(id=version.id)
             if not await sharing.exists():
                 await storage.delete(version.storage_key)
