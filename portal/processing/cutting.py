@@ -356,7 +356,7 @@ class _Making:
         peak_bps, average_bps = hls.bandwidths_bps(
             segments, sizes_bytes=sizes, target_duration_s=target_s
         )
-        measured = renditions.measured(whole.row)
+        measured = renditions.finished_rendition(whole.row)
         return replace(
             measured,
             codecs=avc_codec(init) if init else measured.codecs,

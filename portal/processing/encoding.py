@@ -150,7 +150,7 @@ async def encode_missing(
             )
             first_s, until_s = lease.part.span_s(of_pass)
             encoded_s += until_s - first_s
-        elif state.under_way:
+        elif state.live_parts:
             progress.reach(Stage.TRANSCODING, state.share_stored)
             await asyncio.sleep(LOOK_S)
         else:
@@ -183,7 +183,7 @@ def _reporter(
         elapsed_s = monotonic() - began_at
         left_s = None
         if elapsed_s >= ESTIMATE_AFTER_S and part_s > 0:
-            left_s = elapsed_s / part_s * duration_s * (1.0 - share) / (state.under_way + 1)
+            left_s = elapsed_s / part_s * duration_s * (1.0 - share) / (state.live_parts + 1)
         progress.reach(Stage.TRANSCODING, share, left_s)
         meter.follow((encoded_s + part_s) / duration_s)
 

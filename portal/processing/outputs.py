@@ -77,12 +77,12 @@ async def put_master(version: Version, storage: Storage) -> None:
     """
     prefix = output_prefix(version.video_id, version.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):
-        complete = await renditions.complete(version)
-        if not complete:
+        entries = await renditions.master_entries(version)
+        if not entries:
             # The video was deleted.
             return
-        await write_master(storage, prefix, master_playlist(complete))
-        if complete == await renditions.complete(version):
+        await write_master(storage, prefix, master_playlist(entries))
+        if entries == await renditions.master_entries(version):
             return
 
 

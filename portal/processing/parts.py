@@ -54,9 +54,9 @@ GROUP BY number HAVING count(*) = jsonb_array_length(pass.renditions)
 STATE = f"""
 SELECT array(SELECT number FROM ({UNCLAIMED}) unclaimed ORDER BY number) AS unclaimed,
        (SELECT count(*) FROM pass_parts part
-        WHERE part.version_id = pass.version_id AND {IS_LIVE}) AS under_way,
+        WHERE part.version_id = pass.version_id AND {IS_LIVE}) AS live_parts,
        (SELECT count(*) FROM pass_parts part
-        WHERE part.version_id = pass.version_id AND has_failed) AS failures,
+        WHERE part.version_id = pass.version_id AND has_failed) AS helper_failures,
        (SELECT count(*) FROM made_segments made WHERE made.version_id = pass.version_id
         AND rendition = pass.renditions->>0)::float / pass.segment_count AS share_stored,
        {WORKER_PROCESSES} AS worker_processes
@@ -93,15 +93,16 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class PassState:
-    """Numbers of the unclaimed segments of a pass, and of the parts that are `under_way`.
+    """Progress of a pass. `unclaimed` has the numbers of segments that nobody has stored or taken.
 
-    `failures` counts those of helpers. `share_stored` is the share of the film's segments that are
-    stored, 0 to 1. `worker_processes` counts those of all machines.
+    `live_parts` counts the parts under a live lease, `helper_failures` the parts that failed at
+    helpers. `share_stored` is the share of the film's segments that are stored, 0 to 1.
+    `worker_processes` counts the processes of all machines.
     """
 
     unclaimed: Sequence[int]
-    under_way: int
-    failures: int
+    live_parts: int
+    helper_failures: int
     share_stored: float
     worker_processes: int
 
@@ -121,7 +122,7 @@ async def prepare(
     `LeaseLost`.
     """
     version_id = attempt.version_id
-    count_all = len(starts_s) if starts_s else 1
+    segment_count = len(starts_s) if starts_s else 1
     async with transaction():
         await lock_version(version_id)
         await attempts.hold(attempt)
@@ -137,8 +138,8 @@ async def prepare(
             folder=attempt.number,
             renditions=list(names),
             starts_s=starts_s and list(starts_s),
-            segment_count=count_all,
-            segment_s=expected_s / count_all,
+            segment_count=segment_count,
+            segment_s=expected_s / segment_count,
         )
 
 
@@ -169,7 +170,7 @@ async def claim(
         await unfinished.filter(lease_expires_at__lte=RawSQL("now()")).delete()
         [values] = await fetch_rows(STATE, version_id)
         state = PassState(**values)
-        may_help = state.failures < MAX_FAILURES and 0 not in state.unclaimed
+        may_help = state.helper_failures < MAX_FAILURES and 0 not in state.unclaimed
         if not state.unclaimed or (is_helper and not may_help):
             return None, state
         first = state.unclaimed[0]
@@ -192,15 +193,15 @@ def part_length(state: PassState, segment_s: float) -> int:
     segment.
     """
     numbers = state.unclaimed
-    gap = sum(
+    consecutive_count = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(numbers, count(numbers[0])))
     )
     left_s = len(numbers) * segment_s
     if left_s < 2 * SHORTEST_PART_S:
-        return gap
-    share_s = left_s / max(state.worker_processes, state.under_way + 1)
+        return consecutive_count
+    share_s = left_s / max(state.worker_processes, state.live_parts + 1)
     length = round(min(max(share_s, SHORTEST_PART_S), LONGEST_PART_S) / segment_s)
-    return min(gap, max(1, length))
+    return min(consecutive_count, max(1, length))
 
 
 async def renew(lease: Lease) -> None:

@@ -1,9 +1,10 @@
 """Renditions of a version in the database: planned, complete with their measures, or failed.
 
-Each function is one transaction, under the lease of an attempt or the lock on its video. A
-rendition is complete once its row says so; master playlists are written from the rows, never the
-other way round. Once a version plays, later passes make a rendition for slow connections, and then
-the rest of the ladder.
+Public functions that take an `OpenAttempt` open their own transaction, except `forget`, and so does
+`begin_next`. Those that take a `Version` or a row run in the caller's, which has locked the video
+if they write. A rendition is complete once its row says so; master playlists are written from the
+rows, never the other way round. Once a version plays, later passes make a rendition for slow
+connections, and then the rest of the ladder.
 """
 
 import json
@@ -42,7 +43,7 @@ from portal.transcoding.planning.ladder import Plan, early_rendition, is_made_to
 # Tries of each rendition of a ready version.
 MAX_TRIES = 3
 # Stores the chapters of the file, which `videos.chapters` reads.
-KEEP_CHAPTERS = """
+STORE_FILE_CHAPTERS = """
 INSERT INTO chapters (video_id, of_file) VALUES (%s, %s)
 ON CONFLICT (video_id) DO UPDATE SET of_file = excluded.of_file
 """
@@ -154,11 +155,12 @@ async def publish(
             await note_outcome(EventType.READY, version.video_id)
         else:
             await make_current(version, queue)
-        # Tracks of a new file are none of the captions that are kept with the former file.
+        # `make_current` has archived the former file's captions, so the new file's tracks are added
+        # after it.
         captions_job_id = await captions.adopt(version.video_id, output, queue)
         await Publication.filter(id=version.video_id).update(captions_job_id=captions_job_id)
         if probe.chapters:
-            await execute(KEEP_CHAPTERS, version.video_id, json.dumps(probe.chapters))
+            await execute(STORE_FILE_CHAPTERS, version.video_id, json.dumps(probe.chapters))
 
 
 async def request_storyboard(version: Version, queue: Queue) -> None:
@@ -192,7 +194,7 @@ async def add(attempt: OpenAttempt, output: PassOutput) -> None:
             await Version.filter(id=attempt.version_id).update(notes=[*present, *added])
 
 
-async def complete(version: Version) -> list[Entry]:
+async def master_entries(version: Version) -> list[Entry]:
     """Return the entries of the master playlist: complete video and audio, and captions.
 
     Each entry has its folder, relative to the playlist. Empty without complete video and audio.
@@ -201,7 +203,7 @@ async def complete(version: Version) -> list[Entry]:
     entries: list[Entry] = []
     for row in await tracks.exclude(kind=Kind.SUBTITLES):
         is_beside = row.attempt_number == version.published_attempt
-        entries.append(("" if is_beside else f"../{row.attempt_number}/", measured(row)))
+        entries.append(("" if is_beside else f"../{row.attempt_number}/", finished_rendition(row)))
     return [*entries, *await captions.entries(version)] if entries else []
 
 
@@ -217,18 +219,20 @@ async def lowest_complete(version: Version) -> Rendition:
     return lowest
 
 
-async def _replace_plan(version: Version, planned: Plan, source: Source, **columns: object) -> None:
+async def _replace_plan(
+    version: Version, planned: Plan, source: Source, **version_columns: object
+) -> None:
     """Record a plan, the probe that it is made from, and columns of the version."""
     await Rendition.filter(version_id=version.id).delete()
     rows = [
         Rendition(version_id=version.id, position=position, **columns)
-        for position, columns in enumerate(_planned(planned))
+        for position, columns in enumerate(_planned_columns(planned))
     ]
     await Rendition.bulk_create(rows)
-    await Version.filter(id=version.id).update(probe_answer=source.answer, **columns)
+    await Version.filter(id=version.id).update(probe_answer=source.answer, **version_columns)
 
 
-def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
+def _planned_columns(planned: Plan) -> Iterator[dict[str, Any]]:
     for rung in planned.video:
         columns = {name: getattr(rung, name) for name in PLANNED_OF_VIDEO}
         yield {"kind": Kind.VIDEO, "frame_rate": str(rung.fps), **columns}
@@ -247,7 +251,7 @@ async def _record_output(attempt: OpenAttempt, output: PassOutput) -> None:
             attempt_number=output.folders.get(rendition.name, attempt.number),
             error_code=None,
             error_detail=None,
-            **_measures(rendition),
+            **_rendition_columns(rendition),
         )
         if not changed:
             raise LookupError(f"The rendition {rendition.name} was made, but is not in the plan.")
@@ -274,13 +278,13 @@ async def _withdraw_copy(version: Version) -> bool:
     return bool(await copied.update(**PLANNED_ANEW, copied=False))
 
 
-def _measures(rendition: FinishedRendition) -> dict[str, Any]:
+def _rendition_columns(rendition: FinishedRendition) -> dict[str, Any]:
     columns = asdict(rendition)
     fps = columns.pop("fps")
     return {**columns, "frame_rate": None if fps is None else str(fps)}
 
 
-def measured(row: Rendition) -> FinishedRendition:
+def finished_rendition(row: Rendition) -> FinishedRendition:
     """Return a complete rendition with its measures."""
     names = {field.name for field in fields(FinishedRendition)} - {"fps"}
     columns = {name: getattr(row, name) for name in names}

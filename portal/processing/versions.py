@@ -37,7 +37,7 @@ REVERTIBLE_S = 7 * 24 * 3600
 WITHDRAWN_AT = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Each replaced version has a row, also without chapters.
-KEEP_CHAPTERS = """
+ARCHIVE_CHAPTERS = """
 INSERT INTO former_chapters (version_id, saved, of_file)
 SELECT versions.id, saved, of_file
 FROM versions LEFT JOIN chapters USING (video_id) WHERE versions.id = %s
@@ -47,7 +47,7 @@ WITH former AS (DELETE FROM former_chapters WHERE version_id = %s RETURNING save
 INSERT INTO chapters (video_id, saved, of_file) SELECT %s, saved, of_file FROM former
 ON CONFLICT (video_id) DO UPDATE SET saved = excluded.saved, of_file = excluded.of_file
 """
-KEEP_CAPTIONS = """
+ARCHIVE_CAPTIONS = """
 INSERT INTO former_captions (version_id, id, language, label, is_default, source, rendition, text,
                              whole_text, search, cue_count, version, changed_at)
 SELECT %s, id, language, label, is_default, source, rendition, text,
@@ -130,8 +130,8 @@ async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
     id of the job that stores all captions again, because their segments end with the film; None
     without captions.
     """
-    await execute(KEEP_CHAPTERS, former.version_id)
-    changed = await execute(KEEP_CAPTIONS, former.version_id, video.id)
+    await execute(ARCHIVE_CHAPTERS, former.version_id)
+    changed = await execute(ARCHIVE_CAPTIONS, former.version_id, video.id)
     tracks = Caption.filter(video_id=video.id)
     if await execute(RESTORE_CHAPTERS, video.version_id, video.id):
         await tracks.delete()

@@ -125,8 +125,8 @@ def make(passes: list[float], segment_count: int, workers: int, seed: int) -> fl
             # Plans estimate the time on two cores.
             state = PassState(
                 unclaimed,
-                under_way=at_work,
-                failures=0,
+                live_parts=at_work,
+                helper_failures=0,
                 share_stored=0.0,
                 worker_processes=workers,
             )

@@ -99,7 +99,7 @@ async def check_stream(
         path.write_bytes(await resources.storage.get(key))
     rows = await Rendition.filter(version_id=video.version_id)
     master = folder / str(video.published_attempt) / MASTER_NAME
-    check_playlists(master, [renditions.measured(row) for row in rows])
+    check_playlists(master, [renditions.finished_rendition(row) for row in rows])
     for row in rows:
         playlist = folder / str(row.attempt_number) / hls.media_playlist_name(row.name)
         assert await warnings_of_ffmpeg(playlist) == ""

@@ -59,7 +59,7 @@ async def claim(video: Video, *, is_helper: bool = False) -> Lease | None:
 
 
 @pytest.mark.parametrize(
-    ("unclaimed", "processes", "under_way", "segment_s", "length"),
+    ("unclaimed", "processes", "live_parts", "segment_s", "length"),
     [
         # Little work isn't divided.
         (range(2), 2, 0, 4.0, 2),
@@ -81,12 +81,12 @@ async def claim(video: Video, *, is_helper: bool = False) -> Lease | None:
     ],
 )
 def test_part_is_the_share_of_a_worker(
-    unclaimed: Sequence[int], processes: int, under_way: int, segment_s: float, length: int
+    unclaimed: Sequence[int], processes: int, live_parts: int, segment_s: float, length: int
 ) -> None:
     state = PassState(
         list(unclaimed),
-        under_way=under_way,
-        failures=0,
+        live_parts=live_parts,
+        helper_failures=0,
         share_stored=0.0,
         worker_processes=processes,
     )
