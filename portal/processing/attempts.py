@@ -193,11 +193,10 @@ async def open_attempt(
     is_begun = earlier and await MadeSegment.exists(version_id=version.id)
     percent = earlier[-1].percent if is_begun else 0.0
     now = await server_time()
-    last = await Attempt.filter(video_id=version.video_id).order_by("-number").first()
     row = await Attempt.create(
         version_id=version.id,
         video_id=version.video_id,
-        number=last.number + 1 if last else 1,
+        number=await next_number(version.video_id),
         worker=worker,
         stage="probing",
         percent=percent,
@@ -219,6 +218,12 @@ async def open_attempt(
         interruptions=interruptions,
         percent=percent,
     )
+
+
+async def next_number(video_id: UUID) -> int:
+    """Return the number of the next attempt at a locked video, whose versions share the numbers."""
+    last = await Attempt.filter(video_id=video_id).order_by("-number").first()
+    return last.number + 1 if last else 1
 
 
 async def close_lost(attempts: Sequence[Attempt]) -> None:

@@ -64,7 +64,7 @@ WHERE version_id = %s AND state = 'complete' AND kind <> 'subtitles'
 """  # noqa: S608 - put together from constants
 
 
-async def with_own_film(attempt: OpenAttempt, storage: Storage) -> OpenAttempt:
+async def copy_foreign_base(attempt: OpenAttempt, storage: Storage) -> OpenAttempt:
     """Copy the base of an attempt's cut, if it is another video's, and return the new attempt.
 
     An attempt whose base is the video's own is returned as it is. Raises `LeaseLost` if the attempt
@@ -100,13 +100,13 @@ async def _begin_copy(attempt: OpenAttempt, base: Version) -> Version:
             transcode_job_id=job["id"],
             **{name: getattr(base, name) for name in COPIED},
         )
-        last = await Attempt.filter(video_id=attempt.video_id).order_by("-number").first()
-        number = last.number + 1 if last else 1
+        own_row = await Attempt.get(id=attempt.id)
+        number = await attempts.next_number(attempt.video_id)
         await Attempt.create(
             version_id=film.id,
             video_id=film.video_id,
             number=number,
-            worker=last.worker if last else "",
+            worker=own_row.worker,
             stage="finishing",
             lease_expires_at=now,
             started_at=now,

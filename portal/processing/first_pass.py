@@ -12,7 +12,7 @@ from uuid import UUID
 from portal.database.connection import retry_outage, transaction
 from portal.processing import attempts, cutting, renditions
 from portal.processing.attempts import Failure, OpenAttempt
-from portal.processing.copied_films import with_own_film
+from portal.processing.copied_films import copy_foreign_base
 from portal.processing.encoding import Tools
 from portal.processing.outputs import master_beside, write_master
 from portal.processing.passes import closed_afterwards, make_renditions, source_of
@@ -86,7 +86,7 @@ async def _first_pass(
     A source whose copy proves undeliverable is encoded. A cut has little to encode.
     """
     if attempt.version.keep is not None:
-        attempt = await with_own_film(attempt, tools.storage)
+        attempt = await copy_foreign_base(attempt, tools.storage)
     make = partial(_make_first, attempt, tools, reports, may_encode=may_encode)
     result: PassOutput | Plan
     async with source_of(attempt, tools) as source:
