@@ -10,7 +10,7 @@ from pathlib import Path
 
 from portal.transcoding import errors
 from portal.transcoding.encoding import command, ffmpeg
-from portal.transcoding.encoding.parts import ROUNDING_S, Rendition
+from portal.transcoding.encoding.parts import JOIN_TOLERANCE_S, Rendition
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
 from portal.transcoding.planning.downmix import downmix
@@ -60,7 +60,7 @@ def check_aligned(
     """Raise TranscodeFailed unless a rendition's segments begin at these times."""
     own_s = playlist.starts_s
     if len(own_s) != len(starts_s) or any(
-        abs(start_s - other_s) > frame_s + ROUNDING_S
+        abs(start_s - other_s) > frame_s + JOIN_TOLERANCE_S
         for start_s, other_s in zip(own_s, starts_s, strict=True)
     ):
         raise _incomplete(f"the segments of {name} begin at other times than the others'")

@@ -18,7 +18,7 @@ from portal.transcoding.planning.ladder import Plan, Rung
 from portal.transcoding.probing.facts import Probe
 
 # Differences of times that nobody notices.
-ROUNDING_S = 0.002
+JOIN_TOLERANCE_S = 0.002
 
 
 class PartsDontJoin(Exception):
@@ -151,7 +151,7 @@ def is_whole(segment: Segment, rung: Rung, starts_s: Sequence[float] | None) -> 
     if starts_s is None or segment.number + 1 >= len(starts_s):
         return True
     planned_s = starts_s[segment.number + 1] - starts_s[segment.number]
-    return segment.duration_s >= planned_s - float(1 / rung.fps) - ROUNDING_S
+    return segment.duration_s >= planned_s - float(1 / rung.fps) - JOIN_TOLERANCE_S
 
 
 def check_joins(renditions: Mapping[str, Rendition]) -> None:
@@ -160,5 +160,5 @@ def check_joins(renditions: Mapping[str, Rendition]) -> None:
         scale = time_scale(rendition.init)
         for before, after in pairwise(rendition.segments):
             gap_s = (after.facts.from_ticks - before.facts.until_ticks) / scale
-            if abs(gap_s) > ROUNDING_S:
+            if abs(gap_s) > JOIN_TOLERANCE_S:
                 raise PartsDontJoin(f"{name} has a gap of {gap_s:.3f} s at {after.number}")

@@ -19,7 +19,7 @@ SHORTEST_S = 0.5
 # A bound is moved this far at most, to where a frame begins: half of 100 ms. A frame that is shown
 # longer may be cut in the middle.
 MOST_MOVED_S = 0.05
-# Cuts this close to the beginning or the end of a film remove nothing.
+# Times that differ by less are the same.
 ROUNDING_S = 0.001
 
 
