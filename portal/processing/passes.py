@@ -34,7 +34,6 @@ from portal.transcoding.encoding.parts import PartsDontJoin, Pass, Rendition
 from portal.transcoding.encoding.pictures import put_poster
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.planning.ladder import Plan, even_starts_s
-from portal.transcoding.probing.facts import Probe
 
 logger = logging.getLogger(__name__)
 
@@ -172,13 +171,7 @@ async def _make_once(
                 **storing,
             )
         )
-        of_pass = Pass(
-            source_url=source.url,
-            probe=probe,
-            plan=plan,
-            rungs=[rung for rung in plan.video if rung.name not in copied],
-            starts_s=_starts_s(plan, probe, copied, reference),
-        )
+        of_pass = _pass_of(source, plan, copied, reference)
         report, encoded, folder = await encode_missing(
             of_pass, attempt, may_divide=may_divide, progress=reports.progress, tools=tools
         )
@@ -200,17 +193,31 @@ async def _make_once(
     return replace(output, folders=folders, has_poster=has_poster)
 
 
-def _starts_s(
+def _pass_of(
+    source: Source,
     plan: Plan,
-    probe: Probe,
     copied: Mapping[str, Rendition],
     reference: MediaPlaylist | None,
-) -> Sequence[float] | None:
-    """Return the times of segments: those of a copied picture, of the reference, or even ones."""
-    for rung in plan.video:
-        if rung.name in copied:
-            return copied[rung.name].playlist().starts_s
-    return reference.starts_s if reference else even_starts_s(plan, probe.video)
+) -> Pass:
+    """Return the pass that encodes the renditions of a plan that were not copied.
+
+    Its segments begin with those of a copied picture, or else of the reference, or at even times.
+    """
+    starts_s: Sequence[float] | None
+    copied_names = [rung.name for rung in plan.video if rung.name in copied]
+    if copied_names:
+        starts_s = copied[copied_names[0]].playlist().starts_s
+    elif reference:
+        starts_s = reference.starts_s
+    else:
+        starts_s = even_starts_s(plan, source.probe.video)
+    return Pass(
+        source_url=source.url,
+        probe=source.probe,
+        plan=plan,
+        rungs=[rung for rung in plan.video if rung.name not in copied],
+        starts_s=starts_s,
+    )
 
 
 async def _copy(
