@@ -1,11 +1,11 @@
 """Assemble the segments of a pass into finished renditions: check them, and store their playlists.
 
-All playlists have the same target duration. Each video rendition also gets an I-frame playlist. The
-caller writes the master playlist.
+The playlists of video and audio share one target duration; those of captions have their own. Each
+video rendition also gets an I-frame playlist. The caller writes the master playlist.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +18,10 @@ from portal.transcoding.encoding.sink import Sink, put_file
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.cmaf import AAC_LC, avc_codec
 from portal.transcoding.packaging.master import FinishedRendition, Kind
-from portal.transcoding.packaging.webvtt import SEGMENT_S, Cue, segment_count, segment_webvtt
+from portal.transcoding.packaging.webvtt import Cue, caption_spans, segment_webvtt
 from portal.transcoding.planning.ladder import Plan, Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
-from portal.transcoding.probing.cuts import SEGMENT_S as VIDEO_SEGMENT_S
+from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
 
 WEBVTT = "wvtt"
@@ -43,6 +43,19 @@ class PassOutput:
     captions: Mapping[str, list[Cue]] = field(default_factory=dict)
     has_poster: bool = False
     folders: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredPlaylists:
+    """Size of a rendition's stored playlists, and the bit rates of what they name.
+
+    `iframe_bps` is the peak of the key frames; None without an I-frame playlist.
+    """
+
+    size_bytes: int
+    peak_bps: int
+    average_bps: int
+    iframe_bps: int | None
 
 
 async def assemble(
@@ -76,11 +89,7 @@ async def assemble(
             ) from exc
         raise
     duration_s = max(playlist.duration_s for playlist in playlists.values())
-    if reference:
-        target_s = reference.target_duration_s
-    else:
-        segments = (each for playlist in playlists.values() for each in playlist.segments)
-        target_s = max(VIDEO_SEGMENT_S, hls.target_duration_s(segments))
+    target_s = _target_duration_s(playlists.values(), reference)
     finished = [
         await _finish_video(rung, renditions[rung.name], playlists[rung.name], target_s, sink)
         for rung in rungs
@@ -119,15 +128,8 @@ def _checked_playlists(
     reference: hls.MediaPlaylist | None,
 ) -> dict[str, hls.MediaPlaylist]:
     """Return the playlists of renditions that are complete and begin their segments together."""
-    output_validation.check_damage(output_validation.damaged_share(probe, report))
-    output_validation.check_source_read(probe, report)
-    if plan.is_held:
-        output_validation.check_frames(probe, report)
+    _check_report(probe, plan, rungs, report)
     copied = [rung for rung in rungs if rung.copied]
-    if copied and report.faults:
-        # Players stop at faults that ffmpeg decodes around.
-        detail = f"{report.faults} faults while decoding"
-        raise errors.CopyUndeliverable("faults", detail=detail)
     names = [*(rung.name for rung in rungs), *(rung.name for rung in audio)]
     output_validation.check_complete(renditions, names)
     check_joins({rung.name: renditions[rung.name] for rung in rungs if not rung.copied})
@@ -138,6 +140,28 @@ def _checked_playlists(
         output_validation.check_duration(playlist.duration_s, plan.picture_s)
         output_validation.check_aligned(rung.name, playlist, starts_s, frame_s=float(1 / rung.fps))
     return playlists
+
+
+def _check_report(probe: Probe, plan: Plan, rungs: Sequence[Rung], report: RunReport) -> None:
+    """Raise an error unless ffmpeg read and decoded enough of the source for these renditions."""
+    output_validation.check_damage(output_validation.damaged_share(probe, report))
+    output_validation.check_source_read(probe, report)
+    if plan.is_held:
+        output_validation.check_frames(probe, report)
+    if report.faults and any(rung.copied for rung in rungs):
+        # Players stop at faults that ffmpeg decodes around.
+        detail = f"{report.faults} faults while decoding"
+        raise errors.CopyUndeliverable("faults", detail=detail)
+
+
+def _target_duration_s(
+    playlists: Iterable[hls.MediaPlaylist], reference: hls.MediaPlaylist | None
+) -> int:
+    """Return the target duration that the playlists of video and audio share."""
+    if reference:
+        return reference.target_duration_s
+    segments = (segment for playlist in playlists for segment in playlist.segments)
+    return max(SEGMENT_S, hls.target_duration_s(segments))
 
 
 def _heard_sound(planned: Sequence[AudioRung], report: RunReport) -> list[AudioRung]:
@@ -157,14 +181,14 @@ async def _finish_video(
     rung: Rung, rendition: Rendition, playlist: hls.MediaPlaylist, target_s: int, sink: Sink
 ) -> FinishedRendition:
     """Store both playlists of a video rendition."""
-    segments = playlist.segments
-    key_sizes = [segment.facts.key_size_bytes for segment in rendition.segments]
-    iframe_bps, _ = hls.bandwidths_bps(segments, sizes_bytes=key_sizes, target_duration_s=target_s)
-    iframes = hls.iframe_playlist(segments, key_sizes_bytes=key_sizes, target_duration_s=target_s)
-    iframes_bytes = await put_file(
-        sink, f"{rung.name}/{hls.IFRAME_PLAYLIST_NAME}", iframes.encode()
+    stored = await store_playlists(
+        rung.name,
+        playlist.segments,
+        sizes_bytes=_sizes_bytes(rendition),
+        key_sizes_bytes=[segment.facts.key_size_bytes for segment in rendition.segments],
+        target_s=target_s,
+        sink=sink,
     )
-    playlist_bytes = await _put_playlist(rung.name, segments, target_s, sink)
     return FinishedRendition(
         kind=Kind.VIDEO,
         codecs=avc_codec(rendition.init),
@@ -172,8 +196,8 @@ async def _finish_video(
         height=rung.height,
         fps=rung.fps,
         copied=rung.copied,
-        iframe_bandwidth_bps=iframe_bps,
-        **_measures(rung.name, rendition, playlist, target_s, playlist_bytes + iframes_bytes),
+        iframe_bandwidth_bps=stored.iframe_bps,
+        **_measures(rung.name, rendition, stored),
     )
 
 
@@ -181,41 +205,71 @@ async def _finish_audio(
     rung: AudioRung, rendition: Rendition, playlist: hls.MediaPlaylist, target_s: int, sink: Sink
 ) -> FinishedRendition:
     """Store the playlist of an audio rendition."""
-    playlist_bytes = await _put_playlist(rung.name, playlist.segments, target_s, sink)
+    stored = await store_playlists(
+        rung.name,
+        playlist.segments,
+        sizes_bytes=_sizes_bytes(rendition),
+        target_s=target_s,
+        sink=sink,
+    )
     return FinishedRendition(
         kind=Kind.AUDIO,
         codecs=AAC_LC,
         channels=rung.channels,
         **_labels(rung),
-        **_measures(rung.name, rendition, playlist, target_s, playlist_bytes),
+        **_measures(rung.name, rendition, stored),
     )
 
 
-async def _put_playlist(
-    name: str, segments: Sequence[hls.Segment], target_s: int, sink: Sink
-) -> int:
-    text = hls.media_playlist(segments, target_duration_s=target_s)
-    return await put_file(sink, hls.media_playlist_name(name), text.encode())
+def _sizes_bytes(rendition: Rendition) -> list[int]:
+    return [segment.size_bytes for segment in rendition.segments]
 
 
-def _measures(
-    name: str,
-    rendition: Rendition,
-    playlist: hls.MediaPlaylist,
-    target_s: int,
-    playlists_bytes: int,
-) -> dict[str, Any]:
-    sizes_bytes = [segment.size_bytes for segment in rendition.segments]
-    peak_bps, average_bps = hls.bandwidths_bps(
-        playlist.segments, sizes_bytes=sizes_bytes, target_duration_s=target_s
-    )
+def _measures(name: str, rendition: Rendition, stored: StoredPlaylists) -> dict[str, Any]:
+    sizes_bytes = _sizes_bytes(rendition)
     return {
         "name": name,
-        "bandwidth_bps": peak_bps,
-        "average_bandwidth_bps": average_bps,
-        "size_bytes": len(rendition.init) + sum(sizes_bytes) + playlists_bytes,
+        "bandwidth_bps": stored.peak_bps,
+        "average_bandwidth_bps": stored.average_bps,
+        "size_bytes": len(rendition.init) + sum(sizes_bytes) + stored.size_bytes,
         "segment_count": len(sizes_bytes),
     }
+
+
+async def store_playlists(
+    name: str,
+    segments: Sequence[hls.Segment],
+    *,
+    sizes_bytes: Sequence[int],
+    key_sizes_bytes: Sequence[int] | None = None,
+    target_s: int,
+    map_uri: str = hls.INIT_NAME,
+    sink: Sink,
+) -> StoredPlaylists:
+    """Store the playlist of a rendition, after its I-frame playlist if it has `key_sizes_bytes`.
+
+    Both have the target duration `target_s` and the init segment `map_uri`. `sizes_bytes` and
+    `key_sizes_bytes` have the size of each segment, and that of its key frame.
+    """
+    size_bytes = 0
+    iframe_bps = None
+    if key_sizes_bytes is not None:
+        iframes = hls.iframe_playlist(
+            segments, key_sizes_bytes=key_sizes_bytes, target_duration_s=target_s, map_uri=map_uri
+        )
+        file = f"{name}/{hls.IFRAME_PLAYLIST_NAME}"
+        size_bytes += await put_file(sink, file, iframes.encode())
+        iframe_bps, _ = hls.bandwidths_bps(
+            segments, sizes_bytes=key_sizes_bytes, target_duration_s=target_s
+        )
+    playlist = hls.media_playlist(segments, target_duration_s=target_s, map_uri=map_uri)
+    size_bytes += await put_file(sink, hls.media_playlist_name(name), playlist.encode())
+    peak_bps, average_bps = hls.bandwidths_bps(
+        segments, sizes_bytes=sizes_bytes, target_duration_s=target_s
+    )
+    return StoredPlaylists(
+        size_bytes=size_bytes, peak_bps=peak_bps, average_bps=average_bps, iframe_bps=iframe_bps
+    )
 
 
 def _labels(rung: TrackRung) -> dict[str, Any]:
@@ -268,14 +322,13 @@ async def put_captions(
     video and sound. The first `stored` segments are not put again. The playlist is put last.
     """
     segments: list[hls.Segment] = []
-    for start_s, end_s in intervals:
-        for place in range(segment_count(end_s - start_s)):
-            segment = hls.Segment(
-                uri=caption_segment(len(segments)),
-                duration_s=min(SEGMENT_S, end_s - start_s - place * SEGMENT_S),
-                is_discontinuous=bool(segments) and place == 0,
-            )
-            segments.append(segment)
+    for number, span in enumerate(caption_spans(intervals)):
+        segment = hls.Segment(
+            uri=caption_segment(number),
+            duration_s=span.end_s - span.start_s,
+            is_discontinuous=number > 0 and span.begins_interval,
+        )
+        segments.append(segment)
     cutting = segment_webvtt(cues, intervals=intervals, first=stored)
     # Only one segment is in memory at a time, because a cue may be in all of them.
     for segment in segments[stored:]:

@@ -7,7 +7,9 @@ quite WebVTT. Files that people send are read in `transcoding.captions`.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import ceil
+from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 from portal.text import unescaped
@@ -107,9 +109,29 @@ def subrip(cues: Iterable[Cue]) -> str:
     return "\n".join(blocks)
 
 
-def segment_count(duration_s: float) -> int:
-    """Return the number of segments of captions for a film, or for an interval of a cut film."""
-    return max(1, ceil((duration_s - _LEAST_SEGMENT_S) / SEGMENT_S))
+class CaptionSpan(NamedTuple):
+    """Span of a segment of captions, in seconds of the film, and the interval that contains it."""
+
+    start_s: float
+    end_s: float
+    interval: tuple[float, float]
+
+    @property
+    def begins_interval(self) -> bool:
+        """Return whether the segment is the first one of its interval."""
+        return self.start_s == self.interval[0]
+
+
+def caption_spans(intervals: Iterable[tuple[float, float]]) -> Iterator[CaptionSpan]:
+    """Yield the spans of caption segments in each interval of the film (start and end in seconds).
+
+    An interval has one at least.
+    """
+    for start_s, end_s in intervals:
+        count = max(1, ceil((end_s - start_s - _LEAST_SEGMENT_S) / SEGMENT_S))
+        for place in range(count):
+            from_s = start_s + place * SEGMENT_S
+            yield CaptionSpan(from_s, min(from_s + SEGMENT_S, end_s), (start_s, end_s))
 
 
 def segment_webvtt(
@@ -121,19 +143,14 @@ def segment_webvtt(
     times of the film. A cue across the boundary of two segments of an interval is in both (RFC
     8216, section 3.5). No cue begins before its interval or ends after it.
     """
-    number = 0
-    for start_s, end_s in intervals:
-        for place in range(segment_count(end_s - start_s)):
-            if number >= first:
-                from_s = start_s + place * SEGMENT_S
-                until_s = min(from_s + SEGMENT_S, end_s)
-                inside = [
-                    replace(cue, start_s=max(cue.start_s, start_s), end_s=min(cue.end_s, end_s))
-                    for cue in cues
-                    if cue.start_s < until_s and cue.end_s > from_s
-                ]
-                yield webvtt(inside, header=f"{_HEADER}\n{_TIMESTAMP_MAP}")
-            number += 1
+    for span in islice(caption_spans(intervals), first, None):
+        start_s, end_s = span.interval
+        inside = [
+            replace(cue, start_s=max(cue.start_s, start_s), end_s=min(cue.end_s, end_s))
+            for cue in cues
+            if cue.start_s < span.end_s and cue.end_s > span.start_s
+        ]
+        yield webvtt(inside, header=f"{_HEADER}\n{_TIMESTAMP_MAP}")
 
 
 def clock(seconds: float) -> str:
