@@ -22,11 +22,11 @@ from portal.storage.bucket import Storage, objects_below
 from portal.storage.objects import output_prefix
 from portal.transcoding import errors
 from portal.transcoding.encoding import ffmpeg
-from portal.transcoding.encoding.assembly import PassOutput
+from portal.transcoding.encoding.assembly import PassOutput, store_playlists
 from portal.transcoding.encoding.command import SEGMENT_SUFFIX
 from portal.transcoding.encoding.cutting import (
     CutSegment,
-    Pieces,
+    PicturePieces,
     at_frames,
     cut_segments,
     encode_pieces,
@@ -34,9 +34,9 @@ from portal.transcoding.encoding.cutting import (
 from portal.transcoding.encoding.parts import Pass, Segment
 from portal.transcoding.encoding.pictures import POSTER_NAME, RenditionFiles, cut_frame
 from portal.transcoding.encoding.sink import pass_folder, put_file
-from portal.transcoding.encoding.sound_pieces import Piece, cut_sound
+from portal.transcoding.encoding.sound_pieces import SoundPiece, cut_sound
 from portal.transcoding.packaging import hls
-from portal.transcoding.packaging.cmaf import avc_codec, between_keys, inspect_segment
+from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, between_keys, inspect_segment
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.kept import ROUNDING_S, Interval, Kept
 from portal.transcoding.planning.ladder import early_rendition, plan_renditions
@@ -135,18 +135,18 @@ async def make_first(
     """
     film = await open_film(attempt.version, tools.storage)
     keep = await at_frames(Kept.of(attempt.version.keep or ()), film.pictures[0].files)
-    cuts = film.cut(keep)
+    intervals = film.cut(keep)
     sizes = {each.row.name: (each.row.width or 0, each.row.height or 0) for each in film.pictures}
     targets = list(sizes)
-    if _expected_s(source, targets, _new_segments(cuts)) > _TOGETHER_S:
+    if _expected_s(source, targets, _new_segments(intervals)) > _TOGETHER_S:
         targets = [early_rendition(sizes) or targets[0]]
     await renditions.plan_cut(attempt, keep, targets=targets)
     reports.progress.reach(Stage.TRANSCODING)
-    making = _Making(attempt, tools, reports, source)
+    maker = _CutMaker(attempt, tools, reports, source)
     async with task_group() as tasks:
-        poster = tasks.create_task(making.poster(film.pictures[-1], cuts))
-        sounds = tasks.create_task(making.sounds(film, keep))
-        pictures = await making.pictures(film, cuts, targets)
+        poster = tasks.create_task(maker.make_poster(film.pictures[-1], intervals))
+        sounds = tasks.create_task(maker.make_sounds(film, keep))
+        pictures = await maker.make_pictures(film, intervals, targets)
     output = _output([*pictures, *sounds.result()], keep)
     reports.progress.finish()
     return replace(output, has_poster=poster.result())
@@ -161,8 +161,8 @@ async def make_missing(
     """
     film = await open_film(attempt.version, tools.storage)
     keep = Kept.of(attempt.version.keep or ())
-    making = _Making(attempt, tools, reports, source)
-    return _output(await making.pictures(film, film.cut(keep), attempt.targets), keep)
+    maker = _CutMaker(attempt, tools, reports, source)
+    return _output(await maker.make_pictures(film, film.cut(keep), attempt.targets), keep)
 
 
 def _output(finished: Sequence[FinishedRendition], keep: Kept) -> PassOutput:
@@ -171,21 +171,24 @@ def _output(finished: Sequence[FinishedRendition], keep: Kept) -> PassOutput:
     )
 
 
-def _new_segments(cuts: Sequence[Sequence[CutSegment]]) -> list[CutSegment]:
+def _new_segments(intervals: Sequence[Sequence[CutSegment]]) -> list[CutSegment]:
     """Return the segments that the whole film doesn't have."""
-    return [cut for interval in cuts for cut in interval if not cut.is_whole]
+    return [segment for interval in intervals for segment in interval if not segment.is_whole]
 
 
-def _expected_s(source: Source, names: Collection[str], cuts: Sequence[CutSegment]) -> float:
-    """Return the expected time to encode pieces of these renditions."""
+def _expected_s(
+    source: Source, names: Collection[str], new_segments: Sequence[CutSegment]
+) -> float:
+    """Return the expected time to encode these segments of renditions."""
     plan = plan_renditions(source.probe, may_copy=False)
-    length_s = sum(cut.span.end_s - cut.span.start_s for cut in cuts)
-    return plan.encode_s(names) * length_s / source.probe.duration_s + _PIECE_START_S * len(cuts)
+    length_s = sum(segment.span.end_s - segment.span.start_s for segment in new_segments)
+    encode_s = plan.encode_s(names) * length_s / source.probe.duration_s
+    return encode_s + _PIECE_START_S * len(new_segments)
 
 
 @dataclass(frozen=True, slots=True)
-class _Making:
-    """Making of renditions by one attempt: what it reads and where it stores them."""
+class _CutMaker:
+    """Maker of the renditions of a cut version, for one attempt."""
 
     attempt: OpenAttempt
     tools: Tools
@@ -199,40 +202,40 @@ class _Making:
             self.tools.storage, self.attempt.video_id, self.attempt.number, self.attempt
         )
 
-    async def pictures(
-        self, film: Film, cuts: Sequence[Sequence[CutSegment]], targets: Collection[str]
+    async def make_pictures(
+        self, film: Film, intervals: Sequence[Sequence[CutSegment]], targets: Collection[str]
     ) -> list[FinishedRendition]:
         """Make the pieces of these renditions, and store their playlists."""
-        chosen = [each for each in film.pictures if each.row.name in targets]
-        new_segments = _new_segments(cuts)
-        encoded = await self._encoded(
-            film, [each for each in chosen if not each.row.copied], new_segments
+        chosen = [whole for whole in film.pictures if whole.row.name in targets]
+        new_segments = _new_segments(intervals)
+        encoded = await self._encode_pieces(
+            film, [whole for whole in chosen if not whole.row.copied], new_segments
         )
         finished = []
         for whole in chosen:
             if whole.row.copied:
-                pieces = await self._split(film, whole, new_segments)
+                pieces = await self._split_or_encode(film, whole, new_segments)
             else:
                 pieces = encoded[whole.row.name]
-            intervals = [
+            entries = [
                 [
-                    whole.entries[cut.number] if cut.is_whole else _entry(cut, pieces)
-                    for cut in interval
+                    whole.entries[segment.number] if segment.is_whole else _entry(segment, pieces)
+                    for segment in interval
                 ]
-                for interval in cuts
+                for interval in intervals
             ]
-            finished.append(await self._stored(whole, intervals, init=pieces.init))
+            finished.append(await self._store_playlists(whole, entries, init=pieces.init))
         return finished
 
-    async def _encoded(
-        self, film: Film, chosen: Sequence[WholeRendition], cuts: Sequence[CutSegment]
-    ) -> dict[str, Pieces]:
+    async def _encode_pieces(
+        self, film: Film, chosen: Sequence[WholeRendition], new_segments: Sequence[CutSegment]
+    ) -> dict[str, PicturePieces]:
         """Encode pieces of renditions, with one decode of each; return them by name."""
-        if not chosen or not cuts:
-            return {each.row.name: Pieces({}) for each in chosen}
+        if not chosen or not new_segments:
+            return {whole.row.name: PicturePieces({}) for whole in chosen}
         plan = plan_renditions(self.source.probe, may_copy=False)
-        inits = {each.row.name: await each.files.read_init() for each in chosen}
-        copied = {each.row.name for each in chosen if each.row.copied}
+        inits = {whole.row.name: await whole.files.read_init() for whole in chosen}
+        copied = {whole.row.name for whole in chosen if whole.row.copied}
         of_pass = Pass(
             source_url=self.source.url,
             probe=self.source.probe,
@@ -244,57 +247,68 @@ class _Making:
         numbers = count(1)
 
         def note_stored(rendition: str, piece: Segment) -> None:
-            share = next(numbers) / (len(cuts) * len(chosen))
+            share = next(numbers) / (len(new_segments) * len(chosen))
             self.reports.progress.reach(Stage.TRANSCODING, share)
 
         return await encode_pieces(
             of_pass,
-            [cut.span for cut in cuts],
+            [segment.span for segment in new_segments],
             inits={name: inits[name] for name in inits.keys() - copied},
             sink=self.sink,
             work_dir=self.tools.work_dir,
             on_stored=note_stored,
         )
 
-    async def _split(self, film: Film, whole: WholeRendition, cuts: Sequence[CutSegment]) -> Pieces:
+    async def _split_or_encode(
+        self, film: Film, whole: WholeRendition, new_segments: Sequence[CutSegment]
+    ) -> PicturePieces:
         """Store the pieces of a copied rendition, and return them.
 
-        Those that don't begin and end at key frames are encoded.
+        Those that don't begin and end at key frames are encoded. Raises TranscodeFailed if a
+        segment can't be read, or as `encode_pieces`.
         """
         playlist = whole.files.playlist
         init = await whole.files.read_init()
         split = {}
         unsplit = []
-        for cut in cuts:
-            begins_s = playlist.starts_s[cut.number]
-            data = between_keys(
-                init,
-                await whole.files.read(playlist.segments[cut.number].uri),
-                number=cut.number,
-                from_s=cut.span.start_s - begins_s,
-                until_s=cut.span.end_s - begins_s,
-            )
+        for segment in new_segments:
+            begins_s = playlist.starts_s[segment.number]
+            stored = await whole.files.read(playlist.segments[segment.number].uri)
+            try:
+                data = between_keys(
+                    init,
+                    stored,
+                    number=segment.number,
+                    from_s=segment.span.start_s - begins_s,
+                    until_s=segment.span.end_s - begins_s,
+                )
+            except SegmentError as exc:
+                code = errors.FailCode.OUTPUT_INCOMPLETE
+                raise errors.TranscodeFailed(code, detail=str(exc)) from exc
             if data is None:
-                unsplit.append(cut)
+                unsplit.append(segment)
                 continue
-            uri = f"{cut.number:05}-{round(cut.span.start_s * 1000)}{SEGMENT_SUFFIX}"
+            uri = f"{segment.number:05}-{round(segment.span.start_s * 1000)}{SEGMENT_SUFFIX}"
             await put_file(self.sink, f"{whole.row.name}/{uri}", data)
-            split[cut.span] = Segment(
-                number=cut.number,
+            split[segment.span] = Segment(
+                number=segment.number,
                 uri=uri,
                 size_bytes=len(data),
-                duration_s=cut.span.end_s - cut.span.start_s,
+                duration_s=segment.span.end_s - segment.span.start_s,
                 facts=inspect_segment(data),
             )
-        encoded = (await self._encoded(film, [whole], unsplit))[whole.row.name]
+        encoded = (await self._encode_pieces(film, [whole], unsplit))[whole.row.name]
         return replace(encoded, segments={**split, **encoded.segments})
 
-    async def sounds(self, film: Film, keep: Kept) -> list[FinishedRendition]:
+    async def make_sounds(self, film: Film, keep: Kept) -> list[FinishedRendition]:
         """Make the pieces of all sound, and store the playlists."""
         picture_s = film.pictures[0].files.playlist.duration_s
-        return [await self._sound(each, _to_the_end(keep, picture_s, each)) for each in film.sounds]
+        return [
+            await self._make_sound(whole, _extend_to_sound_end(keep, picture_s, whole))
+            for whole in film.sounds
+        ]
 
-    async def _sound(self, whole: WholeRendition, keep: Kept) -> FinishedRendition:
+    async def _make_sound(self, whole: WholeRendition, keep: Kept) -> FinishedRendition:
         with pass_folder(self.tools.work_dir) as folder:
             intervals = await cut_sound(
                 whole.files,
@@ -306,22 +320,24 @@ class _Making:
         numbers = count()
         entries = [
             [
-                await self._sound_piece(whole, piece, number=next(numbers))
-                if isinstance(piece, Piece)
-                else whole.entries[piece]
-                for piece in interval
+                await self._store_sound_piece(whole, segment, number=next(numbers))
+                if isinstance(segment, SoundPiece)
+                else whole.entries[segment]
+                for segment in interval
             ]
             for interval in intervals
         ]
-        return await self._stored(whole, entries)
+        return await self._store_playlists(whole, entries)
 
-    async def _sound_piece(self, whole: WholeRendition, piece: Piece, *, number: int) -> Entry:
+    async def _store_sound_piece(
+        self, whole: WholeRendition, piece: SoundPiece, *, number: int
+    ) -> Entry:
         uri = f"{number:05}{SEGMENT_SUFFIX}"
         await put_file(self.sink, f"{whole.row.name}/{uri}", piece.data)
         segment = hls.Segment(uri=uri, duration_s=piece.duration_s)
         return Entry(segment=segment, size_bytes=len(piece.data))
 
-    async def _stored(
+    async def _store_playlists(
         self,
         whole: WholeRendition,
         intervals: Iterable[Sequence[Entry]],
@@ -335,52 +351,46 @@ class _Making:
         entries: list[Entry] = []
         for first, *following in intervals:
             entries += [first.following_a_cut() if entries else first, *following]
-        segments = [entry.segment for entry in entries]
-        sizes = [entry.size_bytes for entry in entries]
-        key_sizes = [entry.key_size_bytes for entry in entries]
-        map_uri = hls.INIT_NAME if init else whole.map_uri
-        target_s = whole.files.playlist.target_duration_s
-        text = hls.media_playlist(segments, target_duration_s=target_s, map_uri=map_uri)
-        name = hls.media_playlist_name(whole.row.name)
-        playlist_bytes = await put_file(self.sink, name, text.encode())
-        iframe_bps = None
+        sizes_bytes = [entry.size_bytes for entry in entries]
+        key_sizes_bytes = None
         if whole.row.iframe_bandwidth_bps:
-            text = hls.iframe_playlist(
-                segments, key_sizes_bytes=key_sizes, target_duration_s=target_s, map_uri=map_uri
-            )
-            name = f"{whole.row.name}/{hls.IFRAME_PLAYLIST_NAME}"
-            playlist_bytes += await put_file(self.sink, name, text.encode())
-            iframe_bps, _ = hls.bandwidths_bps(
-                segments, sizes_bytes=key_sizes, target_duration_s=target_s
-            )
-        peak_bps, average_bps = hls.bandwidths_bps(
-            segments, sizes_bytes=sizes, target_duration_s=target_s
+            key_sizes_bytes = [entry.key_size_bytes for entry in entries]
+        stored = await store_playlists(
+            whole.row.name,
+            [entry.segment for entry in entries],
+            sizes_bytes=sizes_bytes,
+            key_sizes_bytes=key_sizes_bytes,
+            target_s=whole.files.playlist.target_duration_s,
+            map_uri=hls.INIT_NAME if init else whole.map_uri,
+            sink=self.sink,
         )
-        measured = renditions.finished_rendition(whole.row)
+        finished = renditions.finished_rendition(whole.row)
         return replace(
-            measured,
-            codecs=avc_codec(init) if init else measured.codecs,
-            bandwidth_bps=peak_bps,
-            average_bandwidth_bps=average_bps,
-            iframe_bandwidth_bps=iframe_bps,
-            size_bytes=sum(sizes) + playlist_bytes,
+            finished,
+            codecs=avc_codec(init) if init else finished.codecs,
+            bandwidth_bps=stored.peak_bps,
+            average_bandwidth_bps=stored.average_bps,
+            iframe_bandwidth_bps=stored.iframe_bps,
+            size_bytes=len(init or b"") + sum(sizes_bytes) + stored.size_bytes,
             segment_count=len(entries),
         )
 
-    async def poster(self, whole: WholeRendition, cuts: Sequence[Sequence[CutSegment]]) -> bool:
+    async def make_poster(
+        self, whole: WholeRendition, intervals: Sequence[Sequence[CutSegment]]
+    ) -> bool:
         """Store the best of some frames of the cut film; return whether there is one.
 
         Candidates are the first frames of segments.
         """
         playlist = whole.files.playlist
-        segments = [cut for interval in cuts for cut in interval]
+        segments = [segment for interval in intervals for segment in interval]
         init = await whole.files.read_init()
         frames = []
         with pass_folder(self.tools.work_dir) as folder:
-            for cut in {segments[int(share * len(segments))] for share in _CANDIDATES_AT}:
-                data = await whole.files.read(playlist.segments[cut.number].uri)
-                # A frame before the segment is not shown, even if times were rounded.
-                at_s = cut.span.start_s - playlist.starts_s[cut.number] + ROUNDING_S
+            for segment in {segments[int(share * len(segments))] for share in _CANDIDATES_AT}:
+                data = await whole.files.read(playlist.segments[segment.number].uri)
+                # Add the rounding, so that the frame before the segment is not chosen.
+                at_s = segment.span.start_s - playlist.starts_s[segment.number] + ROUNDING_S
                 with suppress(errors.TranscodeFailed):
                     frames.append(await cut_frame(init, data, at_s=at_s, work_dir=folder))
         if frames:
@@ -388,8 +398,8 @@ class _Making:
         return bool(frames)
 
 
-def _to_the_end(keep: Kept, picture_s: float, sound: WholeRendition) -> Kept:
-    """Return intervals that end with the sound if they end with the picture."""
+def _extend_to_sound_end(keep: Kept, picture_s: float, sound: WholeRendition) -> Kept:
+    """Extend the last interval to the end of the sound if it reaches the end of the picture."""
     *earlier, last = keep.intervals
     if last.end_s < picture_s:
         return keep
@@ -397,11 +407,11 @@ def _to_the_end(keep: Kept, picture_s: float, sound: WholeRendition) -> Kept:
     return Kept((*earlier, Interval(last.start_s, end_s)))
 
 
-def _entry(cut: CutSegment, pieces: Pieces) -> Entry:
+def _entry(segment: CutSegment, pieces: PicturePieces) -> Entry:
     """Return the entry of a segment that the whole film doesn't have."""
-    piece = pieces.segments[cut.span]
+    piece = pieces.segments[segment.span]
     return Entry(
-        segment=hls.Segment(uri=piece.uri, duration_s=cut.span.end_s - cut.span.start_s),
+        segment=hls.Segment(uri=piece.uri, duration_s=segment.span.end_s - segment.span.start_s),
         size_bytes=piece.size_bytes,
         key_size_bytes=piece.facts.key_size_bytes,
     )

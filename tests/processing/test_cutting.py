@@ -103,8 +103,17 @@ async def check_stream(
     for row in rows:
         playlist = folder / str(row.attempt_number) / hls.media_playlist_name(row.name)
         assert await warnings_of_ffmpeg(playlist) == ""
+        check_size(row, playlist)
         if row.kind is Kind.VIDEO:
             assert shown_numbers(playlist) == expected
+
+
+def check_size(row: Rendition, playlist: Path) -> None:
+    """Check that the size of a rendition is that of its own files, and of segments of the film."""
+    segments = hls.parse_media_playlist(playlist.read_text()).segments
+    named = {(playlist.parent / segment.uri).resolve() for segment in segments}
+    files = named | {path.resolve() for path in playlist.parent.iterdir()}
+    assert row.size_bytes == sum(path.stat().st_size for path in files)
 
 
 async def warnings_of_ffmpeg(playlist: Path) -> str:

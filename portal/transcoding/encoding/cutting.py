@@ -10,6 +10,7 @@ import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -45,7 +46,7 @@ class CutSegment:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class PicturePieces:
     """Segments of a rendition that the whole film doesn't have, by their spans.
 
     `init` is an init segment for them and those of the whole film; None if the film's is.
@@ -132,21 +133,43 @@ async def encode_pieces(
     sink: Sink,
     work_dir: Path,
     on_stored: OnStored = ignore_stored,
-) -> dict[str, Pieces]:
+) -> dict[str, PicturePieces]:
     """Encode parts of a film's picture, in seconds, and store them; return them by rendition.
 
     The pass `whole` has the times of the whole film's segments, each of the spans is within one of
     these, and there is one at least. `inits` are the stored init segments of renditions that the
     portal has encoded; the pass has those of copies. `on_stored` takes each piece once it is
     stored. If the encoder makes other init segments now, because it is of another version,
-    renditions get init segments that are for both. Raises as `encode_part`, or SegmentError if an
-    init segment can't be for both.
+    renditions get init segments that are for both. Raises as `encode_part`, or TranscodeFailed if
+    an init segment can't be for both.
     """
     starts_s = sorted({*(whole.starts_s or ()), *(bound_s for span in spans for bound_s in span)})
     firsts = [bisect_left(starts_s, span.start_s) for span in spans]
+    encode = partial(
+        _encode_spans, firsts=firsts, sink=sink, work_dir=work_dir, on_stored=on_stored
+    )
+    of_pass = replace(whole, starts_s=starts_s, plan=_plan_of_pieces(whole))
+    try:
+        encoded = await encode(of_pass, inits=inits)
+    except PartsDontJoin:
+        of_pass = replace(of_pass, foreign_inits={**inits, **whole.foreign_inits})
+        encoded = await encode(of_pass, inits={})
+    return await _collect_pieces(of_pass, spans, encoded, sink)
+
+
+async def _encode_spans(
+    of_pass: Pass,
+    *,
+    firsts: Sequence[int],
+    inits: Mapping[str, bytes],
+    sink: Sink,
+    work_dir: Path,
+    on_stored: OnStored,
+) -> list[dict[str, Rendition]]:
+    """Encode the segments of a pass with these numbers; return the renditions of each by name."""
     slots = asyncio.Semaphore(_CONCURRENT_PIECES)
 
-    async def encode(of_pass: Pass, first: int, inits: Mapping[str, bytes]) -> dict[str, Rendition]:
+    async def encode(first: int) -> dict[str, Rendition]:
         part = Part(first=first, until=first + 1)
         async with slots:
             _, renditions = await encode_part(
@@ -154,34 +177,45 @@ async def encode_pieces(
             )
         return renditions
 
-    async def encode_all(of_pass: Pass, inits: Mapping[str, bytes]) -> dict[str, Pieces]:
-        async with task_group() as tasks:
-            running = [tasks.create_task(encode(of_pass, first, inits)) for first in firsts]
-        pieces = {}
-        for name in of_pass.names:
-            renditions = [task.result()[name] for task in running]
-            init = None
-            if name in of_pass.foreign_inits:
-                # ffmpeg, and players that use it, ignore a second init segment of a playlist.
-                own_inits = [rendition.init for rendition in renditions]
+    async with task_group() as tasks:
+        running = [tasks.create_task(encode(first)) for first in firsts]
+    return [task.result() for task in running]
+
+
+async def _collect_pieces(
+    of_pass: Pass,
+    spans: Sequence[Interval],
+    encoded: Sequence[Mapping[str, Rendition]],
+    sink: Sink,
+) -> dict[str, PicturePieces]:
+    """Return the pieces of each rendition, and store the init segments that they need.
+
+    `encoded` has for each span the renditions with its segment. Raises TranscodeFailed if an init
+    segment can't be for all segments of a rendition.
+    """
+    pieces = {}
+    for name in of_pass.names:
+        renditions = [by_name[name] for by_name in encoded]
+        init = None
+        if name in of_pass.foreign_inits:
+            # ffmpeg, and players that use it, ignore a second init segment of a playlist.
+            own_inits = [rendition.init for rendition in renditions]
+            try:
                 init = shared_init([of_pass.foreign_inits[name], *own_inits])
-                await put_file(sink, f"{name}/{INIT_NAME}", init)
-            segments = [rendition.segments[0] for rendition in renditions]
-            pieces[name] = Pieces(dict(zip(spans, segments, strict=True)), init)
-        return pieces
-
-    of_pass = replace(whole, starts_s=starts_s, plan=_holding(whole))
-    try:
-        return await encode_all(of_pass, inits)
-    except PartsDontJoin:
-        foreign_inits = {**inits, **whole.foreign_inits}
-        return await encode_all(replace(of_pass, foreign_inits=foreign_inits), {})
+            except SegmentError as exc:
+                raise errors.TranscodeFailed(
+                    errors.FailCode.OUTPUT_INCOMPLETE, detail=str(exc)
+                ) from exc
+            await put_file(sink, f"{name}/{INIT_NAME}", init)
+        segments = [rendition.segments[0] for rendition in renditions]
+        pieces[name] = PicturePieces(dict(zip(spans, segments, strict=True)), init)
+    return pieces
 
 
-def _holding(whole: Pass) -> Plan:
-    """Return the plan of pieces, in which frames are repeated if they are shown for long.
+def _plan_of_pieces(whole: Pass) -> Plan:
+    """Return the plan of pieces.
 
-    Such a frame may begin before a piece, and end after it.
+    Frames that are shown long are repeated, because one may begin before a piece or end after it.
     """
     video = whole.probe.video
     picture_s = whole.plan.picture_s or whole.probe.duration_s

@@ -36,16 +36,16 @@ from portal.transcoding.planning.kept import ROUNDING_S, Interval, Kept
 _FADE_S = 0.005
 # Frames that decode wrongly where decoding begins.
 _PRE_ROLL = 2
-# Frames at an end of an interval that are encoded, of which at most `_MOST_ENCODED` are used. The
-# others are heard by the encoder alone.
-_ENCODED = 15
-_MOST_ENCODED = 12
+# Frames at an end of an interval that are encoded, of which at most `_MAX_USED_FRAMES` are used.
+# The others are heard by the encoder alone.
+_ENCODED_FRAMES = 15
+_MAX_USED_FRAMES = 12
 # Frames that a fade changes: at the beginning it reaches into the second frame, at the end into the
 # last but one, which is decoded together with the frame before it.
 _FADED_IN = 2
 _FADED_OUT = 3
 # Shortest own segment beside another one, about 0.4 s.
-_SHORTEST = 18
+_MIN_NEW_FRAMES = 18
 # Frames that the encoder writes before the first one.
 _PRIMING = 1
 # The encoder fails at a float that is not a number, so samples are integers.
@@ -59,7 +59,7 @@ _ENCODED_SOUND = "encoded.mp4"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Piece:
+class SoundPiece:
     """Segment that is only in the cut film, with the init segment and media times of the whole.
 
     The last one of an interval may be up to a frame longer or shorter than `duration_s`.
@@ -71,11 +71,11 @@ class Piece:
 
 async def cut_sound(
     files: RenditionFiles, keep: Kept, *, bitrate_bps: int, folder: Path, timeout_s: float
-) -> list[list[int | Piece]]:
+) -> list[list[int | SoundPiece]]:
     """Return the segments of each kept interval of a stored sound rendition.
 
-    A segment of the whole film is its place in the playlist, from 0. The folder is empty. An
-    interval is up to a frame longer or shorter than its segments, whose removed parts are silent.
+    Reused segments are given by their index in the playlist. `folder` must be empty. An interval is
+    up to a frame longer or shorter than its segments, whose removed parts are silent.
     Raises TranscodeFailed, or whatever the rendition's reader raised.
     """
     segments = files.playlist.segments
@@ -110,13 +110,13 @@ async def cut_sound(
 
 def _entries(
     span: "_Span", interval: Interval, grid: "_Grid", frames: Mapping[int, bytes]
-) -> list[int | Piece]:
+) -> list[int | SoundPiece]:
     """Return the segments of an interval. `frames` has those of own segments.
 
     The last segment ends with the interval in the playlist, not with its frames, so that the
     differences don't add up.
     """
-    entries: list[int | Piece] = []
+    entries: list[int | SoundPiece] = []
     for segment in _segment_ranges(span, grid):
         if segment.number is not None:
             entries.append(segment.number)
@@ -130,7 +130,7 @@ def _entries(
         if segment.until == span.until:
             span_s = (span.until - span.first) * FRAME_SAMPLES / grid.rate_hz
             duration_s += interval.end_s - interval.start_s - span_s
-        entries.append(Piece(data=data, duration_s=duration_s))
+        entries.append(SoundPiece(data=data, duration_s=duration_s))
     return entries
 
 
@@ -247,7 +247,7 @@ def _span(interval: Interval, first: int, grid: _Grid, *, overlap: int | None) -
     until_ticks = grid.media_ticks(interval.end_s)
     is_to_end = until_ticks >= grid.ticks(grid.count) - ROUNDING_S * grid.rate_hz
     # Sound may end before the picture, and then the film ends as the stored one.
-    keeps_end = overlap is None and is_to_end and first + _SHORTEST <= grid.count
+    keeps_end = overlap is None and is_to_end and first + _MIN_NEW_FRAMES <= grid.count
     until = grid.count
     if not keeps_end:
         until = round((until_ticks - grid.first_ticks) / FRAME_SAMPLES)
@@ -264,14 +264,14 @@ def _span(interval: Interval, first: int, grid: _Grid, *, overlap: int | None) -
 def _runs(span: _Span, grid: _Grid) -> Iterator[_Run]:
     """Yield the frames of a span that are encoded; frames after the stored sound are silent."""
     stored_until = min(span.until, grid.count)
-    is_short = stored_until - span.first < 2 * _ENCODED
+    is_short = stored_until - span.first < 2 * _ENCODED_FRAMES
     if is_short and not span.keeps_start and not span.keeps_end:
         yield _Run(span=span, first=span.first, until=span.until)
         return
     if not span.keeps_start:
-        yield _Run(span=span, first=span.first, until=span.first + _ENCODED)
+        yield _Run(span=span, first=span.first, until=span.first + _ENCODED_FRAMES)
     if not span.keeps_end:
-        yield _Run(span=span, first=stored_until - _ENCODED, until=span.until)
+        yield _Run(span=span, first=stored_until - _ENCODED_FRAMES, until=span.until)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -285,8 +285,8 @@ class _Range:
 
 def _segment_ranges(span: _Span, grid: _Grid) -> Iterator[_Range]:
     """Yield the frames of the segments of a span."""
-    earliest = span.first + (0 if span.keeps_start else _SHORTEST)
-    latest = min(span.until, grid.count) - (0 if span.keeps_end else _SHORTEST)
+    earliest = span.first + (0 if span.keeps_start else _MIN_NEW_FRAMES)
+    latest = min(span.until, grid.count) - (0 if span.keeps_end else _MIN_NEW_FRAMES)
     inner = [
         bound for bound in grid.bounds[:-1] if earliest <= bound <= latest and bound > span.first
     ]
@@ -418,10 +418,10 @@ def _used_range(
     if run.has_start and run.has_end:
         return range(run.first, run.until)
     if run.has_start:
-        latest = run.first + _MOST_ENCODED
+        latest = run.first + _MAX_USED_FRAMES
         places = range(run.first + _FADED_IN, latest)
         return range(run.first, next(filter(joins_at, places), latest))
     stored_until = min(run.until, grid.count)
-    earliest = stored_until - _MOST_ENCODED
+    earliest = stored_until - _MAX_USED_FRAMES
     places = range(stored_until - _FADED_OUT, earliest, -1)
     return range(next(filter(joins_at, places), earliest), run.until)

@@ -1,5 +1,6 @@
 """A joined file of a cut film has the kept intervals one after another, in sync."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,8 @@ from portal.transcoding.encoding.cutting import encode_pieces
 from portal.transcoding.encoding.joining import StoredTrack, join_tracks
 from portal.transcoding.encoding.parts import Pass
 from portal.transcoding.encoding.pictures import RenditionFiles
-from portal.transcoding.encoding.sound_pieces import Piece, cut_sound
+from portal.transcoding.encoding.sound_pieces import SoundPiece, cut_sound
+from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging import hls
 from portal.transcoding.planning.kept import Kept
 from portal.transcoding.planning.ladder import plan_renditions
@@ -61,6 +63,19 @@ async def publish_film(make_media: MakeMedia, publish: Publish) -> Published:
     return await publish(make_media("long film.mp4", *lavfi(picture, sound), *options))
 
 
+def pass_over(published: Published, name: str, foreign_inits: Mapping[str, bytes]) -> Pass:
+    """Return a pass that encodes one rendition of a published film again."""
+    plan = plan_renditions(published.result.source, may_copy=False)
+    return Pass(
+        source_url=str(published.path),
+        probe=published.result.source,
+        plan=plan,
+        rungs=[rung for rung in plan.video if rung.name == name],
+        starts_s=playlist(published.folder, name).starts_s,
+        foreign_inits=foreign_inits,
+    )
+
+
 async def cut_picture(published: Published, name: str, folder: Path, *, is_copied: bool) -> Cut:
     """Cut a picture; the part of a segment is encoded from the source."""
     cut = Cut(published, name)
@@ -69,15 +84,7 @@ async def cut_picture(published: Published, name: str, folder: Path, *, is_copie
     # The level, as if another version of the encoder had chosen it.
     init[init.index(b"avcC") + 7] += not is_copied
     inits = {name: bytes(init)}
-    plan = plan_renditions(published.result.source, may_copy=False)
-    of_pass = Pass(
-        source_url=str(published.path),
-        probe=published.result.source,
-        plan=plan,
-        rungs=[rung for rung in plan.video if rung.name == name],
-        starts_s=whole.starts_s,
-        foreign_inits=inits if is_copied else {},
-    )
+    of_pass = pass_over(published, name, inits if is_copied else {})
     sink = FolderSink(folder / "pieces")
     span = KEPT.intervals[1]
     stored = []
@@ -106,7 +113,7 @@ async def cut_audio(published: Published, folder: Path) -> Cut:
     intervals = await cut_sound(whole, KEPT, bitrate_bps=80_000, folder=folder, timeout_s=60)
     for number, entries in enumerate(intervals):
         for place, entry in enumerate(entries):
-            if isinstance(entry, Piece):
+            if isinstance(entry, SoundPiece):
                 uri = f"own-{number}-{place}.m4s"
                 cut.own[uri] = entry.data
                 segment = hls.Segment(uri=uri, duration_s=entry.duration_s)
@@ -154,6 +161,20 @@ async def test_joined_cut_film_is_continuous_and_in_sync(
         assert beeps_s(path) == pytest.approx(CUT_FLASHES_S, abs=0.005)
         decoded_s = [packet.decoded_s for packet in packets(path, "audio")]
         assert decoded_s == sorted(decoded_s)
+
+
+async def test_a_copy_with_other_lengths_of_nal_units_fails_the_pass(
+    make_media: MakeMedia, publish: Publish, work_dir: Path
+) -> None:
+    published = await publish_film(make_media, publish)
+    name = published.result.renditions[-1].name
+    init = bytearray((published.folder / name / hls.INIT_NAME).read_bytes())
+    init[init.index(b"avcC") + 8] ^= 1
+    of_pass = pass_over(published, name, {name: bytes(init)})
+    sink = FolderSink(work_dir / "pieces")
+    with pytest.raises(TranscodeFailed) as raised:
+        await encode_pieces(of_pass, KEPT.intervals[1:2], inits={}, sink=sink, work_dir=work_dir)
+    assert raised.value.code is FailCode.OUTPUT_INCOMPLETE
 
 
 async def test_joined_sound_of_a_cut_film_has_gaps_of_a_frame_at_most(

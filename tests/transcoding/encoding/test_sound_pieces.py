@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from published import Publish, Published, playlist
 
 from portal.transcoding.encoding.pictures import RenditionFiles
-from portal.transcoding.encoding.sound_pieces import Piece, cut_sound
+from portal.transcoding.encoding.sound_pieces import SoundPiece, cut_sound
 from portal.transcoding.packaging.cmaf import inspect_segment
 from portal.transcoding.planning.kept import Kept
 
@@ -51,15 +51,15 @@ class Stored:
         names = ("init.mp4", *(segment.uri for segment in self.playlist.segments))
         return decode(b"".join((self.folder / name).read_bytes() for name in names))
 
-    async def cut(self, keep: Kept, folder: Path) -> list[list[int | Piece]]:
+    async def cut(self, keep: Kept, folder: Path) -> list[list[int | SoundPiece]]:
         files = RenditionFiles(playlist=self.playlist, read=self.read)
         return await cut_sound(files, keep, bitrate_bps=80_000, folder=folder, timeout_s=60)
 
-    def stream(self, intervals: Sequence[Sequence[int | Piece]]) -> bytes:
+    def stream(self, intervals: Sequence[Sequence[int | SoundPiece]]) -> bytes:
         """Return what a player decodes, in which media times are those of the whole film."""
         data = (self.folder / "init.mp4").read_bytes()
         for entry in (entry for entries in intervals for entry in entries):
-            if isinstance(entry, Piece):
+            if isinstance(entry, SoundPiece):
                 data += entry.data
             else:
                 data += (self.folder / self.playlist.segments[entry].uri).read_bytes()
@@ -117,7 +117,9 @@ async def test_sound_is_continuous_over_joins_and_read_at_the_ends_alone(
 
     segments = stored.playlist.segments
     assert set(stored.names) == {"init.mp4", *(segments[number].uri for number in (0, 2))}
-    reused = [[entry for entry in entries if not isinstance(entry, Piece)] for entries in intervals]
+    reused = [
+        [entry for entry in entries if not isinstance(entry, SoundPiece)] for entries in intervals
+    ]
     assert reused == [[0, 1], list(range(3, len(segments)))]
     frames = []
     with open_media(stored.stream(intervals)) as container:
@@ -125,7 +127,7 @@ async def test_sound_is_continuous_over_joins_and_read_at_the_ends_alone(
     steps = np.abs(np.diff(np.concatenate(frames)))
     assert steps.max() < 1.1 * np.abs(np.diff(stored.whole()[0])).max()
     [*_, last] = intervals[0]
-    assert isinstance(last, Piece)
+    assert isinstance(last, SoundPiece)
     listed_s = segments[0].duration_s + segments[1].duration_s + last.duration_s
     assert listed_s == pytest.approx(9.1)
     assert last.duration_s == pytest.approx(
@@ -142,7 +144,7 @@ async def test_intervals_after_the_end_of_sound_are_silent(
     intervals = await stored.cut(keep, tmp_path)
 
     lengths_s = [
-        sum(entry.duration_s for entry in entries if isinstance(entry, Piece))
+        sum(entry.duration_s for entry in entries if isinstance(entry, SoundPiece))
         for entries in intervals
     ]
     assert lengths_s == pytest.approx([0.5, 0.8, 0.5])
