@@ -93,11 +93,12 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class PassState:
-    """Progress of a pass. `unclaimed` has the numbers of segments that nobody has stored or taken.
+    """Progress of a pass.
 
-    `live_parts` counts the parts under a live lease, `helper_failures` the parts that failed at
-    helpers. `share_stored` is the share of the film's segments that are stored, 0 to 1.
-    `worker_processes` counts the processes of all machines.
+    `unclaimed` has the numbers of segments that no worker has stored or taken. `live_parts` counts
+    the parts under a live lease, `helper_failures` the parts that failed at helpers. `share_stored`
+    is the share of the film's segments that are stored, 0 to 1. `worker_processes` counts the
+    processes of all machines.
     """
 
     unclaimed: Sequence[int]
