@@ -36,9 +36,9 @@ from portal.database.models import (
     Version,
     VideoStatus,
 )
-from portal.database.work_models import MadeSegment, PassInProgress
+from portal.database.work_models import MadeSegment
 from portal.events.log import EventType, note_outcome
-from portal.processing.versions import note_of_version
+from portal.processing.versions import delete_progress, note_of_version
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.transcoding.errors import FailCode
@@ -221,9 +221,14 @@ async def open_attempt(
 
 
 async def next_number(video_id: UUID) -> int:
-    """Return the number of the next attempt at a locked video, whose versions share the numbers."""
+    """Return the number of the next attempt at a locked video, whose versions share the numbers.
+
+    No attempt has stored files under this number, so the file of a storage key never changes.
+    """
+    publication = await Publication.get(id=video_id)
     last = await Attempt.filter(video_id=video_id).order_by("-number").first()
-    return last.number + 1 if last else 1
+    highest: int = max(last.number if last else 0, publication.last_removed_attempt)
+    return highest + 1
 
 
 async def close_lost(attempts: Sequence[Attempt]) -> None:
@@ -366,9 +371,3 @@ async def _close_attempt(
         # The segments may be the reason.
         await delete_progress(attempt.version_id)
     return True
-
-
-async def delete_progress(version_id: UUID) -> None:
-    """Delete the records of a version's pass and its segments; helpers lose their leases."""
-    await MadeSegment.filter(version_id=version_id).delete()
-    await PassInProgress.filter(version_id=version_id).delete()

@@ -19,6 +19,7 @@ from portal.database.work_models import MadeSegment as SegmentRow
 from portal.database.work_models import PassInProgress, PassPart
 from portal.processing import attempts
 from portal.processing.attempts import LEASE_S, LeaseLost, OpenAttempt
+from portal.processing.versions import delete_progress
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_share
 from portal.queue.rows import NOTHING_WAITS, WORKER_PROCESSES
@@ -149,7 +150,7 @@ async def forget(attempt: OpenAttempt) -> None:
     async with transaction():
         await lock_version(attempt.version_id)
         await attempts.hold(attempt)
-        await attempts.delete_progress(attempt.version_id)
+        await delete_progress(attempt.version_id)
 
 
 async def claim(

@@ -31,7 +31,12 @@ from portal.events.log import EventType, note_outcome
 from portal.processing import attempts, captions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.processing.sources import Source
-from portal.processing.versions import is_current, make_current, note_of_version
+from portal.processing.versions import (
+    delete_progress,
+    is_current,
+    make_current,
+    note_of_version,
+)
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode, defer_storyboard
 from portal.transcoding.encoding.assembly import PassOutput
@@ -243,7 +248,7 @@ def _planned_columns(planned: Plan) -> Iterator[dict[str, Any]]:
 
 async def _record_output(attempt: OpenAttempt, output: PassOutput) -> None:
     """Mark the renditions of a pass complete, with their measures."""
-    await attempts.delete_progress(attempt.version_id)
+    await delete_progress(attempt.version_id)
     for rendition in output.renditions:
         row = Rendition.filter(version_id=attempt.version_id, name=rendition.name)
         changed = await row.update(

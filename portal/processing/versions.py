@@ -21,7 +21,7 @@ from tortoise.expressions import F, RawSQL
 
 from portal.database.connection import Row, execute, fetch_rows
 from portal.database.models import Caption, Publication, Version, Video, VideoStatus
-from portal.database.work_models import Transcription
+from portal.database.work_models import MadeSegment, PassInProgress, Transcription
 from portal.events.log import EventType, note_outcome
 from portal.processing import captions
 from portal.queue.app import Queue
@@ -98,7 +98,8 @@ async def make_current(version: Version, queue: Queue) -> None:
     retired = Version.filter(id=former.version_id)
     jobs = {"complete_job_id": None, "storyboard_job_id": None}
     await retired.update(retired_at=RawSQL("clock_timestamp()"), **jobs)
-    # A first pass that was retried can no longer publish anything.
+    # A first pass that was retried can no longer publish anything, and no worker goes on.
+    await delete_progress(former.version_id)
     await retired.filter(status=VideoStatus.PROCESSING).update(status=VideoStatus.FAILED)
     is_same_file = former.storage_key == version.storage_key
     if not is_same_file:
@@ -171,6 +172,12 @@ async def withdraw(version: Version, queue: Queue) -> None:
     await cancel_jobs([version], queue)
     rows = Version.filter(id=version.id)
     await rows.update(status=VideoStatus.FAILED, retired_at=WITHDRAWN_AT)
+
+
+async def delete_progress(version_id: UUID) -> None:
+    """Delete the records of a version's pass and its segments; helpers lose their leases."""
+    await MadeSegment.filter(version_id=version_id).delete()
+    await PassInProgress.filter(version_id=version_id).delete()
 
 
 async def cancel_jobs(versions: Iterable[Version], queue: Queue) -> None:

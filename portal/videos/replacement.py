@@ -190,7 +190,7 @@ async def stop(version: Version, queue: Queue) -> None:
     await versions.withdraw(version, queue)
     # Workers that are making it lose their leases.
     await attempts.close_lost(await Attempt.filter(version_id=version.id))
-    await attempts.delete_progress(version.id)
+    await versions.delete_progress(version.id)
 
 
 async def read(video_id: UUID, *, of_first_file: bool = False) -> Replacement | None:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from aged_videos import ended_attempt, hence, put_master, put_output, tidy
+from aged_videos import LONG_AGO, ended_attempt, hence, put_master, put_output, tidy
 from api_client import (
     RAW_FILE,
     Client,
@@ -37,7 +37,7 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.maintenance.janitor import Cutoffs, Tidied
-from portal.processing import removal
+from portal.processing import attempts, removal
 from portal.processing.versions import make_current
 from portal.uploads import service as uploads
 from portal.videos import deletion, posters
@@ -232,6 +232,17 @@ async def test_poster_that_an_earlier_portal_stored_outlasts_the_replaced_file(
     poster = f"hls/{video.id}/posters/poster-2.jpg"
     assert await stored(resources.storage, video.id) == [poster]
     assert posters.poster_key(await Video.get(id=video.id)) == poster
+
+
+async def test_number_of_a_removed_attempt_is_not_used_again(resources: WebContext) -> None:
+    video = await make_row(10_000, **READY)
+    cut = await make_cut(video, retired_at=LONG_AGO)
+    await ended_attempt(video, 1, Outcome.PUBLISHED)
+    await ended_attempt(video, 2, Outcome.PUBLISHED)
+    await Attempt.filter(number=2).update(version_id=cut.id)
+    assert (await tidy(resources)).expired_versions == 1
+    assert not await Attempt.exists(number=2)
+    assert await attempts.next_number(video.id) == 3
 
 
 async def test_failed_video_keeps_only_its_source(client: Client, resources: WebContext) -> None:

@@ -13,6 +13,9 @@ from signed_in import Sender, browser, make_account, make_video, send_fields, se
 from portal.database.account_models import Role
 from portal.database.connection import transaction
 from portal.database.models import Version, Video, VideoStatus
+from portal.database.work_models import PassInProgress
+from portal.processing import parts
+from portal.processing.attempts import LeaseLost
 from portal.processing.versions import make_current
 from portal.web.composition import WebContext
 
@@ -242,3 +245,15 @@ async def test_section_is_hidden_until_a_video_is_processed(client: Client) -> N
     text = await page(client, f"/videos/{video.id}/replacement")
     assert "video-final" in text
     assert words_of(text) == ""
+
+
+async def test_workers_stop_encoding_a_file_that_was_replaced(
+    client: Client, resources: WebContext, video: Video
+) -> None:
+    pass_of_former = {"folder": 1, "renditions": ["720p"], "segment_count": 9, "segment_s": 60.0}
+    await PassInProgress.create(version_id=video.version_id, **pass_of_former)
+    await replace_file(client, video)
+    await finish_new_file(video, resources)
+    # A worker that asks for the next part has lost its lease.
+    with pytest.raises(LeaseLost):
+        await parts.claim(video.version_id, worker="w")
