@@ -19,6 +19,8 @@ VERSION = 2
 # A line longer than this is no report; parsing time grows with a line's length.
 MAX_LINE_BYTES = 1024
 MAX_LINES = 300
+# A player reports one session, or a few after an outage.
+MAX_SESSIONS = 8
 MAX_ID_LENGTH = 64
 MAX_SITE_LENGTH = 64
 MAX_RATE = 16.0
@@ -102,8 +104,8 @@ class SessionReport:
 def read_reports(body: bytes) -> tuple[list[SessionReport], int]:
     """Read a request's body, which has a record in each line.
 
-    Return the records by session, and the number of lines that are skipped, since they are no
-    records.
+    Return the records by session, and the number of lines that are skipped: those that are no
+    records, and those over `MAX_LINES` and of sessions over `MAX_SESSIONS`.
     """
     lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
     unreadable_count = max(len(lines) - MAX_LINES, 0)
@@ -112,8 +114,12 @@ def read_reports(body: bytes) -> tuple[list[SessionReport], int]:
         members = _read_line(line)
         if members is None:
             unreadable_count += 1
+            continue
+        session = (members["cid"], members["sid"])
+        if session in sessions or len(sessions) < MAX_SESSIONS:
+            sessions.setdefault(session, []).append(members)
         else:
-            sessions.setdefault((members["cid"], members["sid"]), []).append(members)
+            unreadable_count += 1
     return [_session_report(*ids, members) for ids, members in sessions.items()], unreadable_count
 
 

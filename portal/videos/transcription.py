@@ -109,10 +109,14 @@ async def make_captions(
     row = await Transcription.get_or_none(video_id=video_id, error_code=None)
     video = await Video.get_or_none(id=video_id)
     sound = await _audio_rendition(video.version_id) if video else None
-    if row is None or sound is None:
+    if row is None:
         return
     # Another job may take over.
     held = Transcription.filter(video_id=video_id, job_id=row.job_id)
+    if sound is None:
+        # The file was replaced by one without sound.
+        await held.update(error_code=NoSound.code)
+        return
     fields = {"action": "transcription_begun", "from_s": row.until_s}
     logger.info("Transcription begun", extra=fields)
     transcript = Transcript(tuple(read_webvtt(row.text)), row.until_s, row.language)

@@ -11,7 +11,6 @@ from quart import Request
 from werkzeug.wrappers import Response
 
 from portal.accounts.identities import LIFE_S
-from portal.accounts.sessions import IDLE_DAYS
 from portal.config import Config
 
 DAY_S = 86_400
@@ -54,8 +53,9 @@ class HostCookie:
         )
 
 
-# Session of a signed-in person.
-SESSION = HostCookie(SECURE_COOKIE, PLAIN_COOKIE, IDLE_DAYS * DAY_S)
+# Session of a signed-in person. The portal ends it after some days without use
+# (`sessions.IDLE_DAYS`), so the cookie has the longest life that browsers allow (RFC 6265bis).
+SESSION = HostCookie(SECURE_COOKIE, PLAIN_COOKIE, 400 * DAY_S)
 # Sign-in that is in progress at a single sign-on provider.
 SIGN_ON = HostCookie("__Host-portal-sign-on", "portal_sign_on", LIFE_S)
 

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.statistics.cmcd import MAX_LINES, Device, Place, Record, State, read_reports
+from portal.statistics.cmcd import (
+    MAX_LINES,
+    MAX_SESSIONS,
+    Device,
+    Place,
+    Record,
+    State,
+    read_reports,
+)
 
 LINE = 'v=2,cid="film",sid="a",ts=1000'
 # A line that hls.js sends by itself. It has no position.
@@ -67,6 +75,10 @@ def test_values_of_a_wrong_type_or_size_are_left_out() -> None:
 def test_further_lines_are_not_read() -> None:
     sessions, unreadable = read_reports("\n".join([LINE] * (MAX_LINES + 5)).encode())
     assert (len(sessions[0].records), unreadable) == (MAX_LINES, 5)
+    lines = [LINE.replace('"a"', f'"{number}"') for number in range(MAX_SESSIONS + 3)]
+    sessions, unreadable = read_reports("\n".join([*lines, lines[0]]).encode())
+    assert [len(session.records) for session in sessions] == [2] + [1] * (MAX_SESSIONS - 1)
+    assert unreadable == 3
 
 
 lines = st.lists(

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from aged_videos import hence, tidy
@@ -468,6 +468,8 @@ async def test_failed_import_is_told_to_its_owner_and_admins_alone(
 async def test_list_of_imports_is_in_pages(client: Client) -> None:
     ids = [await begun(client, f"https://example.org/{number}.mp4") for number in range(3)]
     await problem(await client.get("/api/imports?cursor=none"), 422, "validation_failed")
+    far_east = f"2026-01-01T00:00:00%2B23:00_{uuid4()}"
+    assert (await client.get(f"/api/imports?cursor={far_east}")).status_code == 200
     listed_ids = []
     query = "limit=2"
     while query:

@@ -206,6 +206,11 @@ async def test_failed_request_has_an_error_code(
     await Transcription.filter(video_id=video.id).update(tries=transcription.MAX_TRIES)
     await write(video, resources, model, tmp_path)
     assert (await answered(await client.get(address)))["errorCode"] == "worker_lost"
+    await answered(await client.post(address), 202)
+    # As after a replacement by a file without sound.
+    await Rendition.filter(version_id=video.version_id, kind=Kind.AUDIO).delete()
+    await write(video, resources, model, tmp_path)
+    assert (await answered(await client.get(address)))["errorCode"] == "no_sound"
 
 
 async def test_only_ready_videos_with_sound_are_transcribed(client: Client) -> None:

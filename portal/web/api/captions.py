@@ -43,6 +43,7 @@ from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, Text, Timestamp, reject_if
 from portal.web.schemas.validation import validated, validated_query
+from portal.web.server.headers import conditional_response
 from portal.web.server.limits import Body
 from portal.web.videos import read_video
 
@@ -249,12 +250,8 @@ async def list_captions(id: str) -> Response:
     """List the captions of a video, with those that its file contained."""
     video = await read_video(id)
     rows = await captions.list_captions(video.id)
-    answer = json_bodies.json_response(
-        CaptionList(captions=[CaptionRecord(**_caption_columns(row)) for row in rows]),
-        cache_control="no-cache",
-        etag=".".join(map(folder_name, rows)) or "none",
-    )
-    return await answer.make_conditional(request)
+    listed = CaptionList(captions=[CaptionRecord(**_caption_columns(row)) for row in rows])
+    return await conditional_response(listed.model_dump_json())
 
 
 @blueprint.post(CAPTIONS)

@@ -21,12 +21,12 @@ from hypercorn.typing import ASGIReceiveCallable as Receive
 from hypercorn.typing import ASGIReceiveEvent as ReceiveEvent
 from hypercorn.typing import ASGISendCallable as Send
 from hypercorn.typing import HTTPScope
-from quart import Response, g, request
+from quart import Response, current_app, g, request
 
 from portal.database.connection import execute, fetch_rows
 from portal.database.outages import skipped_in_outage
 from portal.errors import FieldError, IdempotencyKeyReused, InvalidRequest, RequestInProgress
-from portal.web.auth import account_id
+from portal.web.auth import SEEN, Policy, account_id, declaration_of
 from portal.web.errors import REFUSED_FINALLY
 from portal.web.server.context import App, header
 
@@ -64,6 +64,14 @@ KEEP = f"UPDATE idempotency_keys SET status = %s, headers = %s, body = %s WHERE 
 FORGET = f"DELETE FROM idempotency_keys WHERE {OWN_ROW}"  # noqa: S608
 
 
+def keeps_answers(method: str, policy: Policy) -> bool:
+    """Return whether the answers of a call are kept for repetitions.
+
+    Calls of viewers may be repeated in any case, and their number is not limited by accounts.
+    """
+    return method in METHODS and policy not in SEEN
+
+
 async def begin() -> Response | None:
     """Return the first answer if the current request is a repeated one.
 
@@ -71,6 +79,9 @@ async def begin() -> Response | None:
     """
     is_call = request.method in METHODS and f"{request.path}/".startswith("/api/")
     if not is_call or request.endpoint is None or HEADER not in request.headers:
+        return None
+    declaration = declaration_of(current_app, request.endpoint)
+    if declaration is None or not keeps_answers(request.method, declaration.policy):
         return None
     key = request.headers[HEADER]
     if not VALID.fullmatch(key):

@@ -140,7 +140,8 @@ def _parse_cursor(cursor: str) -> tuple[datetime, UUID]:
     time, _, import_id = cursor.partition("_")
     try:
         created_at = datetime.fromisoformat(time)
-        return created_at.replace(tzinfo=created_at.tzinfo or UTC), UUID(import_id)
-    except ValueError:
+        # PostgreSQL only takes offsets of up to 16 hours.
+        return created_at.replace(tzinfo=created_at.tzinfo or UTC).astimezone(UTC), UUID(import_id)
+    except (ValueError, OverflowError):
         fault = "This cursor belongs to another list. Repeat the request without `cursor`."
         raise InvalidRequest([FieldError("/cursor", fault)]) from None

@@ -28,7 +28,6 @@ from portal.web.cookies import SESSION
 from portal.web.errors import HTTP_MESSAGES
 from portal.web.schemas.base import Problem, ValidationProblem
 from portal.web.server.headers import conditional_response
-from portal.web.server.limits import Body
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
@@ -137,7 +136,7 @@ class Provider(OpenAPIProvider):
         shapes: dict[str, Any] = {}
         operation["description"] = operation["description"].strip()
         operation["security"] = _describe_security(declaration.policy)
-        _complete_request(operation, method, declaration.body)
+        _complete_request(operation, method, declaration)
         for status in documented & SUCCESSES:
             content = answers[status]["content"]
             answers[status]["content"] = _describe_content(
@@ -193,16 +192,16 @@ def _describe_content(
     }
 
 
-def _complete_request(operation: dict[str, Any], method: str, body: Body) -> None:
+def _complete_request(operation: dict[str, Any], method: str, declaration: Declaration) -> None:
     """Mark required parameters, and add the headers and content types of the request."""
     for parameter in operation["parameters"]:
         parameter["required"] = "default" not in parameter["schema"]
-    if method.upper() in idempotency.METHODS:
+    if idempotency.keeps_answers(method.upper(), declaration.policy):
         operation["parameters"] = [*operation["parameters"], idempotency.PARAMETER]
     if "requestBody" in operation:
         content = operation["requestBody"]["content"]
         operation["requestBody"]["content"] = _describe_content(
-            body.content_types, content, CaptionFile
+            declaration.body.content_types, content, CaptionFile
         )
 
 

@@ -160,7 +160,7 @@ class TranscriptionRecord(Shape, from_attributes=True):
     percent: Percent
     language: str | None
     error_code: str | None = Field(
-        description="Why they failed; `no_speech` if the video has no speech."
+        description="Why they failed, such as `no_speech` in a video, or `no_sound` in a new file."
     )
 
 

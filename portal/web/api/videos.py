@@ -366,7 +366,9 @@ async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQ
     if not parameters.owner:
         return query
     owner_id = await fetch_account_id(parameters.owner)
-    if owner_id != viewer.account_id and not viewer.sees_all:
+    # The answer must not tell whether the account exists.
+    is_own = owner_id is not None and owner_id == viewer.account_id
+    if not is_own and not viewer.sees_all:
         raise NotAllowed("Only admins and owners may list the videos of other accounts.")
     return replace(query, owner_id=owner_id or NOBODY)
 

@@ -177,3 +177,12 @@ async def test_web_processes_share_the_keys(web: LivePortal) -> None:
                 assert len({body["key"] for status, body in outcomes if status == 200}) == 1
             first = await ask(other, key)
         assert await ask(web, key) == first
+
+
+async def test_calls_of_viewers_keep_no_answers(client: Client, resources: WebContext) -> None:
+    report = b'v=2,cid="film",sid="a",ts=1000'
+    headers = {"Content-Type": "application/cmcd", **KEY}
+    for _ in range(2):
+        answer = await client.post("/api/playback", data=report, headers=headers)
+        assert (answer.status_code, "Idempotent-Replayed" in answer.headers) == (204, False)
+    assert await rows(resources.config.database_url, "SELECT FROM idempotency_keys") == []
