@@ -221,9 +221,10 @@ async def open_attempt(
 
 
 async def next_number(video_id: UUID) -> int:
-    """Return the number of the next attempt at a locked video, whose versions share the numbers.
+    """Return the number for the next attempt at a version of a video, which the caller has locked.
 
-    No attempt has stored files under this number, so the file of a storage key never changes.
+    It is higher than all numbers of the video before, also of attempts that were removed. So a file
+    in storage is never overwritten by another one.
     """
     publication = await Publication.get(id=video_id)
     last = await Attempt.filter(video_id=video_id).order_by("-number").first()

@@ -152,9 +152,9 @@ async def unused_below(
 
 
 async def _unnamed_segments(folder: str, storage: Storage) -> list[str]:
-    """Return the keys of segments in a rendition's folder that its playlist doesn't name.
+    """Return the storage keys of segments in a rendition's folder that its playlist doesn't name.
 
-    There are none if the playlist is missing.
+    Return an empty list if the playlist is missing, because nothing then tells which are in use.
     """
     try:
         playlist = await storage.get(folder + hls.PLAYLIST_NAME)

@@ -413,7 +413,10 @@ async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
 
 
 async def plan_missing(version: Version, queue: Queue) -> None:
-    """Queue the pass for what a locked, ready version lacks, as a cut may of its whole film."""
+    """Plan what a ready version lacks, and queue a pass for it; the caller has locked the video.
+
+    Those are its planned renditions and, for a cut, the renditions that the whole film has gained.
+    """
     await execute(PLAN_LIKE_FILM, version.id, version.id)
     planned = Rendition.filter(version_id=version.id, state=RenditionState.PLANNED)
     await plan_again(version, planned, queue)

@@ -175,7 +175,7 @@ async def withdraw(version: Version, queue: Queue) -> None:
 
 
 async def delete_progress(version_id: UUID) -> None:
-    """Delete the records of a version's pass and its segments; helpers lose their leases."""
+    """Delete the rows of a version's pass and of its segments; workers then lose their leases."""
     await MadeSegment.filter(version_id=version_id).delete()
     await PassInProgress.filter(version_id=version_id).delete()
 

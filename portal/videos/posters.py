@@ -208,9 +208,10 @@ async def _set_poster(former: Video, number: int, key: str, storage: Storage, qu
 
 
 async def move_from_attempt(version: Version, storage: Storage) -> None:
-    """Move a requested poster that is in a folder of a version's attempts to the folder of posters.
+    """Move a video's chosen poster from an attempt's folder to the folder of posters.
 
-    Portals before 0.6 stored requested posters there.
+    Portals before 0.6 stored posters that an editor chose in the folder of an attempt, which is
+    deleted with the attempt's version. Do nothing if the poster is elsewhere. The record follows.
     """
     publication = await Publication.get(id=version.video_id)
     path = publication.poster_path or ""

@@ -246,10 +246,11 @@ async def store_playlists(
     map_uri: str = hls.INIT_NAME,
     sink: Sink,
 ) -> StoredPlaylists:
-    """Store the playlist of a rendition, after its I-frame playlist if it has `key_sizes_bytes`.
+    """Store the playlist of the rendition `name`, and measure what it names.
 
-    Both have the target duration `target_s` and the init segment `map_uri`. `sizes_bytes` and
-    `key_sizes_bytes` have the size of each segment, and that of its key frame.
+    `sizes_bytes` has the size of each segment, for the bit rates. With `key_sizes_bytes`, the sizes
+    of the segments' first frames, an I-frame playlist is stored before it. Both playlists have the
+    target duration `target_s` and the init segment `map_uri`.
     """
     size_bytes = 0
     iframe_bps = None

@@ -22,7 +22,7 @@ from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import CRF, PRESET, Plan, Rung, capped_fps
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
-from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.facts import Probe, VideoTrack
 from portal.transcoding.probing.probe import reading_options, source_address
 
 SEGMENT_SUFFIX = ".m4s"
@@ -57,8 +57,9 @@ _NEARLY_WHOLE = 0.9999
 _FRAME_GROWTH = 4
 _MIN_MAX_PIXELS = 1920 * 1080
 _OWN_TIME_BASE = Fraction(1, 90_000)
-# More frames than ever lie between forced key frames, even in a burst.
-_KEYFRAME_NEVER = 600
+# More frames than ever lie between forced key frames. Beside a copy, a segment lasts up to 12.6 s,
+# which are 920 frames at the highest rate; a burst may add some.
+_KEYFRAME_NEVER = 2000
 # Shorter than any frame, so each key frame begins a segment.
 _EVERY_KEYFRAME_S = 0.001
 # The distance counts from the previous key frame, not from zero: only the last segment is short.
@@ -123,9 +124,10 @@ def part_arguments(source_name: str, of_pass: Pass, part: Part) -> tuple[str, ..
         repeats=_repeats(of_pass, part),
     )
     seek: tuple[str, ...] = ()
-    if after_s is not None and after_s > _LEAD_IN_S:
+    lead_in_s = _lead_in_s(probe.video)
+    if after_s is not None and after_s > lead_in_s:
         # Reading begins at a key frame, and frames keep their times.
-        at_s = f"{float(after_s - _LEAD_IN_S):.6f}"
+        at_s = f"{float(after_s) - lead_in_s:.6f}"
         seek = ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
     return (
         *general_options(),
@@ -134,6 +136,16 @@ def part_arguments(source_name: str, of_pass: Pass, part: Part) -> tuple[str, ..
         *("-filter_complex", graph),
         *(argument for rung in of_pass.rungs for argument in _video_output(of_pass, part, rung)),
     )
+
+
+def _lead_in_s(video: VideoTrack) -> float:
+    """Return how long before a later part the key frame is from which it is decoded, at least.
+
+    A "key frame" of H.264 may only be where a gradual refresh begins. Its pictures are whole by the
+    next one.
+    """
+    has_refresh = video.codec == "h264" and not video.closed_gops
+    return _LEAD_IN_S + (video.max_key_distance_s or 0.0 if has_refresh else 0.0)
 
 
 def _repeats(of_pass: Pass, part: Part) -> filters.Repeats:

@@ -118,7 +118,8 @@ async def examine(source_url: str, *, limits: SourceLimits, timeout_s: float = 3
             )
             await process.wait()
     except TimeoutError:
-        raise TranscodeFailed(FailCode.PROBE_FAILED, detail="probe timed out") from None
+        # A file that takes too much computing ends by the limit on processor time.
+        raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail="probe timed out") from None
     finally:
         await stop(process)
     returncode = process.returncode or 0

@@ -65,9 +65,10 @@ FORGET = f"DELETE FROM idempotency_keys WHERE {OWN_ROW}"  # noqa: S608
 
 
 def keeps_answers(method: str, policy: Policy) -> bool:
-    """Return whether the answers of a call are kept for repetitions.
+    """Return whether responses to this method are stored under the request's Idempotency-Key.
 
-    Calls of viewers may be repeated in any case, and their number is not limited by accounts.
+    They are not for routes that viewers use: a repeated request does no harm there, and visitors
+    without an account could fill the table.
     """
     return method in METHODS and policy not in SEEN
 

@@ -40,6 +40,7 @@ B_FRAMES = (*X264, "-bf", "3", "-g", "75")
 HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params")
 GROUPS = "log-level=error:open-gop=1:bframes=4:keyint={0}:min-keyint={0}:scenecut=0"
 FLAGS = ("-flags", "+ilme+ildct")
+REFRESH = ("-preset", "veryfast", "-x264-params", "intra-refresh=1:keyint=50")
 TURNED = ("-noautorotate", "-display_rotation", "90")
 TICK_S = 0.001
 # Size, rate and options.
@@ -61,6 +62,7 @@ SOURCES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "thinned out": (ONE_RUNG, "120", (*X264, "-g", "999")),
     "variable": (ONE_RUNG, "60", ("-vf", IRREGULAR, *X264, "-g", "999", "-fps_mode", "vfr")),
     "fast and variable": (ONE_RUNG, "240", ("-vf", IRREGULAR, *B_FRAMES, *EXACT_TIMES)),
+    "gradual refresh": (TWO_RUNGS, "25", (*X264, *REFRESH)),
     "interlaced": (ONE_RUNG, "50", ("-vf", "interlace", *X264, *FLAGS)),
     # A frame is repeated where a part begins, once long after it is shown.
     "pauses": (
@@ -77,7 +79,8 @@ def marks_of(kind: str) -> tuple[pytest.MarkDecorator, ...]:
     """Return the marks of a kind: CI needs no two that are divided in the same way."""
     if kind in ("begins late", "pauses"):
         return ()
-    if kind not in ("open groups", "variable", "fast and variable", "picture ends early"):
+    kinds = "open groups", "gradual refresh", "variable", "fast and variable", "picture ends early"
+    if kind not in kinds:
         return (pytest.mark.slow, pytest.mark.soak)
     return (pytest.mark.slow,)
 
@@ -99,6 +102,21 @@ async def test_parts_have_no_seam(kind: str, make_media: MakeMedia, tmp_path: Pa
     assert divided.output.duration_s == pytest.approx(undivided.output.duration_s, abs=TICK_S)
     sounds = [packets(joined(folder, "audio"), "audio") for folder in (whole, parts)]
     assert [packet.data for packet in sounds[0]] == [packet.data for packet in sounds[1]]
+
+
+@pytest.mark.slow
+async def test_segments_beside_a_copy_may_have_many_frames(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    """An encoder with long groups of pictures sets a key frame at a cut, and the next one late."""
+    inputs = lavfi(f"color=teal:s={TWO_RUNGS}:r=60:d=24", "sine=f=440:d=24:r=48000")
+    keys = ("-g", "9999", "-force_key_frames", "0,1.5,11.5,21.5")
+    path = make_media("long groups.mp4", *inputs, *B_FRAMES, "-level:v", "4", *keys)
+    result = await make_pass(path, sink=FolderSink(tmp_path / "all"), work_dir=tmp_path)
+    assert [each.copied for each in result.renditions] == [False, True]
+    for each in result.renditions:
+        starts_s = playlist(tmp_path / "all", each.name).starts_s
+        assert starts_s == pytest.approx([0, 11.5, 21.5], abs=TICK_S)
 
 
 @pytest.mark.slow
