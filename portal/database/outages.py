@@ -34,6 +34,15 @@ def is_outage(error: BaseException | None) -> bool:
     return error.sqlstate is None or error.sqlstate.startswith((*OUTAGE_CLASSES, *GAVE_WAY))
 
 
+def is_temporary(error: BaseException | None) -> bool:
+    """Return whether a worker can succeed with the same work later.
+
+    That is so after an outage, and after a statement that took too long, such as one that waited
+    for a lock of a migration.
+    """
+    return isinstance(error, psycopg.errors.QueryCanceled) or is_outage(error)
+
+
 @contextmanager
 def skipped_in_outage() -> Iterator[None]:
     """Suppress an error of the block if it is an outage (`is_outage`), for optional work.

@@ -51,6 +51,9 @@ LOOK_S = 1.0
 LOOKS = 2
 # Remaining time of a first pass that is finished rather than preempted.
 SOON_S = 10.0
+# Each part is decoded from the key frame before it. Parts of a film with longer groups of pictures
+# would decode most of it several times.
+LONGEST_GROUP_S = 60.0
 JUDGED_AFTER_S = 60.0
 # Factor of the limit that an estimate has to exceed, because other work may slow the machine down.
 TOLERANCE = 2.0
@@ -130,6 +133,8 @@ async def encode_missing(
     """
     if not of_pass.rungs:
         return RunReport(), {}, attempt.number
+    group_s = of_pass.probe.video.max_key_distance_s or 0.0
+    may_divide = may_divide and group_s <= LONGEST_GROUP_S
     expected_s = of_pass.plan.encode_s(of_pass.names) if may_divide else 0.0
     row = await parts.prepare(attempt, of_pass.names, of_pass.starts_s, expected_s=expected_s)
     claim = partial(parts.claim, row.version_id, worker=tools.worker)

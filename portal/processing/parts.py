@@ -184,7 +184,14 @@ async def claim(
             worker=worker,
             lease_expires_at=await server_time() + timedelta(seconds=LEASE_S),
         )
-    return Lease(part.id, version_id, Part(first=first, until=until, prefix=f"{part.id}-")), state
+    return Lease(
+        part.id, version_id, Part(first=first, until=until, prefix=_prefix(part.id))
+    ), state
+
+
+def _prefix(part_id: int) -> str:
+    """Return what the names of a part's segments begin with."""
+    return f"{part_id}-"
 
 
 def part_length(state: PassState, segment_s: float) -> int:
@@ -244,6 +251,22 @@ async def fail(lease: Lease, *, is_helper: bool) -> None:
             await failed.update(has_failed=True, lease_expires_at=None)
         else:
             await failed.delete()
+
+
+async def discard_doubtful(attempt: OpenAttempt) -> None:
+    """Discard the parts during which the network had faults, so that they are made again.
+
+    Raises `LeaseLost`.
+    """
+    version_id = attempt.version_id
+    async with transaction():
+        await lock_version(version_id)
+        await attempts.hold(attempt)
+        doubtful = PassPart.filter(version_id=version_id, is_done=True, network_faults__gt=0)
+        for part in await doubtful:
+            prefix = _prefix(part.id)
+            await SegmentRow.filter(version_id=version_id, uri__startswith=prefix).delete()
+        await doubtful.delete()
 
 
 async def offer_help(queue: Queue) -> UUID | None:

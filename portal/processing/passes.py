@@ -15,7 +15,7 @@ from typing import Any
 
 from portal.concurrency import running, task_group
 from portal.database.models import Outcome
-from portal.database.outages import is_outage
+from portal.database.outages import is_temporary
 from portal.errors import DatabaseUnavailable, Unavailable
 from portal.processing import attempts, parts
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
@@ -91,7 +91,7 @@ def _interruption_reason(exc: BaseException) -> Failure | None:
         return Failure("disk_full", str(exc))
     if isinstance(exc, Unavailable):
         return Failure(exc.code, cause)
-    if is_outage(exc):
+    if is_temporary(exc):
         return Failure(DatabaseUnavailable.code, cause)
     return None
 
@@ -179,15 +179,21 @@ async def _make_once(
         reports.progress.reach(Stage.FINISHING, 1.0)
         folders = {} if folder == attempt.number else dict.fromkeys(encoded, folder)
         with span("finish"):
-            output = await assemble(
-                probe,
-                plan,
-                {**copied, **encoded, **audio},
-                subtitles=subtitles,
-                report=report + heard,
-                reference=reference,
-                sink=replace(sink, folders=folders),
-            )
+            try:
+                output = await assemble(
+                    probe,
+                    plan,
+                    {**copied, **encoded, **audio},
+                    subtitles=subtitles,
+                    report=report + heard,
+                    reference=reference,
+                    sink=replace(sink, folders=folders),
+                )
+            except errors.TranscodeFailed as exc:
+                # Otherwise the next attempt would find the same parts, and fail again.
+                if exc.code == errors.FailCode.SOURCE_UNREACHABLE:
+                    await parts.discard_doubtful(attempt)
+                raise
         has_poster = poster is not None and await poster
     reports.progress.finish()
     return replace(output, folders=folders, has_poster=has_poster)

@@ -19,7 +19,7 @@ import psycopg
 
 from portal.concurrency import running
 from portal.database.connection import lock_version, transaction
-from portal.database.outages import is_outage
+from portal.database.outages import is_temporary
 from portal.database.work_models import MadeSegment as Row
 from portal.processing.attempts import LeaseLost, OpenAttempt, hold
 from portal.processing.parts import FACTS
@@ -120,7 +120,7 @@ class Heartbeat:
                 await self.beat()
                 renewed_at = monotonic()
             except psycopg.OperationalError as exc:
-                if not is_outage(exc):
+                if not is_temporary(exc):
                     raise
                 # The length of the outage doesn't matter: afterwards the database tells whether
                 # another worker took over, and until then nothing can be published.

@@ -13,7 +13,7 @@ from tortoise.expressions import F
 from tortoise.models import Model
 from tortoise.queryset import QuerySet
 
-from portal.database.outages import is_outage
+from portal.database.outages import is_temporary
 from portal.transcoding.errors import DiskFull
 
 Row = TypeVar("Row", bound=Model)
@@ -27,7 +27,7 @@ class TriesExhausted(Exception):
 
 def is_interruption(exc: BaseException) -> bool:
     """Return whether an error would have ended the work on any other video, too."""
-    return isinstance(exc, asyncio.CancelledError | DiskFull) or is_outage(exc)
+    return isinstance(exc, asyncio.CancelledError | DiskFull) or is_temporary(exc)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from passes import ended_after, first_attempt, make_source, published_file, tool
 from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
-from portal.database.work_models import MadeSegment
+from portal.database.work_models import MadeSegment, PassInProgress
 from portal.processing import attempts, first_pass
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix
@@ -71,6 +71,17 @@ async def test_first_pass_resumes_in_the_folder_of_its_first_attempt(
     master = await client.get(f"/hls/{video.id}/3/master.m3u8")
     assert f"../1/{EARLY}/playlist.m3u8" in await master.get_data(as_text=True)
     assert (await client.get(f"/hls/{video.id}/1/{EARLY}/playlist.m3u8")).status_code == 200
+
+
+async def test_film_with_far_key_frames_is_not_divided(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    options = ("-g", "9999", "-sc_threshold", "0")
+    film = make_source(tmp_path / "film.mp4", *options, seconds=63, size="320x180", rate=5)
+    video = await published_file(client, resources, film)
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=1)
+    # No part is expected to take any time, so one part has all segments.
+    assert (await PassInProgress.get(version_id=video.version_id)).segment_s == 0
 
 
 def _uris(playlist: Any) -> list[str]:

@@ -9,8 +9,10 @@ import psycopg
 import pytest
 from api_client import Client
 from passes import first_attempt, published_file, tools_for
+from running_portal import make_video
 
 from portal.database.models import Attempt
+from portal.database.work_models import MadeSegment, PassPart
 from portal.errors import StorageUnavailable
 from portal.processing import first_pass
 from portal.transcoding.encoding.sink import pass_folder
@@ -27,6 +29,7 @@ SILENT.__cause__ = TimeoutError()
     [
         (SILENT, "TimeoutError", "storage_unavailable"),
         (psycopg.OperationalError("gone"), "gone", "database_unavailable"),
+        (psycopg.errors.QueryCanceled("too slow"), "too slow", "database_unavailable"),
         (DiskFull(Path("/work")), "no space left on the disk of /work", "disk_full"),
         (asyncio.CancelledError(), "the job is cancelled or the worker ends", None),
     ],
@@ -56,6 +59,29 @@ async def test_released_pass_records_the_reason(
     row = await Attempt.get(video_id=video.id)
     assert (row.outcome, row.error_code) == ("handed_back", code)
     assert row.error_detail == (reason if code else None)
+
+
+async def test_parts_with_faults_of_the_network_are_made_again_if_the_film_has_faults(
+    client: Client,
+    resources: WebContext,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    film = make_video(tmp_path / "film.mp4", copyable=False)
+    video = await published_file(client, resources, film)
+    attempt = await first_attempt(video)
+    of_parts = MadeSegment.exclude(rendition__startswith="audio")
+
+    async def fail(*_: object, **__: object) -> None:
+        assert await of_parts.exists()
+        await PassPart.filter(version_id=video.id).update(network_faults=1)
+        raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE)
+
+    monkeypatch.setattr("portal.processing.passes.assemble", fail)
+    with pytest.raises(StorageUnavailable):
+        await first_pass.make_playable(attempt, tools_for(resources, tmp_path))
+    assert not await PassPart.exists()
+    assert not await of_parts.exists()
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,13 @@ def is_xml(text: str) -> bool:
 
 
 def declared_encoding(data: bytes) -> str | None:
-    """Return the encoding that an XML declaration names, if there is one."""
+    """Return the encoding that an XML declaration names, if there is one.
+
+    A declaration in ASCII is no UTF-16, whatever it says: some programs convert files without it.
+    """
     match = _DECLARED_ENCODING.match(data.lstrip()[:200])
-    return match[1].decode() if match else None
+    name = match[1].decode() if match else ""
+    return None if name.lower().startswith("utf-16") else name or None
 
 
 def read_ttml(text: str) -> list[FileCue]:
