@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from socket import SHUT_RDWR, socket
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
@@ -33,16 +34,21 @@ class ConnectionCheck:
 
     async def __call__(self, connection: Connection) -> None:
         """Raise psycopg's error for a dead connection; start the time limit of a live one."""
-        if timer := self._timers.get(connection):
-            timer.cancel()
-        loop = asyncio.get_running_loop()
-        self._timers[connection] = loop.call_later(self._limit_s, self._end_use, connection)
+        _checks[connection] = self
+        self.start_limit(connection)
         # An idle connection has nothing to read unless the server has closed it. The poll spares
         # healthy connections a round trip before each statement.
         poller = select.poll()
         poller.register(connection.fileno(), select.POLLIN)
         if poller.poll(0):
             await AsyncConnectionPool.check_connection(connection)
+
+    def start_limit(self, connection: Connection) -> None:
+        """Start the time limit of a use again."""
+        if timer := self._timers.get(connection):
+            timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timers[connection] = loop.call_later(self._limit_s, self._end_use, connection)
 
     def _end_use(self, connection: Connection) -> None:
         """Shut a connection down that is still in use, so that its statement fails."""
@@ -51,6 +57,10 @@ class ConnectionCheck:
             return
         with suppress(OSError), socket(fileno=os.dup(connection.fileno())) as line:
             line.shutdown(SHUT_RDWR)
+
+
+# Checks by the connections that they have checked.
+_checks: WeakKeyDictionary[Connection, ConnectionCheck] = WeakKeyDictionary()
 
 
 class TransactionClient(TransactionWrapper):
@@ -83,6 +93,15 @@ def transaction_connection() -> Connection:
     Jobs are enqueued on it, so that they are committed together with the rows.
     """
     return _transaction_client().connection
+
+
+def extend_transaction() -> None:
+    """Start the time limit of the current transaction again, after an answer of the server.
+
+    For transactions that compute for seconds between their statements.
+    """
+    connection = transaction_connection()
+    _checks[connection].start_limit(connection)
 
 
 def _transaction_client() -> TransactionClient:

@@ -26,6 +26,7 @@ from portal.database.models import (
     Version,
     Video,
 )
+from portal.database.pool import extend_transaction
 from portal.database.search import spoken_document
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_captions
@@ -114,6 +115,7 @@ async def follow_cut(video: Video, queue: Queue) -> int | None:
         whole_text = track.whole_text or track.text or ""
         columns = await asyncio.to_thread(_columns_of_cut, whole_text, video.keep)
         await tracks.filter(id=track.id).update(**columns)
+        extend_transaction()
     # Viewers get no folder of the last version, which may have captions that are cut now.
     change = F("version") + 2
     changed = await tracks.update(version=change, written_version=None, tries=0, error_code=None)

@@ -3,10 +3,12 @@
 import asyncio
 import os
 import socket
+from contextlib import nullcontext
 from dataclasses import replace
 from time import monotonic
 from uuid import uuid4
 
+import psycopg
 import pytest
 from api_client import app_client, metadata, problem, published
 from bad_network import network_to_database
@@ -14,7 +16,7 @@ from running_portal import until
 
 from portal.config import Config
 from portal.database import connection
-from portal.database.pool import transaction_connection
+from portal.database.pool import extend_transaction, transaction_connection
 from portal.web import monitoring
 
 REQUESTS = 40
@@ -32,6 +34,21 @@ async def test_connections_to_a_server_that_vanished_are_ended(config: Config) -
                 options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPINTVL, socket.TCP_KEEPIDLE)
                 values = [line.getsockopt(socket.IPPROTO_TCP, option) for option in options]
     assert values == [30_000, 5, 60]
+
+
+async def test_transaction_that_computes_for_long_can_be_extended(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "USE_LIMIT_S", 0.5)
+    async with connection.open_database(config):
+        for may_extend in (True, False):
+            with nullcontext() if may_extend else pytest.raises(psycopg.OperationalError):
+                async with connection.transaction():
+                    for _ in range(4):
+                        await asyncio.sleep(0.2)
+                        await connection.fetch_rows("SELECT 1")
+                        if may_extend:
+                            extend_transaction()
 
 
 async def test_database_that_stops_answering_gives_503_within_seconds_until_it_is_back(
