@@ -6,7 +6,7 @@
 /** @typedef {(element: HTMLElement, signal: AbortSignal) => unknown} Start */
 /** @typedef {{ selector: string, start: Start }} Behaviour */
 
-/** @type {Map<HTMLElement, AbortController>} */
+/** Running behaviours by their element. @type {Map<HTMLElement, Map<Behaviour, AbortController>>} */
 const running = new Map();
 
 /**
@@ -14,17 +14,18 @@ const running = new Map();
  * @param {ParentNode} root @param {readonly Behaviour[]} behaviours
  */
 export function refresh(root, behaviours) {
-  for (const [element, controller] of running) {
+  for (const [element, controllers] of running) {
     if (element.isConnected) continue;
     running.delete(element);
-    controller.abort();
+    for (const controller of controllers.values()) controller.abort();
   }
-  for (const { selector, start } of behaviours) {
-    for (const element of elementsMatching(root, selector)) {
-      if (running.has(element)) continue;
+  for (const behaviour of behaviours) {
+    for (const element of elementsMatching(root, behaviour.selector)) {
+      const controllers = running.get(element) ?? new Map();
+      if (controllers.has(behaviour)) continue;
       const controller = new AbortController();
-      running.set(element, controller);
-      start(element, controller.signal);
+      running.set(element, controllers.set(behaviour, controller));
+      behaviour.start(element, controller.signal);
     }
   }
 }

@@ -10,5 +10,7 @@ export function saveErrorMessage(error) {
   if (needsSignIn(error)) return SIGNED_OUT;
   if (error instanceof NoResponse) return NO_RESPONSE;
   if (!(error instanceof Refused)) throw error;
-  return error.faults[0]?.message ?? error.detail;
+  // A proxy answers without a problem document.
+  const fallback = `The portal responded with status ${error.status}. Try again. Your changes are kept.`;
+  return error.faults[0]?.message || error.detail || fallback;
 }

@@ -229,6 +229,22 @@ async def test_changes_of_two_editors_are_merged_or_reported(page: Page, video: 
     await other.keyboard.press("Control+s")
     await expect(other.locator(STATE)).to_have_text("2 cues · saved")
 
+    # What is typed after a merge stays in its cue, which may have another number.
+    await page.reload()
+    await expect(page.get_by_label("cue 2: text")).to_have_value("Also theirs.")
+    await other.get_by_label("cue 1: text").click()
+    await other.get_by_role("button", name="Add").click()
+    await other.get_by_label("cue 2: text").fill("New.")
+    await other.keyboard.press("Control+s")
+    await expect(other.locator(STATE)).to_have_text("3 cues · saved")
+    await page.get_by_label("cue 2: text").fill("Mine.")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator(STATE)).to_have_text("3 cues · saved")
+    await expect(page.get_by_label("cue 3: text")).to_be_focused()
+    await page.keyboard.type("!")
+    theirs, new, mine = await texts_of(page)
+    assert (theirs, new, sorted(mine)) == ("Theirs.", "New.", sorted("Mine.!"))
+
 
 async def test_chapters_are_edited_listed_and_on_the_time_bar(page: Page, video: str) -> None:
     # Chromium may keep the first byte alone of a segment whose page is left while it comes.

@@ -33,6 +33,7 @@ async def test_player_follows_a_growing_preview_and_switches_to_the_complete_vid
     bar_share = """video => video.closest("media-controller").querySelector("media-time-range")
         .offsetWidth / video.offsetWidth"""
     await play_past(page, 1)
+    await page.evaluate("document.body.addEventListener('video-final', () => (window.ended = 1))")
     video = page.locator("video")
     first = await video.element_handle()
     assert first is not None
@@ -51,6 +52,8 @@ async def test_player_follows_a_growing_preview_and_switches_to_the_complete_vid
         await play_past(page, edge_s + 3)
         ready = page.locator("[data-remaining][data-status=ready]")
         await expect(ready).to_be_attached(timeout=TRANSCODE_TIMEOUT_MS)
+    # Other parts of the page show the finished video.
+    await page.wait_for_function("window.ended === 1")
     # The same player continues with the complete video at its position.
     assert await first.evaluate("video => video.isConnected && !('grows' in video.dataset)")
     await play_past(page, await video.evaluate("video => video.currentTime") + 1)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from chromium import OWNER, PASSWORD, axe_findings
 from command_line import portal as command
+from library_rows import Rows
 from playwright.async_api import Locator, Page, Request, Route, expect
 from running_portal import LivePortal
 from upload_page import choose, details, fill_in, is_uploaded, padded, press_publish, slow_down
@@ -98,3 +99,21 @@ async def test_upload_in_parts_continues_only_for_its_own_account(
     # No part was sent twice.
     assert len(put) == len(set(put)) == 3
     await press_publish(owner, title="In parts")
+
+
+async def test_pressed_button_counts_after_signing_in_again(
+    owner: Page, portal: LivePortal
+) -> None:
+    await Rows(portal.environ["DATABASE_URL"]).add(101, "A film")
+    await owner.goto(f"{portal.base_url}/videos?whose=all")
+    await owner.get_by_role("checkbox", name="Select A film").check()
+    bar = owner.get_by_role("group", name="Change the selected videos")
+    await expect(bar.get_by_role("status")).to_have_text("1 selected")
+    await bar.locator("summary", has_text="Tags").click()
+    await bar.get_by_label("Tags").fill("harvest")
+    headers = {"Origin": portal.base_url}
+    request = owner.context.request
+    assert (await request.post(f"{portal.base_url}/sign-out", headers=headers)).ok
+    await bar.get_by_role("button", name="Add tags").click()
+    await sign_in(owner, OWNER)
+    await expect(owner.locator(".toast__message")).to_have_text("Tags added to 1 video.")

@@ -108,8 +108,19 @@ async def test_one_bar_saves_all_changed_forms(page: Page, video: str) -> None:
     await details.get_by_label("Title").fill("After")
     has_typed.set()
     await access.get_by_role("radio", name="Unlisted").check()
+    is_noticed = asyncio.Event()
+
+    async def wait(route: Route) -> None:
+        await is_noticed.wait()
+        await route.continue_()
+
+    await page.route(f"**/videos/{video}/edit/details", wait)
     await bar.get_by_role("button", name="Save changes").click()
+    # The response replaces the form, so nothing can be typed until then.
+    await expect(details.get_by_label("Title")).not_to_be_editable()
+    is_noticed.set()
     await expect(page.get_by_role("heading", level=1)).to_have_text("After")
+    await expect(details.get_by_label("Title")).to_be_editable()
     await expect(access).to_contain_text("Visible to: anyone with the link")
     await expect(page.get_by_text("Saved.")).to_have_count(3)
     await expect(bar).to_be_hidden()

@@ -52,6 +52,11 @@ test("a request that may have succeeded is kept when the session has ended", asy
 /** Portal whose first response was lost; `recorded` is the video, if the request succeeded. */
 function portalWith(recorded) {
   const calls = [];
+  const change = (resource, body, etag) => {
+    assert.equal(etag, `"${resource}"`);
+    calls.push([resource, body.visibility]);
+    return Object.assign(recorded, body);
+  };
   const api = {
     publish: async (request) => {
       calls.push(["publish", request.visibility]);
@@ -61,11 +66,8 @@ function portalWith(recorded) {
       throw new Refused(409, { code: "visibility_differs", present });
     },
     readResource: async (_id, resource) => ({ json: recorded, etag: `"${resource}"` }),
-    writeResource: async (_id, resource, body, etag) => {
-      assert.equal(etag, `"${resource}"`);
-      calls.push([resource, body.visibility]);
-      return Object.assign(recorded, body);
-    },
+    changeAccess: async (_id, body, etag) => change("access", body, etag),
+    changeMetadata: async (_id, body, etag) => change("metadata", body, etag),
   };
   return { api, calls };
 }

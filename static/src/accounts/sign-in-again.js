@@ -83,11 +83,17 @@ async function showPrompt() {
   document.dispatchEvent(new CustomEvent(SIGNED_IN));
 }
 
+/** Buttons by which forms were sent last. @type {WeakMap<EventTarget, HTMLElement | null>} */
+const submitters = new WeakMap();
+
 /**
  * Show the dialog after a click on a sign-in link, and after the refusal of an htmx form.
  * @param {HTMLElement} _template present on pages with a dialog @param {AbortSignal} signal
  */
 export function startSignInPrompts(_template, signal) {
+  const noteSubmitter = (/** @type {SubmitEvent} */ { target, submitter }) =>
+    target && submitters.set(target, submitter);
+  document.addEventListener("submit", noteSubmitter, { capture: true, signal });
   document.addEventListener("click", handleClick, { signal });
   document.addEventListener("htmx:response:error", handleResponseError, { signal });
 }
@@ -114,7 +120,10 @@ async function signInAndResend(form) {
   allowSignInPrompt();
   // The dialog reports a different account itself.
   const isDone = await waitForSignIn(signInCount).catch(() => false);
-  if (isDone && form?.hasAttribute("hx-post")) form.requestSubmit();
+  if (!isDone || !form?.hasAttribute("hx-post")) return;
+  // The name and value of the pressed button are part of the request.
+  const submitter = submitters.get(form);
+  form.requestSubmit(submitter?.isConnected ? submitter : undefined);
 }
 
 /**

@@ -252,6 +252,8 @@ class Editor {
     const before = new Set(this.cues);
     const changed = edit.changeCue(this.cues, index, changes);
     this.#current = changed.findIndex((cue) => !before.has(cue));
+    // Rows of a changed order have other cues, also the focused row.
+    if (this.#current !== index) return this.#applyAll(changed);
     this.history.append(changed);
     this.#showMessage("");
     this.#show();
@@ -387,10 +389,13 @@ class Editor {
    */
   async #mergeWith({ text, version }) {
     const theirs = edit.parseWebVtt(text);
+    const edited = this.cues[this.#current];
     const { cues, lost } = edit.mergeCues(this.saved, this.cues, theirs);
     this.etag = `"${version}"`;
     this.saved = theirs;
-    this.history.append(cues);
+    // The edited cue may be in another row.
+    if (edited) this.#current = Math.max(cues.indexOf(edited), 0);
+    this.#applyAll(cues);
     if (!lost.length) {
       await this.#send();
       return this.#showMessage(

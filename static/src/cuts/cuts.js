@@ -53,6 +53,8 @@ class CutsEditor {
   #isBusy = false;
   /** Whether the video has another film than the page, so that nothing can be saved. */
   #isReplaced = false;
+  /** Whether this page has read or written the draft in this browser; another one may be open. */
+  #hasDraft = false;
   #frameRequest = 0;
   #lastSentence = 0;
 
@@ -122,6 +124,7 @@ class CutsEditor {
     copyForm?.addEventListener("submit", (event) => this.#saveCopy(event), { signal });
     this.strip.load(root.dataset);
     const draft = readStored(this.draftKey);
+    this.#hasDraft = Boolean(draft);
     if (draft?.film === this.film) {
       this.#change(draft.removed, draft.etag === this.#etag ? DRAFT : CONFLICT);
     } else {
@@ -356,8 +359,10 @@ class CutsEditor {
 
   /** Save the cuts in this browser until the portal has them. */
   #saveDraft() {
+    const isDirty = this.#removed !== this.#saved;
     const draft = { removed: this.#removed, etag: this.#etag, film: this.film };
-    writeStored(this.draftKey, this.#removed === this.#saved ? undefined : draft);
+    if (isDirty || this.#hasDraft) writeStored(this.draftKey, isDirty ? draft : undefined);
+    this.#hasDraft = isDirty;
   }
 
   /** @param {Part} part @param {number} index */
@@ -437,8 +442,10 @@ class CutsEditor {
       if (!(error instanceof Refused) || error.status !== 412) throw error;
       const theirs = await this.#load();
       if (this.#isReplaced) return "";
+      // More may have been cut since the request.
+      const own = this.#removed;
       this.#history.append(theirs);
-      this.#history.append(removed);
+      this.#history.append(own);
       return CONFLICT;
     }
   }

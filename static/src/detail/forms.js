@@ -83,11 +83,14 @@ function showRequestState(form, signal, onError = () => {}) {
     if (message) onError();
   };
   const showSaving = () => {
+    // The response replaces the fields.
+    setReadOnly(form, true);
     showMessage("");
     button.setAttribute("aria-disabled", "true");
     button.textContent = SAVING;
   };
   const showIdle = () => {
+    setReadOnly(form, false);
     button.removeAttribute("aria-disabled");
     button.textContent = label;
   };
@@ -95,6 +98,13 @@ function showRequestState(form, signal, onError = () => {}) {
   form.addEventListener("htmx:finally:request", showIdle, { signal });
   showRequestErrors(form, signal, showMessage, [409, 410, 412, 422]);
   return showMessage;
+}
+
+/** @param {HTMLFormElement} form @param {boolean} isReadOnly */
+function setReadOnly(form, isReadOnly) {
+  for (const field of form.querySelectorAll("input, textarea")) {
+    /** @type {HTMLInputElement} */ (field).readOnly = isReadOnly;
+  }
 }
 
 /**

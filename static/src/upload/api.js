@@ -91,12 +91,19 @@ export class Api {
   }
 
   /**
-   * Change a resource of a video.
-   * @param {string} videoId @param {Resource} resource @param {unknown} body
-   * @param {string} ifMatch ETag of the version to change
+   * Change who may watch a video.
+   * @param {string} videoId @param {unknown} body @param {string} ifMatch ETag that was read
    */
-  writeResource(videoId, resource, body, ifMatch) {
-    return requestJson("PUT", `${this.urls.publishUrl}/${videoId}/${resource}`, { body, ifMatch });
+  changeAccess(videoId, body, ifMatch) {
+    return requestJson("PUT", `${this.urls.publishUrl}/${videoId}/access`, { body, ifMatch });
+  }
+
+  /**
+   * Change some metadata of a video, and return all.
+   * @param {string} videoId @param {unknown} body @param {string} ifMatch ETag that was read
+   */
+  changeMetadata(videoId, body, ifMatch) {
+    return requestJson("PATCH", `${this.urls.publishUrl}/${videoId}`, { body, ifMatch });
   }
 
   /** @param {string} key */

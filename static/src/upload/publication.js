@@ -92,16 +92,11 @@ async function updateVideo(api, video, created, request) {
   const { visibility } = request;
   if (created.visibility !== visibility) {
     const { json: access, etag } = await api.readResource(video.id, "access");
-    await api.writeResource(
-      video.id,
-      "access",
-      { ...access, visibility, signedInOnly: false },
-      etag,
-    );
+    await api.changeAccess(video.id, { ...access, visibility, signedInOnly: false }, etag);
   }
   if (isSame(created, request)) return video;
   const { etag } = await api.readResource(video.id, "metadata");
-  const { title } = await api.writeResource(video.id, "metadata", metadataOf(request), etag);
+  const { title } = await api.changeMetadata(video.id, metadataOf(request), etag);
   return { id: video.id, title };
 }
 
