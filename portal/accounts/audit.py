@@ -24,6 +24,7 @@ PRUNE_BATCH = 10_000
 PRUNE = """
 DELETE FROM events WHERE id IN (
   SELECT id FROM events AS old WHERE at < now() - make_interval(days => %s)
+    AND (type IS NULL OR at < now() - make_interval(days => %s))
     AND NOT EXISTS (SELECT FROM videos WHERE id = old.video_id AND NOT EXISTS (
       SELECT FROM events WHERE video_id = old.video_id AND sequence > old.sequence
     ))
@@ -134,8 +135,11 @@ def document(event: Event) -> dict[str, Any]:
 
 
 async def prune(*, keep_days: int) -> int:
-    """Delete entries older than `keep_days`, in batches; return how many."""
+    """Delete entries older than `keep_days`, in batches; return how many.
+
+    Events of videos are kept for `LISTED_DAYS` at least, for their readers.
+    """
     pruned = 0
-    while batch := await execute(PRUNE, keep_days, PRUNE_BATCH):
+    while batch := await execute(PRUNE, keep_days, log.LISTED_DAYS, PRUNE_BATCH):
         pruned += batch
     return pruned

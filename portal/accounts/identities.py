@@ -27,7 +27,6 @@ from portal.database.account_models import (
     MAX_SUBJECT_LENGTH,
     Account,
     Identity,
-    OneTimeLink,
     Role,
     SignOn,
 )
@@ -252,8 +251,7 @@ async def _adjust_role(account: Account, person: Person) -> None:
     if account.role in (person.role, Role.OWNER):
         return
     await Account.filter(id=account.id).update(role=person.role)
-    # The creators of the links may not manage the new role; `people.change_role` does the same.
-    await OneTimeLink.filter(account_id=account.id).delete()
+    await people.delete_links(account.id)
     roles = {"was": account.role.value, "role": person.role.value}
     await _note_by_provider(AuditAction.ROLE_CHANGED, account, person, **roles)
 

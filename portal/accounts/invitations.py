@@ -27,7 +27,7 @@ async def offer_password(account_id: UUID, *, by: Principal) -> str:
     """
     async with people.changing(account_id, by) as account:
         await OneTimeLink.filter(account_id=account_id).delete()
-        secret, _ = await _create_link(account_id=account_id)
+        secret, _ = await _create_link(by, account_id=account_id)
         await note(AuditAction.LINK_MADE, account_id, name=account.email)
         return secret
 
@@ -41,7 +41,7 @@ async def invite(role: Role, *, by: Principal, label: str = "") -> str:
     if not by.may_manage(role):
         raise NotAllowed("Only an owner can invite owners.")
     async with transaction():
-        secret, link_id = await _create_link(role=role, label=checked_label(label))
+        secret, link_id = await _create_link(by, role=role, label=checked_label(label))
         await note(AuditAction.INVITATION_MADE, link_id, name=role.value)
     return secret
 
@@ -98,7 +98,7 @@ async def accept(secret: str, *, email: str, password: str, passwords: Passwords
 
 
 async def _create_link(
-    *, account_id: UUID | None = None, role: Role | None = None, label: str = ""
+    by: Principal, *, account_id: UUID | None = None, role: Role | None = None, label: str = ""
 ) -> tuple[str, UUID]:
     secret = new_secret()
     link = await OneTimeLink.create(
@@ -107,6 +107,7 @@ async def _create_link(
         account_id=account_id,
         role=role,
         label=label,
+        made_by_id=by.account_id,
         expires_at=datetime.now(UTC) + timedelta(days=LIFE_DAYS),
     )
     return secret, link.id

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
+from tortoise.expressions import Q
+
 from portal import errors
 from portal.accounts.permissions import Principal
 from portal.database.account_models import (
@@ -155,7 +157,7 @@ async def get(email: str) -> Account:
 async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
     """Change the role of an account, from its next request on. Raises as `changing`.
 
-    Links to choose its password become invalid: their creators may not manage the new role.
+    Links that it made, and links to choose its password, become invalid.
     """
     async with changing(account_id, by) as account:
         if not by.may_manage(role):
@@ -163,7 +165,7 @@ async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
         if role is not Role.OWNER:
             await _require_another_owner(account)
         await Account.filter(id=account_id).update(role=role)
-        await OneTimeLink.filter(account_id=account_id).delete()
+        await delete_links(account_id)
         if role is not account.role:
             await _note_on_account(
                 AuditAction.ROLE_CHANGED, account, was=account.role.value, role=role.value
@@ -171,11 +173,15 @@ async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
 
 
 async def disable(account_id: UUID, *, by: Principal) -> None:
-    """Disable an account: end its sessions, and refuse its tokens. Raises as `changing`."""
+    """Disable an account: end its sessions and links, and refuse its tokens.
+
+    Raises as `changing`.
+    """
     async with changing(account_id, by) as account:
         await _require_another_owner(account)
         await Account.filter(id=account_id).update(is_disabled=True)
         await Session.filter(account_id=account_id).delete()
+        await delete_links(account_id)
         if not account.is_disabled:
             await _note_on_account(AuditAction.ACCOUNT_DISABLED, account)
 
@@ -191,8 +197,8 @@ async def enable(account_id: UUID, *, by: Principal) -> None:
 async def remove(account_id: UUID, *, by: Principal) -> Account:
     """Remove an account; return the new owner of its videos, see `heir_of`.
 
-    An account with many videos gives them away in several transactions, of which the last one
-    removes the account.
+    The videos are given away in transactions of some videos each. The last transaction, which has
+    no events, removes the account: other events lock webhooks, which are removed with it.
     """
     while True:
         async with changing(account_id, by) as account:
@@ -202,10 +208,18 @@ async def remove(account_id: UUID, *, by: Principal) -> Account:
             for row in rows:
                 if row["deleted_at"] is None:
                     await note_outcome(EventType.UPDATED, row["id"])
-            if len(rows) < BEQUEST:
+            if not rows:
                 await account.delete()
                 await _note_on_account(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
                 return heir
+
+
+async def delete_links(account_id: UUID) -> None:
+    """Delete the links that an account made, and those to choose its password.
+
+    The account may no longer manage others, and the makers of the latter may not manage it.
+    """
+    await OneTimeLink.filter(Q(account_id=account_id) | Q(made_by_id=account_id)).delete()
 
 
 async def heir_of(account: Account, *, by: Principal) -> Account:

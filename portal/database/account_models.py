@@ -102,7 +102,8 @@ class OneTimeLink(Model):
     """Link whose holder chooses a password for an account, or for a new account with a role.
 
     `label` names the recipient of an invitation, as its author typed it. The link is deleted when
-    it is used or revoked.
+    it is used or revoked, and when the account that made it (`made_by_id`) is disabled, removed or
+    gets another role.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -114,6 +115,7 @@ class OneTimeLink(Model):
         Role, max_length=10, null=True
     )
     label = fields.CharField(max_length=MAX_NAME_LENGTH, default="")
+    made_by_id: UUID | None = fields.UUIDField(null=True)
     created_at: datetime = fields.DatetimeField(auto_now_add=True)
     expires_at: datetime = fields.DatetimeField()
 

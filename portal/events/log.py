@@ -26,6 +26,8 @@ from portal.queue.enqueue import defer_delivery
 
 logger = logging.getLogger(__name__)
 
+# Days for which readers can list the events of a video.
+LISTED_DAYS = 30
 COLUMNS = ", ".join(VideoColumns.model_fields)
 READ = f"SELECT {COLUMNS} FROM videos WHERE id = %s"  # noqa: S608 - put together from constants
 # Both tables have the columns `id` and `created_at`; events keep those of the publication.

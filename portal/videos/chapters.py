@@ -42,9 +42,10 @@ SAVE = """
 INSERT INTO chapters (video_id, saved) VALUES (%s, %s)
 ON CONFLICT (video_id) DO UPDATE SET saved = excluded.saved
 """
-# A line that begins with a time, such as "1:02:03 The harbour" or "[2:03] The harbour".
+# A line that begins with a time, such as "1:02:03 The harbour" or "[2:03] The harbour". It takes no
+# step back, so that thousands of spaces after a time are read once.
 TIME = re.compile(
-    r"^[^\w\n]*?(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)(?![\d:])[\])]?\s*[-–—:|.]*\s*(\S.*)$",  # noqa: RUF001
+    r"^[^\w\n]*?(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)(?![\d:])[\])]?\s*+[-–—:|.]*+\s*+(\S.*)$",  # noqa: RUF001
     re.MULTILINE,
 )
 

@@ -17,7 +17,7 @@ from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, run_query, sql_with
 from portal.database.event_models import EVENT_ID_PREFIX
 from portal.errors import EventsExpired
-from portal.events.log import EventType
+from portal.events.log import LISTED_DAYS, EventType
 from portal.events.records import (
     AUDIENCE_COLUMNS,
     DETAILS,
@@ -33,8 +33,6 @@ from portal.events.records import (
 from portal.videos.library import listed_for
 from portal.videos.reading import audience_in
 
-# Older events are not listed.
-KEEP_DAYS = 30
 NEWEST = "SELECT coalesce(max(number), 0) AS number FROM events WHERE type IS NOT NULL"
 # A reader that has the newest event has missed none, however old that event is.
 IS_KEPT = """
@@ -171,7 +169,7 @@ async def list_events(
     if types:
         of_types = sql_with(IS_OF_TYPES, listed=listed, types=[kind.value for kind in types])
     read = sql_with(IS_READ, listed=listed)
-    condition = sql_with(LISTED, newest=newest, days=KEEP_DAYS, read=read, of_types=of_types)
+    condition = sql_with(LISTED, newest=newest, days=LISTED_DAYS, read=read, of_types=of_types)
     rows = await _fetch_events(after or 0, condition, limit)
     is_full = len(rows) == limit
     next_after: int = rows[-1]["number"] if is_full else max(newest, after or 0)
@@ -180,7 +178,7 @@ async def list_events(
 
 async def require_kept(number: int) -> None:
     """Raise `EventsExpired` when some of the events after this number may be gone."""
-    if number and not await fetch_rows(IS_KEPT, number, KEEP_DAYS):
+    if number and not await fetch_rows(IS_KEPT, number, LISTED_DAYS):
         raise EventsExpired
 
 

@@ -139,6 +139,9 @@ async def _make_video(
     try:
         await _act_as_owner(row.upload)
         await fetch.run()
+        # Meanwhile the account may have been disabled, or its uploads given to another one.
+        row.upload = await Upload.get_or_none(id=row.upload_id) or row.upload
+        await _act_as_owner(row.upload)
         await _publish_import(row, config, storage, queue)
     except errors.Unavailable:
         raise

@@ -123,7 +123,7 @@ def next_try(tries: int, retry_after: str = "", *, now: datetime) -> datetime | 
         return None
     receivers_s = float(whole_number(retry_after, max_digits=9) or 0)
     if retry_after and not receivers_s:
-        with suppress(TypeError, ValueError):
+        with suppress(TypeError, ValueError, OverflowError):
             receivers_s = (parsedate_to_datetime(retry_after) - now).total_seconds()
     # Jitter keeps deliveries that failed together from being repeated together.
     own_s = PAUSES_S[tries - 1] * uniform(1, 1.2)  # noqa: S311  # no secret

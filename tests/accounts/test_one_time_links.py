@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from signed_in import PASSWORD, person, person_of, session_of
+from signed_in import PASSWORD, make_account, person, person_of, session_of
 
 from portal.accounts import invitations, people
 from portal.accounts.invitations import LIFE_DAYS
@@ -120,3 +120,23 @@ async def test_revoked_invitation_is_invalid_and_password_links_are_not_revoked(
         await invitations.revoke_invitation(link.id)
     assert await refused(accept(invitation, passwords))
     assert (await invitations.look_up(offer))[0] == ann.email
+
+
+@pytest.mark.parametrize("way", ["demoted", "disabled", "removed"])
+async def test_links_end_with_the_rights_of_their_maker(
+    ann: Account, passwords: Passwords, way: str
+) -> None:
+    adam = await make_account("adam", Role.ADMIN)
+    bob = await make_account("bob", Role.EDITOR)
+    invitation = await invitations.invite(Role.ADMIN, by=person(adam))
+    password_link = await invitations.offer_password(bob.id, by=person(adam))
+    other = await invitations.invite(Role.EDITOR, by=person(ann))
+    if way == "demoted":
+        await people.change_role(adam.id, Role.EDITOR, by=person(ann))
+    elif way == "disabled":
+        await people.disable(adam.id, by=person(ann))
+    else:
+        await people.remove(adam.id, by=person(ann))
+    for secret in (invitation, password_link):
+        assert await refused(accept(secret, passwords, email="eve@example.org"))
+    assert not await refused(invitations.look_up(other))

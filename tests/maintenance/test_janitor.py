@@ -26,6 +26,7 @@ from upload_client import look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
 from portal.database.connection import transaction
+from portal.database.event_models import Event
 from portal.database.models import (
     Attempt,
     Deletion,
@@ -312,6 +313,23 @@ async def test_audit_log_is_kept_as_long_as_the_setting_says(resources: WebConte
         assert (await tidy(replace(resources, config=config))).audit_lines == 0
     assert (await tidy(resources)).audit_lines == 5
     assert [line["id"] % 2 for line in await lines()] == [1] * 5
+
+
+async def test_events_of_videos_are_kept_as_long_as_they_are_listed(
+    client: Client, resources: WebContext
+) -> None:
+    video, _ = await created(client)
+    await deletion.delete_video(video.id, queue=resources.queue)
+    url = resources.config.database_url
+    await run_sql(url, "UPDATE events SET at = now() - interval '20 days'")
+    public = Event.filter(type__not_isnull=True)
+    kept = await public.count()
+    briefly = replace(resources, config=replace(resources.config, audit_days=7))
+    await tidy(briefly)
+    assert await public.count() == kept > 0
+    await run_sql(url, "UPDATE events SET at = now() - interval '31 days'")
+    await tidy(briefly)
+    assert not await public.exists()
 
 
 async def test_upload_that_was_just_published_is_kept(

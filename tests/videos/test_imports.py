@@ -19,9 +19,10 @@ from command_line import portal as command
 from http_server import listening
 from quart import Quart
 from running_portal import process, run_portal, until
-from signed_in import Sender, make_account, program, text_of, token_of
+from signed_in import Sender, make_account, person, program, text_of, token_of
 from webhook_receiver import SETTINGS, receiving, send_due
 
+from portal.accounts import people
 from portal.database.account_models import Role
 from portal.database.event_models import Webhook
 from portal.database.models import Upload, Video
@@ -30,6 +31,7 @@ from portal.queue.app import WorkerConnector, queue_app
 from portal.queue.enqueue import IMPORT_QUEUE
 from portal.retry import Backoff
 from portal.videos import fetching, imports
+from portal.videos.fetching import Fetch
 from portal.web.composition import WebContext
 from portal.worker.run import IMPORT_CONCURRENCY, Worker, tasks
 
@@ -429,6 +431,28 @@ async def test_import_is_its_owners_alone(app: Quart, resources: WebContext) -> 
     assert (await owner.get(path)).status_code == 200
     assert (await other.get(path)).status_code == 404
     assert (await Video.get()).owner_id == edith.id
+
+
+async def test_import_follows_its_account(
+    app: Quart, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olga = await make_account("olga")
+    edith, emil = [await make_account(name, Role.EDITOR) for name in ("edith", "emil")]
+    run = Fetch.run
+    async with serving() as server:
+        for account, change in ((edith, people.remove), (emil, people.disable)):
+
+            async def run_and_change(
+                fetch: Fetch, account: Any = account, change: Any = change
+            ) -> None:
+                await run(fetch)
+                await change(account.id, by=person(olga))
+
+            monkeypatch.setattr(Fetch, "run", run_and_change)
+            video_id = await begun(program(app, await token_of(account)), server.url)
+            await carry_out(resources, video_id)
+    # The videos of a removed account have a new owner; a disabled account publishes none.
+    assert (await Video.get()).owner_id == olga.id
 
 
 async def test_failed_import_is_told_to_its_owner_and_admins_alone(

@@ -140,6 +140,8 @@ def test_pauses_grow_to_a_day_and_heed_the_receiver() -> None:
     for tries, least in enumerate(sending.PAUSES_S, start=1):
         assert least <= pause_s(tries) <= 1.2 * least
     assert sending.next_try(10, now=now) is None
+    impossible = "Mon, 01 Jan 2024 00:00:00 +99999999999999999"
+    assert sending.PAUSES_S[0] <= pause_s(1, impossible) <= 1.2 * sending.PAUSES_S[0]
     assert pause_s(1, "120") == 120
     assert pause_s(1, "Mon, 04 May 2026 00:10:00 GMT") == 600
     assert pause_s(1, "99999999") == 86_400
