@@ -55,9 +55,10 @@ def start(service: str) -> None:
     provider.sampler = _rooted(provider.sampler)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     PsycopgInstrumentor().instrument(tracer_provider=provider)
-    # Calls to storage go through aiohttp, which OpenTelemetry's botocore library doesn't trace.
+    # Calls to storage go through aiohttp, which OpenTelemetry's botocore library doesn't trace. The
+    # paths of webhooks and of imports may contain secrets.
     AioHttpClientInstrumentor().instrument(
-        tracer_provider=provider, url_filter=lambda url: str(url.with_query(None).with_user(None))
+        tracer_provider=provider, url_filter=lambda url: str(url.origin())
     )
     _providers.append(provider)
 

@@ -1,6 +1,7 @@
 """A single trace covers a video's way to publication. Untraced jobs keep their request's id."""
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from running_portal import create, final_status, run_portal, until
@@ -41,6 +42,8 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
         spans = [span for span in trace if span.service == service]
         assert any("db.statement" in span.attributes for span in spans), "no database statement"
         assert any(span.name == "GET" for span in spans), "no call to storage"
+    calls = [span for name in ("GET", "HEAD", "PUT") for span in collector.named(name)]
+    assert {urlsplit(call.attributes["http.url"]).path for call in calls} == {""}
     assert collector.named("GET /api/videos/<id>"), "named by its route"
     roots = {span.name for span in collector.spans if not span.parent_id}
     assert all(name.split()[0] in ("GET", "POST") and "/" in name for name in roots), roots
