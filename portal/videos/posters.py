@@ -213,15 +213,16 @@ async def move_from_attempt(version: Version, storage: Storage) -> None:
     Portals before 0.6 stored posters that an editor chose in the folder of an attempt, which is
     deleted with the attempt's version. Do nothing if the poster is elsewhere. The record follows.
     """
-    publication = await Publication.get(id=version.video_id)
-    path = publication.poster_path or ""
+    publication = await Publication.get_or_none(id=version.video_id)
+    path = (publication and publication.poster_path) or ""
     folder, _, name = path.partition("/")
     if not folder.isdecimal() or not await Attempt.exists(version_id=version.id, number=folder):
         return
     root = output_root(version.video_id)
     with suppress(ObjectMissing):
         await storage.copy(root + path, root + FOLDER + name)
-    await Publication.filter(id=publication.id, poster_path=path).update(poster_path=FOLDER + name)
+    rows = Publication.filter(id=version.video_id, poster_path=path)
+    await rows.update(poster_path=FOLDER + name)
 
 
 async def _remove_unused_posters(video_id: UUID, storage: Storage) -> None:
