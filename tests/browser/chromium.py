@@ -143,6 +143,8 @@ async def suits_everyone(page: Page, name: str) -> None:
     """
     # Chromium takes seconds to photograph a page behind another.
     await page.bring_to_front()
+    # The font in place of one that is still loading has other widths.
+    await page.evaluate("document.fonts.ready.then(() => {})")
     await page.emulate_media(color_scheme="light")
     for width in WIDTHS:
         await page.set_viewport_size({"width": width, "height": 900})

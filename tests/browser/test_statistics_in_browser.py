@@ -56,7 +56,7 @@ async def test_part_of_the_retention_curve_plays_the_video_there(
     await page.goto(f"/videos/{ready_video}/statistics")
     await expect(page.locator("#retention image").first).to_be_visible()
     # The video takes two seconds.
-    part = page.get_by_role("link", name="Play from 0:01, seen by 60%").nth(10)
+    part = page.get_by_role("link", name="Play from 0:01 · 60% of viewers").nth(10)
     words = part.locator("text")
     await expect(words).to_have_css("opacity", "0")
     await part.focus()

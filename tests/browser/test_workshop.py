@@ -1,19 +1,19 @@
 """A video's workshop: editing in place, by keyboard, in every state."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from chromium import (
     TRANSCODE_TIMEOUT_MS,
     Publish,
+    hold_requests,
     open_workshop,
     play_past,
     publish_file,
     suits_everyone,
 )
 from player_page import wait_for
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 from running_portal import LivePortal, final_status, make_video, process, run_ffmpeg
 from upload_page import category_field, chosen_categories
 
@@ -92,13 +92,7 @@ async def test_details_are_saved_in_place_and_typed_text_is_kept(page: Page, vid
 
 
 async def test_one_bar_saves_all_changed_forms(page: Page, video: str) -> None:
-    has_typed = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await has_typed.wait()
-        await route.continue_()
-
-    await page.route("**/chunk-*.js", hold)
+    has_typed = await hold_requests(page, "**/chunk-*.js")
     await page.goto(f"/videos/{video}/edit", wait_until="commit")
     details = page.get_by_role("form", name="Details")
     access = page.locator("#access")
@@ -108,13 +102,7 @@ async def test_one_bar_saves_all_changed_forms(page: Page, video: str) -> None:
     await details.get_by_label("Title").fill("After")
     has_typed.set()
     await access.get_by_role("radio", name="Unlisted").check()
-    is_noticed = asyncio.Event()
-
-    async def wait(route: Route) -> None:
-        await is_noticed.wait()
-        await route.continue_()
-
-    await page.route(f"**/videos/{video}/edit/details", wait)
+    is_noticed = await hold_requests(page, f"**/videos/{video}/edit/details")
     await bar.get_by_role("button", name="Save changes").click()
     # The response replaces the form, so nothing can be typed until then.
     await expect(details.get_by_label("Title")).not_to_be_editable()
