@@ -229,7 +229,7 @@ async def test_changes_of_two_editors_are_merged_or_reported(page: Page, video: 
     await other.keyboard.press("Control+s")
     await expect(other.locator(STATE)).to_have_text("2 cues · saved")
 
-    # What is typed after a merge stays in its cue, which may have another number.
+    # A cue may have another number after a merge. Further text is typed into the same cue.
     await page.reload()
     await expect(page.get_by_label("cue 2: text")).to_have_value("Also theirs.")
     await other.get_by_label("cue 1: text").click()

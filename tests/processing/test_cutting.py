@@ -109,7 +109,7 @@ async def check_stream(
 
 
 def check_size(row: Rendition, playlist: Path) -> None:
-    """Check that the size of a rendition is that of its own files, and of segments of the film."""
+    """Check that a rendition's recorded size is that of its folder and of the segments it names."""
     segments = hls.parse_media_playlist(playlist.read_text()).segments
     named = {(playlist.parent / segment.uri).resolve() for segment in segments}
     files = named | {path.resolve() for path in playlist.parent.iterdir()}

@@ -207,7 +207,7 @@ async def test_failed_request_has_an_error_code(
     await write(video, resources, model, tmp_path)
     assert (await answered(await client.get(address)))["errorCode"] == "worker_lost"
     await answered(await client.post(address), 202)
-    # As after a replacement by a file without sound.
+    # A replacement by a file without sound leaves the video without sound renditions.
     await Rendition.filter(version_id=video.version_id, kind=Kind.AUDIO).delete()
     await write(video, resources, model, tmp_path)
     assert (await answered(await client.get(address)))["errorCode"] == "no_sound"

@@ -347,7 +347,7 @@ def test_other_formats_are_read() -> None:
             (6.0, 7.0),
         ]
         assert not file.warnings
-    # As programs write it that convert a file without its declaration.
+    # Some programs convert a file to UTF-8, but keep its declaration of UTF-16.
     file = read_captions(TTML.replace("{encoding}", "utf-16").encode())
     assert texts(file)[1] == "één"
     without_end = '<tt xmlns="x"><body><p begin="1s">a</p><p begin="2s">b</p></body></tt>'

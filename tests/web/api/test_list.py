@@ -219,7 +219,7 @@ async def test_list_shows_what_the_library_shows(app: Quart, edith: Account) -> 
     assert await listed(app.test_client()) == await listed(by_edna) == both[1:]
     assert await listed(by_edith, own) == await listed(token, own) == both
     assert await listed(token, "?owner=nobody@example.org") == []
-    # Nobody finds out who has an account.
+    # The answers are the same whether or not the account exists.
     for owner in (edith.email, "nobody@example.org"):
         for sender in (by_edna, app.test_client()):
             address = f"/api/videos?owner={owner}"
