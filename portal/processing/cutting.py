@@ -31,12 +31,13 @@ from portal.transcoding.encoding.cutting import (
     cut_segments,
     encode_pieces,
 )
+from portal.transcoding.encoding.output_validation import refusing_unreadable
 from portal.transcoding.encoding.parts import Pass, Segment
 from portal.transcoding.encoding.pictures import POSTER_NAME, RenditionFiles, cut_frame
 from portal.transcoding.encoding.sink import pass_folder, put_file
 from portal.transcoding.encoding.sound_pieces import SoundPiece, cut_sound
 from portal.transcoding.packaging import hls
-from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, between_keys, inspect_segment
+from portal.transcoding.packaging.cmaf import avc_codec, between_keys, inspect_segment
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.kept import ROUNDING_S, Interval, Kept
 from portal.transcoding.planning.ladder import early_rendition, plan_renditions
@@ -274,7 +275,7 @@ class _CutMaker:
         for segment in new_segments:
             begins_s = playlist.starts_s[segment.number]
             stored = await whole.files.read(playlist.segments[segment.number].uri)
-            try:
+            with refusing_unreadable():
                 data = between_keys(
                     init,
                     stored,
@@ -282,9 +283,6 @@ class _CutMaker:
                     from_s=segment.span.start_s - begins_s,
                     until_s=segment.span.end_s - begins_s,
                 )
-            except SegmentError as exc:
-                code = errors.FailCode.OUTPUT_INCOMPLETE
-                raise errors.TranscodeFailed(code, detail=str(exc)) from exc
             if data is None:
                 unsplit.append(segment)
                 continue

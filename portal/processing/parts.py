@@ -244,8 +244,7 @@ async def fail(lease: Lease, *, is_helper: bool) -> None:
     """Discard the segments of a part that failed, and count the failure of a helper."""
     async with transaction():
         await lock_version(lease.version_id)
-        segments = SegmentRow.filter(version_id=lease.version_id, uri__startswith=lease.part.prefix)
-        await segments.delete()
+        await _delete_segments(lease.version_id, lease.id)
         failed = PassPart.filter(id=lease.id, is_done=False)
         if is_helper:
             await failed.update(has_failed=True, lease_expires_at=None)
@@ -264,9 +263,13 @@ async def discard_doubtful(attempt: OpenAttempt) -> None:
         await attempts.hold(attempt)
         doubtful = PassPart.filter(version_id=version_id, is_done=True, network_faults__gt=0)
         for part in await doubtful:
-            prefix = _prefix(part.id)
-            await SegmentRow.filter(version_id=version_id, uri__startswith=prefix).delete()
+            await _delete_segments(version_id, part.id)
         await doubtful.delete()
+
+
+async def _delete_segments(version_id: UUID, part_id: int) -> None:
+    """Delete the records of a part's segments."""
+    await SegmentRow.filter(version_id=version_id, uri__startswith=_prefix(part_id)).delete()
 
 
 async def offer_help(queue: Queue) -> UUID | None:

@@ -17,11 +17,12 @@ from pathlib import Path
 from portal.concurrency import task_group
 from portal.transcoding import errors
 from portal.transcoding.encoding.encode import encode_part
+from portal.transcoding.encoding.output_validation import refusing_unreadable
 from portal.transcoding.encoding.parts import Part, PartsDontJoin, Pass, Rendition, Segment
 from portal.transcoding.encoding.pictures import RenditionFiles
 from portal.transcoding.encoding.sink import OnStored, Sink, ignore_stored, put_file
 from portal.transcoding.packaging.avc import shared_init
-from portal.transcoding.packaging.cmaf import SegmentError, shown_frames
+from portal.transcoding.packaging.cmaf import shown_frames
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.planning.kept import MOST_MOVED_S, Interval, Kept
 from portal.transcoding.planning.ladder import Plan
@@ -118,10 +119,9 @@ async def _frame_times_s(number: int, film: RenditionFiles) -> list[float]:
     segment = film.playlist.segments[number]
     start_s = film.playlist.starts_s[number]
     init = await film.read_init()
-    try:
-        offsets_s = [at_s for at_s, _ in shown_frames(init, await film.read(segment.uri))]
-    except SegmentError as exc:
-        raise errors.TranscodeFailed(errors.FailCode.OUTPUT_INCOMPLETE, detail=str(exc)) from exc
+    data = await film.read(segment.uri)
+    with refusing_unreadable():
+        offsets_s = [at_s for at_s, _ in shown_frames(init, data)]
     return [start_s + offset_s for offset_s in (*offsets_s, segment.duration_s)]
 
 
@@ -200,12 +200,8 @@ async def _collect_pieces(
         if name in of_pass.foreign_inits:
             # ffmpeg, and players that use it, ignore a second init segment of a playlist.
             own_inits = [rendition.init for rendition in renditions]
-            try:
+            with refusing_unreadable():
                 init = shared_init([of_pass.foreign_inits[name], *own_inits])
-            except SegmentError as exc:
-                raise errors.TranscodeFailed(
-                    errors.FailCode.OUTPUT_INCOMPLETE, detail=str(exc)
-                ) from exc
             await put_file(sink, f"{name}/{INIT_NAME}", init)
         segments = [rendition.segments[0] for rendition in renditions]
         pieces[name] = PicturePieces(dict(zip(spans, segments, strict=True)), init)

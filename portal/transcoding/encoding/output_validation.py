@@ -5,13 +5,14 @@ error, a missing segment, renditions that can't be switched between, segments th
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from portal.transcoding import errors
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.parts import JOIN_TOLERANCE_S, Rendition
-from portal.transcoding.packaging.cmaf import SegmentFacts
+from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
 from portal.transcoding.planning.downmix import downmix
 from portal.transcoding.planning.ladder import frame_step
@@ -40,6 +41,15 @@ _UNSUPPORTED_SOUND = {
 }
 # A decoder leaves out a few frames where it joins an open group of pictures, which is no damage.
 _NOTED_DAMAGE_SHARE = 0.005
+
+
+@contextmanager
+def refusing_unreadable() -> Iterator[None]:
+    """Raise TranscodeFailed instead of the SegmentError of the block."""
+    try:
+        yield
+    except SegmentError as exc:
+        raise _incomplete(str(exc)) from exc
 
 
 def check_complete(renditions: Mapping[str, Rendition], names: Collection[str]) -> None:

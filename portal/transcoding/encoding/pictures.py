@@ -23,10 +23,11 @@ from portal.processes.child import Limits
 from portal.telemetry.tracing import span
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.filters import still_filters
+from portal.transcoding.encoding.output_validation import refusing_unreadable
 from portal.transcoding.encoding.sink import Sink, pass_folder, put_file
 from portal.transcoding.encoding.source_proxy import proxied
 from portal.transcoding.errors import FailCode, PictureFault, PictureRejected, TranscodeFailed
-from portal.transcoding.packaging.cmaf import SegmentError, shown_frames
+from portal.transcoding.packaging.cmaf import shown_frames
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
 from portal.transcoding.planning.storyboard import (
     SPRITE_PATTERN,
@@ -134,10 +135,8 @@ async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path)
     Later times give the last frame. Limits: H.264 as this package writes it; the segment is in
     memory and, while ffmpeg runs, in the working folder. Raises TranscodeFailed.
     """
-    try:
+    with refusing_unreadable():
         number = sum(shown_s <= at_s for shown_s, _ in shown_frames(init, segment)[1:])
-    except SegmentError as exc:
-        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=str(exc)) from exc
     await asyncio.to_thread((work_dir / _SEGMENT).write_bytes, init + segment)
     fit = (
         f"scale=w='min(iw,{_MAX_SIDE})':h='min(ih,{_MAX_SIDE})'"
@@ -317,10 +316,8 @@ async def _thumbnails(
         if not storyboard.chosen([start_s], last_s=last_s, next_s=next_s):
             continue
         data = await rendition.read(entry.uri)
-        try:
+        with refusing_unreadable():
             frames = [(start_s + at_s, is_idr) for at_s, is_idr in shown_frames(init, data)]
-        except SegmentError as exc:
-            raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=str(exc)) from exc
         keys_s = [at_s for at_s, is_idr in frames if is_idr] or [start_s]
         end_s = start_s + entry.duration_s
         # The end of the film must be close to its last key frame, because no other follows.
