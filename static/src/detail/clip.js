@@ -30,6 +30,9 @@ class ClipPanel {
   constructor(panel, signal) {
     this.panel = panel;
     this.film_s = Number(panel.dataset.clipPanel);
+    this.whole = { startSeconds: 0, endSeconds: this.film_s };
+    // Keys may reach a handle before the panel is told that it was opened.
+    showBounds(panel, this.whole, formatBriefTime);
     panel.hidden = false;
     panel.addEventListener("toggle", () => this.#open(), { signal });
     const move = this.#move.bind(this);
@@ -59,8 +62,7 @@ class ClipPanel {
    */
   #move(bound, to_s) {
     const { panel, film_s } = this;
-    const whole = { startSeconds: 0, endSeconds: film_s };
-    const moved = moveBound(this.#clip ?? whole, bound, to_s, SHORTEST_S, film_s);
+    const moved = moveBound(this.#clip ?? this.whole, bound, to_s, SHORTEST_S, film_s);
     const at_s = moved[bound] < film_s ? Math.round(moved[bound] * 10) / 10 : film_s;
     this.#clip = { ...moved, [bound]: at_s };
     const { startSeconds, endSeconds } = this.#clip;
