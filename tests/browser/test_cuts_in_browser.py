@@ -157,9 +157,14 @@ async def test_sentences_of_the_transcript_are_cut(page: Page, own_film: str) ->
     headers = {"Content-Type": "text/vtt"}
     address = f"/api/videos/{own_film}/captions/en"
     await page.request.put(address, data=vtt, headers=headers)
-    # Storage doesn't answer at first.
+    # The portal doesn't answer at first, nor does storage.
+    await page.route("**/api/videos/*/cuts", lambda route: route.fulfill(status=503))
     await page.route("**/*.vtt", lambda route: route.fulfill(status=503))
     await open_player(page, f"/videos/{own_film}/cuts")
+    message = page.locator("[data-message]")
+    await expect(message).to_contain_text("Trying again")
+    await page.unroute("**/api/videos/*/cuts")
+    await expect(message).to_be_empty()
     fault = page.locator("[data-strip-fault]")
     await expect(fault).to_contain_text("Trying again")
     await page.unroute_all()

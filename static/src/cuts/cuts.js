@@ -13,6 +13,7 @@ import { History } from "../history.js";
 import { settings } from "../player/saved-state.js";
 import { Refused, request } from "../requests.js";
 import { saveErrorMessage } from "../save-errors.js";
+import { retry } from "../upload/failures.js";
 import * as parts from "./parts.js";
 import { Strip } from "./strip.js";
 
@@ -24,6 +25,7 @@ const CONFLICT =
   "Someone else has changed the cuts. Yours are shown, and Undo shows theirs. Save again to replace theirs.";
 const DRAFT = "Your cuts are not saved yet.";
 const DROPPED = "Your unsaved cuts were of another file of this video, so they were dropped.";
+const LOADING = "The cuts can’t be loaded. Trying again…";
 const REPLACED = "The file of this video was replaced. Reload the page to cut the new one.";
 // The preview skips this early, so that no frame of a removed part is shown.
 const EARLY_S = 0.02;
@@ -109,7 +111,9 @@ class CutsEditor {
 
   async start() {
     const { root, video, signal, playhead } = this;
-    this.#history = new History(await this.#load());
+    const onError = () => setText(root, "[data-message]", LOADING);
+    this.#history = new History(await retry(() => this.#load(), { signal, onError }));
+    setText(root, "[data-message]", "");
     root.addEventListener("click", (event) => this.#handleClick(event), { signal });
     document.addEventListener("keydown", (event) => this.#handleKey(event), { signal });
     playhead.addEventListener("input", () => this.#seek(Number(playhead.value)), { signal });
