@@ -11,6 +11,7 @@ from functools import partial
 from urllib.parse import urlsplit
 
 from psycopg.conninfo import conninfo_to_dict
+from running_portal import free_port
 
 CHUNK_BYTES = 64 * 1024
 
@@ -58,8 +59,8 @@ class Network:
 
     async def up(self) -> None:
         """Accept connections, always on the same port."""
+        self.own_port = self.own_port or free_port()
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.own_port)
-        self.own_port = self._server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
         """Refuse connections, and reset the open ones."""

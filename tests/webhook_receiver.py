@@ -14,7 +14,7 @@ from uuid import UUID
 from aiohttp import web
 from api_client import Client, answered, rows
 from http_server import listening
-from running_portal import until
+from running_portal import free_port, until
 from yarl import URL
 
 from portal.config import Config
@@ -61,7 +61,8 @@ async def receiving(
         receiver.gate.set()
     app.router.add_route("*", "/hook", receiver.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0)
-    async with listening(runner, certificate, port=URL(receiver.url).port or 0) as address:
+    port = URL(receiver.url).port or free_port()
+    async with listening(runner, certificate, port=port) as address:
         receiver.url = f"{address}/hook"
         yield receiver
 

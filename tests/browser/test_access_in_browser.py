@@ -17,7 +17,7 @@ from running_portal import LivePortal
 from upload_page import choose, fill_in, open_video, publish_button
 
 # Browsers log refused requests as errors.
-pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of 404")]
+pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of 4(04|10)")]
 
 YOURS = "Visible to: you, admins and owners"
 

@@ -1,6 +1,7 @@
 """The player when things go wrong, when qualities come later, and with copied renditions."""
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,8 @@ async def test_wait_for_the_stream_is_shown_until_it_continues(page: Page, film:
     await read(page, "void ((video.muted = true), (video.currentTime = 20), video.play())")
     await expect(text).to_be_visible()
     waiting = page.locator("[data-player-waiting]")
-    await expect(waiting).to_have_text("Waiting for the video…", timeout=5_000)
+    # A busy machine may show the first text only after hls.js has given up its first request.
+    await expect(waiting).to_have_text(re.compile("Waiting for the video…|Reconnecting…"))
     await expect(waiting).to_be_visible()
     may_go_on.set()
     await expect(text).to_be_hidden()

@@ -53,7 +53,7 @@ async def test_player_follows_a_growing_preview_and_switches_to_the_complete_vid
         ready = page.locator("[data-remaining][data-status=ready]")
         await expect(ready).to_be_attached(timeout=TRANSCODE_TIMEOUT_MS)
     # Other parts of the page show the finished video.
-    await page.wait_for_function("window.ended === 1")
+    await page.wait_for_function("() => window.ended === 1")
     # The same player continues with the complete video at its position.
     assert await first.evaluate("video => video.isConnected && !('grows' in video.dataset)")
     await play_past(page, await video.evaluate("video => video.currentTime") + 1)

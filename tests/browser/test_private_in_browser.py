@@ -130,7 +130,7 @@ async def test_position_is_resumed_in_another_browser_until_it_is_removed(
     await second.goto(f"{base_url}/account")
     await second.get_by_role("button", name="Clear watch history").click()
     await expect(second.get_by_text("Watch history cleared.")).to_be_visible()
-    await second.wait_for_function("!localStorage['portal.positions']")
+    await second.wait_for_function("() => !localStorage['portal.positions']")
 
 
 async def test_playback_link_plays_on_allowed_sites_until_it_is_revoked(

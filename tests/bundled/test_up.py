@@ -19,7 +19,7 @@ from portal.bundled.up import without_made_settings
 
 # Enough for a busy machine; an idle one takes two seconds.
 READY_LIMIT_S = 120.0
-STOP_LIMIT_S = 10.0
+STOP_LIMIT_S = 30.0
 
 
 async def fail(data: Path, port: int = 0) -> str:

@@ -57,7 +57,9 @@ def folder(tmp_path: Path) -> Path:
 async def run(*argv: str, folder: Path) -> str:
     """Run a tool that must succeed; return its output."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    code, out, err = await run_program(*argv, cwd=folder, env={**os.environ, "PATH": path})
+    code, out, err = await run_program(
+        *argv, timeout_s=600, cwd=folder, env={**os.environ, "PATH": path}
+    )
     assert code == 0, out + err
     return out
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from api_client import Client, presign, rows, run_sql
 from cut_films import whole_video
 from numbered_film import make_numbered
-from running_portal import make_video, process, until
+from running_portal import SLOWDOWN, make_video, process, until
 from stored_objects import stored
 from test_chaos import LEFT_TO_DO
 
@@ -117,7 +117,7 @@ class Watched:
             *(sys.executable, "-c", DYING, kind, name), env=self.environ
         )
         try:
-            await asyncio.wait_for(worker.wait(), 60)
+            await asyncio.wait_for(worker.wait(), 60 * SLOWDOWN)
         finally:
             if worker.returncode is None:
                 worker.kill()

@@ -159,7 +159,7 @@ async def test_a_child_that_ignores_signals_is_killed_with_its_children(lines: L
     print("helper", helper.pid, flush=True)
     {textwrap.indent(STUBBORN, "    ").strip()}
     """
-    async with polite(lines, code, stop_signals=((signal.SIGTERM, 0.5),)):
+    async with polite(lines, code, stop_signals=((signal.SIGTERM, 3.0),)):
         helper = int(lines[0].split()[1])
         assert psutil.pid_exists(helper)
 

@@ -45,11 +45,11 @@ async def test_first_pass_resumes_in_the_folder_of_its_first_attempt(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, film)
-    await ended_after(await first_attempt(video), resources, tmp_path, segments=3)
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
     second = await first_attempt(video)
     assert second.percent > 0
     assert not second.is_cautious
-    await ended_after(second, resources, tmp_path, segments=3)
+    await ended_after(second, resources, tmp_path, segments=2)
     third = await first_attempt(video)
     assert third.percent >= second.percent
     await first_pass.make_playable(third, tools_for(resources, tmp_path))

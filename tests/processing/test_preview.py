@@ -74,7 +74,7 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
     state = await answered(await client.get(f"/api/videos/{video.id}/transcode"))
     assert state["previewUrl"] is None
     await expect_nothing(client, video)
-    await ended_after(await first_attempt(video), resources, tmp_path, segments=3)
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
 
     path = await preview_path(client, video)
     record = await answered(await client.get(f"/api/videos/{video.id}"))
@@ -103,15 +103,15 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
         assert all(await sizes(client, at, playlist))
     # The pass may have stored another segment while it was ending.
     count = len(begun["360p"].segments)
-    assert count >= 3
+    assert count >= 2
     assert begun["360p"].duration_s == pytest.approx(4 * count, abs=0.1)
-    assert len(begun["audio"].segments) >= 3
+    assert len(begun["audio"].segments) >= 2
 
     # A second attempt resumes after the stored video segments, and makes all sound again.
     await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
     grown = await playlists(client, path)
     assert grown["360p"].segments[:count] == begun["360p"].segments
-    assert grown["audio"].segments[:3] == begun["audio"].segments[:3]
+    assert grown["audio"].segments[:2] == begun["audio"].segments[:2]
     assert len(grown["360p"].segments) >= count + 2
 
     await first_pass.make_playable(await first_attempt(video), tools_for(resources, tmp_path))

@@ -361,7 +361,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time limits of a slow server that suit a test."""
     monkeypatch.setattr(fetching, "BEAT_S", 0.05)
     monkeypatch.setattr(fetching, "GIVE_WAY_AFTER_S", 0.25)
-    monkeypatch.setattr(fetching, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(fetching, "PATIENCE_S", 5.0)
 
 
 @pytest.mark.usefixtures("short_patience")
@@ -398,8 +398,8 @@ async def test_steady_server_is_not_slow(
 ) -> None:
     """The file takes longer than the patience, which the bytes that arrive earn back."""
     monkeypatch.setattr(fetching, "BEAT_S", 0.1)
-    monkeypatch.setattr(fetching, "PATIENCE_S", 0.75)
-    async with serving(chunk_pause_s=0.03) as server:
+    monkeypatch.setattr(fetching, "PATIENCE_S", 2.0)
+    async with serving(chunk_pause_s=0.08) as server:
         video_id = await begun(client, server.url)
         await carry_out(resources, video_id)
     assert await file_of(resources, video_id) == FILM

@@ -180,7 +180,7 @@ async def test_transcription_stands_still_for_encodes_and_can_be_cancelled(
     assert (await answered(await client.get(address)))["state"] == "working"
     assert (await Transcription.get(video_id=video.id)).until_s == 0
     assert (await client.delete(address)).status_code == 204
-    await asyncio.wait_for(working, 10)
+    await asyncio.wait_for(working, 60)
     assert not await Caption.exists()
     await problem(await client.delete(address), 404, "transcription_not_found")
 

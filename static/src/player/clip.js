@@ -77,7 +77,12 @@ export function pauseAtEnd({ end_s }, video, signal) {
   const follow = () => {
     clearTimeout(timer);
     const left_s = end_s - PAUSE_EARLY_S - video.currentTime;
-    if (left_s <= 0) return video.pause();
+    if (left_s <= 0) {
+      video.pause();
+      // A busy device is late.
+      if (video.currentTime > end_s) video.currentTime = end_s;
+      return;
+    }
     // The event is sent four times a second, which alone would be too rare.
     if (!video.seeking) timer = setTimeout(follow, (left_s / video.playbackRate) * 1000);
   };

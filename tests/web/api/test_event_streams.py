@@ -320,7 +320,7 @@ async def test_streams_do_not_count_as_concurrent_requests_and_end_with_their_pr
 async def test_stream_of_a_reader_that_takes_nothing_ends(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "SEND_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(events, "SEND_TIMEOUT_S", 3)
     app = create_app(config)
     stop = asyncio.Event()
     server = server_config("", host="127.0.0.1", port=(port := free_port()))
