@@ -1,6 +1,6 @@
 import "htmx.org";
 import { contextOf } from "./dom.js";
-import { readyAnnouncement, searchBehaviour } from "./library/search.js";
+import { readyAnnouncement, reloadIfMoved, searchBehaviour } from "./library/search.js";
 import { lazyBehaviour, refresh } from "./lifecycle.js";
 import { localTime } from "./local.js";
 import { remainingBehaviour, retryBehaviour, statusBehaviour } from "./status.js";
@@ -103,4 +103,5 @@ document.addEventListener("htmx:after:process", (event) => {
   if (event.target instanceof Element) refresh(event.target, behaviours);
 });
 pausePollsWhileBusy();
+reloadIfMoved();
 refresh(document, behaviours);

@@ -52,7 +52,7 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
 async def test_categories_are_chosen_by_touch(open_page: OpenPage, short_video: Path) -> None:
     page = await open_page(width=360, height=640, has_touch=True, is_mobile=True)
     await start_upload(page, short_video)
-    options = page.get_by_role("option")
+    options = page.get_by_role("listbox", name="Categories").get_by_role("option")
     await category_field(page).tap()
     await options.nth(0).tap()
     await options.nth(3).tap()

@@ -98,7 +98,7 @@ async def test_languages_are_chosen_and_captions_are_remembered(player: Page) ->
     await wait_for(player, f"{showing}[0]?.activeCues?.[0]?.text === 'Guten Morgen.'")
     assert await read(player, "video.audioTracks.selectedIndex") == 1
     await player.reload()
-    await wait_for(player, f"{showing}[0]?.language === 'de'")
+    await wait_for(player, f"video.readyState >= 2 && {showing}[0]?.language === 'de'")
     await player.keyboard.press("c")
     await wait_for(player, f"{showing}.length === 0")
     # The choice is stored in a later task.

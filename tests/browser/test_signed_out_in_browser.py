@@ -19,7 +19,7 @@ MIB = 2**20
 
 
 @pytest.fixture
-async def owner(page: Page, portal: LivePortal) -> Page:
+async def owner(portal: LivePortal, page: Page) -> Page:
     """The upload page in a browser in which the portal's owner is signed in."""
     form = {"email": OWNER, "password": PASSWORD}
     await page.context.request.post(f"{portal.base_url}/set-up", form=form)
@@ -50,11 +50,13 @@ async def test_upload_in_parts_continues_only_for_its_own_account(
     put: list[str] = []
     turn = asyncio.Lock()
     has_two = asyncio.Event()
+    has_typed = asyncio.Event()
 
     async def sign_first(route: Route) -> None:
         """Sign parts one after the other, and end the session after the second."""
         async with turn:
             if len(signed) == 2:
+                await has_typed.wait()
                 headers = {"Origin": portal.base_url}
                 request = owner.context.request
                 assert (await request.post(f"{portal.base_url}/sign-out", headers=headers)).ok
@@ -75,6 +77,7 @@ async def test_upload_in_parts_continues_only_for_its_own_account(
     slow_line = await slow_down(owner, 8_000_000)
     await choose(owner, big_file)
     await fill_in(owner, title="In parts")
+    has_typed.set()
     await dialog_of(owner).wait_for()
     await slow_line.detach()
     await asyncio.wait_for(has_two.wait(), 60)

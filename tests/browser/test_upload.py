@@ -103,7 +103,7 @@ async def test_one_upload_is_open_and_all_are_published_with_one_click(
     page: Page, films: list[Path]
 ) -> None:
     await open_upload(page)
-    slow_line = await slow_down(page, 80_000)
+    slow_line = await slow_down(page, 20_000)
     await choose(page, *films[:2])
     dropped = [films[2].name, base64.b64encode(films[2].read_bytes()).decode()]
     await page.evaluate(DROP, dropped)
@@ -200,6 +200,7 @@ async def test_upload_continues_in_another_visit_with_its_typed_details(
         await choose(page, film)
     await expect(line(page, film.name)).to_contain_text("Retrying")
     await fill_in(page, title="The harbour")
+    await expect(line(page, film.name).locator(".line__picture")).to_be_visible()
     # Closing without unload handlers is like a crash.
     await page.close()
     page = await context.new_page()

@@ -29,13 +29,14 @@ function updateAddresses(form, changed) {
   const starts = form.elements.namedItem("starts");
   if (!(time instanceof HTMLInputElement) || !(starts instanceof HTMLInputElement)) return;
   const video = playerVideo();
-  const { currentTime = 0, duration = NaN } = video ?? {};
-  if (changed === starts && starts.checked) time.value = formatClock(Math.floor(currentTime));
+  if (changed === starts && starts.checked)
+    time.value = formatClock(Math.floor(video?.currentTime ?? 0));
   if (changed === time) starts.checked = true;
   const typed_s = parseStartTime_s(time.value);
   const clip = video && clipOf(video);
-  const isWithinVideo =
-    typed_s !== null && (clip ? isInside(clip, typed_s) : !(typed_s >= duration));
+  // The player may not have loaded the stream yet.
+  const film_s = Number(video?.dataset.duration);
+  const isWithinVideo = typed_s !== null && (clip ? isInside(clip, typed_s) : !(typed_s >= film_s));
   time.setAttribute("aria-invalid", String(starts.checked && !isWithinVideo));
   const start_s = starts.checked && isWithinVideo ? Math.floor(typed_s) : 0;
   setValue("page-address", (address) => {

@@ -42,7 +42,16 @@ export const readyAnnouncement = {
   },
 };
 
-const currentAddress = () => location.pathname + location.search;
+/** @param {Location | URL} address */
+const pathAndQuery = ({ pathname, search }) => pathname + search;
+
+/** Load the page of the address if the person went back or forward before this script ran. */
+export function reloadIfMoved() {
+  const [page] = performance.getEntriesByType("navigation");
+  // Going back reloads a page, and a reload is not redirected, which would look the same.
+  if (!(page instanceof PerformanceNavigationTiming) || page.type !== "reload") return;
+  if (pathAndQuery(new URL(page.name)) !== pathAndQuery(location)) location.reload();
+}
 
 class Search {
   /** @param {HTMLFormElement} form */
@@ -50,7 +59,7 @@ class Search {
     this.form = form;
     this.text = /** @type {HTMLInputElement} */ (element(form, "[name=q]"));
     this.sort = /** @type {HTMLSelectElement} */ (element(form, "[name=sort]"));
-    this.address = currentAddress();
+    this.address = pathAndQuery(location);
     this.#offerBestMatch();
   }
 
@@ -79,7 +88,7 @@ class Search {
 
   /** Restore the page after going back or forward, except to a fragment. */
   restore() {
-    if (currentAddress() !== this.address) location.reload();
+    if (pathAndQuery(location) !== this.address) location.reload();
   }
 
   /** @param {string} address @param {boolean} isTyping */
@@ -87,7 +96,7 @@ class Search {
     if (address === this.address) return;
     if (isTyping && history.state?.typing) history.replaceState({ typing: true }, "", address);
     else history.pushState({ typing: isTyping }, "", address);
-    this.address = currentAddress();
+    this.address = pathAndQuery(location);
   }
 
   /** Set the default order: best match with a text, else newest first. */
