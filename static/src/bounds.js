@@ -1,6 +1,6 @@
 /** Part of a film that people choose by its bounds, each with a handle on a line and a field. */
 
-import { announce, element } from "./dom.js";
+import { announce, element, setText } from "./dom.js";
 import { parseStartTime_s } from "./format.js";
 
 /**
@@ -9,6 +9,7 @@ import { parseStartTime_s } from "./format.js";
  * @typedef {"startSeconds" | "endSeconds"} Bound
  */
 
+const NO_TIME = "Enter a time such as 1:02.5.";
 /** @type {Bound[]} */
 export const BOUNDS = ["startSeconds", "endSeconds"];
 /** @type {Record<string, number>} */
@@ -33,12 +34,18 @@ export function listenToBounds(root, { move, step_s, shiftStep_s }, signal) {
     };
     const readField = () => {
       const to_s = parseStartTime_s(field.value);
+      delete field.dataset.typed;
       field.ariaInvalid = String(to_s === null);
-      if (to_s === null) announce("Enter a time such as 1:02.5.");
+      setText(root, `[data-bound-fault=${bound}]`, to_s === null ? NO_TIME : "");
+      if (to_s === null) announce(NO_TIME);
       else move(bound, to_s);
     };
     handle.addEventListener("input", readHandle, { signal });
     handle.addEventListener("keydown", handleKey, { signal });
+    const noteTyping = () => {
+      field.dataset.typed = "";
+    };
+    field.addEventListener("input", noteTyping, { signal });
     field.addEventListener("change", readField, { signal });
   }
 }
@@ -52,9 +59,13 @@ export function showBounds(root, part, format) {
     const [handle, field] = inputsOf(root, bound);
     handle.hidden = !part;
     handle.value = String(part?.[bound] ?? 0);
-    field.value = part ? format(part[bound]) : "";
+    const text = part ? format(part[bound]) : "";
+    handle.ariaValueText = text;
+    // A time that is being typed stays.
+    if (field.dataset.typed !== undefined) continue;
+    field.value = text;
     field.ariaInvalid = null;
-    handle.ariaValueText = field.value;
+    setText(root, `[data-bound-fault=${bound}]`, "");
   }
 }
 

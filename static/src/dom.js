@@ -28,6 +28,15 @@ export function setTexts(root, texts) {
 }
 
 /**
+ * Let a field tell the text that is typed into it, as it does when it loses the focus.
+ * @param {HTMLElement} field
+ */
+export function endTyping(field) {
+  field.blur();
+  if (document.activeElement === document.body) field.focus();
+}
+
+/**
  * Return whether a click opens a new tab or window, which the browser handles.
  * @param {MouseEvent} event
  */

@@ -50,7 +50,7 @@ const CLOCK_TIME = /^(?:(\d+):)?(\d{1,3}):([0-5]\d(?:\.\d+)?)$/;
  * @param {string | null} text @returns {number | null} seconds; null for another text
  */
 export function parseStartTime_s(text) {
-  const input = text?.trim().toLowerCase();
+  const input = text?.trim().toLowerCase().replace(",", ".");
   const match = input && (UNIT_TIME.exec(input) ?? CLOCK_TIME.exec(input));
   if (!match) return null;
   const [hours = 0, minutes = 0, seconds = 0] = match.slice(1).map((part) => Number(part ?? 0));

@@ -65,8 +65,8 @@ function throwNoResponse(cause) {
 
 /**
  * The body is JSON, or a text with a `contentType`. A `keepalive` request may outlive the page.
- * @typedef {{ body?: unknown, contentType?: string, ifMatch?: string, signal?: AbortSignal, timeout_ms?: number,
- *   keepalive?: boolean }} Options
+ * @typedef {{ body?: unknown, contentType?: string, ifMatch?: string, idempotencyKey?: string,
+ *   signal?: AbortSignal, timeout_ms?: number, keepalive?: boolean }} Options
  */
 
 /**
@@ -108,12 +108,13 @@ export async function request(method, url, options = {}) {
  * @type {(method: string, url: string, options: Options) => Promise<{ json: any, etag: string }>}
  */
 async function send(method, url, options) {
-  const { body, contentType, ifMatch, signal, keepalive = false } = options;
+  const { body, contentType, ifMatch, idempotencyKey, signal, keepalive = false } = options;
   const timeout = AbortSignal.timeout(options.timeout_ms ?? TIMEOUT_MS);
   /** @type {Record<string, string>} */
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = contentType ?? "application/json";
   if (ifMatch) headers["If-Match"] = ifMatch;
+  if (idempotencyKey) headers["Idempotency-Key"] = idempotencyKey;
   try {
     const response = await fetch(url, {
       method,

@@ -70,6 +70,9 @@ async def test_private_video_is_made_public_and_private_again_by_keyboard(
     may_go_on = await hold_requests(owner, "**/access/panel")
     await owner.keyboard.press("Enter")
     await expect(owner.get_by_role("button", name="Saving…")).to_be_focused()
+    # The response would lose another choice.
+    await form.get_by_text("Private", exact=True).click()
+    await expect(form.get_by_role("radio", name="Public")).to_be_checked()
     may_go_on.set()
     # The page updates its other places, too, and focuses the saved form.
     await expect(state(owner)).to_have_text("Visible to: everyone")

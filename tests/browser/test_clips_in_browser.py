@@ -108,11 +108,18 @@ async def test_a_clip_is_made_played_and_copied_by_keyboard(page: Page, film: st
     await field.fill("soon")
     await press("Tab")
     await expect(field).to_have_attribute("aria-invalid", "true")
-    await field.fill("0:03.4")
+    await expect(panel.get_by_text("Enter a time such as 1:02.5.")).to_be_visible()
+    await field.fill("0:03,4")
     await press("Tab")
     await expect(address).to_have_value(re.compile(r"\?start=1.9&end=3.4$"))
     await panel.get_by_role("button", name="Play clip").press("Enter")
     await wait_for(page, "video.paused && Math.abs(video.currentTime - 3.4) < 0.05")
+    # A seek past the end continues the film.
+    seek = "video.addEventListener('playing', () => { video.currentTime = 10; }, { once: true })"
+    await read(page, f"void ({seek})")
+    await panel.get_by_role("button", name="Play clip").press("Enter")
+    await wait_for(page, "!video.paused && video.currentTime > 10.2")
+    await read(page, "void (video.pause(), (video.currentTime = 3.4))")
     # The start stays a second before the end.
     await panel.get_by_role("button", name="Set to current position: start").press("Enter")
     await expect(start).to_have_attribute("aria-valuetext", "0:02.4")

@@ -10,7 +10,7 @@ from player_page import make_film, open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
 
 # Browsers log refused requests as errors.
-pytestmark = pytest.mark.complaint("status of (412|422|503)")
+pytestmark = pytest.mark.complaint("status of (412|422|503)|ERR_FAILED")
 # Changes the film of the only draft.
 NAME_ANOTHER_FILM = """() => {
     const key = Object.keys(localStorage).find((key) => key.startsWith("portal.cuts."));
@@ -150,6 +150,45 @@ async def test_cuts_of_someone_else_are_a_conflict_that_loses_nothing(
 
 
 @pytest.mark.slow
+async def test_keys_reach_what_has_the_focus(page: Page, own_film: str) -> None:
+    await open_player(page, f"/videos/{own_film}/cuts")
+    lengths, message = page.locator("[data-lengths]"), page.locator("[data-message]")
+    await expect(lengths).to_contain_text("nothing removed")
+    for at_s, key in ((4.05, "i"), (9.95, "o")):
+        await mark(page, at_s, key)
+    await page.keyboard.press("x")
+    change = page.get_by_role("button", name="Change: ")
+    await change.press("Enter")
+    # A time is saved while it is typed.
+    field = page.get_by_label("Start", exact=True)
+    await field.fill("3")
+    await field.press("Control+s")
+    await expect(lengths).to_contain_text("0:07.000 removed")
+    await expect(message).to_have_text("Saved.")
+    await expect(field).to_be_focused()
+    # The list keeps the focus, and the dialog of shortcuts the keys.
+    await change.focus()
+    for is_pressed in ("true", "false"):
+        await page.keyboard.press("p")
+        preview = page.get_by_role("button", name="Preview result")
+        await expect(preview).to_have_attribute("aria-pressed", is_pressed)
+    await expect(change).to_be_focused()
+    for at_s, key in ((12.05, "i"), (13.95, "o")):
+        await mark(page, at_s, key)
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    await page.keyboard.press("x")
+    await page.keyboard.press("Escape")
+    await expect(lengths).to_contain_text("0:07.000 removed")
+    await page.keyboard.press("x")
+    await expect(lengths).to_contain_text("0:09.000 removed")
+    # The saved cuts are those that this page has saved.
+    await page.reload()
+    await expect(message).to_have_text("Your cuts are not saved yet.")
+    await page.request.put(f"/api/videos/{own_film}/cuts", data={"keep": None})
+
+
+@pytest.mark.slow
 async def test_sentences_of_the_transcript_are_cut(page: Page, own_film: str) -> None:
     vtt = "WEBVTT\n\n" + "".join(
         f"00:{at:02}.000 --> 00:{at + 2:02}.000\nSentence {at}.\n\n" for at in range(2, 14, 3)
@@ -181,11 +220,24 @@ async def test_sentences_of_the_transcript_are_cut(page: Page, own_film: str) ->
     await page.get_by_text("Save as a new video").press("Enter")
     title = page.get_by_label("Title")
     await expect(title).to_have_value("To be cut (cut)")
-    for text, words in ((" ", "title"), ("Without sentences", "")):
-        await title.fill(text)
-        await title.press("Enter")
-        await expect(page.locator("#copy-title-error")).to_contain_text(words)
+    fault = page.locator("#copy-title-error")
+
+    async def lose_answer(route: Route) -> None:
+        await route.fetch()
+        await route.abort()
+
+    await title.fill(" ")
+    await title.press("Enter")
+    await expect(fault).to_contain_text("title")
+    await page.route("**/copies", lose_answer, times=1)
+    await title.fill("Without sentences")
+    await title.press("Enter")
+    await expect(fault).to_contain_text("can’t be reached")  # noqa: RUF001
+    # The video is created once.
+    await title.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Without sentences")
+    found = await page.request.get("/api/videos?q=Without+sentences")
+    assert len((await found.json())["videos"]) == 1
     # The link appears with the player, and the editor once the film can be cut.
     await page.get_by_role("link", name="Cut", exact=True).click()
     await expect(page.locator("[data-lengths]")).to_contain_text("0:08.000 removed")

@@ -4,7 +4,7 @@
  * cues that both changed.
  */
 import { playerVideo } from "../detail/watch.js";
-import { announce, element, setText } from "../dom.js";
+import { announce, element, endTyping, setText } from "../dom.js";
 import { History } from "../history.js";
 import { isCaptions } from "../player/captions.js";
 import { Refused, request } from "../requests.js";
@@ -203,7 +203,7 @@ class Editor {
 
   /** @param {KeyboardEvent} event */
   #handleKey(event) {
-    const { key, altKey, ctrlKey, metaKey, shiftKey } = event;
+    const { key, altKey, ctrlKey, metaKey, shiftKey, target } = event;
     if (altKey && (key === "ArrowUp" || key === "ArrowDown")) {
       event.preventDefault();
       this.#goTo(this.#current + (key === "ArrowUp" ? -1 : 1));
@@ -212,6 +212,7 @@ class Editor {
       const button = this.root.querySelector(`[data-key="${CSS.escape(name)}"]`);
       if (!(button instanceof HTMLElement)) return;
       event.preventDefault();
+      if (target instanceof HTMLInputElement) endTyping(target);
       button.click();
     }
   }

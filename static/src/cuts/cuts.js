@@ -7,7 +7,7 @@
 import { BOUNDS, listenToBounds, moveBound, showBounds } from "../bounds.js";
 import { readStored, writeStored } from "../browser-storage.js";
 import { playerVideo } from "../detail/watch.js";
-import { announce, element, setText, setTexts } from "../dom.js";
+import { announce, element, endTyping, setText, setTexts } from "../dom.js";
 import { formatExactTime } from "../format.js";
 import { History } from "../history.js";
 import { settings } from "../player/saved-state.js";
@@ -26,6 +26,7 @@ const CONFLICT =
 const DRAFT = "Your cuts are not saved yet.";
 const DROPPED = "Your unsaved cuts were of another file of this video, so they were dropped.";
 const LOADING = "The cuts can’t be loaded. Trying again…";
+const NOT_LOADED = "The cuts can’t be loaded. Reload the page to try again.";
 const REPLACED = "The file of this video was replaced. Reload the page to cut the new one.";
 // The preview skips this early, so that no frame of a removed part is shown.
 const EARLY_S = 0.02;
@@ -38,8 +39,10 @@ export async function startCutsEditor(root, signal) {
   if (!video) return;
   try {
     await new CutsEditor(root, video, signal).start();
-  } catch (error) {
-    if (!signal.aborted) setText(root, "[data-message]", saveErrorMessage(error));
+  } catch {
+    if (signal.aborted) return;
+    setText(root, "[data-message]", NOT_LOADED);
+    announce(NOT_LOADED);
   }
 }
 
@@ -59,6 +62,10 @@ class CutsEditor {
   #hasDraft = false;
   #frameRequest = 0;
   #lastSentence = 0;
+  /** Removed parts in the list. @type {Parts | null} */
+  #listed = null;
+  /** The last request to create a video, which has the same key when it is sent again. */
+  #copy = { text: "", key: "" };
 
   /** Commands of buttons, which are also run by keys. @type {Record<string, (data: DOMStringMap) => unknown>} */
   #commands = {
@@ -129,11 +136,15 @@ class CutsEditor {
     this.strip.load(root.dataset);
     const draft = readStored(this.draftKey);
     this.#hasDraft = Boolean(draft);
-    if (draft?.film === this.film) {
-      this.#change(draft.removed, draft.etag === this.#etag ? DRAFT : CONFLICT);
-    } else {
+    if (draft?.film !== this.film) {
       if (draft) this.#showMessage(DROPPED);
       this.#show();
+    } else if (parts.areAlike(draft.removed, this.#saved, this.frame_s / 2)) {
+      // The page was closed before it knew that the cuts were saved.
+      this.#show();
+    } else {
+      const isCurrent = versionIn(draft.etag) === versionIn(this.#etag);
+      this.#change(draft.removed, isCurrent ? DRAFT : CONFLICT);
     }
   }
 
@@ -154,15 +165,22 @@ class CutsEditor {
   }
 
   /** @param {MouseEvent} event */
-  #handleClick({ target, shiftKey }) {
+  #handleClick(event) {
+    const { target, shiftKey } = event;
     if (!(target instanceof Element)) return;
     const button = target.closest("[data-does]");
-    const index = this.sentences.findIndex(({ box }) => box === target);
+    const index = this.sentences.findIndex(({ row }) => row.contains(target));
+    const { box } = this.sentences[index] ?? {};
     if (button instanceof HTMLElement && !button.ariaDisabled) {
       this.#commands[button.dataset.does ?? ""]?.(button.dataset);
     } else if (target === this.playhead) {
       this.#select(parts.partAt(this.#removed, this.video.currentTime));
-    } else if (index >= 0) {
+    } else if (target === box) {
+      this.#markSentence(index, shiftKey);
+    } else if (box && shiftKey) {
+      // Firefox presses no box for a click with Shift on its label.
+      event.preventDefault();
+      box.checked = !box.checked;
       this.#markSentence(index, shiftKey);
     }
   }
@@ -172,14 +190,20 @@ class CutsEditor {
     const { key, altKey, ctrlKey, metaKey, shiftKey, target } = event;
     if (event.defaultPrevented || altKey || !(target instanceof Element)) return;
     // Forms have their own undo.
-    if (target.matches("form *, dialog *")) return;
+    if (target.matches("form *") || document.querySelector("dialog[open]")) return;
     const isCommand = ctrlKey || metaKey;
     const name = (isCommand ? `ctrl+${shiftKey ? "shift+" : ""}` : "") + key.toLowerCase();
     const button = this.root.querySelector(`[data-key="${CSS.escape(name)}"]`);
     const isTyping = target.matches("input:not([type=checkbox], [type=range])");
     const takesLetters = !isTyping && (settings().hasLetterKeys ?? true);
     if (!(button instanceof HTMLElement && (isCommand || takesLetters))) return;
+    // Fields have their own undo, too.
+    if (isTyping && name.endsWith("z")) return;
     event.preventDefault();
+    if (isTyping) {
+      endTyping(/** @type {HTMLElement} */ (target));
+      if (target.ariaInvalid === "true") return;
+    }
     button.click();
   }
 
@@ -351,8 +375,11 @@ class CutsEditor {
     element(root, "[data-does=preview]").ariaPressed = String(this.#isPreviewing);
     showBounds(root, selection, formatExactTime);
     this.strip.show(removed, selection);
-    const rows = removed.map((part, index) => this.#createRow(part, index));
-    element(root, "[data-list]").replaceChildren(...rows);
+    if (removed !== this.#listed) {
+      const rows = removed.map((part, index) => this.#createRow(part, index));
+      element(root, "[data-list]").replaceChildren(...rows);
+      this.#listed = removed;
+    }
     for (const { row, startSeconds, endSeconds } of this.sentences) {
       const isCut = parts.partAt(removed, (startSeconds + endSeconds) / 2) !== undefined;
       row.classList.toggle("sentence--cut", isCut);
@@ -415,11 +442,15 @@ class CutsEditor {
       this.#checkFilm(recorded);
       if (this.#isReplaced) return "";
       const body = { title: field.value, keep: parts.restOf(this.#removed, this.film_s) };
-      const { json } = await request("POST", api, { body, ifMatch: etag });
+      const idempotencyKey = this.#keyOf(JSON.stringify([body, etag]));
+      const { json } = await request("POST", api, { body, ifMatch: etag, idempotencyKey });
       // The cuts are in the new video, so they are no draft of this one.
       this.#change(this.#saved);
       location.assign(page.replace("VIDEO_ID", json.id));
-      return "";
+      // Nothing can be saved until the new page is shown.
+      return new Promise((resolve) => {
+        window.addEventListener("pagehide", () => resolve(""), { once: true });
+      });
     };
     this.#save(send, (fault) => {
       setText(form, ".field__error", fault);
@@ -427,6 +458,12 @@ class CutsEditor {
       if (fault) announce(fault);
       if (fault) field.focus();
     });
+  }
+
+  /** Return the key of a request to create a video, another one if its text has changed. @param {string} text */
+  #keyOf(text) {
+    if (text !== this.#copy.text) this.#copy = { text, key: `${Date.now()}-${Math.random()}` };
+    return this.#copy.key;
   }
 
   async #put() {
@@ -453,4 +490,9 @@ class CutsEditor {
       return CONFLICT;
     }
   }
+}
+
+/** Return the version of cuts in an ETag, in which the digest of a response may follow. @param {string} etag */
+function versionIn(etag) {
+  return etag.split('"')[1]?.split(".")[0];
 }

@@ -3,6 +3,7 @@
  * the whole film.
  */
 
+import { BOUNDS } from "../bounds.js";
 import { formatExactTime } from "../format.js";
 
 /** @typedef {import("../bounds.js").Part} Part */
@@ -39,6 +40,16 @@ export function within(parts, film_s) {
   return parts
     .map((part) => ({ ...part, endSeconds: Math.min(part.endSeconds, film_s) }))
     .filter((part) => lengthOf_s([part]) > ROUNDING_S);
+}
+
+/**
+ * Return whether two lists have the same parts, with bounds that differ by less than a time.
+ * @param {Parts} parts @param {Parts} others @param {number} tolerance_s
+ */
+export function areAlike(parts, others, tolerance_s) {
+  const isAlike = (/** @type {Part} */ part, /** @type {Part | undefined} */ other) =>
+    BOUNDS.every((bound) => Math.abs(part[bound] - (other?.[bound] ?? Infinity)) < tolerance_s);
+  return parts.length === others.length && parts.every((part, at) => isAlike(part, others[at]));
 }
 
 /** Return the part at a time. @param {Parts} parts @param {number} at_s */

@@ -82,7 +82,9 @@ function showRequestState(form, signal, onError = () => {}) {
     notice.hidden = !message;
     if (message) onError();
   };
+  let isSaving = false;
   const showSaving = () => {
+    isSaving = true;
     // The response replaces the fields.
     setReadOnly(form, true);
     showMessage("");
@@ -90,10 +92,20 @@ function showRequestState(form, signal, onError = () => {}) {
     button.textContent = SAVING;
   };
   const showIdle = () => {
+    isSaving = false;
     setReadOnly(form, false);
     button.removeAttribute("aria-disabled");
     button.textContent = label;
   };
+  // Choices can't be read-only, and disabled ones would lose the focus.
+  const refuseChoices = (/** @type {Event} */ event) => {
+    if (!isSaving || (event instanceof KeyboardEvent && event.key === "Tab")) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  for (const name of ["mousedown", "click", "keydown"]) {
+    form.addEventListener(name, refuseChoices, { signal, capture: true });
+  }
   form.addEventListener("htmx:before:request", showSaving, { signal });
   form.addEventListener("htmx:finally:request", showIdle, { signal });
   showRequestErrors(form, signal, showMessage, [409, 410, 412, 422]);

@@ -6,7 +6,7 @@
 import { allowSignInPrompt } from "../accounts/sign-in-again.js";
 import { announce, element, setText, setTexts } from "../dom.js";
 import { contentTypeOf, unsuitableReason } from "../preflight/findings.js";
-import { requestJson } from "../requests.js";
+import { Refused, requestJson } from "../requests.js";
 import { Api } from "../upload/api.js";
 import { describeTransferError, retry } from "../upload/failures.js";
 import { isRunning } from "../upload/selectors.js";
@@ -86,7 +86,7 @@ class NewFile {
       const send = () => requestJson("POST", this.api.urls.publishUrl, { body, signal });
       await retry(send, { signal });
       this.#show({ ...this.#upload, phase: "sent" });
-      this.form.dispatchEvent(new Event("replacement-begun", { bubbles: true }));
+      this.#announceBegin();
     } catch (error) {
       if (signal.aborted) return;
       const failure = /** @type {Error} */ (error);
@@ -96,10 +96,19 @@ class NewFile {
     }
   }
 
+  /** Let the section show the replacement instead of this form. */
+  #announceBegin() {
+    this.form.dispatchEvent(new Event("replacement-begun", { bubbles: true }));
+  }
+
   #cancel() {
     this.#stop.abort();
-    // If this fails, the portal's janitor removes the data later.
-    if (this.#transfer?.key) this.api.remove(this.#transfer.key).catch(() => {});
+    if (this.#transfer?.key)
+      this.api.remove(this.#transfer.key).catch((error) => {
+        // The portal has begun the replacement, which the section now shows. After another error, the
+        // portal's janitor removes the data later.
+        if (error instanceof Refused && error.status === 409) this.#announceBegin();
+      });
     this.#transfer = null;
     this.#show({ ...this.#upload, phase: "cancelled" });
     this.input.focus();

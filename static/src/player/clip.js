@@ -65,10 +65,12 @@ export function correctPreviews({ start_s, end_s }, bar, signal) {
 }
 
 /**
- * Pause playback, which has begun, at the end of a clip.
+ * Pause playback, which has begun, at the end of a clip, unless a seek has passed the end.
  * @param {Clip} clip @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
 export function pauseAtEnd({ end_s }, video, signal) {
+  const isPast = () => video.currentTime > end_s + ROUNDING_S;
+  if (isPast()) return;
   const stop = new AbortController();
   const options = { signal: AbortSignal.any([signal, stop.signal]) };
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -76,6 +78,8 @@ export function pauseAtEnd({ end_s }, video, signal) {
   options.signal.addEventListener("abort", () => clearTimeout(timer));
   const follow = () => {
     clearTimeout(timer);
+    // The end of a seek is followed, too.
+    if (video.seeking) return;
     const left_s = end_s - PAUSE_EARLY_S - video.currentTime;
     if (left_s <= 0) {
       video.pause();
@@ -84,11 +88,12 @@ export function pauseAtEnd({ end_s }, video, signal) {
       return;
     }
     // The event is sent four times a second, which alone would be too rare.
-    if (!video.seeking) timer = setTimeout(follow, (left_s / video.playbackRate) * 1000);
+    timer = setTimeout(follow, (left_s / video.playbackRate) * 1000);
   };
   for (const name of ["timeupdate", "ratechange", "seeked"]) {
     video.addEventListener(name, follow, options);
   }
   video.addEventListener("pause", () => stop.abort(), options);
+  video.addEventListener("seeking", () => isPast() && stop.abort(), options);
   follow();
 }

@@ -123,7 +123,8 @@ export function savePositionDuringPlayback(video, signal) {
     const at_s = Math.floor(video.currentTime);
     if (!video.duration || video.played.length === 0 || at_s === saved_s) return;
     saved_s = at_s;
-    savePosition(videoId, at_s, video.duration);
+    // The stream of a video that is being processed is shorter than the video.
+    savePosition(videoId, at_s, Number(video.dataset.duration) || video.duration);
   };
   const send = () => {
     const at_s = Math.floor(video.currentTime);
