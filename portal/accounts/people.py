@@ -164,9 +164,9 @@ async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
             raise errors.NotAllowed("Only an owner can make someone an owner.")
         if role is not Role.OWNER:
             await _require_another_owner(account)
-        await Account.filter(id=account_id).update(role=role)
-        await delete_links(account_id)
         if role is not account.role:
+            await Account.filter(id=account_id).update(role=role)
+            await delete_links(account_id)
             await _note_on_account(
                 AuditAction.ROLE_CHANGED, account, was=account.role.value, role=role.value
             )

@@ -38,7 +38,7 @@ from portal.errors import StorageUnavailable
 from portal.processing.attempts import close_lost
 from portal.processing.outputs import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below
-from portal.processing.versions import REVERTIBLE_S
+from portal.processing.versions import REVERTIBLE_S, WITHDRAWN_AT
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs
 from portal.statistics.folding import delete_old_viewers
@@ -99,14 +99,16 @@ WHERE NOT attempts.is_swept AND {SETTLED} AND attempts.version_id > %s
 GROUP BY attempts.version_id ORDER BY attempts.version_id LIMIT %s
 """  # noqa: S608 - constants of this file
 IS_SETTLED = f"SELECT FROM versions WHERE id = %s AND {SETTLED}"
-# Versions that can't become current again, and whose segments no cut plays.
-EXPIRED_VERSIONS = f"""
-SELECT id::text AS key FROM versions
-WHERE retired_at < now() - make_interval(secs => {REVERTIBLE_S}) AND {SETTLED}
-  AND NOT EXISTS (SELECT FROM versions cut WHERE cut.base_id = versions.id)
-  AND NOT EXISTS (SELECT FROM publications WHERE publications.version_id = versions.id)
-  AND id > %s ORDER BY id LIMIT %s
+# Condition for versions that can't become current again, and whose segments no cut plays.
+EXPIRED = f"""
+retired_at < now() - make_interval(secs => {REVERTIBLE_S}) AND {SETTLED}
+AND NOT EXISTS (SELECT FROM versions cut WHERE cut.base_id = versions.id)
+AND NOT EXISTS (SELECT FROM publications WHERE publications.version_id = versions.id)
 """  # noqa: S608
+EXPIRED_VERSIONS = f"""
+SELECT id::text AS key FROM versions WHERE {EXPIRED} AND id > %s ORDER BY id LIMIT %s
+"""  # noqa: S608
+IS_EXPIRED = f"SELECT FROM versions WHERE {EXPIRED} AND id = %s"
 # Tombstones whose upload URLs have expired and that have no pending deletion.
 DUE_TOMBSTONES = """
 SELECT tombstones.video_id::text AS key, storage_key FROM tombstones
@@ -268,7 +270,7 @@ async def remove_expired_versions(cutoffs: Cutoffs, storage: Storage) -> int:
     """
     removed = 0
     async for row in rows_by_key(EXPIRED_VERSIONS, cutoffs.settled_since, page=BATCH):
-        version = await Version.get_or_none(id=row["key"])
+        version = await _withdraw_expired(UUID(row["key"]), cutoffs)
         if version is None:
             continue
         with _logging_refusals():
@@ -285,6 +287,19 @@ async def remove_expired_versions(cutoffs: Cutoffs, storage: Storage) -> int:
             # The upload without a version is now an abandoned one.
             removed += await Version.filter(id=version.id).delete()
     return removed
+
+
+async def _withdraw_expired(version_id: UUID, cutoffs: Cutoffs) -> Version | None:
+    """Withdraw an expired version, and return it; return None if it isn't expired any more.
+
+    It can't become current again while its files are removed.
+    """
+    async with transaction():
+        version = await lock_version(version_id)
+        if not await fetch_rows(IS_EXPIRED, cutoffs.settled_since, version_id):
+            return None
+        await Version.filter(id=version_id).update(retired_at=WITHDRAWN_AT)
+        return version
 
 
 async def _sweep_version(version_id: UUID, cutoffs: Cutoffs, storage: Storage) -> int:

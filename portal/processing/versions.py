@@ -20,12 +20,21 @@ from uuid import UUID
 from tortoise.expressions import F, RawSQL
 
 from portal.database.connection import Row, execute, fetch_rows
-from portal.database.models import Caption, Publication, Version, Video, VideoStatus
+from portal.database.models import (
+    Caption,
+    CaptionSource,
+    Publication,
+    Rendition,
+    Version,
+    Video,
+    VideoStatus,
+)
 from portal.database.work_models import MadeSegment, PassInProgress, Transcription
 from portal.events.log import EventType, note_outcome
 from portal.processing import captions
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job, defer_captions, defer_transcription
+from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.chapters import chapters_from, cut_chapters
 from portal.transcoding.planning.kept import Kept
 
@@ -127,6 +136,7 @@ async def make_current(version: Version, queue: Queue) -> None:
 async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
     """Restore the captions and chapters of a video's new current file, or pass the former ones on.
 
+    The subtitles of the former file are not passed on to a file that has its own.
     `former` is the video with the version before, whose captions and chapters are kept. Returns the
     id of the job that stores all captions again, because their segments end with the film; None
     without captions.
@@ -140,9 +150,12 @@ async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
     else:
         if former.keep is not None:
             await _keep_shown_chapters(video.id, Kept.of(former.keep))
+        if await Rendition.exists(version_id=video.version_id, kind=Kind.SUBTITLES):
+            await tracks.filter(source=CaptionSource.FILE).delete()
         columns = {"whole_text": None, "written_version": None, "tries": 0, "error_code": None}
-        # Viewers may still get the folder of the last version.
-        await tracks.update(version=F("version") + 1, **columns)
+        # Viewers may still get the folder of the last version. A track of the same name in the new
+        # file is another one.
+        await tracks.update(version=F("version") + 1, rendition=None, **columns)
     return await defer_captions(video.id, queue) if changed else None
 
 

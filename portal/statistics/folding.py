@@ -33,6 +33,8 @@ OTHER_SITES = "other"
 # Any number that no other user of the database picks.
 LOCK_ID = 7_306_815_041
 
+# A fold waits with locks on other videos, so it gives up and is repeated.
+LIMIT_WAITS = "SET LOCAL lock_timeout = '500ms'"
 LOCK = "SELECT pg_try_advisory_xact_lock(%s) AS is_held"
 TAKE = """
 DELETE FROM playback_inbox WHERE ctid = ANY(ARRAY(
@@ -104,9 +106,11 @@ async def fold_forever(ending: asyncio.Event) -> None:
 async def fold_inbox() -> int:
     """Move up to `CHUNK` reports from the inbox into the sums, in one transaction.
 
-    Return the number of reports; 0 if the inbox is empty or another process folds it.
+    Return the number of reports; 0 if the inbox is empty or another process folds it. Raises
+    `LockNotAvailable` if another transaction holds one of the videos for long.
     """
     async with transaction():
+        await execute(LIMIT_WAITS)
         [lock] = await fetch_rows(LOCK, LOCK_ID)
         if not lock["is_held"]:
             return 0

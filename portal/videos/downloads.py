@@ -185,7 +185,10 @@ async def keep_file(video_id: UUID, name: str) -> None:
 async def captions_text(video_id: UUID, file: SavedFile) -> str:
     """Return the present captions in the format of the file. Raises `CaptionsNotFound`."""
     text = (await read_captions_of(video_id, file.language or "")).text or ""
-    return subrip(read_webvtt(text)) if file.name.endswith(".srt") else text
+    if not file.name.endswith(".srt"):
+        return text
+    # A thread, because a text may have megabytes.
+    return await asyncio.to_thread(lambda: subrip(read_webvtt(text)))
 
 
 async def make_file(number: int, *, storage: Storage, work_dir: Path) -> None:

@@ -179,15 +179,32 @@ async def test_replacement_is_cancelled_while_a_worker_makes_it(
     assert await replaced.plays(await replaced.record())
 
 
+def with_subtitles(film: Path, words: str, folder: Path) -> Path:
+    """Make a copy of a film with a caption."""
+    path = folder / f"{words}.srt"
+    path.write_text(f"1\n00:00:00,250 --> 00:00:00,750\n{words}\n", encoding="utf-8")
+    inputs = ("-i", str(film), "-i", str(path))
+    return run_ffmpeg(folder / f"{words}.mp4", *inputs, "-c", "copy", "-c:s", "mov_text")
+
+
+async def test_subtitles_of_the_new_file_take_the_place_of_the_former_ones(
+    replaced: Replaced, short_video: Path, tmp_path: Path
+) -> None:
+    for words in ("Ahoy", "Goodbye"):
+        await replaced.begin(with_subtitles(short_video, words, tmp_path))
+        await replaced.process()
+        [track] = await Caption.filter(video_id=replaced.video.id)
+        assert words in (track.text or "")
+    await replaced.withdraw()
+    [track] = await Caption.filter(video_id=replaced.video.id)
+    assert "Ahoy" in (track.text or "")
+
+
 async def test_former_file_comes_back_within_a_week(
     replaced: Replaced, short_video: Path, tmp_path: Path
 ) -> None:
     before = await replaced.record()
-    words = tmp_path / "words.srt"
-    words.write_text("1\n00:00:00,250 --> 00:00:00,750\nAhoy\n", encoding="utf-8")
-    copied = ("-c", "copy", "-c:s", "mov_text")
-    subtitled = run_ffmpeg(tmp_path / "new.mp4", "-i", str(short_video), "-i", str(words), *copied)
-    await replaced.begin(subtitled)
+    await replaced.begin(with_subtitles(short_video, "Ahoy", tmp_path))
     await replaced.process()
     # Tracks of a file come and go with it.
     tracks = Caption.filter(video_id=replaced.video.id, source="file")

@@ -120,9 +120,10 @@ async def _read_transcript(video: Video) -> tuple[str, Sequence[Cue]] | None:
     track = await captions.read_default_captions(video.id)
     if track is None:
         return None
-    cues = read_webvtt((track.text if video.keep is None else track.whole_text) or "")
+    text = (track.text if video.keep is None else track.whole_text) or ""
     # A thread, because a text may have megabytes.
-    sentences = await asyncio.to_thread(
-        join_sentences, cues, least_s=0.0, longest_s=LONGEST_SENTENCE_S
-    )
-    return track.language, sentences
+    return track.language, await asyncio.to_thread(_sentences_in, text)
+
+
+def _sentences_in(text: str) -> Sequence[Cue]:
+    return join_sentences(read_webvtt(text), least_s=0.0, longest_s=LONGEST_SENTENCE_S)
