@@ -9,7 +9,7 @@ from procrastinate.schema import SchemaManager
 
 from portal.config import Config
 from portal.database import connection, schema
-from portal.database.account_models import Account
+from portal.database.account_models import Account, OneTimeLink
 from portal.database.connection import open_database
 from portal.database.event_models import Event, Webhook
 from portal.database.models import Caption, Rendition, Tombstone, Upload, Video
@@ -115,6 +115,8 @@ async def test_upgrade_keeps_rows(old_database: Config) -> None:
             None,
             {"owner_id": str(account.id), "visibility": "public", "signed_in_only": False},
         )
+        makers = await OneTimeLink.all().values_list("made_by_id", flat=True)
+        assert makers == [account.id, account.id]
         # Events of a deleted video keep only who could see the video.
         assert {frozenset(event.data or ()) for event in of_deleted} == {frozenset(hidden.was)}
 

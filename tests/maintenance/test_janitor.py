@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import pytest
@@ -37,9 +38,11 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.maintenance import janitor
 from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.processing import attempts, removal
-from portal.processing.versions import make_current
+from portal.processing.versions import WITHDRAWN_AT, make_current
+from portal.storage.calls import StorageRefused
 from portal.uploads import service as uploads
 from portal.videos import deletion, posters
 from portal.web.composition import WebContext
@@ -233,6 +236,20 @@ async def test_poster_that_an_earlier_portal_stored_outlasts_the_replaced_file(
     poster = f"hls/{video.id}/posters/poster-2.jpg"
     assert await stored(resources.storage, video.id) == [poster]
     assert posters.poster_key(await Video.get(id=video.id)) == poster
+
+
+async def test_version_does_not_come_back_once_its_removal_has_begun(
+    resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = await make_row(10_000, **READY)
+    cut = await make_cut(video, retired_at=LONG_AGO)
+    await ended_attempt(video, 1, Outcome.PUBLISHED)
+    await Attempt.filter(number=1).update(version_id=cut.id)
+    with monkeypatch.context() as patch:
+        patch.setattr(janitor, "remove_below", AsyncMock(side_effect=StorageRefused("denied")))
+        assert (await tidy(resources)).expired_versions == 0
+    assert (await Version.get(id=cut.id)).retired_at == WITHDRAWN_AT
+    assert (await tidy(resources)).expired_versions == 1
 
 
 async def test_number_of_a_removed_attempt_is_not_used_again(resources: WebContext) -> None:

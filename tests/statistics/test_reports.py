@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 from unittest.mock import AsyncMock
 
+import psycopg
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client, answered, faults, problem
 from command_line import run_program
@@ -316,6 +317,16 @@ async def test_fold_goes_on_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(folding, "FOLD_EVERY_S", 0.01)
     async with running(folding.fold_forever(asyncio.Event())):
         await until(lambda: fold_now.await_count > 1, timeout_s=5)
+
+
+async def test_fold_does_not_wait_for_a_locked_video(client: Client, resources: WebContext) -> None:
+    video = await film()
+    await report(client, played(video.id, 0, 20))
+    with psycopg.connect(resources.config.database_url) as other:
+        other.execute("SELECT FROM publications FOR UPDATE")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            await fold_inbox()
+    assert (await figures(client, video))["views"] == 1
 
 
 async def stored_sums() -> dict[SumsKey, Counts]:
