@@ -47,6 +47,7 @@ from portal.storage.calls import ObjectMissing, StorageRefused
 from portal.storage.objects import output_prefix, output_root
 from portal.uploads import service as uploads
 from portal.videos import downloads, playback_links, posters
+from portal.videos.copies import fail_copies
 from portal.webhooks.endpoints import forget_old
 
 logger = logging.getLogger(__name__)
@@ -99,10 +100,14 @@ WHERE NOT attempts.is_swept AND {SETTLED} AND attempts.version_id > %s
 GROUP BY attempts.version_id ORDER BY attempts.version_id LIMIT %s
 """  # noqa: S608 - constants of this file
 IS_SETTLED = f"SELECT FROM versions WHERE id = %s AND {SETTLED}"
-# Condition for versions that can't become current again, and whose segments no cut plays.
+# Condition for versions that can't become current again, and whose segments no cut plays. Another
+# video that is made of their film gets a week to be tried again after a failure.
 EXPIRED = f"""
 retired_at < now() - make_interval(secs => {REVERTIBLE_S}) AND {SETTLED}
-AND NOT EXISTS (SELECT FROM versions cut WHERE cut.base_id = versions.id)
+AND NOT EXISTS (
+  SELECT FROM versions cut WHERE cut.base_id = versions.id
+    AND (cut.video_id = versions.video_id OR cut.status <> 'failed')
+)
 AND NOT EXISTS (SELECT FROM publications WHERE publications.version_id = versions.id)
 """  # noqa: S608
 EXPIRED_VERSIONS = f"""
@@ -299,6 +304,8 @@ async def _withdraw_expired(version_id: UUID, cutoffs: Cutoffs) -> Version | Non
         if not await fetch_rows(IS_EXPIRED, cutoffs.settled_since, version_id):
             return None
         await Version.filter(id=version_id).update(retired_at=WITHDRAWN_AT)
+        if version is not None:
+            await fail_copies([version])
         return version
 
 

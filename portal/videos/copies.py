@@ -14,6 +14,7 @@ from portal.database.models import Publication, Version, Video
 from portal.database.search import search_columns
 from portal.errors import CutsChanged, FilmIncomplete
 from portal.events.log import AuditAction, note
+from portal.processing.attempts import fail_version
 from portal.processing.captions import follow_cut
 from portal.queue.app import Queue
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
@@ -21,6 +22,8 @@ from portal.uploads import quotas
 from portal.uploads.quotas import Quota
 from portal.videos import cuts
 from portal.videos.reading import check_version, locked_ready_video
+
+FILM_DELETED = "The film from which this video is made was deleted. Upload its file again."
 
 # Details and audience that the new video has from the existing one.
 KEPT_DETAILS = ("description", "category_ids", "tags", "visibility", "signed_in_only")
@@ -105,3 +108,18 @@ async def _insert_publication(video: Video, title: str, owner_id: UUID | None) -
         updated_at=now,
     )
     return copy_id
+
+
+async def fail_copies(films: Collection[Version]) -> None:
+    """Fail the new videos that still lack the film of one of these versions, all of a locked video.
+
+    The versions can then be deleted.
+    """
+    video_ids = {film.video_id for film in films}
+    copies = Version.filter(base_id__in=[film.id for film in films])
+    for copy in await copies.exclude(video_id__in=video_ids):
+        failure = {"code": "film_deleted", "message": FILM_DELETED}
+        await fail_version(copy.id, **failure)
+        # A copy that had failed for another reason can't be made any more, either.
+        columns = {f"failure_{name}": text for name, text in failure.items()}
+        await Version.filter(id=copy.id).update(base_id=None, **columns)

@@ -35,11 +35,11 @@ from portal.database.models import (
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.events.log import AuditAction, note
 from portal.events.records import AUDIENCE_COLUMNS
-from portal.processing.attempts import fail_version
 from portal.processing.removal import promise_removal
 from portal.processing.versions import cancel_jobs
 from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job
+from portal.videos.copies import fail_copies
 from portal.videos.reading import check_version, locked_video, parse_video_id
 
 # Undo window.
@@ -48,7 +48,6 @@ OVERDUE = """
 SELECT id FROM videos WHERE deleted_at <= now() - make_interval(secs => %s) ORDER BY deleted_at
 """
 
-FILM_DELETED = "The video from which this one is made was deleted too early. Upload its file again."
 # Events keep the audience, because readers who could see the video still receive its deletion.
 FORGET_EVENTS = """
 UPDATE events SET data = (
@@ -163,7 +162,7 @@ async def _remove(video: Video, queue: Queue) -> None:
     is_written = await _stop_work(video, queue)
     keys = [version.storage_key for version in await Version.filter(video_id=video.id)]
     await promise_removal(video.id, keys, queue, is_written=is_written)
-    await _fail_copies(video)
+    await fail_copies(await Version.filter(video_id=video.id))
     # The database deletes its versions, attempts, renditions and poster request with it.
     await Publication.filter(id=video.id).delete()
     # The janitor looks again for the files of other versions, as for those of abandoned uploads. It
@@ -178,14 +177,6 @@ async def _remove(video: Video, queue: Queue) -> None:
         published_at=video.created_at,
         deleted_at=await server_time(),
     )
-
-
-async def _fail_copies(video: Video) -> None:
-    """Fail the new videos for which the film of a video was not copied yet (`videos.copies`)."""
-    own = [version.id for version in await Version.filter(video_id=video.id)]
-    for copy in await Version.filter(base_id__in=own).exclude(video_id=video.id):
-        await fail_version(copy.id, code="film_deleted", message=FILM_DELETED)
-        await Version.filter(id=copy.id).update(base_id=None)
 
 
 async def _stop_work(video: Video, queue: Queue) -> bool:

@@ -5,14 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aged_videos import hence, tidy
+from aged_videos import LONG_AGO, hence, tidy
 from api_client import Client, answered, faults, problem, rows
-from page_rows import READY, make_row
+from page_rows import READY, make_cut, make_row
 from passes import make_missing, make_source, ready_video, tools_for
 from signed_in import text_of
 from stored_objects import stored
 
-from portal.database.models import Attempt, Deletion, Rendition, Version, Video, VideoStatus
+from portal.database.models import (
+    Attempt,
+    Deletion,
+    Publication,
+    Rendition,
+    Version,
+    Video,
+    VideoStatus,
+)
 from portal.processing import first_pass, removal, storyboards
 from portal.processing.captions import CaptionText
 from portal.processing.versions import WITHDRAWN_AT
@@ -104,18 +112,32 @@ async def test_new_video_outlives_the_one_from_which_it_is_made(
     assert await stored(resources.storage, copied.id, video.storage_key) == []
 
 
-async def test_new_video_fails_if_the_other_one_is_deleted_too_early(
-    client: Client, resources: WebContext, tmp_path: Path
+@pytest.mark.parametrize(
+    ("way", "has_failed"), [("deleted", False), ("deleted", True), ("replaced", True)]
+)
+async def test_new_video_fails_if_the_film_is_deleted_before_it_is_copied(
+    client: Client, resources: WebContext, way: str, has_failed: bool
 ) -> None:
     video = await make_row(**READY)
     copied = await Video.get(id=(await copy(client, video))["id"])
-    await remove(video, resources)
+    if has_failed:
+        copy_of_film = Version.filter(id=copied.version_id)
+        await copy_of_film.update(status="failed", failure_code="transcode_failed")
+    if way == "deleted":
+        await remove(video, resources)
+    else:
+        other = await make_row(transcode_job_id=777_001)
+        new = await make_cut(video, storage_key=other.storage_key, transcode_job_id=777_002)
+        await Version.filter(id=new.id).update(base_id=None, keep=None)
+        await Publication.filter(id=video.id).update(version_id=new.id)
+        await Version.filter(id=video.version_id).update(retired_at=LONG_AGO)
+        assert (await tidy(resources)).expired_versions == 1
     transcode = await answered(await client.get(f"/api/videos/{copied.id}/transcode"))
     assert (transcode["stage"], transcode["failure"]["code"]) == ("failed", "film_deleted")
     retried = await client.post(f"/api/videos/{copied.id}/transcode")
     await problem(retried, 409, "nothing_to_retry")
     await remove(copied, resources)
-    assert await rows(resources.config.database_url, "SELECT id FROM versions") == []
+    assert not await Version.exists(storage_key=video.storage_key)
 
 
 async def test_rest_of_a_copy_that_was_broken_off_is_removed(
