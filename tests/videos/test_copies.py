@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from aged_videos import LONG_AGO, hence, tidy
-from api_client import Client, answered, faults, problem, rows
+from api_client import Client, answered, faults, problem
 from page_rows import READY, make_cut, make_row
 from passes import make_missing, make_source, ready_video, tools_for
 from signed_in import text_of
