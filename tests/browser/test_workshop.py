@@ -1,5 +1,6 @@
 """A video's workshop: editing in place, by keyboard, in every state."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from chromium import (
     suits_everyone,
 )
 from player_page import wait_for
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal, final_status, make_video, process, run_ffmpeg
 from upload_page import category_field, chosen_categories
 
@@ -239,7 +240,17 @@ async def test_file_is_replaced_and_restored(
     await page.keyboard.press("Enter")
     await expect(file).to_be_focused()
     await page.unroute("**/api/videos/presign")
+    begun = asyncio.Event()
+
+    async def keep_answer(route: Route) -> None:
+        await route.fetch()
+        begun.set()
+
+    # The replacement has begun when the upload is cancelled.
+    await page.route("**/api/videos/*/replacement", keep_answer, times=1)
     await button.press("Enter")
+    await begun.wait()
+    await section.get_by_role("button", name="Cancel").press("Enter")
     await expect(section).to_contain_text("second take.mp4 is being processed: 0%.")
     await expect(section.get_by_role("heading")).to_be_focused()
     await expect(live).to_contain_text("Processing the new file.")
