@@ -301,11 +301,10 @@ async def _withdraw_expired(version_id: UUID, cutoffs: Cutoffs) -> Version | Non
     """
     async with transaction():
         version = await lock_version(version_id)
-        if not await fetch_rows(IS_EXPIRED, cutoffs.settled_since, version_id):
+        if version is None or not await fetch_rows(IS_EXPIRED, cutoffs.settled_since, version_id):
             return None
         await Version.filter(id=version_id).update(retired_at=WITHDRAWN_AT)
-        if version is not None:
-            await fail_copies([version])
+        await fail_copies([version])
         return version
 
 
