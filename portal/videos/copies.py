@@ -111,9 +111,9 @@ async def _insert_publication(video: Video, title: str, owner_id: UUID | None) -
 
 
 async def fail_copies(films: Collection[Version]) -> None:
-    """Fail the new videos that still lack the film of one of these versions, all of a locked video.
+    """Fail the new videos whose film is not copied yet from one of these versions of a video.
 
-    The versions can then be deleted.
+    The versions can then be deleted. Belongs to a transaction that has locked their video.
     """
     video_ids = {film.video_id for film in films}
     copies = Version.filter(base_id__in=[film.id for film in films])

@@ -28,7 +28,7 @@ export function setTexts(root, texts) {
 }
 
 /**
- * Let a field tell the text that is typed into it, as it does when it loses the focus.
+ * Let a focused input send the `change` event of its typed text, and keep the focus.
  * @param {HTMLElement} field
  */
 export function endTyping(field) {

@@ -492,7 +492,7 @@ class CutsEditor {
   }
 }
 
-/** Return the version of cuts in an ETag, in which the digest of a response may follow. @param {string} etag */
+/** Return the version of cuts in an ETag: its text up to a point. @param {string} etag */
 function versionIn(etag) {
   return etag.split('"')[1]?.split(".")[0];
 }

@@ -45,7 +45,7 @@ export const readyAnnouncement = {
 /** @param {Location | URL} address */
 const pathAndQuery = ({ pathname, search }) => pathname + search;
 
-/** Load the page of the address if the person went back or forward before this script ran. */
+/** Reload a page that is not the address's, because the person went back before this script ran. */
 export function reloadIfMoved() {
   const [page] = performance.getEntriesByType("navigation");
   // Going back reloads a page, and a reload is not redirected, which would look the same.

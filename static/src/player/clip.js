@@ -65,7 +65,7 @@ export function correctPreviews({ start_s, end_s }, bar, signal) {
 }
 
 /**
- * Pause playback, which has begun, at the end of a clip, unless a seek has passed the end.
+ * Pause the current playback once at the end of a clip. A seek past the end cancels that.
  * @param {Clip} clip @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
 export function pauseAtEnd({ end_s }, video, signal) {
