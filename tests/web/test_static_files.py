@@ -62,7 +62,7 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
         ("/upload", {}, ("page",), 57_000),
         ("/videos/{}", READY, ("share", "watch", "copy"), 33_000),
         ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 37_500),
-        ("/videos/{}/cuts", READY, ("cuts", "watch"), 44_000),
+        ("/videos/{}/cuts", READY, ("cuts", "watch"), 45_000),
     ],
 )
 async def test_page_is_light(
