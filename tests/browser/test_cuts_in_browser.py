@@ -152,7 +152,8 @@ async def test_cuts_of_someone_else_are_a_conflict_that_loses_nothing(
 @pytest.mark.slow
 async def test_keys_reach_what_has_the_focus(page: Page, own_film: str) -> None:
     await open_player(page, f"/videos/{own_film}/cuts")
-    lengths, message = page.locator("[data-lengths]"), page.locator("[data-message]")
+    lengths = page.locator("[data-lengths]")
+    message = page.locator("[data-message]")
     await expect(lengths).to_contain_text("nothing removed")
     for at_s, key in ((4.05, "i"), (9.95, "o")):
         await mark(page, at_s, key)
@@ -236,8 +237,8 @@ async def test_sentences_of_the_transcript_are_cut(page: Page, own_film: str) ->
     # The video is created once.
     await title.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Without sentences")
-    found = await page.request.get("/api/videos?q=Without+sentences")
-    assert len((await found.json())["videos"]) == 1
+    videos = await page.request.get("/api/videos?q=Without+sentences")
+    assert len((await videos.json())["videos"]) == 1
     # The link appears with the player, and the editor once the film can be cut.
     await page.get_by_role("link", name="Cut", exact=True).click()
     await expect(page.locator("[data-lengths]")).to_contain_text("0:08.000 removed")
