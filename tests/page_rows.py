@@ -102,6 +102,14 @@ async def make_cut(video: Video, **values: Any) -> Version:
     return await Version.create(**ids, **{**row, **values})
 
 
+async def make_replacement(video: Video) -> Version:
+    """Create a version of a ready video with another file, which has a row of its own."""
+    other = await make_row(20_000)
+    version = await make_cut(video, storage_key=other.storage_key)
+    await Version.filter(id=version.id).update(base_id=None, keep=None)
+    return version
+
+
 async def change_video(video_id: UUID | str, **columns: Any) -> None:
     """Set columns of a video and of its current version, and the columns derived from them."""
     video = await Video.get(id=video_id)

@@ -23,7 +23,8 @@ from portal.uploads.quotas import Quota
 from portal.videos import cuts
 from portal.videos.reading import check_version, locked_ready_video
 
-FILM_DELETED = "The film from which this video is made was deleted. Upload its file again."
+FILM_DELETED = "film_deleted"
+FILM_DELETED_WORDS = "The film from which this video is made was deleted. Upload its file again."
 
 # Details and audience that the new video has from the existing one.
 KEPT_DETAILS = ("description", "category_ids", "tags", "visibility", "signed_in_only")
@@ -118,8 +119,8 @@ async def fail_copies(films: Collection[Version]) -> None:
     video_ids = {film.video_id for film in films}
     copies = Version.filter(base_id__in=[film.id for film in films])
     for copy in await copies.exclude(video_id__in=video_ids):
-        failure = {"code": "film_deleted", "message": FILM_DELETED}
-        await fail_version(copy.id, **failure)
+        await fail_version(copy.id, code=FILM_DELETED, message=FILM_DELETED_WORDS)
         # A copy that had failed for another reason can't be made any more, either.
-        columns = {f"failure_{name}": text for name, text in failure.items()}
-        await Version.filter(id=copy.id).update(base_id=None, **columns)
+        await Version.filter(id=copy.id).update(
+            base_id=None, failure_code=FILM_DELETED, failure_message=FILM_DELETED_WORDS
+        )

@@ -160,9 +160,10 @@ async def _note_deleted(video: Video) -> None:
 async def _remove(video: Video, queue: Queue) -> None:
     """Delete the record of a locked video, and queue the removal of its files."""
     is_written = await _stop_work(video, queue)
-    keys = [version.storage_key for version in await Version.filter(video_id=video.id)]
+    versions = await Version.filter(video_id=video.id)
+    keys = [version.storage_key for version in versions]
     await promise_removal(video.id, keys, queue, is_written=is_written)
-    await fail_copies(await Version.filter(video_id=video.id))
+    await fail_copies(versions)
     # The database deletes its versions, attempts, renditions and poster request with it.
     await Publication.filter(id=video.id).delete()
     # The janitor looks again for the files of other versions, as for those of abandoned uploads. It

@@ -21,7 +21,7 @@ from api_client import (
     uploaded,
 )
 from audit_lines import add_lines, lines
-from page_rows import READY, change_video, make_cut, make_rendition, make_row
+from page_rows import READY, change_video, make_cut, make_rendition, make_replacement, make_row
 from stored_objects import stored
 from upload_client import look, multipart_uploads, send_part, sign, started
 
@@ -222,9 +222,7 @@ async def test_poster_that_an_earlier_portal_stored_outlasts_the_replaced_file(
     await ended_attempt(video, 1, Outcome.PUBLISHED)
     await put_output(resources, video, 1, "master.m3u8", "poster-2.jpg")
     former = await Version.get(id=video.version_id)
-    other_file = (await make_row()).storage_key
-    new = await make_cut(video, storage_key=other_file)
-    await Version.filter(id=new.id).update(base_id=None, keep=None)
+    new = await make_replacement(video)
     async with transaction():
         await make_current(new, resources.queue)
     await run_sql(
@@ -340,10 +338,10 @@ async def test_events_of_videos_are_kept_as_long_as_they_are_listed(
     url = resources.config.database_url
     await run_sql(url, "UPDATE events SET at = now() - interval '20 days'")
     public = Event.filter(type__not_isnull=True)
-    kept = await public.count()
+    count = await public.count()
     briefly = replace(resources, config=replace(resources.config, audit_days=7))
     await tidy(briefly)
-    assert await public.count() == kept > 0
+    assert await public.count() == count > 0
     await run_sql(url, "UPDATE events SET at = now() - interval '31 days'")
     await tidy(briefly)
     assert not await public.exists()

@@ -378,8 +378,8 @@ async def test_job_that_stores_no_segment_is_abandoned(
     track = f"{video.id}/captions"
     [abandoned] = (await answered(await client.get(f"/api/videos/{track}")))["captions"]
     assert abandoned["errorCode"] == captions.NOT_STORED
-    known = {"If-None-Match": listed.headers["ETag"]}
-    assert (await client.get(f"/api/videos/{track}", headers=known)).status_code == 200
+    etag = {"If-None-Match": listed.headers["ETag"]}
+    assert (await client.get(f"/api/videos/{track}", headers=etag)).status_code == 200
     assert (await Video.get(id=video.id)).captions_job_id is None
     saved = await answered(await send(client, "PUT", f"{track}/en", LATER))
     assert saved["errorCode"] is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aged_videos import LONG_AGO, hence, tidy
 from api_client import Client, answered, faults, problem
-from page_rows import READY, make_cut, make_row
+from page_rows import READY, make_replacement, make_row
 from passes import make_missing, make_source, ready_video, tools_for
 from signed_in import text_of
 from stored_objects import stored
@@ -126,9 +126,7 @@ async def test_new_video_fails_if_the_film_is_deleted_before_it_is_copied(
     if way == "deleted":
         await remove(video, resources)
     else:
-        other = await make_row(transcode_job_id=777_001)
-        new = await make_cut(video, storage_key=other.storage_key, transcode_job_id=777_002)
-        await Version.filter(id=new.id).update(base_id=None, keep=None)
+        new = await make_replacement(video)
         await Publication.filter(id=video.id).update(version_id=new.id)
         await Version.filter(id=video.version_id).update(retired_at=LONG_AGO)
         assert (await tidy(resources)).expired_versions == 1
