@@ -16,8 +16,8 @@ export const BOUNDS = ["startSeconds", "endSeconds"];
 const DIRECTIONS = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 };
 
 /**
- * Call `move` with the times that people give to bounds. Arrow keys move a handle by a step, and
- * by another one with Shift.
+ * Call `move` with the times that people give to bounds. It has to show the bounds, which removes
+ * the fault of an earlier time. Arrow keys move a handle by a step, and by another one with Shift.
  * @param {ParentNode} root
  * @param {{ move: (bound: Bound, to_s: number) => void, step_s: number, shiftStep_s: number }} options
  * @param {AbortSignal} signal
@@ -35,10 +35,10 @@ export function listenToBounds(root, { move, step_s, shiftStep_s }, signal) {
     const readField = () => {
       const to_s = parseStartTime_s(field.value);
       delete field.dataset.typed;
-      field.ariaInvalid = String(to_s === null);
-      setText(root, `[data-bound-fault=${bound}]`, to_s === null ? NO_TIME : "");
-      if (to_s === null) announce(NO_TIME);
-      else move(bound, to_s);
+      if (to_s !== null) return move(bound, to_s);
+      field.ariaInvalid = "true";
+      setText(root, `[data-bound-fault=${bound}]`, NO_TIME);
+      announce(NO_TIME);
     };
     handle.addEventListener("input", readHandle, { signal });
     handle.addEventListener("keydown", handleKey, { signal });
