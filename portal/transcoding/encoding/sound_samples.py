@@ -27,6 +27,14 @@ _WAVEFORM_RATE_HZ = 8000
 _PEAKS_PER_S = 10
 # Ten for each second of two hours. Longer films have fewer for each second.
 _MAX_PEAKS = 72_000
+# Mix of the left and right channel to mono. One of them is shifted by a quarter of a period,
+# because channels of opposite phase would cancel each other. The filter also delays its input, so
+# the other channel passes through it, too. Mono sound counts as both channels.
+_MIX = (
+    "[0:a:0]aresample=async=1:first_pts=0,pan=stereo|FL=FL+FC|FR=FR+FC,channelsplit[left][right]"
+    ";[left]aphaseshift=shift=0[plain];[right]aphaseshift=shift=0.5[shifted]"
+    ";[plain][shifted]amerge,pan=mono|c0=0.7071*c0+0.7071*c1"
+)
 # Largest sample of 16 bits, and largest peak.
 _FULL_SCALE = 32_767
 _FULL_PEAK = 255
@@ -42,9 +50,9 @@ async def decode_sound(sound: RenditionFiles, folder: Path, *, rate_hz: int) -> 
         await copy_continuously(sound, source, is_sound=True)
     except (SegmentError, struct.error) as exc:
         raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=str(exc)) from exc
-    arguments = [*command.general_options(), *command.own_file(_SOUND), "-map", "0:a:0"]
-    arguments += [*command.BARE, "-af", "aresample=async=1:first_pts=0"]
-    arguments += ["-ac", "1", "-ar", str(rate_hz), "-f", "s16le", _SAMPLES]
+    arguments = [*command.general_options(), *command.own_file(_SOUND)]
+    arguments += ["-filter_complex", _MIX, *command.BARE]
+    arguments += ["-ar", str(rate_hz), "-f", "s16le", _SAMPLES]
     await ffmpeg.run(arguments, timeout_s=ffmpeg.run_limit_s(sound.playlist.duration_s), cwd=folder)
     await asyncio.to_thread(source.unlink)
     return folder / _SAMPLES

@@ -50,3 +50,21 @@ async def test_waveform_has_ten_peaks_a_second_over_the_length_of_the_film(
     peaks = await peaks_of(later, duration_s=3)
     assert_level(peaks[1:4], QUIET)
     assert_level(peaks[6:13], LOUD)
+
+
+async def test_channels_of_opposite_phase_are_heard(
+    make_media: MakeMedia, publish: Publish, tmp_path: Path
+) -> None:
+    tone = f"{LOUD}*sin(2*PI*440*t)"
+    sound = f"aevalsrc='{tone}|-{tone}':d=4:s=48000"
+    options = ("-c:v", "libx264", "-c:a", "aac")
+    source = make_media("phase.mp4", *lavfi("testsrc2=s=160x90:r=10:d=4", sound), *options)
+    folder = (await publish(source)).folder
+
+    async def read(name: str) -> bytes:
+        return (folder / "audio" / name).read_bytes()
+
+    files = RenditionFiles(playlist=playlist(folder, "audio"), read=read)
+    sink = FolderSink(tmp_path / "sink")
+    await make_waveform(files, duration_s=4, sink=sink, work_dir=tmp_path)
+    assert_level((sink.folder / WAVEFORM_NAME).read_bytes()[1:39], LOUD)
