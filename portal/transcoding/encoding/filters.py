@@ -47,7 +47,7 @@ _MAX_INT = 2**31 - 1
 # Code points of ISO/IEC 23091-2.
 _UNSPECIFIED = 2
 _PQ = 16
-_HDR_MATRICES = {10: "bt2020c", 14: "ictcp"}
+_HDR_MATRICES = {14: "ictcp"}
 # FFmpeg's scaler fails at any other matrix.
 _SCALABLE_MATRICES = frozenset({0, 1, 2, 4, 5, 6, 7, 9})
 _SDR_WHITE_NITS = 203

@@ -244,10 +244,12 @@ def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
 
 
 def _is_held(video: VideoTrack, picture_s: float | None) -> bool:
-    """Return whether a frame lasts too long in a picture that ends at this time."""
+    """Return whether a frame lasts, or may last, too long in a picture that ends at this time."""
     if picture_s is None or video.last_frame_s is None:
         return False
-    return max(video.longest_frame_s or 0.0, picture_s - video.last_frame_s) >= _LONGEST_FRAME_S
+    unknown_s = 0.0 if video.constant_rate else math.inf
+    longest_s = unknown_s if video.longest_frame_s is None else video.longest_frame_s
+    return max(longest_s, picture_s - video.last_frame_s) >= _LONGEST_FRAME_S
 
 
 def even_starts_s(plan: Plan, video: VideoTrack) -> list[float] | None:
@@ -345,6 +347,7 @@ def _can_copy(probe: Probe, *, as_rung: Rung) -> bool:
         and not (video.interlaced or video.rotation or video.mirrored or video.is_hdr)
         and not (any(video.margins) or video.changes_size)
         and video.sar == 1
+        and video.is_sar_certain
         and (video.coded_width, video.coded_height) == (as_rung.width, as_rung.height)
         and video.fps == as_rung.fps
         and video.closed_gops

@@ -137,8 +137,7 @@ def _examine(
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
         video |= sample_index.facts(container, stream, keys, offsets)
     elif end_s := _track_end_s(container, outline, stream):
-        frame_s = float(1 / stream.average_rate) if stream.average_rate else 0.0
-        video |= {"fragments_end_s": end_s, "last_frame_s": end_s - frame_s}
+        video |= sample_index.fragment_facts(container, stream, end_s)
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
@@ -223,6 +222,7 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
         "rotation": frame.rotation if abs(frame.rotation) <= _FULL_TURN else 0,
         "mirrored": _is_mirrored(frame),
         "sar": _ratio(sar),
+        "is_sar_certain": (context.sample_aspect_ratio or sar or 1) == (sar or 1),
         "average_rate": _ratio(stream.average_rate),
         "base_rate": _ratio(stream.base_rate),
         "start_s": _seconds(frame.pts, frame.time_base) or 0.0,

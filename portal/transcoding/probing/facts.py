@@ -11,6 +11,8 @@ _FALLBACK_FPS = Fraction(25)
 _BT2020 = 9
 _UNNAMED_TRANSFERS = frozenset({0, 2})
 _HDR_TRANSFERS = frozenset({16, 18})
+# Sample aspect ratios further from 1 are mistakes of muxers. Anamorphic films have 2:1 at most.
+_MAX_STRETCH = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +40,8 @@ class VideoTrack:
     `max_key_distance_s` is the longest time between key frames, the end included. `closed_gops`
     means that H.264 can be cut at each key frame without decoding: sampled key frames are IDR
     pictures, no frame is discarded, and no samples share bytes. It is False if uncertain.
+    `is_sar_certain` is False if the stream has another sample aspect ratio than the file; decoded
+    frames have the file's (`sar`).
     """
 
     index: int
@@ -66,6 +70,7 @@ class VideoTrack:
     peak_bitrate_bps: int | None = None
     max_key_distance_s: float | None = None
     closed_gops: bool = False
+    is_sar_certain: bool = True
     grid_lead: float | None = None
     longest_frame_s: float | None = None
     last_frame_s: float | None = None
@@ -168,6 +173,8 @@ def interpret(answer: dict[str, Any]) -> Probe:
 
 def _video_track(facts: dict[str, Any]) -> VideoTrack:
     sar = _fraction(facts.pop("sar")) or Fraction(1)
+    if not 1 / _MAX_STRETCH <= sar <= _MAX_STRETCH:
+        sar = Fraction(1)
     average = _fraction(facts.pop("average_rate"))
     base = _fraction(facts.pop("base_rate"))
     grid_fps = _fraction(facts.pop("grid_fps", None))

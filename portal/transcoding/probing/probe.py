@@ -148,13 +148,10 @@ def judge(answer: str, limits: SourceLimits) -> Probe:
         raise limits.rejection(RejectCode.TRUNCATED)
     probe = interpret(facts)
     video = probe.video
-    # Stretched to square pixels, frames can be larger than they are stored.
-    for width, height in (
-        (video.coded_width, video.coded_height),
-        (video.width, video.height),
-    ):
-        if max(width, height) > _MAX_SIDE_PX or 0 < limits.max_pixels < width * height:
-            raise limits.rejection(RejectCode.TOO_LARGE)
+    # Frames are never stretched to square pixels at their own size, only to that of a rendition.
+    width, height = video.coded_width, video.coded_height
+    if max(width, height) > _MAX_SIDE_PX or 0 < limits.max_pixels < width * height:
+        raise limits.rejection(RejectCode.TOO_LARGE)
     if 0 < limits.max_duration_s < probe.duration_s:
         raise limits.rejection(RejectCode.TOO_LONG)
     return probe

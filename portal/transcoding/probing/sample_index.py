@@ -62,15 +62,13 @@ class _Summary:
 
 
 def is_too_dense(stream: av.VideoStream) -> bool:
-    """Return whether there are more frames than a camera makes, because edit lists multiply them.
+    """Return whether edit lists multiply frames, to more than a camera makes.
 
-    The header may be wrong, so its duration counts only if an edit list did that.
+    The samples of a file without such lists are limited by its size.
     """
-    entries = stream.index_entries
-    ticks = stream.duration or 0
-    if 0 < len(entries) <= stream.frames:
-        ticks = entries[-1].timestamp - entries[0].timestamp
-    return len(entries) > _MAX_FRAMES_PER_S * max(1.0, float(ticks * (stream.time_base or 0)))
+    entry_count = len(stream.index_entries)
+    duration_s = float((stream.duration or 0) * (stream.time_base or 0))
+    return entry_count > max(stream.frames, _MAX_FRAMES_PER_S * max(1.0, duration_s))
 
 
 def facts(
@@ -131,6 +129,24 @@ def facts(
         "grid_lead": grid.lead if grid else None,
         "longest_frame_s": None if offsets is None else presentation.longest_s,
     }
+
+
+def fragment_facts(
+    container: InputContainer, stream: av.VideoStream, end_s: float
+) -> dict[str, Any]:
+    """Return the facts about the times of a fragmented file's track, which ends at `end_s`.
+
+    FFmpeg lists the samples of all fragments, unless the file has an index of its fragments. The
+    list has decode times, from which the times of frames differ by a few frames.
+    """
+    frame_s = float(1 / stream.average_rate) if stream.average_rate else 0.0
+    facts = {"fragments_end_s": end_s, "last_frame_s": end_s - frame_s}
+    listed_end_s = track_end_s(container, stream, is_duration_known=False)
+    if listed_end_s is not None and stream.time_base and end_s - listed_end_s < frame_s:
+        times = [entry.timestamp for entry in stream.index_entries]
+        longest = max((after - at for at, after in pairwise(times)), default=0)
+        facts["longest_frame_s"] = float(longest * stream.time_base)
+    return facts
 
 
 def _summarise(stream: av.VideoStream, offsets: Iterable[int], file_bytes: int) -> _Summary:

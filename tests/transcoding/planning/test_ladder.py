@@ -196,6 +196,7 @@ def test_no_rendition_takes_more_than_the_source_is_worth(
         {"level": None},
         {"interlaced": True},
         {"sar": Fraction(4, 3)},
+        {"is_sar_certain": False},
         {"rotation": 180},
         {"mirrored": True},
         {"color_transfer": 16},

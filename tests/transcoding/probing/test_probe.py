@@ -114,6 +114,37 @@ async def test_a_fragmented_source_has_no_index_to_tell_from(
     assert not video.closed_gops
 
 
+async def test_a_pause_in_a_fragmented_source_is_known(make_media: MakeMedia, plain: Path) -> None:
+    # Half a recording, four seconds of nothing, and the other half.
+    paused = ("-bsf:v", "setts=ts=TS+gt(TS*TB\\,5)*4/TB", "-c", "copy")
+    source = make_media("paused.mp4", "-i", str(plain), *paused, "-movflags", "+frag_every_frame")
+    video = (await probe(str(source))).video
+    assert video.longest_frame_s == pytest.approx(4.03, abs=0.04)
+
+
+async def test_an_impossible_sample_aspect_ratio_is_ignored(make_video: MakeMedia) -> None:
+    for name, ratio, size in (("low.mp4", "1/100", (640, 360)), ("wide.mp4", "2/1", (1280, 360))):
+        source = make_video(name, "-vf", f"setsar={ratio}", duration_s=1)
+        video = (await probe(str(source))).video
+        assert (video.width, video.height) == size
+
+
+async def test_a_stream_with_another_aspect_ratio_than_its_file_is_noticed(
+    make_media: MakeMedia, plain: Path
+) -> None:
+    assert (await probe(str(plain))).video.is_sar_certain
+    stretched = ("-c", "copy", "-bsf:v", "h264_metadata=sample_aspect_ratio=4/3")
+    source = make_media("stretched.mp4", "-i", str(plain), *stretched)
+    video = (await probe(str(source))).video
+    assert (video.width, video.height, video.is_sar_certain) == (640, 360, False)
+
+
+async def test_a_high_speed_camera_is_no_damage(make_video: MakeMedia) -> None:
+    source = make_video("fast.mp4", "-video_track_timescale", "12000", size="64x36", rate="1200")
+    video = (await probe(str(source))).video
+    assert (video.frame_count, video.fps) == (2400, 1200)
+
+
 async def test_tracks_are_listed_with_their_names_and_the_default_first(
     make_media: MakeMedia, plain: Path, tmp_path: Path
 ) -> None:
