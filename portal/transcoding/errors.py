@@ -41,6 +41,7 @@ class FailCode(StrEnum):
     OUTPUT_INCOMPLETE = "output_incomplete"
     TRANSCRIPTION_FAILED = "transcription_failed"
     LANGUAGE_UNKNOWN = "language_unknown"
+    LANGUAGE_UNSURE = "language_unsure"
 
 
 _REJECTIONS = {

@@ -7,3 +7,5 @@ runs with the libraries of the extra `portal[captions]`. Both sides use the cons
 SAMPLE_RATE_HZ = 16_000
 # Exit status of the child for a language that its model doesn't know.
 UNKNOWN_LANGUAGE = 3
+# Exit status of the child if it can't tell the language.
+UNSURE_LANGUAGE = 4

@@ -21,7 +21,7 @@ from portal.transcoding.encoding.sound_samples import decode_sound
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, LINE_WIDTH, width, wrapped
 from portal.transcoding.packaging.webvtt import Cue, escaped
-from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE
+from portal.transcoding.speech import SAMPLE_RATE_HZ, UNKNOWN_LANGUAGE, UNSURE_LANGUAGE
 
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.speech")
 # On two weak cores, the largest models take a minute for half a minute of sound, and some to load.
@@ -33,6 +33,11 @@ _LINES = 2
 _MAX_CUE_S = 7.0
 _PAUSE_S = 0.8
 _MIN_CUE_S = 0.1
+# Failures by the exit status of the child.
+_FAILURES = {
+    UNKNOWN_LANGUAGE: FailCode.LANGUAGE_UNKNOWN,
+    UNSURE_LANGUAGE: FailCode.LANGUAGE_UNSURE,
+}
 _SENTENCE_ENDS = tuple(".?!…\u3002\uff1f\uff01")
 
 
@@ -89,8 +94,8 @@ async def transcribing(
             raise TranscodeFailed(FailCode.STALLED) from None
         finally:
             await stop(process, signals=())
-    if process.returncode == UNKNOWN_LANGUAGE:
-        raise TranscodeFailed(FailCode.LANGUAGE_UNKNOWN)
+    if code := _FAILURES.get(process.returncode or 0):
+        raise TranscodeFailed(code)
     if process.returncode:
         detail = f"it ended with {process.returncode}: {errors.result().decode(errors='replace')}"
         raise TranscodeFailed(FailCode.TRANSCRIPTION_FAILED, detail=detail)
