@@ -175,7 +175,7 @@ class ReplacementNotFound(NotFound, code="replacement_not_found"):
 
 
 class FilmIncomplete(Conflict, code="film_incomplete"):
-    """Some qualities of this video, or its previews, are still being made. Cut it afterwards."""
+    """Some qualities of this video, or its previews, are still being made. Copy it afterwards."""
 
 
 class VisibilityDiffers(Conflict, code="visibility_differs"):

@@ -18,13 +18,14 @@ from uuid import UUID
 from tortoise.expressions import F, Q
 from tortoise.queryset import QuerySet
 
-from portal.database.connection import NOW, execute, lock_version, transaction
+from portal.database.connection import NOW, execute, fetch_rows, lock_version, transaction
 from portal.database.models import (
     Attempt,
     Publication,
     Rendition,
     RenditionState,
     Version,
+    Video,
     VideoStatus,
 )
 from portal.events.log import EventType, note_outcome
@@ -66,6 +67,14 @@ WHERE version_id = (SELECT base_id FROM versions WHERE id = %s)
   AND state = 'complete' AND kind <> 'subtitles'
 ON CONFLICT (version_id, name) DO NOTHING
 """  # noqa: S608 - put together from constants
+# The video if neither its current version nor the whole film of that, one of which has the second
+# parameter as its id, has a job.
+IS_COMPLETE = """
+SELECT FROM videos video LEFT JOIN versions film ON film.id = video.base_id
+WHERE video.id = %s AND %s IN (video.version_id, video.base_id) AND video.status = 'ready'
+  AND video.complete_job_id IS NULL AND video.storyboard_job_id IS NULL
+  AND film.complete_job_id IS NULL AND film.storyboard_job_id IS NULL
+"""
 PLANNED_ANEW = {
     "state": RenditionState.PLANNED,
     "attempt_number": None,
@@ -384,19 +393,22 @@ async def _queue_next(version: Version, queue: Queue) -> bool:
 async def _queue_completion(version: Version, queue: Queue) -> int | None:
     """Queue the pass for planned renditions; return its job's id, or None if there are none.
 
-    A retired version is not completed.
+    A retired version is not completed, unless it is the whole film of the current one.
     """
-    if await Version.exists(id=version.id, retired_at__not_isnull=True):
+    is_retired = await Version.exists(id=version.id, retired_at__not_isnull=True)
+    if is_retired and not await Video.exists(id=version.video_id, base_id=version.id):
         return None
     planned = Rendition.filter(version_id=version.id, state=RenditionState.PLANNED)
     return await defer_completion(version, queue) if await planned.exists() else None
 
 
 async def note_if_complete(version: Version) -> None:
-    """Record the event that a locked video is complete, unless a job adds to its version."""
-    jobs = {"complete_job_id": None, "storyboard_job_id": None}
-    if await Version.exists(id=version.id, status=VideoStatus.READY, **jobs):
-        await note_of_version(version, EventType.COMPLETED)
+    """Record the event that a locked video is complete, once nothing is added to it any more.
+
+    `version` is the one that a job has just completed: the current one, or its whole film.
+    """
+    if await fetch_rows(IS_COMPLETE, version.video_id, version.id):
+        await note_outcome(EventType.COMPLETED, version.video_id)
 
 
 async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
@@ -415,8 +427,11 @@ async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
 async def plan_missing(version: Version, queue: Queue) -> None:
     """Plan what a ready version lacks, and queue a pass for it; the caller has locked the video.
 
-    Those are its planned renditions and, for a cut, the renditions that the whole film has gained.
+    Those are its planned renditions and, for a cut, those of the whole film.
     """
+    film = await Version.get_or_none(id=version.base_id)
+    if film is not None:
+        await plan_missing(film, queue)
     await execute(PLAN_LIKE_FILM, version.id, version.id)
     planned = Rendition.filter(version_id=version.id, state=RenditionState.PLANNED)
     await plan_again(version, planned, queue)

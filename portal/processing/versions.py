@@ -98,19 +98,22 @@ async def note_of_version(
 
 
 async def make_current(version: Version, queue: Queue) -> None:
-    """Make a ready version the current one. The former one is retired, and gets no more renditions.
+    """Make a ready version the current one, and retire the former one. Record the event.
 
-    Record the event. Later `make_current` can make the former version the current one again. A cut
-    in progress of another file is withdrawn.
+    A retired version gets no more renditions, unless it is the whole film of the current one. Later
+    `make_current` can make the former version the current one again. A cut in progress of another
+    file is withdrawn.
     """
     former = await Video.get(id=version.video_id)
     retired = Version.filter(id=former.version_id)
-    jobs = {"complete_job_id": None, "storyboard_job_id": None}
-    await retired.update(retired_at=RawSQL("clock_timestamp()"), **jobs)
-    # A first pass that was retried can no longer publish anything, and no worker goes on.
-    await delete_progress(former.version_id)
-    await retired.filter(status=VideoStatus.PROCESSING).update(status=VideoStatus.FAILED)
+    await retired.update(retired_at=RawSQL("clock_timestamp()"))
     is_same_file = former.storage_key == version.storage_key
+    for unused_id in {former.version_id, former.base_id} - {version.id, version.base_id, None}:
+        jobs = {"complete_job_id": None, "storyboard_job_id": None}
+        await Version.filter(id=unused_id).update(**jobs)
+        # A first pass that was retried can no longer publish anything, and no worker goes on.
+        await delete_progress(unused_id)
+    await retired.filter(status=VideoStatus.PROCESSING).update(status=VideoStatus.FAILED)
     if not is_same_file:
         cuts = Version.filter(video_id=version.video_id, retired_at=None, base_id__isnull=False)
         for cut in await cuts.exclude(id=version.id):

@@ -2,7 +2,8 @@
 
 Intervals always have times of the whole film, and each saved cut is a version whose base is the
 version of the whole film. The former cut plays until the new one is ready. To make a video whole
-again, its base becomes the current version, and nothing is encoded.
+again, its base becomes the current version, and nothing is encoded. A film can be cut before all
+its qualities are made; the cut gets each of them after the film has it.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,6 +43,7 @@ SELECT live.keep AS live_keep, saved.id AS saved_id, saved.keep, saved.status,
         ORDER BY renditions.position DESC LIMIT 1) AS frame_rate,
        film.complete_job_id IS NULL AND film.storyboard_job_id IS NULL
          AND coalesce(film.status = 'ready', false) AS is_film_complete,
+       film.storyboard_job_id IS NULL AS has_all_previews,
        coalesce((SELECT max(percent) FROM attempts WHERE attempts.version_id = saved.id), 0)
          AS percent
 FROM publications
@@ -63,8 +65,8 @@ class Cuts:
     `percent` is the progress of the cut, 0 to 100. The film has `film_s` seconds, and its master
     playlist is in the folder of the attempt `film_attempt`; both are None until the film is ready.
     Bounds of intervals at most `same_s` seconds apart are the same, because making a cut moves them
-    to frames. The film can be cut once all
-    its qualities and its previews are made. `version` changes with each saved cut, and with the
+    to frames. `has_all_previews` is False while the film's storyboard and waveform are made, and
+    `is_film_complete` also while qualities are. `version` changes with each saved cut, and with the
     file.
     """
 
@@ -79,6 +81,7 @@ class Cuts:
     film_attempt: int | None
     same_s: float
     has_film_storyboard: bool
+    has_all_previews: bool
     is_film_complete: bool
     version: str
 
@@ -109,7 +112,6 @@ async def save(
         InvalidIntervals: the intervals can't be kept.
         CutsChanged: other cuts are recorded than those of the expected versions.
         ReplacementInProgress: another file is about to replace this one.
-        FilmIncomplete: qualities or previews of the whole film are still being made.
     """
     async with transaction():
         video = await locked_ready_video(video_id)
@@ -128,8 +130,6 @@ async def save(
         check_version(present.version, expected, errors.CutsChanged)
         if await replacement.is_in_progress(video):
             raise errors.ReplacementInProgress
-        if keep is not None and not present.is_film_complete:
-            raise errors.FilmIncomplete
         film = await Version.get(id=present.film_id)
         await _stop_pending(film, video.version_id, queue)
         if not _is_same(keep, present.live_keep, present.same_s):
@@ -218,6 +218,7 @@ def _cuts(row: Row) -> Cuts:
         film_attempt=row["film_attempt"],
         same_s=min(MOST_MOVED_S, float(1 / Fraction(row["frame_rate"] or 1)) / 2 + ROUNDING_S),
         has_film_storyboard=bool(row["has_storyboard"]),
+        has_all_previews=row["has_all_previews"],
         is_film_complete=row["is_film_complete"],
         version=row["saved_id"].hex,
     )

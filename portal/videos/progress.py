@@ -50,7 +50,9 @@ WITH unfinished AS (
   FROM unfinished LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
 )
 SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,
-       video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
+       video.has_poster, video.has_storyboard, video.published_attempt,
+       -- A cut gets the renditions that its whole film still gains.
+       coalesce(video.complete_job_id, film.complete_job_id) AS complete_job_id,
        video.storyboard_job_id,
        attempt.number, attempt.stage, coalesce(attempt.percent, begun.percent) AS percent,
        attempt.eta_s, begun.number AS begun_number,
@@ -79,6 +81,7 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
          WHERE planned.version_id = video.version_id
        ) AS has_preview
 FROM videos video
+LEFT JOIN versions film ON film.id = video.base_id
 {JOIN_ATTEMPT}
 LEFT JOIN LATERAL (
   -- The last attempt at a pass that waits to be resumed.

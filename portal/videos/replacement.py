@@ -181,7 +181,7 @@ async def restore(version: Version, queue: Queue) -> None:
         # The master playlist may name captions that were deleted while another version was current.
         await captions.store_again(version.video_id, queue)
     await renditions.plan_missing(version, queue)
-    if not version.has_storyboard:
+    if not version.has_storyboard and version.storyboard_job_id is None:
         await renditions.request_storyboard(version, queue)
 
 

@@ -14,12 +14,13 @@ from decoded_media import listen
 from media_recipes import EXACT_TIMES
 from numbered_film import FPS, make_numbered, shown_numbers, time_of_tone
 from page_rows import make_attempt
-from passes import states
+from passes import make_playable, published_file, states, tools_for
 from published_checks import check_playlists
 from stored_objects import stored
 
+from portal.database.event_models import Event
 from portal.database.models import Rendition, Version, Video
-from portal.processing import cutting, renditions
+from portal.processing import cutting, later_passes, renditions, storyboards
 from portal.processing.attempts import OpenAttempt
 from portal.processing.outputs import open_rendition
 from portal.storage.objects import output_root
@@ -229,6 +230,34 @@ async def test_a_cut_gets_the_renditions_that_its_film_gets_later(
     await renditions.finish_pass(finished, queue=resources.queue)
     assert await states(video) == complete | {lowest.name: "planned"}
     assert (await Video.get(id=video.id)).complete_job_id is not None
+
+
+async def events_of(video: Video) -> list[str]:
+    """Return the types of a video's public events, in their order."""
+    events = await Event.filter(video_id=video.id, number__isnull=False).order_by("number")
+    return [str(event.type) for event in events]
+
+
+@pytest.mark.slow
+async def test_a_film_is_cut_while_its_qualities_are_made(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    film = make_numbered(tmp_path / "film.mp4", "-g", str(FPS), "-sc_threshold", "0", seconds=6)
+    whole = await make_playable(await published_file(client, resources, film), resources, tmp_path)
+    assert await states(whole) == {"240p": "planned", "360p": "complete", "audio": "complete"}
+
+    video = await cut(whole, resources, tmp_path, (1, 3))
+    await storyboards.make(video.version_id, tools_for(resources, tmp_path))
+    assert await states(video) == {"360p": "complete", "audio": "complete"}
+    assert "video.completed" not in await events_of(video)
+    # The former version is completed for the cut, which then has the same qualities.
+    await storyboards.make(whole.version_id, tools_for(resources, tmp_path))
+    await later_passes.complete_ladder(whole.version_id, tools_for(resources, tmp_path))
+    assert "video.completed" not in await events_of(video)
+    await later_passes.complete_ladder(video.version_id, tools_for(resources, tmp_path))
+    video = await Video.get(id=video.id)
+    await check_cut(video, [*range(25, 75)], resources, tmp_path)
+    assert (await events_of(video)).count("video.completed") == 1
 
 
 @pytest.mark.slow

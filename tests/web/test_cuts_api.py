@@ -209,11 +209,21 @@ async def test_intervals_of_the_whole_film_change_nothing(client: Client, video:
     assert (await put(client, video, everything, 200))["keep"] is None
 
 
-@pytest.mark.parametrize("column", ["complete_job_id", "storyboard_job_id"])
-async def test_film_is_cut_when_it_is_complete(client: Client, video: Video, column: str) -> None:
-    await Version.filter(id=video.version_id).update(**{column: 7})
-    response = await client.put(address(video), json={"keep": FIRST})
-    await problem(response, 409, "film_incomplete")
+async def test_film_goes_on_for_its_cuts(
+    client: Client, resources: WebContext, video: Video
+) -> None:
+    film = Version.filter(id=video.version_id)
+    await film.update(complete_job_id=7, storyboard_job_id=8)
+    await make_live(client, resources, video, FIRST)
+    await make_live(client, resources, video, SECOND)
+    assert (await film.get()).complete_job_id == 7
+    progress = await answered(await client.get(f"/api/videos/{video.id}/transcode"))
+    assert progress["remaining"] is not None
+
+    # Nothing is enqueued twice when the whole film returns.
+    await put(client, video, None, 200)
+    restored = await film.get()
+    assert (restored.complete_job_id, restored.storyboard_job_id) == (7, 8)
 
 
 async def test_video_that_is_not_ready_is_not_cut(client: Client) -> None:
@@ -226,6 +236,8 @@ async def test_video_that_is_not_ready_is_not_cut(client: Client) -> None:
 async def test_replacement_in_progress_keeps_a_video_from_being_cut(
     client: Client, resources: WebContext, video: Video
 ) -> None:
+    film = Version.filter(id=video.version_id)
+    await film.update(complete_job_id=7)
     cut = await make_live(client, resources, video, SECOND)
     await put(client, video, FIRST)
     first = await pending_cut(video)
@@ -242,6 +254,7 @@ async def test_replacement_in_progress_keeps_a_video_from_being_cut(
     )
     async with transaction():
         await make_current(await Version.get(id=new.id), resources.queue)
+    assert (await film.get()).complete_job_id is None
     assert (await Version.get(id=first.id)).status is VideoStatus.FAILED
     assert (await get(client, video))["keep"] is None
     # The bounds are those of the former file, which is longer.

@@ -90,8 +90,8 @@ async def _values(video_id: str) -> dict[str, Any]:
 
 
 async def _read_film(video: Video, recorded: cuts.Cuts) -> Film | None:
-    """Return the whole film of a video; None until all its qualities and previews are made."""
-    if recorded.film_attempt is None or recorded.film_s is None or not recorded.is_film_complete:
+    """Return the whole film of a video; None until it and its previews are made."""
+    if recorded.film_attempt is None or recorded.film_s is None or not recorded.has_all_previews:
         return None
     renditions = (await read_progress(video.id)).renditions
     rates = [rendition.fps for rendition in renditions if rendition.fps]
