@@ -108,7 +108,10 @@ async def make_current(version: Version, queue: Queue) -> None:
     retired = Version.filter(id=former.version_id)
     await retired.update(retired_at=RawSQL("clock_timestamp()"))
     is_same_file = former.storage_key == version.storage_key
-    for unused_id in {former.version_id, former.base_id} - {version.id, version.base_id, None}:
+    in_use = {version.id, version.base_id}
+    for unused_id in (former.version_id, former.base_id):
+        if unused_id is None or unused_id in in_use:
+            continue
         jobs = {"complete_job_id": None, "storyboard_job_id": None}
         await Version.filter(id=unused_id).update(**jobs)
         # A first pass that was retried can no longer publish anything, and no worker goes on.
