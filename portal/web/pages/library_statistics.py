@@ -19,7 +19,7 @@ from portal.videos.library import listed_for
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.charts import Measure, Span, draw_charts
-from portal.web.pages.csv_files import csv_response, csv_text
+from portal.web.pages.csv_files import csv_response, csv_start, csv_text
 from portal.web.pages.statistics import VIEWS, part_tables, period_name, period_of_request
 from portal.web.server.limits import Rate
 
@@ -37,8 +37,6 @@ VIDEO_COLUMNS = ("id", "title", "views", "viewers", "watch_seconds", "average_sh
 CSV_CHUNK = 2_000
 # Enough for a large library over a slow connection.
 CSV_TIMEOUT_S = 600
-# First letters of texts that spreadsheets take for formulas.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def _startup_words(row: Span) -> str:
@@ -135,7 +133,7 @@ async def _video_lines(
     ranking: Ranking, days: Days, *, listed: sql.Composable
 ) -> AsyncIterator[str]:
     """Yield the lines of the file, some thousands at a time."""
-    yield csv_text([VIDEO_COLUMNS])
+    yield csv_start(VIDEO_COLUMNS)
     after = None
     while True:
         ranked = await rank_videos(ranking, days=days, listed=listed, limit=CSV_CHUNK, after=after)
@@ -146,8 +144,5 @@ async def _video_lines(
 
 
 def _video_row(video: VideoFigures) -> Sequence[object]:
-    title = shown(video.title)
-    if title.startswith(FORMULA_STARTS):
-        title = f"'{title}"
     share = round(video.average_share, 4)
-    return video.id, title, video.views, video.viewers, video.watch_s, share
+    return video.id, shown(video.title), video.views, video.viewers, video.watch_s, share

@@ -29,7 +29,7 @@ from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.pages import posters
 from portal.web.pages.charts import Mark, Measure, Span, draw_charts
-from portal.web.pages.csv_files import csv_response, csv_text
+from portal.web.pages.csv_files import csv_response, csv_start, csv_text
 from portal.web.pages.formatting import clock
 from portal.web.videos import read_video
 
@@ -212,7 +212,7 @@ async def days_file(video_id: str) -> Response:
     """Return the figures of each day of a period for spreadsheets."""
     video = await read_video(video_id)
     days = (await read_statistics(video.id, days_of_period(period_of_request()))).days
-    text = csv_text([DAY_COLUMNS, *map(_day_row, days)])
+    text = csv_start(DAY_COLUMNS) + csv_text(map(_day_row, days))
     return csv_response(text, name=f"views-{days[0].date}-{days[-1].date}")
 
 

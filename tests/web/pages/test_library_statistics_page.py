@@ -108,7 +108,7 @@ async def test_file_has_all_videos_and_no_formulas(
     first, second = await watched("=1+1", 'Alps, "by boat"', days=2)
     rows = (await page(client, "/statistics.csv")).splitlines()
     assert rows == [
-        "id,title,views,viewers,watch_seconds,average_share",
+        "\ufeffid,title,views,viewers,watch_seconds,average_share",
         f"{first.id},'=1+1,18,20,800,0.8",
         f'{second.id},"Alps, ""by boat""",9,10,400,0.8',
     ]

@@ -177,7 +177,7 @@ async def test_page_and_file_have_the_figures_of_a_period(client: Client) -> Non
     whole = words_of(await page(client, f"{address}?period=all"))
     assert "Views 270 10 seconds or 30% of the video played Viewers" in whole
     rows = (await page(client, f"{address}.csv?period=7")).split()
-    assert rows[0] == "date,views,watch_seconds,viewers,average_share,stalls,failures"
+    assert rows[0] == "\ufeffdate,views,watch_seconds,viewers,average_share,stalls,failures"
     assert [row.partition(",")[2] for row in rows[1:]] == ["9,400,10,0.8,1,1"] * 7
 
 
