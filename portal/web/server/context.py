@@ -47,6 +47,8 @@ STATE = "portal"
 UNKNOWN_HOST = b"unknown.invalid"
 # Leading bits of the network of IPv6 addresses that a client usually has.
 IPV6_CLIENT_BITS = 64
+# Leading bits of the wider networks that providers give to homes, and to companies and anyone.
+IPV6_WIDER_BITS = (56, 48)
 # Number of parsed addresses in the cache, of about a hundred bytes each.
 ADDRESS_CACHE_SIZE = 8192
 LONGEST_ADDRESS = 64
@@ -216,6 +218,15 @@ def counted_as(address: str) -> str:
     if isinstance(parsed, IPv6Address):
         return str(IPv6Network((parsed, IPV6_CLIENT_BITS), strict=False))
     return "" if parsed is None else str(parsed)
+
+
+@lru_cache(ADDRESS_CACHE_SIZE)
+def networks_of(client: str) -> Sequence[str]:
+    """Return the networks by which limits count a client: its own, then the wider ones of IPv6."""
+    if ":" not in client:
+        return (client,)
+    network = IPv6Network(client)
+    return (client, *(str(network.supernet(new_prefix=bits)) for bits in IPV6_WIDER_BITS))
 
 
 @lru_cache(ADDRESS_CACHE_SIZE)

@@ -18,7 +18,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Map, Rule
 
 from portal.errors import Overloaded, TooManyRequests
-from portal.web.server.context import SAFE_METHODS
+from portal.web.server.context import SAFE_METHODS, networks_of
 
 # Largest body of most routes. Media are sent to storage.
 MAX_BODY_BYTES = 64 * 1024
@@ -28,6 +28,8 @@ FILE_TIMEOUT_S = 100
 # Paths of quick responses, which the concurrency limit leaves out.
 ALWAYS_ANSWERED = ("/healthz", "/metrics", "/static/")
 WINDOW_S = 60
+# Limit of a network in which a client has many addresses, as a multiple of the next narrower one's.
+WIDER_NETWORK_FACTOR = 4
 
 
 class Rate(Enum):
@@ -119,8 +121,8 @@ class ConcurrencyLimit:
 class RateLimit:
     """Limit on the requests of a client in each minute of the clock; 0 means none.
 
-    All counts are dropped at the beginning of a minute, so that an attacker with many addresses
-    can't fill the memory.
+    The wider networks of an IPv6 client have limits, too. All counts are dropped at the beginning
+    of a minute, so that an attacker with many addresses can't fill the memory.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -136,6 +138,9 @@ class RateLimit:
         if now // WINDOW_S != self._window:
             self._window = int(now // WINDOW_S)
             self._counts.clear()
-        self._counts[client] += 1
-        if self._counts[client] > self._per_minute:
-            raise TooManyRequests(ceil((self._window + 1) * WINDOW_S - now) or 1, of=of)
+        limit = self._per_minute
+        for network in networks_of(client):
+            self._counts[network] += 1
+            if self._counts[network] > limit:
+                raise TooManyRequests(ceil((self._window + 1) * WINDOW_S - now) or 1, of=of)
+            limit *= WIDER_NETWORK_FACTOR

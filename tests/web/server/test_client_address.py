@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from portal.web.server.context import client_of, counted_as
+from portal.web.server.context import client_of, counted_as, networks_of
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
@@ -39,3 +39,9 @@ def test_client_is_the_last_address_that_is_no_trusted_proxy(
 def test_ipv6_clients_are_counted_by_network() -> None:
     assert counted_as("2001:db8:0:1::1") == "2001:db8:0:1::/64"
     assert counted_as("2001:db8:0:1:ffff::9") == "2001:db8:0:1::/64"
+    assert networks_of("2001:db8:1:203::/64") == (
+        "2001:db8:1:203::/64",
+        "2001:db8:1:200::/56",
+        "2001:db8:1::/48",
+    )
+    assert networks_of("192.0.2.1") == ("192.0.2.1",)

@@ -1,6 +1,6 @@
 """Limits on requests: concurrent ones, those per minute, and the size of bodies."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_network
@@ -137,6 +137,28 @@ def test_counts_restart_with_each_minute(monkeypatch: pytest.MonkeyPatch) -> Non
     limit.count("a")
     for _ in range(3):
         unlimited.count("a")
+
+
+def test_networks_that_give_a_client_many_addresses_are_limited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "time", lambda: 1000.0)
+    limit = RateLimit(2)
+
+    def allowed(clients: Iterator[str]) -> int:
+        """Return how many clients are counted before one is refused."""
+        for number, client in enumerate(clients):
+            try:
+                limit.count(client)
+            except TooManyRequests:
+                return number
+        raise AssertionError("no client is refused")
+
+    # In one /56 each, then in a /48 whose limit has 16 requests left.
+    assert allowed(f"2001:db8:1:1{number:02x}::/64" for number in range(256)) == 8
+    assert allowed(f"2001:db8:1:2{number:02x}::/64" for number in range(256)) == 8
+    assert allowed(f"2001:db8:1:{number:x}00::/64" for number in range(3, 256)) == 16
+    limit.count("2001:db8:2::/64")
 
 
 @pytest.mark.parametrize(
