@@ -181,7 +181,7 @@ def _install_checks(app: Quart, config: Config) -> None:
         is_anyones_change = is_change and declared.policy is auth.Policy.ANYONE
         rate = Rate.SIGN_IN if is_anyones_change else declared.rate
         if rate in of_addresses:
-            of_addresses[rate].count(client)
+            of_addresses[rate].count(client, cost=await declared.body.cost())
         elif is_change or is_search:
             budget = changes if is_change else searches
             account_id = await auth.account_id()

@@ -52,10 +52,22 @@ class Rate(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """Request body of a route: its content types, and the size of the file in it, if any."""
+    """Request body of a route: its content types, and the size of the file in it, if any.
+
+    A body counts as a request towards the rate limit for each `lines_per_request`, if that is
+    given.
+    """
 
     content_types: tuple[str, ...] = ("application/json",)
     max_file_bytes: int = 0
+    lines_per_request: int = 0
+
+    async def cost(self) -> int:
+        """Return the number of requests as which the current one counts."""
+        if not self.lines_per_request:
+            return 1
+        body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
+        return ceil((body.count(b"\n") + 1) / self.lines_per_request)
 
 
 class BodyLimits:
@@ -130,8 +142,11 @@ class RateLimit:
         self._window = 0
         self._counts: Counter[str] = Counter()
 
-    def count(self, client: str, *, of: str = "address") -> None:
-        """Count a request of a client. Raise `TooManyRequests` over the limit."""
+    def count(self, client: str, *, cost: int = 1, of: str = "address") -> None:
+        """Count a request of a client, as many times as it costs.
+
+        Raises `TooManyRequests` over the limit.
+        """
         if not self._per_minute:
             return
         now = time()
@@ -140,7 +155,7 @@ class RateLimit:
             self._counts.clear()
         limit = self._per_minute
         for network in networks_of(client):
-            self._counts[network] += 1
+            self._counts[network] += cost
             if self._counts[network] > limit:
                 raise TooManyRequests(ceil((self._window + 1) * WINDOW_S - now) or 1, of=of)
             limit *= WIDER_NETWORK_FACTOR
