@@ -59,6 +59,7 @@ TABLES = (
     "webhooks",
     "idempotency_keys",
     "playback_inbox",
+    "network_hours",
     "video_days",
 )
 # Header that browsers send with requests from the portal's own pages.

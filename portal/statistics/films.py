@@ -5,7 +5,7 @@ back. The curve of a cut film therefore has only as many steps as hundredths tha
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 from uuid import UUID
 
@@ -14,7 +14,10 @@ from portal.transcoding.planning.kept import Kept
 
 HUNDREDTHS = 100
 FILMS = """
-SELECT publications.id, version.duration_s, version.keep, whole.duration_s AS whole_s
+SELECT publications.id, version.duration_s, version.keep, whole.duration_s AS whole_s,
+       ARRAY(SELECT DISTINCT least(width, height) FROM renditions
+             WHERE version_id IN (version.id, whole.id) AND state = 'complete' AND width > 0
+       ) AS heights
 FROM publications JOIN versions version ON version.id = version_id
 LEFT JOIN versions whole ON whole.id = version.base_id
 WHERE publications.id = ANY(%s)
@@ -29,12 +32,14 @@ class Film:
     `kept_hundredths` are the hundredths of the whole film that are kept at least in part. Each
     counts as played when playback passes the middle of its kept part, `middles_ms`.
     `whole_hundredths` maps each hundredth of this film to the one of the whole film in its middle.
+    `heights` are the shorter sides of its renditions' pictures in pixels.
     """
 
     duration_ms: int
     kept_hundredths: Sequence[int]
     middles_ms: Sequence[float]
     whole_hundredths: Sequence[int]
+    heights: Collection[int] = ()
 
     @classmethod
     def whole(cls, duration_ms: int) -> Self:
@@ -83,6 +88,8 @@ async def fetch_films(video_ids: Collection[UUID], *, is_locked: bool = False) -
 
 def _film(row: Row) -> Film:
     if row["keep"] is None:
-        return Film.whole(round((row["duration_s"] or 0) * 1000))
-    intervals = Kept.of(row["keep"])
-    return Film.cut(intervals, whole_s=row["whole_s"] or intervals.intervals[-1].end_s)
+        film = Film.whole(round((row["duration_s"] or 0) * 1000))
+    else:
+        intervals = Kept.of(row["keep"])
+        film = Film.cut(intervals, whole_s=row["whole_s"] or intervals.intervals[-1].end_s)
+    return replace(film, heights=row["heights"])

@@ -3,11 +3,17 @@
 One transaction removes reports from the inbox, updates the viewers' days, and adds the same changes
 to the sums, so a killed process neither loses a report nor counts it twice. One process folds at a
 time.
+
+A viewer is a session of a visitor's player with a video on one day. Anyone can make up sessions, so
+an hour brings at most `MAX_OF_VIDEO` new viewers of a video from one network, and `MAX_OF_ALL` of
+all videos.
 """
 
 import asyncio
+import json
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from operator import itemgetter
@@ -25,11 +31,16 @@ logger = logging.getLogger(__name__)
 
 FOLD_EVERY_S = 5.0
 # Reports in one transaction: a fraction of a second of processor time.
-CHUNK = 2_000
+CHUNK = 500
 KEEP_VIEWERS_DAYS = 30
 # Sites of one video and day; viewers from further ones count as from `OTHER_SITES`.
-MAX_SITES = 50
+MAX_SITES = 20
 OTHER_SITES = "other"
+# New viewers that an hour may bring from one network.
+MAX_OF_VIDEO = 100
+MAX_OF_ALL = 800
+# These limits of a wider network of IPv6, as a multiple of the next narrower one's.
+WIDER_NETWORK_FACTOR = 4
 # Any number that no other user of the database picks.
 LOCK_ID = 7_306_815_041
 
@@ -43,22 +54,30 @@ DELETE FROM playback_inbox WHERE ctid = ANY(ARRAY(
 """
 VIEWERS = """
 SELECT viewer_days.* FROM viewer_days
-JOIN jsonb_to_recordset(%s) AS key (day date, video_id uuid, visitor bytea)
-USING (day, video_id, visitor)
+JOIN jsonb_to_recordset(%s) AS key (day date, video_id uuid, viewer bytea)
+USING (day, video_id, viewer)
 """
 SITES = """
 SELECT day, video_id, array_agg(value) AS sites FROM video_days
 JOIN jsonb_to_recordset(%s) AS key (day date, video_id uuid) USING (day, video_id)
 WHERE kind = 'site' GROUP BY day, video_id
 """
+NETWORKS = """
+SELECT hour, network, viewers FROM network_hours
+JOIN jsonb_to_recordset(%s) AS key (hour timestamptz, network bytea) USING (hour, network)
+"""
+WRITE_NETWORKS = """
+INSERT INTO network_hours SELECT * FROM jsonb_populate_recordset(NULL::network_hours, %s)
+ON CONFLICT (hour, network) DO UPDATE SET viewers = excluded.viewers
+"""
 WRITE_VIEWERS = """
 INSERT INTO viewer_days
 SELECT * FROM jsonb_populate_recordset(NULL::viewer_days, %s)
-ON CONFLICT (day, video_id, visitor) DO UPDATE SET
+ON CONFLICT (day, video_id, viewer) DO UPDATE SET
   first_at = excluded.first_at, last_at = excluded.last_at, watch_ms = excluded.watch_ms,
   plays = excluded.plays, seen = excluded.seen, startup_ms = excluded.startup_ms,
   stalls = excluded.stalls, failures = excluded.failures, heights = excluded.heights,
-  sessions = excluded.sessions
+  session = excluded.session
 """
 # A list without changes is NULL.
 ADD_LIST = """CASE WHEN excluded.{name} IS NULL THEN video_days.{name} ELSE (
@@ -73,22 +92,41 @@ ON CONFLICT (video_id, kind, day, value) DO UPDATE SET
   {", ".join(f"{name} = {ADD_LIST.format(name=name)}" for name in LISTS)}
 """  # noqa: S608 - put together from constants
 DELETE_VIEWERS = "DELETE FROM viewer_days WHERE day < %s"
+DELETE_NETWORKS = "DELETE FROM network_hours WHERE hour < now() - interval '1 day'"
 
 
 class ViewerKey(NamedTuple):
-    """Key of a viewer's day."""
+    """Key of a viewer's day. A viewer is a visitor and a session."""
 
     day: date
     video_id: UUID
-    visitor: bytes
+    viewer: bytes
+
+
+class NetworkKey(NamedTuple):
+    """Key of the viewers that an hour brought from a network, or to one video from there."""
+
+    hour: datetime
+    network: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Rows that reports change, and the films of the existing videos."""
+
+    films: Mapping[UUID, Film]
+    viewers: Sequence[Row]
+    sites: Sequence[Row]
+    networks: Sequence[Row]
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Result of a fold: the viewers' days that changed, and the changes of sums."""
+    """Result of a fold, as rows in JSON: changed viewers and networks, and changes of sums."""
 
-    viewers: Mapping[ViewerKey, ViewerDay]
-    changes: Changes
+    viewers: str
+    networks: str
+    changes: str
 
 
 async def fold_forever(ending: asyncio.Event) -> None:
@@ -118,63 +156,81 @@ async def fold_inbox() -> int:
         reports = await fetch_rows(TAKE, CHUNK)
         if not reports:
             return 0
-        keys = {_viewer_key(report) for report in reports}
-        films = await fetch_films({key.video_id for key in keys}, is_locked=True)
-        viewers = await fetch_rows(VIEWERS, rows_json(key._asdict() for key in keys))
+        keys = {_viewer_key_of(report) for report in reports}
         days = {(key.day, key.video_id) for key in keys}
-        sites = await fetch_rows(SITES, rows_json({"day": day, "video_id": id} for day, id in days))
-        folded = fold(
-            reports,
-            {_viewer_key(row): _viewer(row) for row in viewers},
-            films=films,
-            sites={(row["day"], row["video_id"]): row["sites"] for row in sites},
+        limits = {key for report in reports for key in _network_limits(report)}
+        stored = Stored(
+            films=await fetch_films({key.video_id for key in keys}, is_locked=True),
+            viewers=await fetch_rows(VIEWERS, rows_json(key._asdict() for key in keys)),
+            sites=await fetch_rows(
+                SITES, rows_json({"day": day, "video_id": id} for day, id in days)
+            ),
+            networks=await fetch_rows(NETWORKS, rows_json(key._asdict() for key in limits)),
         )
-        changed_viewers = rows_json(_viewer_row(*item) for item in folded.viewers.items())
-        await execute(WRITE_VIEWERS, changed_viewers)
-        changes = rows_json(_sums_row(*item) for item in folded.changes.sums.items())
-        await execute(WRITE_CHANGES, changes)
-        await periods.add_changes(changes)
+        # A thread, because reports may have many records.
+        folded = await asyncio.to_thread(fold, reports, stored)
+        await execute(WRITE_VIEWERS, folded.viewers)
+        await execute(WRITE_NETWORKS, folded.networks)
+        await execute(WRITE_CHANGES, folded.changes)
+        await periods.add_changes(folded.changes)
     return len(reports)
 
 
-def fold(
-    reports: Iterable[Row],
-    viewers: Mapping[ViewerKey, ViewerDay],
-    *,
-    films: Mapping[UUID, Film],
-    sites: Mapping[tuple[date, UUID], Collection[str]],
-) -> Folded:
-    """Add reports to the stored days of their viewers, and return what changes.
+def fold(reports: Sequence[Row], stored: Stored) -> Folded:
+    """Add reports, rows of the inbox, to what is stored, and return what changes.
 
-    `reports` are rows of the inbox. `films` has no key for deleted videos, whose reports are
-    dropped. `sites` has the referring sites that are counted already,
-    by day and video, to limit their number.
+    Reports of deleted videos are dropped, and those of new viewers over the limits of networks.
     """
+    viewers = {_viewer_key(row): _viewer(row) for row in stored.viewers}
+    counted_sites = {(row["day"], row["video_id"]): {*row["sites"]} for row in stored.sites}
+    networks = Counter(
+        {NetworkKey(row["hour"], bytes(row["network"])): row["viewers"] for row in stored.networks}
+    )
     folded: dict[ViewerKey, ViewerDay] = {}
     changes = Changes()
-    counted_sites = {day: set(names) for day, names in sites.items()}
     for report in sorted(reports, key=itemgetter("received_at")):
-        key = _viewer_key(report)
-        if key.video_id not in films:
+        key = _viewer_key_of(report)
+        if key.video_id not in stored.films:
             continue
+        records = [record_of(values) for values in json.loads(report["records"])]
         viewer = folded.get(key) or viewers.get(key)
         if viewer is None:
+            limits = _network_limits(report)
+            if any(networks[network] >= limit for network, limit in limits.items()):
+                changes.ignore(key.video_id, key.day, len(records))
+                continue
+            networks.update(limits.keys())
             names = counted_sites.setdefault((key.day, key.video_id), set())
             viewer = _new_viewer(report, site=_counted_site(report["site"], names))
             names.add(viewer.site)
         folded[key], ignored_count = add_records(
             viewer,
-            report["session"].hex(),
-            [record_of(values) for values in report["records"]],
+            records,
             received_at=report["received_at"],
-            film=films[key.video_id],
+            film=stored.films[key.video_id],
         )
         changes.ignore(key.video_id, key.day, ignored_count)
     for key, viewer in folded.items():
         if before := viewers.get(key):
             changes.add(key.video_id, key.day, before, sign=-1)
         changes.add(key.video_id, key.day, viewer, sign=1)
-    return Folded(folded, changes)
+    return Folded(
+        viewers=rows_json(_viewer_row(*item) for item in folded.items()),
+        networks=rows_json({**key._asdict(), "viewers": count} for key, count in networks.items()),
+        changes=rows_json(_sums_row(*item) for item in changes.sums.items()),
+    )
+
+
+def _network_limits(report: Row) -> dict[NetworkKey, int]:
+    """Return how many new viewers the networks of a report may bring in its hour."""
+    hour = report["received_at"].replace(minute=0, second=0, microsecond=0)
+    limits = {}
+    factor = 1
+    for network in map(bytes, report["networks"]):
+        limits[NetworkKey(hour, network)] = MAX_OF_ALL * factor
+        limits[NetworkKey(hour, network + report["video_id"].bytes)] = MAX_OF_VIDEO * factor
+        factor *= WIDER_NETWORK_FACTOR
+    return limits
 
 
 def _counted_site(site: str, counted_sites: Collection[str]) -> str:
@@ -184,12 +240,21 @@ def _counted_site(site: str, counted_sites: Collection[str]) -> str:
 
 
 async def delete_old_viewers() -> None:
-    """Delete viewers' days that are older than `KEEP_VIEWERS_DAYS`. Their sums stay."""
+    """Delete viewers' days that are older than `KEEP_VIEWERS_DAYS`, and networks of past days.
+
+    The sums stay.
+    """
+    await execute(DELETE_NETWORKS)
     await execute(DELETE_VIEWERS, datetime.now(UTC).date() - timedelta(days=KEEP_VIEWERS_DAYS))
 
 
 def _viewer_key(row: Row) -> ViewerKey:
-    return ViewerKey(row["day"], row["video_id"], bytes(row["visitor"]))
+    return ViewerKey(row["day"], row["video_id"], bytes(row["viewer"]))
+
+
+def _viewer_key_of(report: Row) -> ViewerKey:
+    viewer = bytes(report["visitor"]) + bytes(report["session"])
+    return ViewerKey(report["day"], report["video_id"], viewer)
 
 
 def _new_viewer(report: Row, *, site: str) -> ViewerDay:
@@ -203,6 +268,7 @@ def _new_viewer(report: Row, *, site: str) -> ViewerDay:
 
 
 def _viewer(row: Row) -> ViewerDay:
+    record, entered_ms = row["session"]
     return ViewerDay(
         first_at=row["first_at"],
         last_at=row["last_at"],
@@ -216,10 +282,7 @@ def _viewer(row: Row) -> ViewerDay:
         stalls=row["stalls"],
         failures=row["failures"],
         heights={int(height): watched_ms for height, watched_ms in row["heights"].items()},
-        sessions={
-            session_id: SessionState(record_of(values), entered_ms)
-            for session_id, (values, entered_ms) in row["sessions"].items()
-        },
+        session=SessionState(record_of(record), entered_ms),
     )
 
 

@@ -1,22 +1,23 @@
 """The intake of reports: their visitors, user agents of bots, and the inbox that is written to.
 
-The visitor is a keyed hash of address and user agent. Its key, the salt, is replaced daily and kept
-in an unlogged table, which backups leave out; so nobody can find out later who a visitor was.
+A visitor and their networks are keyed hashes. The key, the salt, is replaced daily and kept in an
+unlogged table, which backups leave out; so nobody can find out later who a visitor was.
 """
 
 import hashlib
+import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from uuid import UUID
 
 from crawleruseragents import is_crawler
 
 from portal.concurrency import CachedValue
-from portal.database.connection import execute, fetch_rows, rows_json
+from portal.database.connection import Row, execute, fetch_rows, rows_json
 from portal.statistics.cmcd import SessionReport
 
 SALT_BYTES = 32
@@ -33,28 +34,47 @@ INSERT INTO playback_salts SELECT day, %s FROM today
 ON CONFLICT (day) DO UPDATE SET day = excluded.day RETURNING day, salt
 """
 WRITE = """
-INSERT INTO playback_inbox (video_id, day, visitor, session, device, place, site, records)
+INSERT INTO playback_inbox
+  (video_id, day, visitor, networks, session, device, place, site, records)
 SELECT * FROM jsonb_to_recordset(%s) AS report (
-  video_id uuid, day date, visitor bytea, session bytea, device text, place text, site text,
-  records jsonb
+  video_id uuid, day date, visitor bytea, networks bytea[], session bytea, device text, place text,
+  site text, records text
 )
 """
+# Reports in one statement. Their rows are put together while nothing else runs.
+CHUNK = 50
 
 
 class Visitor(NamedTuple):
-    """Hash of a visitor, and the day for which it stands for them."""
+    """Hash of a visitor, those of their networks, and the day for which these stand for them."""
 
     day: date
     hash: bytes
+    networks: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InboxReport:
-    """Records of one session of a visitor with a video."""
+    """Records of one session of a visitor with a video, as a row of the inbox."""
 
-    video_id: UUID
-    visitor: Visitor
-    session: SessionReport
+    row: Row
+
+    @classmethod
+    def of(cls, session: SessionReport, visitor: Visitor, video_id: UUID) -> Self:
+        """Return the report of a session."""
+        return cls(
+            {
+                "video_id": video_id,
+                "day": visitor.day,
+                "visitor": visitor.hash,
+                "networks": visitor.networks,
+                "session": _session_hash(session.session_id),
+                "device": session.device,
+                "place": session.place,
+                "site": session.site,
+                "records": json.dumps(session.records),
+            }
+        )
 
 
 class Visitors:
@@ -63,12 +83,15 @@ class Visitors:
     def __init__(self) -> None:
         self._salt = CachedValue(_read_salt)
 
-    async def identify(self, *, address: str, user_agent: str) -> Visitor:
-        """Return today's hash of a client's IP address and user agent."""
+    async def identify(self, *, networks: Sequence[str], user_agent: str) -> Visitor:
+        """Return today's hashes of a client's networks, and of the first one and a user agent."""
         day, salt = await self._salt.get(max_age_s=SALT_MAX_AGE_S)
-        agent = user_agent[:MAX_AGENT_LENGTH]
-        hashed = hashlib.blake2b(f"{address}\n{agent}".encode(), key=salt, digest_size=HASH_BYTES)
-        return Visitor(day, hashed.digest())
+
+        def hashed(text: str) -> bytes:
+            return hashlib.blake2b(text.encode(), key=salt, digest_size=HASH_BYTES).digest()
+
+        visitor = f"{networks[0]}\n{user_agent[:MAX_AGENT_LENGTH]}"
+        return Visitor(day, hashed(visitor), [hashed(network) for network in networks])
 
 
 async def _read_salt() -> tuple[date, bytes]:
@@ -84,20 +107,8 @@ def is_bot(user_agent: str) -> bool:
 
 async def write_reports(reports: Sequence[InboxReport]) -> dict[InboxReport, bool]:
     """Write reports to the inbox. Return True for each, as a `DataLoader` expects."""
-    rows = [
-        {
-            "video_id": report.video_id,
-            "day": report.visitor.day,
-            "visitor": report.visitor.hash,
-            "session": _session_hash(report.session.session_id),
-            "device": report.session.device,
-            "place": report.session.place,
-            "site": report.session.site,
-            "records": report.session.records,
-        }
-        for report in reports
-    ]
-    await execute(WRITE, rows_json(rows))
+    for start in range(0, len(reports), CHUNK):
+        await execute(WRITE, rows_json(report.row for report in reports[start : start + CHUNK]))
     return dict.fromkeys(reports, True)
 
 

@@ -1,4 +1,4 @@
-"""A viewer's day: the parts of one video that one visitor watched on one day. Pure.
+"""A viewer's day: the parts of a video that one page view played on one day. Pure.
 
 A part of a video was played between two consecutive records of a session if the first one is in the
 state "playing". Records that a session has sent before are ignored, so a report may be repeated,
@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 from typing import NamedTuple
 
 from portal.statistics.cmcd import MAX_STARTUP_MS, Device, Place, Record, State
@@ -26,17 +25,14 @@ MAX_GAP_MS = 90_000
 # Tolerance of positions compared to the client's clock.
 PACE = 1.1
 JITTER_MS = 1_000
-# Caps of one visitor, so that a forged report counts as one viewer at most.
+# Caps of one viewer, so that a forged report counts as one at most.
 MAX_PLAYS = 10
 MAX_STALLS = 100
 MAX_FAILURES = 10
-MAX_HEIGHTS = 12
-# Sessions of a visitor that may still continue.
-MAX_SESSIONS = 8
 
 
 class SessionState(NamedTuple):
-    """Last record of a session, and the client's time at which its state began."""
+    """Last record of a session, and the client's time at which the state in it began."""
 
     record: Record
     entered_ms: int
@@ -44,13 +40,13 @@ class SessionState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ViewerDay:
-    """Playback of one video by one visitor on one day.
+    """Playback of one video in one session of a player on one day.
 
     `plays` has a byte for each hundredth of the whole film: how often its middle was played. `seen`
-    is the share of the film that the visitor has seen, in hundredths. `watch_ms` is the time spent
-    watching; `heights` divides it by the height of the picture. `startup_ms` is
-    the first start-up time, and -1 if none is known. Device, place and site are those of the first
-    session.
+    is the share of the film that was played, in hundredths. `watch_ms` is the time spent watching;
+    `heights` divides it by the height of the picture, which is 0 unless a rendition has it.
+    `startup_ms` is the first start-up time, and -1 if none is known. Device, place and site are
+    those of the first report.
     """
 
     first_at: datetime
@@ -65,23 +61,18 @@ class ViewerDay:
     stalls: int = 0
     failures: int = 0
     heights: dict[int, int] = field(default_factory=dict)
-    sessions: dict[str, SessionState] = field(default_factory=dict)
+    session: SessionState | None = None
 
     @property
     def is_view(self) -> bool:
-        """Return whether the visitor watched long enough for a view."""
+        """Return whether enough was played for a view."""
         return self.watch_ms >= VIEW_MS or self.seen >= VIEW_HUNDREDTHS
 
 
 def add_records(
-    viewer: ViewerDay,
-    session_id: str,
-    records: Sequence[Record],
-    *,
-    received_at: datetime,
-    film: Film,
+    viewer: ViewerDay, records: Sequence[Record], *, received_at: datetime, film: Film
 ) -> tuple[ViewerDay, int]:
-    """Add records of a session to the day of its viewer.
+    """Add records of a session to its viewer's day.
 
     Return the new day, and the number of records that repeat earlier ones or end an impossible
     stretch of playback: longer than `MAX_GAP_MS`, backwards, faster than the player's rate, or
@@ -89,7 +80,7 @@ def add_records(
     playback is dropped; the record's state counts. `received_at` limits the time that the viewer
     can have watched.
     """
-    session = viewer.sessions.get(session_id)
+    session = viewer.session
     tally = _Tally(viewer.plays, film)
     ignored_count = 0
     for record in records:
@@ -112,8 +103,6 @@ def add_records(
     watch_ms = viewer.watch_ms + tally.heights.total()
     is_possible = watch_ms <= longest_ms
     heights = Counter(viewer.heights) + tally.heights if is_possible else viewer.heights
-    sessions = viewer.sessions | ({session_id: session} if session else {})
-    newest = sorted(sessions.items(), key=lambda item: item[1].record.ts_ms)[-MAX_SESSIONS:]
     return replace(
         viewer,
         first_at=first_at,
@@ -124,8 +113,8 @@ def add_records(
         startup_ms=tally.startup_ms if viewer.startup_ms < 0 else viewer.startup_ms,
         stalls=min(viewer.stalls + tally.stalls, MAX_STALLS),
         failures=min(viewer.failures + tally.failures, MAX_FAILURES),
-        heights=dict(islice(heights.items(), MAX_HEIGHTS)),
-        sessions=dict(newest),
+        heights=dict(heights),
+        session=session,
     ), ignored_count
 
 
@@ -148,7 +137,7 @@ class _Tally:
             return False
         if first.position_ms is None or second.position_ms is None:
             # Players of others may not report positions.
-            self.heights[first.height] += elapsed_ms
+            self._add_watch_time(first, elapsed_ms)
             return True
         played_ms = second.position_ms - first.position_ms
         if not 0 <= played_ms <= elapsed_ms * first.rate * PACE + JITTER_MS:
@@ -157,7 +146,7 @@ class _Tally:
             if second.position_ms > self._film.duration_ms + JITTER_MS:
                 return False
             self._add_plays(first.position_ms, second.position_ms)
-        self.heights[first.height] += round(played_ms / first.rate)
+        self._add_watch_time(first, round(played_ms / first.rate))
         return True
 
     def add_change(self, session: SessionState | None, record: Record) -> None:
@@ -171,6 +160,10 @@ class _Tally:
             self.startup_ms = startup_ms
         self.stalls += state is State.PLAYING and record.state is State.STALLED
         self.failures += state is not State.FAILED and record.state is State.FAILED
+
+    def _add_watch_time(self, record: Record, watched_ms: int) -> None:
+        is_known = record.height in self._film.heights
+        self.heights[record.height if is_known else 0] += watched_ms
 
     def _add_plays(self, start_ms: int, end_ms: int) -> None:
         """Count the hundredths whose middles are between two positions, the second excluded."""

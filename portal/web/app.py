@@ -227,7 +227,7 @@ def _install_templates(app: Quart, config: Config) -> None:
 
 def _install_middleware(app: Quart, config: Config) -> None:
     framework: Any = app.asgi_app
-    outliving = idempotency.outlive_clients(framework)
+    outliving = idempotency.outlive_clients(framework, path=api_statistics.REPORTS)
     headers = SecurityHeaders(tracing.traced(outliving, excluded_urls=UNTRACED))
     http: App = RequestContext(
         headers, trusted_proxies=config.trusted_proxies, is_counted=config.metrics

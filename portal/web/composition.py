@@ -156,6 +156,7 @@ class WebContext:
         default_factory=partial(CachedValue, _read_all_figures)
     )
     visitors: Visitors = field(default_factory=Visitors)
+    reading_reports: asyncio.Lock = field(default_factory=asyncio.Lock)
     # Players don't wait for the answers to their reports, so many reports share each statement.
     reported_videos: DataLoader[UUID, Row] = field(
         default_factory=partial(DataLoader, fetch_states, pause_s=REPORTS_PAUSE_S)

@@ -1,15 +1,20 @@
 """Reports are read as CMCD version 2 demands: what is unknown or wrong is left out."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from portal.concurrency import running
 from portal.statistics.cmcd import (
+    LINES_AT_ONCE,
     MAX_LINES,
     MAX_SESSIONS,
     Device,
     Place,
     Record,
+    SessionReport,
     State,
     read_reports,
 )
@@ -24,8 +29,12 @@ KEYS = ["cid", "sid", "ts", "sn", "sta", "pt", "pr", "msd", "e", "v", "br", "por
 VALUES = ["2", "-1", "1.5", '"film"', "p", "?1", "(1 2)", ":AAA=:", "999999999999999", '"\\""', ""]
 
 
+def read(body: str | bytes) -> tuple[list[SessionReport], int]:
+    return asyncio.run(read_reports(body.encode() if isinstance(body, str) else body))
+
+
 def only_record(line: str) -> Record:
-    [session], unreadable = read_reports(line.encode())
+    [session], unreadable = read(line)
     assert unreadable == 0
     return session.records[0]
 
@@ -33,7 +42,7 @@ def only_record(line: str) -> Record:
 def test_line_of_the_portals_player_is_read() -> None:
     facts = 'portal-device=tablet,portal-place=embed,portal-site="blog.example",portal-height="720"'
     line = f"{LINE},e=t,sn=7,sta=p,pt=1500,pr=2,msd=640,{facts}"
-    [session], _ = read_reports(line.encode())
+    [session], _ = read(line)
     assert (session.device, session.place, session.site) == (
         Device.TABLET,
         Place.EMBED,
@@ -43,7 +52,7 @@ def test_line_of_the_portals_player_is_read() -> None:
 
 
 def test_line_of_another_player_is_read() -> None:
-    [session], unreadable = read_reports(FOREIGN.encode())
+    [session], unreadable = read(FOREIGN)
     assert (session.device, session.place, session.site) == (Device.OTHER, Place.OTHER, "")
     assert session.records == (Record(2000, 3, State.PLAYING, rate=1.5),)
     assert unreadable == 0
@@ -62,23 +71,37 @@ def test_line_of_another_player_is_read() -> None:
     ],
 )
 def test_line_that_cannot_be_attributed_is_unreadable(line: str) -> None:
-    assert read_reports(f"{LINE}\n{line}".encode()) == (read_reports(LINE.encode())[0], 1)
+    assert read(f"{LINE}\n{line}") == (read(LINE)[0], 1)
 
 
 def test_values_of_a_wrong_type_or_size_are_left_out() -> None:
     wrong = 'sta=zz,pt=-1,pr=0,msd=1.5,sn="a",portal-height="12345",portal-device=fridge'
     assert only_record(f"{LINE},{wrong}") == Record(1000, 0, State.WAITING)
-    [session], _ = read_reports(f'{LINE},portal-site="A B/<script>"'.encode())
+    [session], _ = read(f'{LINE},portal-site="A B/<script>"')
     assert session.site == ""
 
 
 def test_further_lines_are_not_read() -> None:
-    sessions, unreadable = read_reports("\n".join([LINE] * (MAX_LINES + 5)).encode())
+    sessions, unreadable = read("\n".join([LINE] * (MAX_LINES + 5)))
     assert (len(sessions[0].records), unreadable) == (MAX_LINES, 5)
     lines = [LINE.replace('"a"', f'"{number}"') for number in range(MAX_SESSIONS + 3)]
-    sessions, unreadable = read_reports("\n".join([*lines, lines[0]]).encode())
+    sessions, unreadable = read("\n".join([*lines, lines[0]]))
     assert [len(session.records) for session in sessions] == [2] + [1] * (MAX_SESSIONS - 1)
     assert unreadable == 3
+
+
+async def test_other_tasks_run_while_a_long_report_is_read() -> None:
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with running(count_turns()):
+        await read_reports("\n".join([LINE] * MAX_LINES).encode())
+    assert turns >= MAX_LINES // LINES_AT_ONCE
 
 
 lines = st.lists(
@@ -88,7 +111,7 @@ lines = st.lists(
 
 @given(st.binary(max_size=300) | st.lists(lines, max_size=5).map("\n".join).map(str.encode))
 def test_any_body_is_read_without_an_error(body: bytes) -> None:
-    sessions, _ = read_reports(body)
+    sessions, _ = read(body)
     for session in sessions:
         assert list(session.records) == sorted(
             session.records, key=lambda record: (record.ts_ms, record.number)

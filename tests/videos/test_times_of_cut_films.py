@@ -185,7 +185,8 @@ async def watch(video: Video, start_s: float, end_s: float, viewer: bytes) -> No
     session = SessionReport(
         str(video.id), viewer.hex(), Device.OTHER, Place.PAGE, site="", records=records
     )
-    await write_reports([InboxReport(video.id, Visitor(datetime.now(UTC).date(), viewer), session)])
+    visitor = Visitor(datetime.now(UTC).date(), viewer, networks=[])
+    await write_reports([InboxReport.of(session, visitor, video.id)])
     await fold_inbox()
 
 

@@ -122,10 +122,11 @@ async def keep(response: Response) -> Response:
     return response
 
 
-def outlive_clients(app: App) -> App:
-    """Return an app that finishes requests with a key even when their client disconnects.
+def outlive_clients(app: App, *, path: str) -> App:
+    """Return an app that finishes some requests even when their client disconnects.
 
-    The client will repeat the request to get the answer.
+    These have a key, with which the client will repeat the request to get the answer, or a path
+    that ends with `path`, whose clients don't need an answer.
     """
 
     async def outliving(scope: HTTPScope, receive: Receive, send: Send) -> None:
@@ -135,6 +136,7 @@ def outlive_clients(app: App) -> App:
                 await asyncio.Event().wait()
             return message
 
-        await app(scope, received if header(scope, HEADER.lower().encode()) else receive, send)
+        is_outliving = header(scope, HEADER.lower().encode()) or scope["path"].endswith(path)
+        await app(scope, received if is_outliving else receive, send)
 
     return outliving

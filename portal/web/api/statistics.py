@@ -37,7 +37,7 @@ from portal.web.composition import web_context
 from portal.web.cookies import has_session_cookie
 from portal.web.schemas.base import ClosedShape, Day, Problem, Text
 from portal.web.schemas.validation import validated_query
-from portal.web.server.context import state_of
+from portal.web.server.context import networks_of, state_of
 from portal.web.server.limits import Body, Rate
 from portal.web.videos import read_video
 
@@ -45,6 +45,8 @@ blueprint = Blueprint("api_statistics", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Statistics"])
 
 REPORTS = "/playback"
+# Lines of a report that count as a request. A player sends about ten every 100 s.
+LINES_PER_REQUEST = 10
 
 MAX_LIMIT = 200
 # Days of one answer, which lists each of them: ten years.
@@ -260,7 +262,7 @@ async def get_library_statistics() -> Response:
 @blueprint.post(REPORTS)
 @policy(
     Policy.PLAY,
-    body=Body(content_types=(cmcd.MIMETYPE,)),
+    body=Body(content_types=(cmcd.MIMETYPE,), lines_per_request=LINES_PER_REQUEST),
     rate=Rate.REPORTS,
     content_types=(),
 )
@@ -282,9 +284,11 @@ async def report_playback() -> Response:
         raise StatisticsOff
     if request.mimetype != cmcd.MIMETYPE:
         raise NotReports
-    body = await request.get_data(cache=False, as_text=False, parse_form_data=False)
+    body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     user_agent = request.headers.get("User-Agent", "")
-    sessions, unreadable_count = cmcd.read_reports(body)
+    # One after the other, so that many large reports take no longer from other requests than one.
+    async with web.reading_reports:
+        sessions, unreadable_count = await cmcd.read_reports(body)
     count_reports("unreadable", unreadable_count)
     if unreadable_count and not sessions:
         raise UnreadableReports
@@ -294,7 +298,8 @@ async def report_playback() -> Response:
     elif intake.is_bot(user_agent):
         count_reports("bot", len(sessions))
     else:
-        visitor = await web.visitors.identify(address=state.client, user_agent=user_agent)
+        networks = networks_of(state.client)
+        visitor = await web.visitors.identify(networks=networks, user_agent=user_agent)
         async with task_group() as tasks:
             for session in sessions:
                 tasks.create_task(_accept(session, visitor))
@@ -313,7 +318,7 @@ async def _accept(session: SessionReport, visitor: Visitor) -> None:
     elif await _is_editor(video["owner_id"]):
         outcome = "editor"
     else:
-        await web.report_writes.load(InboxReport(video["id"], visitor, session))
+        await web.report_writes.load(InboxReport.of(session, visitor, video["id"]))
         outcome = "accepted"
     count_reports(outcome, 1)
 

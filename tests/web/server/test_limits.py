@@ -124,6 +124,14 @@ async def test_searches_sign_in_attempts_and_downloads_have_separate_limits_per_
             assert await changes(sender, 1) == [200]
 
 
+async def test_reports_count_by_their_lines(config: Config) -> None:
+    report = {"data": "x\n" * 25, "headers": {"Content-Type": "application/cmcd"}}
+    async with limited(config, rate_limit_reports=5) as app:
+        sender = Sender(app, OWN_PAGE)
+        statuses = [(await sender.post("/api/playback", **report)).status_code for _ in range(2)]
+        assert statuses == [400, 429]
+
+
 def test_counts_restart_with_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(limits, "time", lambda: now)
