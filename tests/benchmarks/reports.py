@@ -32,6 +32,7 @@ RECORDS = 10
 INTERVAL_MS = 10_000
 FILMS = 100
 VISITORS = 20_000
+NETWORKS = 2_000
 AGENTS = 200
 REPORT_EVERY_S = 100
 WARM_UP = 300
@@ -47,12 +48,14 @@ PAGES = 500
 # Records of visitors who each watch a film from its start, in several reports.
 FILL = """
 INSERT INTO playback_inbox
+  (video_id, day, visitor, session, received_at, device, place, site, records, networks)
 SELECT film.id, (now() AT TIME ZONE 'UTC')::date, int8send(visitor), int8send(visitor),
        now() - interval '1 hour' + make_interval(secs => report), 'desktop', 'page', '',
        (SELECT jsonb_agg(jsonb_build_array(
           1795728000000 + (report * {records} + n) * 10000, report * {records} + n, 'p',
           (report * {records} + n) * 10000, 1.0, CASE report + n WHEN 0 THEN 800 END, 720
-        ) ORDER BY n) FROM generate_series(0, {records} - 1) AS n)
+        ) ORDER BY n) FROM generate_series(0, {records} - 1) AS n),
+       ARRAY[int8send(visitor % {networks})]
 FROM generate_series(1, {visitors}) AS visitor
 CROSS JOIN generate_series(0, {reports} - 1) AS report
 JOIN (SELECT id, row_number() OVER (ORDER BY id) AS number FROM videos) AS film
@@ -175,7 +178,9 @@ async def _page_times_ms(url: str) -> tuple[float, float]:
 
 async def _measure_fold(portal: LivePortal, records: int) -> None:
     reports_each = max(records // RECORDS // VISITORS, 1)
-    fill = FILL.format(visitors=VISITORS, reports=reports_each, films=FILMS, records=RECORDS)
+    fill = FILL.format(
+        visitors=VISITORS, reports=reports_each, films=FILMS, records=RECORDS, networks=NETWORKS
+    )
     await execute(portal.environ, fill)
     began = time.monotonic()
     cpu_began = time.process_time()
