@@ -18,6 +18,8 @@ BOUND_FACTOR = 1.1
 STARTUP_BOUNDS_S = tuple(0.05 * BOUND_FACTOR**number for number in range(75))
 STARTUP_RANGES = len(STARTUP_BOUNDS_S) + 1
 HOUR_S = 3_600
+# Value of an attribute that stands for all values beyond a limit.
+OTHER = "other"
 
 
 class Kind(StrEnum):

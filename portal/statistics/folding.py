@@ -23,7 +23,7 @@ from uuid import UUID
 from portal.database.connection import Row, execute, fetch_rows, rows_json, transaction
 from portal.statistics import periods
 from portal.statistics.cmcd import Device, Place, record_of
-from portal.statistics.figures import COUNTS, LISTS, Changes, Counts, SumsKey
+from portal.statistics.figures import COUNTS, LISTS, OTHER, Changes, Counts, SumsKey
 from portal.statistics.films import Film, fetch_films
 from portal.statistics.viewers import SessionState, ViewerDay, add_records
 
@@ -33,9 +33,8 @@ FOLD_EVERY_S = 5.0
 # Reports in one transaction: a fraction of a second of processor time.
 CHUNK = 500
 KEEP_VIEWERS_DAYS = 30
-# Sites of one video and day; viewers from further ones count as from `OTHER_SITES`.
+# Sites of one video and day, besides that of `OTHER` sites.
 MAX_SITES = 20
-OTHER_SITES = "other"
 # New viewers that an hour may bring from one network.
 MAX_OF_VIDEO = 100
 MAX_OF_ALL = 800
@@ -236,7 +235,7 @@ def _network_limits(report: Row) -> dict[NetworkKey, int]:
 def _counted_site(site: str, counted_sites: Collection[str]) -> str:
     """Return the name under which a site is counted: its own, or that of all further sites."""
     is_counted = not site or site in counted_sites or len(counted_sites) < MAX_SITES
-    return site if is_counted else OTHER_SITES
+    return site if is_counted else OTHER
 
 
 async def delete_old_viewers() -> None:

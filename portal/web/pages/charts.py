@@ -80,6 +80,11 @@ class Chart:
     bars: Sequence[tuple[str, Sequence[float]]]
     steps: Sequence[Mark]
 
+    @property
+    def is_empty(self) -> bool:
+        """Return whether all values are zero or unknown."""
+        return not any(any(heights) for _, heights in self.bars)
+
 
 @dataclass(frozen=True, slots=True)
 class Charts:

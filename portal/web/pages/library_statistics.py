@@ -20,7 +20,13 @@ from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages.charts import Measure, Span, draw_charts
 from portal.web.pages.csv_files import csv_response, csv_start, csv_text
-from portal.web.pages.statistics import VIEWS, part_tables, period_name, period_of_request
+from portal.web.pages.statistics import (
+    VIEWS,
+    part_tables,
+    period_name,
+    period_of_request,
+    read_changes,
+)
 from portal.web.server.limits import Rate
 
 blueprint = Blueprint("library_statistics", __name__)
@@ -107,6 +113,7 @@ async def page() -> str:
         },
         sees_all=person.sees_all,
         charts=draw_charts(statistics.days, *MEASURES),
+        changes=await read_changes(None, statistics, days),
         parts=part_tables(statistics),
     )
 

@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import attrgetter
 from uuid import UUID
 
 from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.database.models import Video, VideoStatus
 from portal.errors import NotFound
-from portal.statistics.figures import COUNTS
+from portal.statistics.figures import COUNTS, OTHER, Counts
 from portal.statistics.films import HUNDREDTHS
-from portal.statistics.folding import OTHER_SITES
 from portal.statistics.periods import DEFAULT_PERIOD, Days, Period, days_of_period
 from portal.statistics.reading import (
     DayFigures,
@@ -58,7 +58,18 @@ PLACES = {"page": "On this portal", "embed": "Embedded in other sites", "other":
 MANY_HOURS = 100
 MANY_MINUTES = 10
 # Figures that are compared with those of the period before.
-CHANGES = ("views", "viewers", "watch_ms", "average_share")
+COMPARED = (
+    "views",
+    "viewers",
+    "watch_ms",
+    "average_share",
+    "startup_s.median",
+    "startup_s.p95",
+    "stalls_per_hour",
+    "failures",
+)
+# Largest difference from the period before that is called typical, in percent.
+TYPICAL_PERCENT = 10
 # Columns of the file of days.
 DAY_COLUMNS = (
     "date",
@@ -175,6 +186,13 @@ def watch_time(seconds: float) -> str:
 
 
 @blueprint.app_template_filter()
+def days_words(part: PartFigures) -> str:
+    """Return the days on which a part's first and last viewers came."""
+    first, last = (f"{day.day} {day:%b %Y}" for day in (part.first_day, part.last_day) if day)
+    return f"Only on {first}" if first == last else f"First on {first}, last on {last}"
+
+
+@blueprint.app_template_filter()
 def time_words(position_s: float) -> str:
     """Return a position in a video as players show it."""
     return clock(position_s) if position_s >= 1 else "0:00"
@@ -199,7 +217,7 @@ async def page(video_id: str) -> str:
         frames=await posters.spread_frames(video, FRAMES),
         parts=part_tables(statistics),
         sites=site_rows(statistics),
-        changes=await _read_changes(video.id, statistics, days),
+        changes=await read_changes(video.id, statistics, days),
         transcript=await _read_transcript(video, statistics.retention),
         table_step=TABLE_STEP,
         tab_step=TAB_STEP,
@@ -265,22 +283,25 @@ def _replayed_parts(moments: Sequence[Moment], duration_s: float) -> list[Replay
 
 def part_tables(statistics: Statistics) -> dict[str, list[PartFigures]]:
     """Return the rows of the tables of devices, places and heights."""
-    heights = sorted(statistics.heights, key=lambda part: int(part.name), reverse=True)
+    names = {OTHER: "Other", "0": "Unknown"}
+    heights = sorted(
+        statistics.heights,
+        key=lambda part: 0 if part.name == OTHER else int(part.name),
+        reverse=True,
+    )
     return {
         "devices": [
             replace(part, name=DEVICES.get(part.name, "Other devices"))
             for part in statistics.devices
         ],
         "places": [replace(part, name=PLACES[part.name]) for part in statistics.places],
-        "heights": [
-            replace(part, name=f"{part.name}p" if int(part.name) else "Unknown") for part in heights
-        ],
+        "heights": [replace(part, name=names.get(part.name, f"{part.name}p")) for part in heights],
     }
 
 
 def site_rows(statistics: Statistics) -> list[PartFigures]:
     """Return rows for viewers without a site, for the largest sites, and for all others."""
-    largest = [part for part in statistics.sites if part.name != OTHER_SITES][:SITE_ROWS]
+    largest = [part for part in statistics.sites if part.name != OTHER][:SITE_ROWS]
     direct = _remainder("Direct or unknown", statistics, statistics.sites)
     other_sites = _remainder("Other sites", statistics, [direct, *largest])
     rows = sorted([*largest, direct], key=lambda part: part.views, reverse=True)
@@ -302,24 +323,29 @@ def _remainder(name: str, whole: Statistics, parts: Sequence[PartFigures]) -> Pa
     return PartFigures(name=name, startups=startups, **counts)
 
 
-async def _read_changes(video_id: UUID, statistics: Statistics, days: Days) -> dict[str, str]:
-    """Return how figures differ from those of as many days before, in words; empty without any."""
+async def read_changes(video_id: UUID | None, statistics: Counts, days: Days) -> dict[str, str]:
+    """Return how figures differ from those of as many days before, in words; empty without any.
+
+    `video_id` is None for the figures of the library.
+    """
     if days.before is None:
         return {}
     before = await read_counts(video_id, days.before)
-    ratios = {
-        name: getattr(statistics, name) / earlier
-        for name in CHANGES
-        if (earlier := getattr(before, name))
-    }
-    ending = f"in the {days.count} days before"
-    return {name: f"{change_words(ratio)} {ending}" for name, ratio in ratios.items()}
+    changes = {}
+    for name in COMPARED if before.viewers else ():
+        value, earlier = (attrgetter(name)(counts) for counts in (statistics, before))
+        if value is not None and earlier is not None and (value or earlier):
+            changes[name] = f"{change_words(value, earlier)} in the {days.count} days before"
+    return changes
 
 
-def change_words(ratio: float) -> str:
-    """Return a ratio of two figures as the beginning of a sentence, such as "12% more than"."""
-    change = round(100 * (ratio - 1))
-    return f"{abs(change):,}% {'more' if change > 0 else 'less'} than" if change else "The same as"
+def change_words(value: float, earlier: float) -> str:
+    """Return how a figure differs from an earlier one, as the beginning of a sentence."""
+    if not earlier:
+        return "None"
+    change = round(100 * (value / earlier - 1))
+    difference = f"{abs(change):,}% {'more' if change > 0 else 'less'} than" if change else "as"
+    return f"Typical: {difference}" if abs(change) <= TYPICAL_PERCENT else difference
 
 
 async def _read_transcript(video: Video, retention: Sequence[float]) -> Transcript | None:

@@ -1,6 +1,6 @@
 """Statistics of a video: the values of charts, and the page."""
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +13,8 @@ from statistics_rows import ADD_DAYS
 
 from portal.database.connection import execute
 from portal.database.models import Caption
-from portal.statistics.reading import DayFigures, PartFigures, Statistics
+from portal.statistics.periods import Period, days_of_period
+from portal.statistics.reading import DayFigures, PartFigures, Statistics, read_statistics
 from portal.transcoding.packaging.webvtt import Cue, webvtt
 from portal.web.pages.charts import axis_steps, draw_charts
 from portal.web.pages.statistics import (
@@ -165,13 +166,16 @@ async def test_page_and_file_have_the_figures_of_a_period(client: Client) -> Non
     address = f"/videos/{video.id}/statistics"
     words = words_of(await page(client, address))
     assert "Views 252 10 seconds" in words
-    assert "Viewers 280" in words
+    assert "Viewers 280 Pages and players that played any of it" in words
+    assert "At most 100 an hour are counted for a video from one network." in words
     assert "Watch time 3 h 7 min 40 s per viewer" in words
     assert "Average share watched 80%" in words
     starts = "half start within 0.8 s, 95% within 0.8 s,"
-    assert f"Phones 75% {starts} 12.0 stalls per hour, 0 failures 168 " in words
-    assert "Direct or unknown 75% 12.0 stalls per hour, 0 failures 140 " in words
-    assert f"blog.example 25% {starts} 0.0 stalls per hour, 28 failures 112 " in words
+    assert f"Phones 75% {starts} 12.0 stalls per hour 168 " in words
+    assert "Direct or unknown 75% 12.0 stalls per hour 140 " in words
+    today = datetime.now(UTC).date()
+    first, last = (f"{day.day} {day:%b %Y}" for day in (today - timedelta(days=27), today))
+    assert f"blog.example 25% First on {first}, last on {last} {starts} 28 failures 112 " in words
     assert "720p 98% 3 h " in words
     assert "Views 63 " in words_of(await page(client, f"{address}?period=7"))
     whole = words_of(await page(client, f"{address}?period=all"))
@@ -186,12 +190,54 @@ async def test_figures_are_compared_with_the_days_before(client: Client) -> None
     await execute(ADD_DAYS, video.id, 10)
     words = words_of(await page(client, f"/videos/{video.id}/statistics?period=7"))
     assert "30% of the video played 133% more than in the 7 days before Viewers" in words
-    assert "a viewer sees The same as in the 7 days before" in words
-    assert [change_words(ratio) for ratio in (0.5, 1.004, 13)] == [
+    assert "a viewer sees Typical: as in the 7 days before" in words
+    assert "Under 2 s is good. Typical: as in the 7 days before" in words
+    assert "None is good. 133% more than in the 7 days before" in words
+    await execute(ADD_DAYS, None, 10)
+    library = words_of(await page(client, "/statistics?period=7"))
+    assert "30% of a video played 133% more than in the 7 days before Viewers" in library
+    words = [change_words(value, 100) for value in (50, 91, 100.4, 110, 1300)]
+    assert [*words, change_words(3, 0)] == [
         "50% less than",
-        "The same as",
+        "Typical: 9% less than",
+        "Typical: as",
+        "Typical: 10% more than",
         "1,200% more than",
+        "None",
     ]
+
+
+async def test_zeros_are_left_out_where_they_say_nothing(client: Client) -> None:
+    video = await make_row(**READY)
+    for owner_id in (video.id, None):
+        await execute(ADD_DAYS, owner_id, 1)
+    await execute("UPDATE video_days SET stalls = 0, failures = 0")
+    words = words_of(await page(client, f"/videos/{video.id}/statistics"))
+    assert "Phones 75% half start within 0.8 s, 95% within 0.8 s 6 " in words
+    assert "Stalls per hour None" in words
+    charts = await page(client, "/statistics")
+    assert 'id="measure-1">Start-up time' in charts
+    assert 'id="measure-2"' not in charts
+
+
+async def test_parts_are_limited_and_the_small_ones_added_up(client: Client) -> None:
+    video = await make_row(**READY)
+    await execute(ADD_DAYS, video.id, 1)
+    await execute(
+        """INSERT INTO video_days
+        SELECT video_id, day, parts.kind, parts.kind_prefix || number, 0, viewers, 1000 * number,
+               0, 0, 0, 0, NULL, NULL, startups
+        FROM video_days, generate_series(1, 60) AS number,
+             (VALUES ('site', 'example-'), ('height', '')) AS parts (kind, kind_prefix)
+        WHERE video_days.kind = 'all'"""
+    )
+    statistics = await read_statistics(video.id, days_of_period(Period.WEEK))
+    assert len(statistics.sites) == len(statistics.heights) == 51
+    assert sum(part.watch_ms for part in statistics.heights) == 1000 * sum(range(1, 61)) + 400_000
+    assert (statistics.sites[0].name, statistics.sites[0].views) == ("blog.example", 4)
+    [other] = [part for part in statistics.sites if part.name == "other"]
+    assert (other.viewers, other.startups) == (10 * 11, [])
+    assert part_tables(statistics)["heights"][-1].name in ("Unknown", "Other")
 
 
 async def test_transcript_begins_where_most_viewers_leave(client: Client) -> None:
