@@ -82,9 +82,15 @@ async function passAndAnswer(duration_ms) {
   await answered();
 }
 
-function start({ dataset = {}, userAgent = DESKTOP, maxTouchPoints = 0, referrer = "" } = {}) {
+function start({
+  dataset = {},
+  userAgent = DESKTOP,
+  maxTouchPoints = 0,
+  referrer = "",
+  userActivation = undefined,
+} = {}) {
   const sendBeacon = (url, body) => beacons.push({ url, body }) > 0;
-  const navigator = { userAgent, maxTouchPoints, sendBeacon };
+  const navigator = { userAgent, maxTouchPoints, sendBeacon, userActivation };
   Object.defineProperty(globalThis, "navigator", { value: navigator, configurable: true });
   globalThis.location = { host: "videos.example.org" };
   globalThis.window = new EventTarget();
@@ -155,6 +161,22 @@ test("nothing is reported without an address, or before the first play", async (
   hide();
   await answered();
   assert.deepEqual([requests, beacons], [[], []]);
+});
+
+test("playback that begins by itself is reported from the first gesture on", async () => {
+  const userActivation = { hasBeenActive: false };
+  start({ userActivation });
+  video.start();
+  video.send("waiting", "playing");
+  video.run(30);
+  hide();
+  await answered();
+  assert.deepEqual([requests, beacons], [[], []]);
+  userActivation.hasBeenActive = true;
+  video.run(10.25);
+  video.pause();
+  assert.deepEqual(await states(), ["p 30250", "t p 40250", "a 40250"]);
+  assert.ok(!("msd" in (await lines())[0]));
 });
 
 test("a line describes playback in the keys of CMCD", async () => {

@@ -107,15 +107,28 @@ class Reports {
     this.#shown_s = currentTime;
   }
 
+  /**
+   * Return whether reports may begin with a state. Playback that begins by itself waits for a
+   * gesture of the viewer.
+   *
+   * @param {string} state
+   */
+  #mayBegin(state) {
+    const hasGesture = navigator.userActivation?.hasBeenActive ?? true;
+    const isPlaying = state === STATE.playing && !this.video.paused;
+    return hasGesture && (state === STATE.starting || isPlaying);
+  }
+
   /** Report another state. @param {string} state */
   #enter(state, event = EVENT.state, cause = "") {
-    if (state === this.#state || (!this.#state && state !== STATE.starting)) return;
+    if (state === this.#state || (!this.#state && !this.#mayBegin(state))) return;
+    const hasStarted = this.#state === STATE.starting;
     this.#state = state;
     if (state === STATE.starting) this.#started_ms = performance.now();
     const isFirst = state === STATE.playing && !this.#hasPlayed;
     this.#hasPlayed ||= isFirst;
     const startup = `msd=${Math.round(performance.now() - this.#started_ms)}`;
-    this.#report(event, isFirst ? startup : cause);
+    this.#report(event, isFirst && hasStarted ? startup : cause);
     if (isFirst) this.outbox.sendIn(FIRST_SEND_MS);
     if (state === STATE.ended || state === STATE.failed) this.outbox.sendIn(0);
   }
