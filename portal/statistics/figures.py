@@ -46,10 +46,11 @@ class StartupTimes(NamedTuple):
 class Counts:
     """Sums over viewers' days, and the figures that follow from them.
 
-    `viewers` counts a visitor once on each day. `share` sums the hundredths that each viewer has
-    seen. `ignored` counts records that repeat earlier ones or end an impossible stretch of
-    playback. `startups` is a histogram of start-up times: a count for each range that ends at a
-    bound in `STARTUP_BOUNDS_S`, and one for longer times. It is empty without start-up times.
+    `viewers` counts a page view once on each day. `share` sums the hundredths that each viewer has
+    seen. `ignored` counts records that repeat earlier ones, end an impossible stretch of playback,
+    or exceed the limits of a network. `startups` is a histogram of start-up times: a count for each
+    range that ends at a bound in `STARTUP_BOUNDS_S`, and one for longer times. It is empty without
+    start-up times.
     """
 
     views: int = 0

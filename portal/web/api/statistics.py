@@ -22,7 +22,7 @@ from portal.concurrency import task_group
 from portal.database.models import VideoStatus
 from portal.errors import FieldError, InvalidRequest, NotReports, StatisticsOff, UnreadableReports
 from portal.events.records import Id, Shape
-from portal.statistics import cmcd, intake, reading
+from portal.statistics import cmcd, folding, intake, reading
 from portal.statistics.cmcd import SessionReport
 from portal.statistics.films import HUNDREDTHS
 from portal.statistics.intake import InboxReport, Visitor
@@ -111,10 +111,11 @@ class PartRecord(WatchedRecord):
 class FiguresRecord(Shape, from_attributes=True):
     """Figures of a video or of all videos over some days."""
 
-    views: int = Field(
-        description="Once for each viewer and day, after 10 s or 30 % of the video were played."
+    views: int = Field(description="Viewers who played 10 s or 30 % of the video.")
+    viewers: int = Field(
+        description="Page views that played any of the video, once a day; at most "
+        f"{folding.MAX_OF_VIDEO} new ones of a video in an hour from one network."
     )
-    viewers: int = Field(description="Viewers of each day, summed.")
     watch_seconds: int = Field(validation_alias="watch_s")
     average_share: Share = Field(description="Mean share of a video that viewers saw.")
     startup_seconds: StartupRecord = Field(validation_alias="startup_s")
@@ -274,8 +275,9 @@ async def report_playback() -> Response:
     Each line is a dictionary of RFC 8941 with `v=2`, the video's id as `cid`, a session id as
     `sid`, and the time `ts`. A part of the video counts as played between two lines of a session if
     the first one has `sta=p`; with the position `pt` it also counts for the retention. Send a line
-    at each change of `sta`, before each seek, and every 10 s. A request may have 300 lines of 8
-    sessions. The answer does not tell whether the report counts.
+    at each change of `sta`, before each seek, and every 10 s. Each page view needs a session id of
+    its own. A request may have 300 lines of 8 sessions; ten lines count as one towards the rate
+    limit. The answer does not tell whether the report counts.
     """
     web = web_context()
     state = state_of(request.scope)
