@@ -30,15 +30,17 @@ from portal.statistics.viewers import SessionState, ViewerDay, add_records
 logger = logging.getLogger(__name__)
 
 FOLD_EVERY_S = 5.0
-# Reports in one transaction: a fraction of a second of processor time.
-CHUNK = 500
+# Reports in one transaction, a fraction of a second of processor time. Their records are limited,
+# too, because the event loop stands still while rows are received.
+CHUNK = 250
+CHUNK_BYTES = 1_000_000
 KEEP_VIEWERS_DAYS = 30
 # Sites of one video and day, besides that of `OTHER` sites.
 MAX_SITES = 20
 # New viewers that an hour may bring from one network.
 MAX_OF_VIDEO = 100
 MAX_OF_ALL = 800
-# These limits of a wider network of IPv6, as a multiple of the next narrower one's.
+# Limits of a wider network of IPv6, as a multiple of the next narrower one's.
 WIDER_NETWORK_FACTOR = 4
 # Any number that no other user of the database picks.
 LOCK_ID = 7_306_815_041
@@ -48,7 +50,11 @@ LIMIT_WAITS = "SET LOCAL lock_timeout = '500ms'"
 LOCK = "SELECT pg_try_advisory_xact_lock(%s) AS is_held"
 TAKE = """
 DELETE FROM playback_inbox WHERE ctid = ANY(ARRAY(
-  SELECT ctid FROM playback_inbox ORDER BY received_at LIMIT %s
+  SELECT ctid FROM (
+    SELECT ctid, sum(octet_length(records)) OVER (ORDER BY received_at, ctid)
+                 - octet_length(records) AS bytes_before
+    FROM playback_inbox ORDER BY received_at, ctid LIMIT %s
+  ) AS oldest WHERE bytes_before < %s
 )) RETURNING *
 """
 VIEWERS = """
@@ -132,7 +138,7 @@ async def fold_forever(ending: asyncio.Event) -> None:
     """Fold the inbox every few seconds, in every worker until it ends."""
     while not ending.is_set():
         try:
-            while await fold_inbox() == CHUNK and not ending.is_set():
+            while await fold_inbox() and not ending.is_set():
                 pass
         except Exception:  # statistics must not end a worker
             fields = {"action": "fold_failed"}
@@ -141,7 +147,7 @@ async def fold_forever(ending: asyncio.Event) -> None:
 
 
 async def fold_inbox() -> int:
-    """Move up to `CHUNK` reports from the inbox into the sums, in one transaction.
+    """Move some reports from the inbox into the sums, in one transaction.
 
     Return the number of reports; 0 if the inbox is empty or another process folds it. Raises
     `LockNotAvailable` if another transaction holds one of the videos for long.
@@ -152,7 +158,7 @@ async def fold_inbox() -> int:
         if not lock["is_held"]:
             return 0
         await periods.begin_day()
-        reports = await fetch_rows(TAKE, CHUNK)
+        reports = await fetch_rows(TAKE, CHUNK, CHUNK_BYTES)
         if not reports:
             return 0
         keys = {_viewer_key_of(report) for report in reports}

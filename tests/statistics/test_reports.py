@@ -313,7 +313,7 @@ async def test_made_up_values_make_few_rows(client: Client) -> None:
     assert stored["n"] == 1 + 1 + 1 + folding.MAX_SITES + 1 + 2
 
 
-async def test_reports_are_folded_in_a_thread(
+async def test_long_reports_are_folded_one_by_one_in_a_thread(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
@@ -324,9 +324,11 @@ async def test_reports_are_folded_in_a_thread(
 
     fold = folding.fold
     monkeypatch.setattr(folding, "fold", fold_here)
-    await report(client, played((await film()).id, 0, 20))
-    await fold_inbox()
-    assert threads
+    monkeypatch.setattr(folding, "CHUNK_BYTES", 1)
+    for _ in range(2):
+        await report(client, played((await film()).id, 0, 20))
+    assert [await fold_inbox() for _ in range(3)] == [1, 1, 0]
+    assert len(threads) == 2
     assert threading.main_thread() not in threads
 
 

@@ -275,8 +275,8 @@ async def report_playback() -> Response:
     Each line is a dictionary of RFC 8941 with `v=2`, the video's id as `cid`, a session id as
     `sid`, and the time `ts`. A part of the video counts as played between two lines of a session if
     the first one has `sta=p`; with the position `pt` it also counts for the retention. Send a line
-    at each change of `sta`, before each seek, and every 10 s. Each page view needs a session id of
-    its own. A request may have 300 lines of 8 sessions; ten lines count as one towards the rate
+    at each change of `sta`, before each seek, and every 10 s. Each page view needs another session
+    id. A request may have 300 lines of 8 sessions; ten lines count as one towards the rate
     limit. The answer does not tell whether the report counts.
     """
     web = web_context()
@@ -288,7 +288,7 @@ async def report_playback() -> Response:
         raise NotReports
     body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     user_agent = request.headers.get("User-Agent", "")
-    # One after the other, so that many large reports take no longer from other requests than one.
+    # Many large reports at once would take turns of the event loop that add up.
     async with web.reading_reports:
         sessions, unreadable_count = await cmcd.read_reports(body)
     count_reports("unreadable", unreadable_count)
