@@ -68,7 +68,7 @@ async def test_figures_equal_what_was_played_whatever_is_killed(
     services: dict[str, str], rng: Random
 ) -> None:
     async with fresh_database(services) as database, AsyncExitStack() as stack:
-        environ = {**database, "RATE_LIMIT_REPORTS": "0"}
+        environ = {**database, "RATE_LIMIT_REPORTS": "0", "TRUSTED_PROXIES": "127.0.0.1"}
         async with open_database(Config.from_env(environ)):
             film = await make_row(1, **READY | {"duration_s": float(FILM_S)})
         webs = [await stack.enter_async_context(started("web", environ)) for _ in range(WEBS)]
@@ -140,7 +140,9 @@ async def watch(
     """Send reports, each of them until it is acknowledged."""
     headers: dict[str, Any] = {
         "Content-Type": "application/cmcd",
-        "User-Agent": f"Mozilla/5.0 Firefox/{viewer}",
+        "User-Agent": "Mozilla/5.0 Firefox/140",
+        # A network has a limit of viewers.
+        "X-Forwarded-For": f"192.0.2.{viewer % 250}",
     }
     for body in bodies:
         await asyncio.sleep(rng.uniform(0, 2))
