@@ -54,8 +54,8 @@ class Rate(Enum):
 class Body:
     """Request body of a route: its content types, and the size of the file in it, if any.
 
-    A body counts as a request towards the rate limit for each `lines_per_request`, if that is
-    given.
+    Towards the rate limit of an address, each `lines_per_request` lines count as a request. With 0
+    any body counts as one.
     """
 
     content_types: tuple[str, ...] = ("application/json",)
