@@ -8,7 +8,7 @@ a record, `sta` the state of the player, `pt` the position, `pr` the rate, `msd`
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -112,7 +112,8 @@ async def read_reports(body: bytes) -> tuple[list[SessionReport], int]:
     """
     lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
     unreadable_count = max(len(lines) - MAX_LINES, 0)
-    sessions: dict[tuple[str, str], _Session] = {}
+    # The last values of the members, and the records.
+    sessions: dict[tuple[str, str], tuple[dict[str, Any], list[Record]]] = {}
     for number, line in enumerate(lines[:MAX_LINES], 1):
         if number % LINES_AT_ONCE == 0:
             await asyncio.sleep(0)
@@ -122,10 +123,13 @@ async def read_reports(body: bytes) -> tuple[list[SessionReport], int]:
             continue
         session = (members["cid"], members["sid"])
         if session in sessions or len(sessions) < MAX_SESSIONS:
-            sessions.setdefault(session, _Session()).add(members)
+            facts, records = sessions.setdefault(session, ({}, []))
+            facts.update(members)
+            records.append(_record(members))
         else:
             unreadable_count += 1
-    return [session.report(*ids) for ids, session in sessions.items()], unreadable_count
+    reports = [_session_report(*ids, *contents) for ids, contents in sessions.items()]
+    return reports, unreadable_count
 
 
 def _read_line(line: bytes) -> Mapping[str, Any] | None:
@@ -151,31 +155,19 @@ def _is_id(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH
 
 
-class _Session:
-    """Lines of a session: the last value of each member, and the records."""
-
-    def __init__(self) -> None:
-        self._facts: dict[str, Any] = {}
-        self._records: list[Record] = []
-
-    def add(self, members: Mapping[str, Any]) -> None:
-        """Add the members of a line."""
-        self._facts |= members
-        self._records.append(_record(members))
-
-    def report(self, video_id: str, session_id: str) -> SessionReport:
-        """Return the report of the lines."""
-        site = _text(self._facts.get("portal-site"))
-        is_site = len(site) <= MAX_SITE_LENGTH and SITE.fullmatch(site) is not None
-        self._records.sort(key=lambda record: (record.ts_ms, record.number))
-        return SessionReport(
-            video_id=video_id,
-            session_id=session_id,
-            device=_member(Device, self._facts.get("portal-device")) or Device.OTHER,
-            place=_member(Place, self._facts.get("portal-place")) or Place.OTHER,
-            site=site if is_site else "",
-            records=tuple(self._records),
-        )
+def _session_report(
+    video_id: str, session_id: str, facts: Mapping[str, Any], records: Iterable[Record]
+) -> SessionReport:
+    site = _text(facts.get("portal-site"))
+    is_site = len(site) <= MAX_SITE_LENGTH and SITE.fullmatch(site) is not None
+    return SessionReport(
+        video_id=video_id,
+        session_id=session_id,
+        device=_member(Device, facts.get("portal-device")) or Device.OTHER,
+        place=_member(Place, facts.get("portal-place")) or Place.OTHER,
+        site=site if is_site else "",
+        records=tuple(sorted(records, key=lambda record: (record.ts_ms, record.number))),
+    )
 
 
 def _record(members: Mapping[str, Any]) -> Record:

@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from operator import itemgetter
@@ -55,7 +55,7 @@ DELETE FROM playback_inbox WHERE ctid = ANY(ARRAY(
                  - octet_length(records) AS bytes_before
     FROM playback_inbox ORDER BY received_at, ctid LIMIT %s
   ) AS oldest WHERE bytes_before < %s
-)) RETURNING *
+)) RETURNING *, visitor || session AS viewer
 """
 VIEWERS = """
 SELECT viewer_days.* FROM viewer_days
@@ -116,16 +116,6 @@ class NetworkKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """Rows that reports change, and the films of the existing videos."""
-
-    films: Mapping[UUID, Film]
-    viewers: Sequence[Row]
-    sites: Sequence[Row]
-    networks: Sequence[Row]
-
-
-@dataclass(frozen=True, slots=True)
 class Folded:
     """Result of a fold, as rows in JSON: changed viewers and networks, and changes of sums."""
 
@@ -161,19 +151,17 @@ async def fold_inbox() -> int:
         reports = await fetch_rows(TAKE, CHUNK, CHUNK_BYTES)
         if not reports:
             return 0
-        keys = {_viewer_key_of(report) for report in reports}
+        keys = {_viewer_key(report) for report in reports}
         days = {(key.day, key.video_id) for key in keys}
         limits = {key for report in reports for key in _network_limits(report)}
-        stored = Stored(
-            films=await fetch_films({key.video_id for key in keys}, is_locked=True),
-            viewers=await fetch_rows(VIEWERS, rows_json(key._asdict() for key in keys)),
-            sites=await fetch_rows(
-                SITES, rows_json({"day": day, "video_id": id} for day, id in days)
-            ),
-            networks=await fetch_rows(NETWORKS, rows_json(key._asdict() for key in limits)),
-        )
+        films = await fetch_films({key.video_id for key in keys}, is_locked=True)
+        viewers = await fetch_rows(VIEWERS, rows_json(key._asdict() for key in keys))
+        sites = await fetch_rows(SITES, rows_json({"day": day, "video_id": id} for day, id in days))
+        networks = await fetch_rows(NETWORKS, rows_json(key._asdict() for key in limits))
         # A thread, because reports may have many records.
-        folded = await asyncio.to_thread(fold, reports, stored)
+        folded = await asyncio.to_thread(
+            fold, reports, films=films, viewers=viewers, sites=sites, networks=networks
+        )
         await execute(WRITE_VIEWERS, folded.viewers)
         await execute(WRITE_NETWORKS, folded.networks)
         await execute(WRITE_CHANGES, folded.changes)
@@ -181,30 +169,38 @@ async def fold_inbox() -> int:
     return len(reports)
 
 
-def fold(reports: Sequence[Row], stored: Stored) -> Folded:
-    """Add reports, rows of the inbox, to what is stored, and return what changes.
+def fold(
+    reports: Iterable[Row],
+    *,
+    films: Mapping[UUID, Film],
+    viewers: Iterable[Row],
+    sites: Iterable[Row],
+    networks: Iterable[Row],
+) -> Folded:
+    """Add reports to the stored rows of viewers, and return what changes.
 
-    Reports of deleted videos are dropped, and those of new viewers over the limits of networks.
+    `films` has no key for deleted videos, whose reports are dropped. `sites` and `networks` are the
+    rows that limit the number of sites and of new viewers.
     """
-    viewers = {_viewer_key(row): _viewer(row) for row in stored.viewers}
-    counted_sites = {(row["day"], row["video_id"]): {*row["sites"]} for row in stored.sites}
-    networks = Counter(
-        {NetworkKey(row["hour"], bytes(row["network"])): row["viewers"] for row in stored.networks}
+    stored_viewers = {_viewer_key(row): _viewer(row) for row in viewers}
+    counted_sites = {(row["day"], row["video_id"]): {*row["sites"]} for row in sites}
+    counts = Counter(
+        {NetworkKey(row["hour"], bytes(row["network"])): row["viewers"] for row in networks}
     )
     folded: dict[ViewerKey, ViewerDay] = {}
     changes = Changes()
     for report in sorted(reports, key=itemgetter("received_at")):
-        key = _viewer_key_of(report)
-        if key.video_id not in stored.films:
+        key = _viewer_key(report)
+        if key.video_id not in films:
             continue
         records = [record_of(values) for values in json.loads(report["records"])]
-        viewer = folded.get(key) or viewers.get(key)
+        viewer = folded.get(key) or stored_viewers.get(key)
         if viewer is None:
             limits = _network_limits(report)
-            if any(networks[network] >= limit for network, limit in limits.items()):
+            if any(counts[network] >= limit for network, limit in limits.items()):
                 changes.ignore(key.video_id, key.day, len(records))
                 continue
-            networks.update(limits.keys())
+            counts.update(limits.keys())
             names = counted_sites.setdefault((key.day, key.video_id), set())
             viewer = _new_viewer(report, site=_counted_site(report["site"], names))
             names.add(viewer.site)
@@ -212,16 +208,16 @@ def fold(reports: Sequence[Row], stored: Stored) -> Folded:
             viewer,
             records,
             received_at=report["received_at"],
-            film=stored.films[key.video_id],
+            film=films[key.video_id],
         )
         changes.ignore(key.video_id, key.day, ignored_count)
     for key, viewer in folded.items():
-        if before := viewers.get(key):
+        if before := stored_viewers.get(key):
             changes.add(key.video_id, key.day, before, sign=-1)
         changes.add(key.video_id, key.day, viewer, sign=1)
     return Folded(
         viewers=rows_json(_viewer_row(*item) for item in folded.items()),
-        networks=rows_json({**key._asdict(), "viewers": count} for key, count in networks.items()),
+        networks=rows_json({**key._asdict(), "viewers": count} for key, count in counts.items()),
         changes=rows_json(_sums_row(*item) for item in changes.sums.items()),
     )
 
@@ -255,11 +251,6 @@ async def delete_old_viewers() -> None:
 
 def _viewer_key(row: Row) -> ViewerKey:
     return ViewerKey(row["day"], row["video_id"], bytes(row["viewer"]))
-
-
-def _viewer_key_of(report: Row) -> ViewerKey:
-    viewer = bytes(report["visitor"]) + bytes(report["session"])
-    return ViewerKey(report["day"], report["video_id"], viewer)
 
 
 def _new_viewer(report: Row, *, site: str) -> ViewerDay:

@@ -318,9 +318,9 @@ async def test_long_reports_are_folded_one_by_one_in_a_thread(
 ) -> None:
     threads = []
 
-    def fold_here(*values: Any) -> folding.Folded:
+    def fold_here(reports: Any, **stored: Any) -> folding.Folded:
         threads.append(threading.current_thread())
-        return fold(*values)
+        return fold(reports, **stored)
 
     fold = folding.fold
     monkeypatch.setattr(folding, "fold", fold_here)
@@ -513,6 +513,9 @@ async def test_days_of_viewers_and_salts_are_deleted_in_time(
         await execute("UPDATE viewer_days SET day = day - %s", days)
         await folding.delete_old_viewers()
         assert len(await fetch_rows("SELECT FROM viewer_days")) == row_count
+    await execute("UPDATE network_hours SET hour = hour - interval '1 day'")
+    await folding.delete_old_viewers()
+    assert not await fetch_rows("SELECT FROM network_hours")
     assert await figures(client, video) == before
     await execute("UPDATE playback_salts SET day = day - 1")
     await Visitors().identify(networks=["192.0.2.1"], user_agent=CHROME)
