@@ -22,7 +22,7 @@ from portal.database.connection import Row, fetch_rows
 from portal.database.event_models import Event
 from portal.database.pool import before_commit
 from portal.events.records import VideoColumns, audience_columns
-from portal.queue.enqueue import defer_delivery
+from portal.queue.enqueue import REQUESTER, defer_delivery
 
 logger = logging.getLogger(__name__)
 
@@ -166,8 +166,12 @@ _actor: ContextVar[Actor] = ContextVar("actor", default=COMMAND)
 
 
 def act_as(actor: Actor) -> None:
-    """Set the actor until the end of the current task, such as a request."""
+    """Set the actor until the end of the current task, such as a request.
+
+    Jobs that the task queues count for the actor as their requester.
+    """
     _actor.set(actor)
+    REQUESTER.set(str(actor.actor_id or actor.address))
 
 
 async def note(

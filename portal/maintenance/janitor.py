@@ -40,7 +40,7 @@ from portal.processing.outputs import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below
 from portal.processing.versions import REVERTIBLE_S, WITHDRAWN_AT
 from portal.queue.app import Queue
-from portal.queue.rows import prune_jobs
+from portal.queue.rows import delete_forgotten_requests, prune_jobs
 from portal.statistics.folding import delete_old_viewers
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing, StorageRefused
@@ -192,6 +192,7 @@ async def tidy(
     await playback_links.forget_unused()
     await forget_old()
     await delete_old_viewers()
+    await delete_forgotten_requests()
     await execute(FORGET_ANSWERS, DAY_S)
     logger.info("Janitor has finished", extra={"action": "janitor", **asdict(tidied)})
     return tidied

@@ -17,9 +17,14 @@ videos overtake a long one only until it is due. A running pass gives way to a f
 due before it (`processing.encoding`). Equal videos go first come, first served; a released or
 repeated job keeps its place. Ladders are completed, in the order of their files' sizes, when no
 video waits for its first pass. When no job waits, several workers share a pass.
+
+No requester delays the others by more than a few jobs. After some in a short time, of any kind and
+whether or not they still wait, further ones are due later than almost everything that others
+request meanwhile (`MANY_JOBS`). Among these further ones the same order holds.
 """
 
-from datetime import UTC, datetime
+from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta
 from math import sqrt
 from uuid import UUID
 
@@ -30,7 +35,12 @@ from portal.database.connection import server_time
 from portal.database.models import Version
 from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors, queue_app
-from portal.queue.rows import emptiest_lane, queued_at, wake_waiting_job
+from portal.queue.rows import (
+    count_request,
+    emptiest_import_lane,
+    priority_of,
+    wake_waiting_job,
+)
 from portal.telemetry.tracing import current_trace_context
 
 MB = 1_000_000
@@ -66,17 +76,19 @@ QUEUES = (
     DOWNLOAD_QUEUE,
     SPEECH_QUEUE,
 )
-# Allowance of an import for each unfinished import of its owner.
-ALLOWANCE_PER_IMPORT_S = 3600
 # Offset that puts slow imports behind all others.
 SLOW_IMPORT_OFFSET = 1_000_000_000
-# Priority of jobs whose result a person waits for.
-POSTER_PRIORITY = 10
+# Numbers of recent jobs of a requester after each of which further ones are due `MAX_ALLOWANCE_S`
+# later. With more numbers, more long videos of a requester would go before a short one.
+MANY_JOBS = (3, 10)
+# Account whose request queues the jobs of the current task, or address if there is no account.
+# Empty for the portal's own work.
+REQUESTER: ContextVar[str] = ContextVar("requester", default="")
 
 
 def look_priority(size_bytes: int, *, since: datetime) -> int:
     """Return the priority of probing a file that waits since then. The highest goes first."""
-    return _due_priority(since, ALLOWANCE_S * sqrt(size_bytes / MB))
+    return _due_priority(since, _look_allowance_s(size_bytes))
 
 
 def encode_priority(expected_s: float, *, since: datetime) -> int:
@@ -94,8 +106,31 @@ def slow_import_priority(priority: int) -> int:
     return priority if priority < -SLOW_IMPORT_OFFSET else priority - SLOW_IMPORT_OFFSET
 
 
+def _look_allowance_s(size_bytes: int) -> float:
+    return ALLOWANCE_S * sqrt(size_bytes / MB)
+
+
 def _due_priority(since: datetime, allowance_s: float) -> int:
     return -round((since - EPOCH).total_seconds() + allowance_s)
+
+
+def _looked_at_bytes(version: Version) -> int:
+    """Return the size of the film that the first job of a version reads or copies; 0 for a cut."""
+    # A cut of a large file is as short as one of a small file, but a new video copies the film.
+    is_cut = version.base_id is not None and version.id != version.video_id
+    return 0 if is_cut else version.size_bytes
+
+
+async def _due_since(version: Version) -> datetime:
+    """Return the time from which the priority of a version's probe counts.
+
+    It is later than the time of the request if the requester had many recent jobs.
+    """
+    priority = await priority_of(version.transcode_job_id)
+    if priority is None:
+        return version.created_at
+    since_s = -priority - _look_allowance_s(_looked_at_bytes(version))
+    return EPOCH + timedelta(seconds=since_s)
 
 
 async def defer_transcode(version: Version, queue: Queue, *, since: datetime | None = None) -> int:
@@ -104,14 +139,12 @@ async def defer_transcode(version: Version, queue: Queue, *, since: datetime | N
     Its priority counts from `since`, by default from the version's creation. It has its own lock:
     otherwise a worker would find the job that it enqueues only at a poll after it ended.
     """
-    # A cut of a large file is as short as one of a small file.
-    size_bytes = version.size_bytes if version.base_id is None else 0
     return await _defer(
         "portal:transcode",
         PREPARE_QUEUE,
         queue,
         lock=f"look:{version.id}",
-        priority=look_priority(size_bytes, since=since or version.created_at),
+        priority=look_priority(_looked_at_bytes(version), since=since or version.created_at),
         version_id=str(version.id),
     )
 
@@ -119,10 +152,10 @@ async def defer_transcode(version: Version, queue: Queue, *, since: datetime | N
 async def defer_encode(version: Version, queue: Queue, *, expected_s: float) -> int:
     """Enqueue the job that makes a version playable by encoding, and return the job's id.
 
-    The encode is expected to take `expected_s`. Its priority counts from the time when the probe
-    was enqueued.
+    The encode is expected to take `expected_s`. Its priority counts from the same time as that of
+    the probe.
     """
-    since = await queued_at(version.transcode_job_id) or version.created_at
+    since = await _due_since(version)
     return await _defer(
         "portal:encode",
         TRANSCODE_QUEUE,
@@ -140,7 +173,7 @@ async def defer_completion(version: Version, queue: Queue) -> int:
         TRANSCODE_QUEUE,
         queue,
         lock=f"video:{version.id}",
-        priority=completion_priority(version.size_bytes, since=version.created_at),
+        priority=completion_priority(version.size_bytes, since=await _due_since(version)),
         version_id=str(version.id),
     )
 
@@ -164,7 +197,12 @@ async def defer_removal(video_id: UUID, queue: Queue) -> int:
     after their video is gone.
     """
     return await _defer(
-        "portal:remove", SIDE_QUEUE, queue, lock=f"video:{video_id}", video_id=str(video_id)
+        "portal:remove",
+        SIDE_QUEUE,
+        queue,
+        lock=f"video:{video_id}",
+        priority=_due_priority(await server_time(), ALLOWANCE_S),
+        video_id=str(video_id),
     )
 
 
@@ -178,7 +216,6 @@ async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
         SIDE_QUEUE,
         queue,
         lock=f"poster:{video_id}",
-        priority=POSTER_PRIORITY,
         video_id=str(video_id),
         number=number,
     )
@@ -191,6 +228,7 @@ async def defer_storyboard(version_id: UUID, queue: Queue) -> int:
         SIDE_QUEUE,
         queue,
         lock=f"storyboard:{version_id}",
+        priority=_due_priority(await server_time(), ALLOWANCE_S),
         version_id=str(version_id),
     )
 
@@ -202,7 +240,6 @@ async def defer_captions(video_id: UUID, queue: Queue) -> int:
         SIDE_QUEUE,
         queue,
         lock=f"captions:{video_id}",
-        priority=POSTER_PRIORITY,
         video_id=str(video_id),
     )
 
@@ -233,17 +270,13 @@ async def defer_transcription(video_id: UUID, queue: Queue) -> int:
 async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:
     """Enqueue the job that fetches a file, and return the job's id.
 
-    The locks of four lanes limit an account to four slots. Each of its unfinished imports makes the
-    next one due later, so that many imports don't delay another account's first.
+    The locks of four lanes limit an account to four slots.
     """
-    lane, unfinished = await emptiest_lane(f"import:{owner_id}:")
-    allowance_s = min(MAX_ALLOWANCE_S, ALLOWANCE_PER_IMPORT_S * unfinished)
     return await _defer(
         "portal:import",
         IMPORT_QUEUE,
         queue,
-        lock=lane,
-        priority=_due_priority(await server_time(), allowance_s),
+        lock=await emptiest_import_lane(f"import:{owner_id or REQUESTER.get()}:"),
         import_id=str(import_id),
     )
 
@@ -279,10 +312,20 @@ async def _defer(
     queue: Queue,
     *,
     lock: str | None,
-    priority: int = 0,
+    priority: int | None = None,
     **arguments: str | int,
 ) -> int:
-    """Enqueue a job in the current transaction. Jobs with the same lock run one at a time."""
+    """Enqueue a job in the current transaction. Jobs with the same lock run one at a time.
+
+    Without a priority it is due now. The job counts for its requester, and has a lower priority
+    after many recent ones.
+    """
+    if priority is None:
+        priority = _due_priority(await server_time(), 0)
+    requester = REQUESTER.get()
+    if requester:
+        recent = await count_request(requester)
+        priority -= MAX_ALLOWANCE_S * sum(recent >= many for many in MANY_JOBS)
     job = queue.configure_task(
         task,
         queue=queue_name,

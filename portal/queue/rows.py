@@ -1,7 +1,5 @@
 """SQL on procrastinate's tables: the queue's state, finished jobs, and waiting jobs."""
 
-from datetime import datetime
-
 from portal.database.connection import IS_LIVE, Row, execute, fetch_rows
 
 # Beginning of the names of worker processes, as PostgreSQL lists their connections.
@@ -98,10 +96,9 @@ SELECT (
     AND (running.priority, -running.id) < (mine.priority, -mine.id)
 ) AS is_overtaken
 """  # noqa: S608 - put together from constants
-# Lane of an owner's imports with the fewest jobs, and the number of jobs in all lanes.
+# Lane of a requester's imports with the fewest jobs.
 IMPORT_LANE = """
-SELECT lane, sum(count(job.id)) OVER ()::int AS unfinished
-FROM generate_series(0, 3) lane
+SELECT lane FROM generate_series(0, 3) lane
 LEFT JOIN procrastinate_jobs job ON job.lock = %s || lane
   AND job.queue_name = 'imports' AND job.status IN ('todo', 'doing')
 GROUP BY lane ORDER BY count(job.id), lane LIMIT 1
@@ -127,7 +124,20 @@ FROM (
   LIMIT 1 FOR KEY SHARE
 ) waiting
 """
-QUEUED_AT = "SELECT min(at) AS at FROM procrastinate_events WHERE job_id = %s"
+PRIORITY = "SELECT priority FROM procrastinate_jobs WHERE id = %s"
+# Count one more job of a requester, and return the number of the recent ones before it.
+# Every minute one of them is forgotten, and no more than 20 are remembered. `forgotten_at` is when
+# none is left. Concurrent transactions of a requester wait for each other here, so that each counts
+# the jobs of the others.
+COUNT_REQUEST = """
+INSERT INTO recent_requests AS recent (requester, forgotten_at)
+VALUES (%s, now() + interval '1 minute')
+ON CONFLICT (requester) DO UPDATE
+SET forgotten_at = interval '1 minute'
+  + least(greatest(recent.forgotten_at, now()), now() + interval '20 minutes')
+RETURNING ceil(extract(epoch FROM forgotten_at - now()) / 60 - 1)::int AS recent
+"""
+DELETE_FORGOTTEN = "DELETE FROM recent_requests WHERE forgotten_at < now()"
 # procrastinate's own function deletes all jobs at once and sorts every event.
 PRUNE = """
 DELETE FROM procrastinate_jobs WHERE id IN (
@@ -153,11 +163,22 @@ async def read_queue(*, limit: int) -> dict[str, list[Row]]:
     }
 
 
-async def queued_at(job_id: int) -> datetime | None:
-    """Return the time when a job was enqueued; None if the job no longer exists."""
-    [row] = await fetch_rows(QUEUED_AT, job_id)
-    at: datetime | None = row["at"]
-    return at
+async def priority_of(job_id: int) -> int | None:
+    """Return the priority of a job; None if the job no longer exists."""
+    rows = await fetch_rows(PRIORITY, job_id)
+    return rows[0]["priority"] if rows else None
+
+
+async def count_request(requester: str) -> int:
+    """Count a job of a requester, and return the number of recent ones before it."""
+    [row] = await fetch_rows(COUNT_REQUEST, requester)
+    recent: int = row["recent"]
+    return recent
+
+
+async def delete_forgotten_requests() -> None:
+    """Delete the counts of requesters that queued no job recently."""
+    await execute(DELETE_FORGOTTEN)
 
 
 async def is_overtaken(job_id: int) -> bool:
@@ -166,10 +187,10 @@ async def is_overtaken(job_id: int) -> bool:
     return bool(row["is_overtaken"])
 
 
-async def emptiest_lane(prefix: str) -> tuple[str, int]:
-    """Return the lock of the lane with the fewest imports, and the number in all lanes."""
+async def emptiest_import_lane(prefix: str) -> str:
+    """Return the lock of the lane with the fewest imports."""
     [row] = await fetch_rows(IMPORT_LANE, prefix)
-    return f"{prefix}{row['lane']}", row["unfinished"]
+    return f"{prefix}{row['lane']}"
 
 
 async def import_waits(job_id: int, above_priority: int) -> bool:

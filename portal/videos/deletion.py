@@ -161,8 +161,6 @@ async def _remove(video: Video, queue: Queue) -> None:
     """Delete the record of a locked video, and queue the removal of its files."""
     is_written = await _stop_work(video, queue)
     versions = await Version.filter(video_id=video.id)
-    keys = [version.storage_key for version in versions]
-    await promise_removal(video.id, keys, queue, is_written=is_written)
     await fail_copies(versions)
     # The database deletes its versions, attempts, renditions and poster request with it.
     await Publication.filter(id=video.id).delete()
@@ -178,6 +176,8 @@ async def _remove(video: Video, queue: Queue) -> None:
         published_at=video.created_at,
         deleted_at=await server_time(),
     )
+    keys = [version.storage_key for version in versions]
+    await promise_removal(video.id, keys, queue, is_written=is_written)
 
 
 async def _stop_work(video: Video, queue: Queue) -> bool:

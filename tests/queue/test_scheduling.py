@@ -1,6 +1,7 @@
 """Order of the queue, passes that give way, and the places that pages show."""
 
-from collections.abc import AsyncIterator
+from asyncio import gather
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from random import Random
@@ -12,23 +13,33 @@ from api_client import rows, run_sql
 from page_rows import READY, make_row
 
 from portal.database.connection import transaction
-from portal.database.models import Video
+from portal.database.models import Version, Video
+from portal.events.log import PORTAL, Actor, act_as
+from portal.processing.versions import withdraw
+from portal.queue.app import Queue
 from portal.queue.enqueue import (
     EPOCH,
     IMPORT_QUEUE,
     PREPARE_QUEUE,
     TRANSCODE_QUEUE,
     completion_priority,
+    defer_captions,
     defer_completion,
+    defer_download,
     defer_encode,
     defer_import,
+    defer_poster,
+    defer_removal,
     defer_transcode,
+    defer_transcription,
     encode_priority,
     end_job,
     look_priority,
     slow_import_priority,
 )
 from portal.queue.rows import import_waits, is_overtaken
+from portal.transcoding.planning.kept import Kept
+from portal.videos.cuts import insert_cut
 from portal.videos.progress import fetch_progress
 from portal.web.composition import WebContext
 
@@ -174,16 +185,114 @@ async def next_import(resources: WebContext) -> UUID | None:
     return UUID(str(job.task_kwargs["import_id"])) if job else None
 
 
-async def test_owner_with_many_imports_does_not_delay_anothers_first(queue: WebContext) -> None:
-    busy = uuid4()
-    other = uuid4()
+def act_as_new_account() -> UUID:
+    """Act as an account that has queued nothing yet, and return its id."""
+    account_id = uuid4()
+    act_as(Actor("person", account_id))
+    return account_id
+
+
+async def test_owner_with_many_imports_does_not_delay_those_of_another(queue: WebContext) -> None:
     imports = [uuid4() for _ in range(5)]
     async with transaction():
+        busy = act_as_new_account()
         for import_id in imports[:4]:
             await defer_import(import_id, busy, queue.queue)
-        await defer_import(imports[4], other, queue.queue)
+        await defer_import(imports[4], act_as_new_account(), queue.queue)
     order = [await next_import(queue) for _ in range(5)]
-    assert order == [imports[0], imports[4], *imports[1:4]]
+    assert order == [*imports[:3], imports[4], imports[3]]
+
+
+Kind = Callable[[Queue], Awaitable[int]]
+# Each kind of job that a person can request again and again, apart from those with a version.
+KINDS: dict[str, Kind] = {
+    "poster": lambda queue: defer_poster(uuid4(), 1, queue),
+    "captions": lambda queue: defer_captions(uuid4(), queue),
+    "removal": lambda queue: defer_removal(uuid4(), queue),
+    "download": lambda queue: defer_download(uuid4(), 1, queue),
+    "transcription": lambda queue: defer_transcription(uuid4(), queue),
+    "import": lambda queue: defer_import(uuid4(), None, queue),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_many_jobs_of_one_requester_delay_no_other(kind: str, queue: WebContext) -> None:
+    act_as(Actor("anyone", address="192.0.2.1"))
+    mine = []
+    for _ in range(25):
+        async with transaction():
+            mine.append(await KINDS[kind](queue.queue))
+    act_as(Actor("anyone", address="192.0.2.2"))
+    async with transaction():
+        other = await KINDS[kind](queue.queue)
+    by_priority = "SELECT id FROM procrastinate_jobs ORDER BY priority DESC, id"
+    order = [id for (id,) in await rows(queue.config.database_url, by_priority)]
+    assert order == [*mine[:3], other, *mine[3:]]
+
+
+async def test_jobs_of_parallel_requests_are_counted_one_after_another(queue: WebContext) -> None:
+    act_as_new_account()
+
+    async def request() -> None:
+        async with transaction():
+            await defer_poster(uuid4(), 1, queue.queue)
+
+    await gather(*(request() for _ in range(12)))
+    priorities = "SELECT priority FROM procrastinate_jobs ORDER BY priority DESC"
+    found = [priority for (priority,) in await rows(queue.config.database_url, priorities)]
+    days = [round((found[0] - priority) / 86_400) for priority in found]
+    assert days == [0] * 3 + [14] * 7 + [28] * 2
+
+
+async def test_cuts_that_give_way_still_count_for_their_requester(queue: WebContext) -> None:
+    now = datetime.now(UTC)
+    other = await waiting(queue, 20_000_000, now)
+    film = await (await make_row(2, **READY)).current_version()
+    act_as_new_account()
+    for _ in range(5):
+        async with transaction():
+            for former in await Version.filter(base_id=film.id):
+                await withdraw(former, queue.queue)
+            keep = Kept.of([(0.0, 4.0)])
+            await insert_cut(film, keep, queue.queue, version_id=uuid4(), video_id=film.video_id)
+    assert await next_video(queue, PREPARE_QUEUE) == other.id
+
+
+async def test_requester_of_much_does_not_keep_a_requester_of_some_waiting(
+    queue: WebContext,
+) -> None:
+    act_as_new_account()
+    some = [await waiting(queue, 100_000_000, NOW) for _ in range(5)]
+    act_as_new_account()
+    much = [await waiting(queue, 0, NOW) for _ in range(15)]
+    order = [await next_video(queue, PREPARE_QUEUE) for _ in (*some, *much)]
+    expected = [*much[:3], *some[:3], *much[3:10], *some[3:], *much[10:]]
+    assert order == [video.id for video in expected]
+
+
+async def test_short_video_overtakes_most_of_the_long_ones_of_its_requester(
+    queue: WebContext,
+) -> None:
+    act_as_new_account()
+    videos = [await waiting(queue, 1, NOW, expected_s=600) for _ in range(8)]
+    videos.append(await waiting(queue, 1, NOW, expected_s=1))
+    order = [await next_video(queue) for _ in videos]
+    assert order == [video.id for video in (*videos[:3], videos[8], *videos[3:8])]
+
+
+async def test_encode_and_ladder_count_from_the_same_time_as_the_probe(queue: WebContext) -> None:
+    act_as_new_account()
+    videos = [await waiting(queue, 1_000_000, NOW) for _ in range(4)]
+    act_as(PORTAL)
+    since = NOW + timedelta(days=14)
+    version = await videos[-1].current_version()
+    async with transaction():
+        await defer_encode(version, queue.queue, expected_s=60)
+        await defer_completion(version, queue.queue)
+    query = "SELECT priority FROM procrastinate_jobs WHERE queue_name = 'transcode' ORDER BY id"
+    found = [priority for (priority,) in await rows(queue.config.database_url, query)]
+    expected = [encode_priority(60, since=since), completion_priority(1_000_000, since=since)]
+    assert found == pytest.approx(expected, abs=60)
 
 
 async def test_account_takes_four_slots_and_fills_the_emptiest_lane(queue: WebContext) -> None:

@@ -1,0 +1,18 @@
+"""The number of jobs that each requester has queued a short time ago."""
+
+from tortoise import migrations
+from tortoise.migrations import operations as ops
+
+# The janitor empties the table within hours, so it needs no other index.
+TABLE = """
+CREATE TABLE recent_requests (
+  requester text PRIMARY KEY,
+  forgotten_at timestamptz NOT NULL
+)
+"""
+
+
+class Migration(migrations.Migration):
+    dependencies = [("portal", "0037_makers_of_links")]
+
+    operations = [ops.RunSQL(TABLE)]
