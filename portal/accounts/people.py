@@ -31,14 +31,17 @@ LOCK_ACCOUNTS = "LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE"
 # statement waits for it, and the second one sees the new video.
 ADOPT = (
     "UPDATE uploads SET owner_id = %s WHERE owner_id IS NULL",
-    "UPDATE publications SET owner_id = %s WHERE owner_id IS NULL",
+    "UPDATE publications SET owner_id = %s WHERE id IN ("
+    "SELECT id FROM publications WHERE owner_id IS NULL ORDER BY created_at FOR UPDATE)",
     "UPDATE webhooks SET account_id = %s WHERE account_id IS NULL",
 )
 # Give the objects of one account to another, in the order of `ADOPT` for the same reason.
 BEQUEATH_UPLOADS = "UPDATE uploads SET owner_id = %s WHERE owner_id = %s"
 BEQUEATH_VIDEOS = """
 UPDATE publications SET owner_id = %s
-WHERE id IN (SELECT id FROM publications WHERE owner_id = %s LIMIT %s)
+WHERE id IN (
+  SELECT id FROM publications WHERE owner_id = %s ORDER BY created_at LIMIT %s FOR UPDATE
+)
 RETURNING id, deleted_at
 """
 # Videos that one transaction gives to another account. While it writes their events, other changes

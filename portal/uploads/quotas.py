@@ -69,10 +69,14 @@ CROSS JOIN LATERAL (
 ) kept
 WHERE account.id = ANY(%s)
 """
-# An hour is longer than the time in which a deletion can be undone.
+# An hour is longer than the time in which a deletion can be undone. A video that is locked is being
+# removed or restored; to wait for it here could end in a deadlock.
 END_UNDO = """
 UPDATE publications SET deleted_at = deleted_at - interval '1 hour'
-WHERE owner_id = %s AND deleted_at IS NOT NULL
+WHERE id IN (
+  SELECT id FROM publications WHERE owner_id = %s AND deleted_at IS NOT NULL
+  FOR UPDATE SKIP LOCKED
+)
 """
 REMOVED = "The uploaded file was removed; upload it again once there is room. "
 

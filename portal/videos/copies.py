@@ -118,7 +118,7 @@ async def fail_copies(films: Collection[Version]) -> None:
     """
     video_ids = {film.video_id for film in films}
     copies = Version.filter(base_id__in=[film.id for film in films])
-    for copy in await copies.exclude(video_id__in=video_ids):
+    for copy in await copies.exclude(video_id__in=video_ids).order_by("created_at"):
         await fail_version(copy.id, code=FILM_DELETED, message=FILM_DELETED_WORDS)
         # A copy that had failed for another reason can't be made any more, either.
         await Version.filter(id=copy.id).update(

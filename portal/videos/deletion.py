@@ -47,7 +47,12 @@ UNDO_S = 30
 OVERDUE = """
 SELECT id FROM videos WHERE deleted_at <= now() - make_interval(secs => %s) ORDER BY deleted_at
 """
-
+# The uploads of a video's files, whose rows are locked before the video, as publishing and
+# replacing do.
+LOCK_UPLOADS = """
+SELECT FROM uploads WHERE key IN (SELECT storage_key FROM versions WHERE video_id = %s)
+ORDER BY id FOR UPDATE
+"""
 # Events keep the audience, because readers who could see the video still receive its deletion.
 FORGET_EVENTS = """
 UPDATE events SET data = (
@@ -69,6 +74,7 @@ async def delete_video(
         VideoNotFound: the video does not exist, or was deleted a moment ago.
     """
     async with transaction():
+        await execute(LOCK_UPLOADS, video_id)
         video = await locked_video(video_id)
         check_version(str(video.metadata_version), versions, MetadataChanged)
         await _remove(video, queue)
@@ -116,6 +122,7 @@ async def finish_deletions(*, queue: Queue) -> int:
     finished = 0
     for row in await fetch_rows(OVERDUE, UNDO_S):
         async with transaction():
+            await execute(LOCK_UPLOADS, row["id"])
             video = await lock_video(row["id"])
             if video is not None and _is_over(video, await server_time()):
                 await _remove(video, queue)

@@ -4,9 +4,10 @@ import asyncio
 from pathlib import Path
 from uuid import UUID
 
+import psycopg
 import pytest
 from aged_videos import hence, put_output, tidy
-from api_client import Client, metadata, problem, published, rows, run_sql
+from api_client import Client, metadata, problem, published, rows, run_sql, until_found
 from page_rows import READY, make_row
 from page_texts import page
 from playable_videos import make_ready
@@ -24,6 +25,10 @@ from portal.web.composition import WebContext
 
 LATER = "UPDATE publications SET deleted_at = deleted_at - make_interval(secs => {})"
 
+WAITING = """
+SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+"""
+
 
 async def pass_time(resources: WebContext, seconds: float = UNDO_S) -> None:
     """Date all deletions back by this time."""
@@ -34,6 +39,27 @@ async def delete(client: Client, video_id: UUID) -> None:
     """Delete a video on its page, which can be undone."""
     response = await client.post(f"/videos/{video_id}/delete")
     assert response.status_code == 303
+
+
+@pytest.mark.parametrize("is_undoable", [False, True])
+async def test_deletion_locks_the_upload_before_the_video(
+    resources: WebContext, *, is_undoable: bool
+) -> None:
+    """A repeated replacement locks in this order; otherwise the two could end in a deadlock."""
+    video = await make_row(**READY)
+    url = resources.config.database_url
+    if is_undoable:
+        await run_sql(url, "UPDATE publications SET deleted_at = now() - interval '1 hour'")
+        deletion = finish_deletions(queue=resources.queue)
+    else:
+        deletion = delete_video(video.id, queue=resources.queue)
+    async with await psycopg.AsyncConnection.connect(url) as replacing:
+        await replacing.execute("SELECT FROM uploads FOR UPDATE")
+        deleting = asyncio.create_task(deletion)
+        await until_found(url, WAITING)
+        await replacing.execute("SELECT FROM publications FOR UPDATE NOWAIT")
+    await deleting
+    assert not await Video.exists(id=video.id)
 
 
 async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
