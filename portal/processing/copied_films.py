@@ -1,11 +1,11 @@
 """Whole film of a new video that is a cut of another video's film: its files are copied first.
 
 The first version of such a video is a cut whose base is a version of the other video
-(`videos.copies`). The pass that makes the cut begins with this copy, which storage makes itself.
-Then both videos are independent, except for the uploaded file.
+(`videos.copies`). The pass that makes the cut begins with this copy, which storage makes itself,
+or goes on with an interrupted one. Then both videos are independent, except for the uploaded file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from portal.concurrency import task_group
@@ -28,7 +28,7 @@ from portal.processing import attempts
 from portal.processing.attempts import LeaseLost, OpenAttempt
 from portal.processing.outputs import put_master
 from portal.processing.versions import WITHDRAWN_AT
-from portal.storage.bucket import Storage, entries_of
+from portal.storage.bucket import Storage, entries_of, objects_below
 from portal.storage.objects import StoredObject, output_prefix
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
@@ -86,11 +86,16 @@ async def _begin_copy(attempt: OpenAttempt, base: Version) -> Version:
     """Record a version with the renditions of the film, and return it as it will be.
 
     It has failed until its files are stored, so that the janitor removes what a killed worker left.
+    The copy that another attempt has begun is returned, unless the film has changed since.
     """
     async with transaction():
         await lock_version(attempt.version_id)
         await attempts.hold(attempt)
         now = await server_time()
+        if begun := await _begun_copy(attempt, base):
+            # The janitor removes copies of which no attempt was under way for a day.
+            await Attempt.filter(version_id=begun.id).update(lease_expires_at=now)
+            return begun
         [job] = await fetch_rows(JOB_ID)
         film = await Version.create(
             video_id=attempt.video_id,
@@ -118,9 +123,23 @@ async def _begin_copy(attempt: OpenAttempt, base: Version) -> Version:
     return film
 
 
+async def _begun_copy(attempt: OpenAttempt, base: Version) -> Version | None:
+    """Return the unfinished copy of a film as it will be, if there is one."""
+    copies = Version.filter(video_id=attempt.video_id, base_id=None, status=VideoStatus.FAILED)
+    last = copies.filter(storage_key=base.storage_key).order_by("-created_at").first()
+    film = await last
+    if film is None:
+        return None
+    if await Attempt.filter(version_id=base.id, started_at__gt=film.created_at).exists():
+        return None
+    film.published_attempt = (await Attempt.get(version_id=film.id)).number
+    return film
+
+
 async def _copy_files(base: Version, film: Version, storage: Storage) -> None:
-    """Copy the files of a film to the folder of its copy, the playlists of renditions last."""
+    """Copy the missing files of a film to the folder of its copy, the playlists last."""
     target = output_prefix(film.video_id, film.published_attempt or 0)
+    present = {entry.key async for entry in objects_below(target, storage)}
     complete = Rendition.filter(version_id=base.id, state=RenditionState.COMPLETE)
     playlists = {}
     for row in await complete.exclude(kind=Kind.SUBTITLES):
@@ -130,7 +149,7 @@ async def _copy_files(base: Version, film: Version, storage: Storage) -> None:
         if row.iframe_bandwidth_bps:
             names.append(hls.IFRAME_PLAYLIST_NAME)
         copies = {folder + name: f"{target}{row.name}/{name}" for name in names}
-        await _copy_all(copies, storage)
+        await _copy_all(copies, present, storage)
         playlists[folder + playlist] = f"{target}{row.name}/{playlist}"
     pictures = {}
     folder = output_prefix(base.video_id, base.published_attempt or 0)
@@ -138,13 +157,13 @@ async def _copy_files(base: Version, film: Version, storage: Storage) -> None:
         # The master playlist names other folders, so the copy has its own.
         if isinstance(entry, StoredObject) and entry.key != folder + MASTER_NAME:
             pictures[entry.key] = target + entry.key.removeprefix(folder)
-    await _copy_all(pictures, storage)
-    await _copy_all(playlists, storage)
+    await _copy_all(pictures, present, storage)
+    await _copy_all(playlists, present, storage)
 
 
-async def _copy_all(copies: Mapping[str, str], storage: Storage) -> None:
-    """Copy objects to other keys, some at once. Raises `ObjectMissing`."""
-    pairs = list(copies.items())
+async def _copy_all(copies: Mapping[str, str], present: Collection[str], storage: Storage) -> None:
+    """Copy objects to other keys, some at once. Present ones are kept. Raises `ObjectMissing`."""
+    pairs = [(key, target) for key, target in copies.items() if target not in present]
     for start in range(0, len(pairs), AT_ONCE):
         async with task_group() as tasks:
             for key, target in pairs[start : start + AT_ONCE]:

@@ -24,6 +24,7 @@ from portal.database.models import (
 from portal.processing import first_pass, removal, storyboards
 from portal.processing.captions import CaptionText
 from portal.processing.versions import WITHDRAWN_AT
+from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.hls import playlist_uris
@@ -138,8 +139,15 @@ async def test_new_video_fails_if_the_film_is_deleted_before_it_is_copied(
     assert not await Version.exists(storage_key=video.storage_key)
 
 
-async def test_rest_of_a_copy_that_was_broken_off_is_removed(
-    client: Client, resources: WebContext, tmp_path: Path, short_video: Path
+@pytest.mark.parametrize("has_changed", [False, True])
+async def test_copy_that_was_broken_off_goes_on_unless_the_film_has_changed(
+    client: Client,
+    resources: WebContext,
+    tmp_path: Path,
+    short_video: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_changed: bool,
 ) -> None:
     video = await complete_video(client, resources, short_video, tmp_path)
     keep = [{"startSeconds": 0, "endSeconds": 1}]
@@ -151,10 +159,29 @@ async def test_rest_of_a_copy_that_was_broken_off_is_removed(
     tools = tools_for(resources, tmp_path)
     with pytest.raises(ObjectMissing):
         await first_pass.publish_version(copied.version_id, tools, may_encode=True)
+    [broken] = await Version.filter(video_id=copied.id, base_id=None)
+    before = set(await stored(resources.storage, copied.id))
+    assert before
+    if has_changed:
+        changed_at = datetime.now(UTC)
+        await Attempt.filter(version_id=video.version_id).update(started_at=changed_at)
     await resources.storage.put(lost, init, content_type="video/mp4")
+    targets = []
+
+    async def copy_object(storage: Storage, key: str, target: str) -> None:
+        targets.append(target)
+        await copy_in_storage(storage, key, target)
+
+    copy_in_storage = Storage.copy
+    monkeypatch.setattr(Storage, "copy", copy_object)
     await first_pass.publish_version(copied.version_id, tools, may_encode=True)
-    assert (await Video.get(id=copied.id)).status is VideoStatus.READY
-    [broken] = await Version.filter(video_id=copied.id, status=VideoStatus.FAILED)
+    finished = await Video.get(id=copied.id)
+    assert finished.status is VideoStatus.READY
+    assert not before & set(targets)
+    assert (finished.base_id == broken.id) is not has_changed
+    if not has_changed:
+        assert (await Version.get(id=broken.id)).status is VideoStatus.READY
+        return
     attempt = await Attempt.get(version_id=broken.id)
     folder = output_prefix(copied.id, attempt.number)
     assert await resources.storage.list_some(folder)
