@@ -37,7 +37,7 @@ from portal.database.models import Attempt, Publication, Tombstone, Upload, Vers
 from portal.errors import StorageUnavailable
 from portal.processing.attempts import close_lost
 from portal.processing.outputs import unused_below, used_folders
-from portal.processing.removal import remove_again, remove_below
+from portal.processing.removal import remove_again, remove_below, remove_source
 from portal.processing.versions import REVERTIBLE_S, WITHDRAWN_AT
 from portal.queue.app import Queue
 from portal.queue.rows import delete_forgotten_requests, prune_jobs
@@ -287,9 +287,7 @@ async def remove_expired_versions(cutoffs: Cutoffs, storage: Storage) -> int:
                     id=version.video_id, last_removed_attempt__lt=attempt.number
                 )
                 await lower.update(last_removed_attempt=attempt.number)
-            sharing = Version.filter(storage_key=version.storage_key).exclude(id=version.id)
-            if not await sharing.exists():
-                await storage.delete(version.storage_key)
+            await remove_source(version, storage)
             # The upload without a version is now an abandoned one.
             removed += await Version.filter(id=version.id).delete()
     return removed

@@ -10,6 +10,7 @@ from functools import partial
 from uuid import UUID
 
 from portal.database.connection import retry_outage, transaction
+from portal.database.models import Version, VideoStatus
 from portal.processing import attempts, cutting, renditions
 from portal.processing.attempts import Failure, OpenAttempt
 from portal.processing.copied_films import copy_foreign_base
@@ -17,7 +18,9 @@ from portal.processing.encoding import Tools
 from portal.processing.outputs import master_beside, write_master
 from portal.processing.passes import closed_afterwards, make_renditions, source_of
 from portal.processing.progress import Reports, held
+from portal.processing.removal import remove_source
 from portal.processing.sources import Source, SourceChanged
+from portal.processing.versions import is_current
 from portal.storage.objects import output_prefix
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
@@ -35,18 +38,22 @@ EXHAUSTED_MESSAGE = (
 async def publish_version(version_id: UUID, tools: Tools, *, may_encode: bool) -> None:
     """Make a processing version playable, or failed if its attempts are used up.
 
-    A version that has to be encoded is left to a job that `may_encode`. Raises `HeldByAnother`, or
-    the error that interrupted the pass, after which the job has to run again.
+    A version that has to be encoded is left to a job that `may_encode`. The file of a failed
+    replacement is removed, because nothing uses it any more. Raises `HeldByAnother`, or the error
+    that interrupted the pass, after which the job has to run again.
     """
     try:
         attempt = await attempts.begin(version_id, worker=tools.worker)
     except attempts.AttemptsExhausted:
+        attempt = None
         code = attempts.TRANSCODE_FAILED
         async with transaction():
             await attempts.fail_version(version_id, code=code, message=EXHAUSTED_MESSAGE)
-        return
     if attempt:
         await make_playable(attempt, tools, may_encode=may_encode)
+    failed = await Version.get_or_none(id=version_id, status=VideoStatus.FAILED)
+    if failed is not None and not await is_current(failed):
+        await remove_source(failed, tools.storage)
 
 
 async def make_playable(attempt: OpenAttempt, tools: Tools, *, may_encode: bool = True) -> None:

@@ -88,6 +88,13 @@ async def remove_files(video_id: UUID, *, storage: Storage) -> None:
     logger.info("Files removed", extra={"action": "files_removed", "objects": removed})
 
 
+async def remove_source(version: Version, storage: Storage) -> None:
+    """Remove the file of a version that can't become current, unless another version has it."""
+    sharing = Version.filter(storage_key=version.storage_key).exclude(id=version.id)
+    if not await sharing.exists():
+        await storage.delete(version.storage_key)
+
+
 async def _unused_sources(storage_keys: Sequence[str]) -> list[str]:
     """Return the keys of sources that no version of any video has."""
     versions = await Version.filter(storage_key__in=list(storage_keys))

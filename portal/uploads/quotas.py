@@ -22,8 +22,10 @@ LOCK_CLASS = 730_681
 LOCK = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
 # Deleted videos count until their 24 hours are over; their tombstones are kept for longer. An
 # upload in parts counts with its announced size until it has a video. A file that several videos or
-# versions of the account share counts once, and cuts count as nothing: they have few own segments.
-# Usage without a limit is not read.
+# versions of the account share counts once; that of a failed or withdrawn replacement is removed at
+# once. A cut counts with two segments of the whole film for each kept interval and rendition, the
+# most that it has of its own, and with that film until a new video has copied it. Files for
+# download count for the account that requested them. Usage without a limit is not read.
 USAGE = """
 SELECT account.id, published.videos, kept.stored_bytes, kept.undoable_bytes,
        published.latest[quota.videos] + interval '24 hours' AS free_at
@@ -48,7 +50,10 @@ CROSS JOIN LATERAL (
     SELECT max(version.size_bytes) AS size_bytes,
            CASE WHEN bool_and(deleted_at IS NOT NULL) THEN max(deleted_at) END AS deleted_at
     FROM publications JOIN versions version ON version.video_id = publications.id
-    WHERE owner_id = account.id
+    WHERE owner_id = account.id AND NOT (
+      version.id <> version_id AND status = 'failed'
+      AND coalesce(retired_at = to_timestamp(0), true)
+    )
     GROUP BY storage_key
     UNION ALL
     SELECT rendition.size_bytes, deleted_at FROM publications

@@ -8,6 +8,7 @@ the version that was live with the former file, cut or whole.
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -19,6 +20,7 @@ from portal.database.connection import Row, fetch_rows, transaction
 from portal.database.models import Attempt, Publication, Version, Video, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, captions, renditions, versions
+from portal.processing.removal import remove_source
 from portal.processing.versions import REVERTIBLE_S, make_current
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage
@@ -140,13 +142,13 @@ async def begin(
 
 
 async def withdraw(
-    video_id: UUID, *, queue: Queue, expected: Collection[str] | None = None
+    video_id: UUID, *, storage: Storage, queue: Queue, expected: Collection[str] | None = None
 ) -> None:
     """Cancel a replacement in progress, dismiss a failed one, or else go back to the former file.
 
-    Going back retires the present file, so a further call brings that one back, unless it expects
-    a replacement with one of the versions that callers have seen. The janitor removes files that
-    are no longer needed.
+    The file of a cancelled replacement is removed. Going back retires the present file, so a
+    further call brings that one back, unless it expects a replacement with one of the versions that
+    callers have seen.
 
     Raises:
         VideoNotFound: the video was deleted.
@@ -166,6 +168,10 @@ async def withdraw(
         elif former is not None:
             await restore(former, queue)
         await note(AuditAction.REPLACEMENT_WITHDRAWN, video_id)
+    if pending is not None:
+        # The change is made even if storage is away. The janitor then removes the file.
+        with suppress(errors.StorageUnavailable):
+            await remove_source(pending, storage)
 
 
 async def is_in_progress(video: Video) -> bool:

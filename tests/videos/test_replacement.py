@@ -63,7 +63,8 @@ class Replaced:
         await first_pass.publish_version(version.id, tools, may_encode=True)
 
     async def withdraw(self) -> None:
-        await replacement.withdraw(self.video.id, queue=self.resources.queue)
+        resources = self.resources
+        await replacement.withdraw(self.video.id, storage=resources.storage, queue=resources.queue)
 
     async def read(self) -> Replacement:
         present = await replacement.read(self.video.id)
@@ -153,6 +154,20 @@ async def test_file_that_can_not_be_played_leaves_the_present_one(replaced: Repl
     assert await replacement.read(replaced.video.id) is None
     with pytest.raises(errors.ReplacementNotFound):
         await replaced.withdraw()
+
+
+async def test_file_of_a_failed_or_cancelled_replacement_is_removed_at_once(
+    replaced: Replaced,
+) -> None:
+    storage = replaced.resources.storage
+    failed = await replaced.begin(b"These are notes.")
+    await replaced.process()
+    assert await storage.list_some(failed) == []
+    cancelled = await replaced.begin(b"These are others.")
+    assert await storage.list_some(cancelled) == [cancelled]
+    await replaced.withdraw()
+    assert await storage.list_some(cancelled) == []
+    assert await storage.list_some(replaced.video.storage_key) == [replaced.video.storage_key]
 
 
 async def test_replacement_is_cancelled_while_a_worker_makes_it(

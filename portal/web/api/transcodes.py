@@ -260,10 +260,13 @@ async def withdraw_replacement(id: str) -> Response:
     Within 7 days after a replacement, the former file becomes the current one again. Send the ETag
     of the replacement in If-Match: otherwise a repeated request brings the new file back.
     """
+    web = web_context()
     video = await read_video(id)
     versions = named_versions()
     async with showing_present(partial(_present_replacement, video)):
-        await replacement.withdraw(video.id, queue=web_context().queue, expected=versions)
+        await replacement.withdraw(
+            video.id, storage=web.storage, queue=web.queue, expected=versions
+        )
     return Response(status=HTTPStatus.NO_CONTENT)
 
 

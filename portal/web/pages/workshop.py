@@ -173,11 +173,12 @@ async def replacement_panel(video_id: str) -> ResponseReturnValue:
 @policy(Policy.EDIT)
 async def withdraw_replacement(video_id: str) -> ResponseReturnValue:
     """Cancel or dismiss the replacement of the file, or go back, and show the result."""
+    web = web_context()
     video = await read_video(video_id)
     shown = (await request.form).get("withdrawn", "")
     # The form may be outdated, or sent twice.
     with suppress(ReplacementChanged, ReplacementNotFound):
-        await replacement.withdraw(video.id, queue=web_context().queue, expected={shown})
+        await replacement.withdraw(video.id, storage=web.storage, queue=web.queue, expected={shown})
     return _redirect_to_part(video.id, "replacement")
 
 
