@@ -1,11 +1,13 @@
 """Quotas: how many videos an account may publish in 24 hours, and how much it may keep in storage.
 
-Quotas are checked when an upload begins and when a video is published. The transaction that
-records an upload or a video holds a lock of its account, so concurrent requests can't exceed a
-quota together. A portal without accounts has no quotas. Sizes are in bytes.
+Quotas are checked when an upload begins, when a video is published, and when anything else is
+recorded that will be stored: a cut, a copy, or a file for download. It counts from then on, with
+its expected size. The transaction that records it holds a lock of its account, so concurrent
+requests can't exceed a quota together. A portal without accounts has no quotas. Sizes are in bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -60,6 +62,20 @@ CROSS JOIN LATERAL (
     JOIN versions version ON version.video_id = publications.id
     JOIN renditions rendition ON rendition.version_id = version.id
     WHERE owner_id = account.id AND version.base_id IS NULL
+    UNION ALL
+    SELECT coalesce(2 * jsonb_array_length(version.keep) * rendition.size_bytes
+                    / nullif(segment_count, 0), 0)
+             + CASE WHEN film.video_id = publications.id OR EXISTS (
+                 SELECT FROM versions WHERE video_id = publications.id AND base_id IS NULL
+               ) THEN 0 ELSE rendition.size_bytes END, deleted_at
+    FROM publications
+    JOIN versions version ON version.video_id = publications.id
+    JOIN versions film ON film.id = version.base_id
+    JOIN renditions rendition ON rendition.version_id = film.id
+    WHERE owner_id = account.id AND rendition.state = 'complete' AND kind <> 'subtitles'
+    UNION ALL
+    SELECT size_bytes, NULL FROM downloads
+    WHERE requester = account.id::text AND video_id IS NOT NULL AND state <> 'failed'
     UNION ALL
     SELECT track.size_bytes, deleted_at FROM publications
     JOIN captions track ON track.video_id = publications.id
@@ -225,16 +241,27 @@ async def video_refusal(
     return refusal
 
 
-async def require_copy(account_id: UUID | None, quota: Quota, *, size_bytes: int) -> None:
-    """Check that an account may publish a copy of a video, whose files have this size.
+async def require_video(account_id: UUID | None, quota: Quota) -> None:
+    """Raise `VideoQuotaExceeded` unless an account may publish another video now.
 
-    To be called in the transaction that records the copy. Raise `VideoQuotaExceeded` or
-    `StorageQuotaExceeded`.
+    To be called in the transaction that records the video.
     """
-    usage = await _lock_usage(account_id, quota)
-    if refusal := usage.refusal():
+    if refusal := (await _lock_usage(account_id, quota)).refusal():
         raise refusal
-    await _take_room(account_id, usage, size_bytes)
+
+
+@asynccontextmanager
+async def taking_room(account_id: UUID | None, quota: Quota) -> AsyncIterator[None]:
+    """Require room for what the block records. Raise `StorageQuotaExceeded` after the block.
+
+    To be used in the transaction, which is then undone.
+    """
+    before = await _lock_usage(account_id, quota)
+    yield
+    after = await _read_usage(account_id, quota)
+    added_bytes = after.stored_bytes - before.stored_bytes
+    if added_bytes > 0:
+        await _take_room(account_id, before, added_bytes)
 
 
 async def _lock_usage(

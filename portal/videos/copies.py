@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-from portal.database.connection import execute, fetch_rows, transaction
+from portal.database.connection import execute, transaction
 from portal.database.models import Publication, Version, Video
 from portal.database.search import search_columns
 from portal.errors import CutsChanged, FilmIncomplete
@@ -28,15 +28,6 @@ FILM_DELETED_WORDS = "The film from which this video is made was deleted. Upload
 
 # Details and audience that the new video has from the existing one.
 KEPT_DETAILS = ("description", "category_ids", "tags", "visibility", "signed_in_only")
-# Size of a film's renditions, and of its file unless the account has that already.
-SIZE = """
-SELECT coalesce(sum(rendition.size_bytes), 0)::bigint + CASE WHEN EXISTS (
-  SELECT FROM publications JOIN versions other ON other.video_id = publications.id
-  WHERE owner_id = %s AND other.storage_key = film.storage_key
-) THEN 0 ELSE film.size_bytes END AS size_bytes
-FROM versions film LEFT JOIN renditions rendition ON rendition.version_id = film.id
-WHERE film.id = %s GROUP BY film.id
-"""
 # Captions of the whole film; their text is cut afterwards.
 COPY_CAPTIONS = """
 INSERT INTO captions
@@ -80,11 +71,11 @@ async def begin(
         keep = check_intervals(intervals, film_s=present.film_s or 0.0)
         if keep is None:
             raise InvalidIntervals("Leave a part of the film out.")
-        [size] = await fetch_rows(SIZE, owner_id, present.film_id)
-        await quotas.require_copy(owner_id, quota, size_bytes=size["size_bytes"])
+        await quotas.require_video(owner_id, quota)
         film = await Version.get(id=present.film_id)
-        copy_id = await _insert_publication(video, title, owner_id)
-        await cuts.insert_cut(film, keep, queue, version_id=copy_id, video_id=copy_id)
+        async with quotas.taking_room(owner_id, quota):
+            copy_id = await _insert_publication(video, title, owner_id)
+            await cuts.insert_cut(film, keep, queue, version_id=copy_id, video_id=copy_id)
         await execute(COPY_CHAPTERS, copy_id, video_id)
         await execute(COPY_CAPTIONS, copy_id, video_id)
         copy = await Video.get(id=copy_id)

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 
 from portal import errors
 from portal.database.connection import Row, fetch_rows, transaction
-from portal.database.models import Version, VideoStatus
+from portal.database.models import Attempt, Version, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.processing.versions import REVERTIBLE_S
 from portal.queue.app import Queue
@@ -27,6 +27,8 @@ from portal.transcoding.planning.kept import (
     Kept,
     check_intervals,
 )
+from portal.uploads import quotas
+from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos import replacement
 from portal.videos.reading import check_version, locked_ready_video
 from portal.videos.replacement import VersionState
@@ -100,6 +102,7 @@ async def save(
     *,
     expected: Collection[str] | None,
     queue: Queue,
+    quota: Quota = NO_QUOTA,
 ) -> Cuts:
     """Cut a ready video to these intervals of its film, or show the whole film again (None).
 
@@ -112,6 +115,7 @@ async def save(
         InvalidIntervals: the intervals can't be kept.
         CutsChanged: other cuts are recorded than those of the expected versions.
         ReplacementInProgress: another file is about to replace this one.
+        StorageQuotaExceeded: the owner of the video has no room for the cut.
     """
     async with transaction():
         video = await locked_ready_video(video_id)
@@ -133,7 +137,8 @@ async def save(
         film = await Version.get(id=present.film_id)
         await _stop_pending(film, video.version_id, queue)
         if not _is_same(keep, present.live_keep, present.same_s):
-            await _make_live(film, keep, queue, same_s=present.same_s)
+            async with quotas.taking_room(video.owner_id, quota):
+                await _make_live(film, keep, queue, same_s=present.same_s)
         await note(AuditAction.VIDEO_CUT, video_id)
         return await read(video_id)
 
@@ -168,6 +173,9 @@ async def _stop_pending(film: Version, current_id: UUID, queue: Queue) -> None:
     pending = cuts.filter(retired_at=None).exclude(id=current_id)
     for version in await pending:
         await replacement.stop(version, queue)
+        if not await Attempt.exists(version_id=version.id):
+            # No worker has stored anything of it.
+            await version.delete()
 
 
 async def _make_live(film: Version, keep: Kept | None, queue: Queue, *, same_s: float) -> None:

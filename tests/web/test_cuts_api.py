@@ -138,7 +138,8 @@ async def test_repetition_does_nothing_and_another_cut_supersedes(
     conflict = await problem(response, 412, "cuts_changed")
     assert conflict["present"]["keep"] == FIRST
     await put(client, video, SECOND, if_match=response.headers["ETag"])
-    assert (await Version.get(id=first.id)).status is VideoStatus.FAILED
+    # No worker has begun the first cut.
+    assert not await Version.exists(id=first.id)
     second = await pending_cut(video)
     tag = await etag(client, video)
     await finish(second, resources)

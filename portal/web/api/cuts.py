@@ -143,7 +143,7 @@ async def copy_video(id: str) -> Response:
 @document_request(CutsRequest)
 @document_response(CutsRecord, 202)
 @document_response(CutsRecord, 200)
-@document_response(Problem, 409)
+@document_response(QuotaProblem, 409)
 @document_response(CutsConflict, 412)
 async def put_cuts(id: str) -> Response:
     """Cut a ready video to intervals of its film, or show the whole film again.
@@ -153,6 +153,7 @@ async def put_cuts(id: str) -> Response:
     what they got before. If the cut fails, that stays. With the ETag in If-Match, nothing changes
     if someone else has saved other cuts since then.
     """
+    web = web_context()
     video = await read_video(id)
     versions = named_versions()
     keep = validated(CutsRequest, await read_json()).keep
@@ -162,7 +163,7 @@ async def put_cuts(id: str) -> Response:
     async with showing_present(partial(_present_cuts, video)):
         with _naming_interval():
             saved = await cuts.save(
-                video.id, intervals, expected=versions, queue=web_context().queue
+                video.id, intervals, expected=versions, queue=web.queue, quota=web.quota
             )
     is_processing = saved.state is VersionState.PROCESSING
     status = HTTPStatus.ACCEPTED if is_processing else HTTPStatus.OK
