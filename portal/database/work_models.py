@@ -164,6 +164,8 @@ class Download(Model):
     `key` is the file's key in storage, and `multipart_id` storage's id of its unfinished upload.
     `made_of` names the title and the renditions of the file; if the video has others by now, the
     file is outdated. A row without a video is abandoned: the janitor removes its file.
+    `requester` is the id of the account that requested the file, or else the address; empty for the
+    portal itself. `size_bytes` is an estimate until the file is ready.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -179,6 +181,7 @@ class Download(Model):
     multipart_id: str | None = fields.TextField(null=True)
     made_of: str | None = fields.TextField(null=True)
     size_bytes: int | None = fields.BigIntField(null=True)
+    requester = fields.TextField(default="")
     requested_at: datetime = fields.DatetimeField(auto_now_add=True)
 
     video_id: UUID | None

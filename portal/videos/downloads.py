@@ -6,7 +6,8 @@ file. The janitor removes it a day after the last request.
 
 A row that lost its video is abandoned: its video was deleted, its file has expired, or the video
 has another title or other renditions by now. The janitor removes abandoned files once no job can
-write them, so nothing is left behind by a worker that dies.
+write them, so nothing is left behind by a worker that dies. Those that another file of the same
+video replaces are removed before that is made.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from portal.errors import DownloadNotFound, DownloadsBusy
 from portal.processing.outputs import open_rendition
 from portal.processing.tries import TriesExhausted, counted_try
 from portal.queue.app import Queue
-from portal.queue.enqueue import defer_download
+from portal.queue.enqueue import REQUESTER, defer_download
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_root, part_count, part_size_bytes
@@ -37,6 +38,8 @@ from portal.transcoding.errors import DiskFull, TranscodeFailed
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import read_webvtt, subrip
+from portal.uploads import quotas
+from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.captions import read_captions_of
 from portal.videos.reading import locked_video
 
@@ -50,6 +53,10 @@ JOB_TIMEOUT_S = 7200
 KEPT_S = 24 * 3600
 # Limit on the files that wait for a worker, so that a catalogue does not fill storage.
 MAX_WAITING = 100
+# Limit on those of one account, or of one address without an account.
+MAX_WAITING_OF_ONE = 10
+# Rows that are read at once.
+PAGE = 100
 # Disk space that a job leaves free, beside twice the size of its file.
 SPARE_BYTES = 512 * 1024**2
 # Errors after which a job is not tried again by itself.
@@ -73,7 +80,7 @@ ABANDONED = """
 SELECT id::text AS key FROM downloads WHERE video_id IS NULL AND NOT EXISTS (
   SELECT FROM procrastinate_jobs
   WHERE procrastinate_jobs.id = job_id AND status IN ('todo', 'doing')
-) AND id > %s::bigint ORDER BY id LIMIT %s
+) AND starts_with(coalesce(key, ''), %s) AND id > %s::bigint ORDER BY id LIMIT %s
 """
 
 
@@ -151,10 +158,23 @@ async def find_file(video: Video, name: str) -> SavedFile:
     raise DownloadNotFound
 
 
-async def request_file(video_id: UUID, name: str, *, queue: Queue) -> SavedFile:
+async def request_file(
+    video_id: UUID,
+    name: str,
+    *,
+    queue: Queue,
+    account_id: UUID | None = None,
+    quota: Quota = NO_QUOTA,
+) -> SavedFile:
     """Have a file made unless it is ready or being made, and return it.
 
-    Raises `VideoNotFound`, `DownloadNotFound`, or `DownloadsBusy` if too many other files wait.
+    Until it is removed it takes room of the account that requests it, if there is one.
+
+    Raises:
+        VideoNotFound: the video was deleted.
+        DownloadNotFound: the video has no such file.
+        DownloadsBusy: too many other files wait, of all or of this account or address.
+        StorageQuotaExceeded: the account has no room for the file.
     """
     async with transaction():
         video = await locked_video(video_id)
@@ -163,18 +183,38 @@ async def request_file(video_id: UUID, name: str, *, queue: Queue) -> SavedFile:
         if file.state in (FileState.READY, FileState.PREPARING):
             await rows.update(requested_at=NOW)
             return file
-        waiting = Download.filter(state=DownloadState.WAITING).exclude(video_id=None)
-        if await waiting.count() >= MAX_WAITING:
-            raise DownloadsBusy
-        # The janitor removes an outdated file, and the remains of a failed one.
+        # An outdated file, and the remains of a failed one, are removed later.
         await rows.update(video_id=None)
-        row = await Download.create(video_id=video_id, name=name)
+        async with quotas.taking_room(account_id, quota):
+            row = await Download.create(
+                video_id=video_id, name=name, size_bytes=file.size_bytes, requester=REQUESTER.get()
+            )
         suffix = name.rpartition(".")[2]
         await Download.filter(id=row.id).update(
-            key=f"{output_root(video_id)}downloads/{row.id}.{suffix}",
+            key=f"{_folder(video_id)}{row.id}.{suffix}",
             job_id=await defer_download(video_id, row.id, queue),
         )
+        await _require_place(row)
     return replace(file, state=FileState.PREPARING, error_code=None)
+
+
+async def _require_place(row: Download) -> None:
+    """Raise `DownloadsBusy` if too many files wait with a new one, of all or of its requester.
+
+    The transaction has queued the job, so concurrent requests of the requester wait for it.
+    """
+    waiting = Download.filter(state=DownloadState.WAITING).exclude(video_id=None)
+    if await waiting.count() > MAX_WAITING:
+        raise DownloadsBusy
+    if row.requester and await waiting.filter(requester=row.requester).count() > MAX_WAITING_OF_ONE:
+        raise DownloadsBusy(
+            f"{MAX_WAITING_OF_ONE} files that you have requested are still being prepared. Request "
+            "this one again when one of them is ready."
+        )
+
+
+def _folder(video_id: UUID) -> str:
+    return f"{output_root(video_id)}downloads/"
 
 
 async def keep_file(video_id: UUID, name: str) -> None:
@@ -198,7 +238,9 @@ async def make_file(number: int, *, storage: Storage, work_dir: Path) -> None:
     one_try = counted_try(pending, max_tries=MAX_TRIES, state=DownloadState.WORKING)
     try:
         async with asyncio.timeout(JOB_TIMEOUT_S), one_try as row:
-            if row is not None:
+            if row is not None and row.video_id is not None:
+                async for outdated in abandoned(page=PAGE, below=_folder(row.video_id)):
+                    await discard(outdated, storage)
                 await _make_and_store(row, storage, work_dir)
     except (*FAULTS, TriesExhausted, DiskFull, TimeoutError) as exc:
         logger.warning("No file was made: %s", exc, extra={"action": "download_failed"})
@@ -210,9 +252,9 @@ async def abandon_expired(before: datetime) -> None:
     await execute(EXPIRE, before)
 
 
-async def abandoned(*, page: int) -> AsyncIterator[Download]:
-    """Yield the abandoned files that no job writes any more."""
-    async for entry in rows_by_key(ABANDONED, first="0", page=page):
+async def abandoned(*, page: int, below: str = "") -> AsyncIterator[Download]:
+    """Yield the abandoned files that no job writes any more, whose keys begin with `below`."""
+    async for entry in rows_by_key(ABANDONED, below, first="0", page=page):
         row = await Download.get_or_none(id=int(entry["key"]))
         if row is not None:
             yield row
@@ -282,7 +324,7 @@ def _joined_file(
         state=STATES[row.state],
         error_code=row.error_code,
         size_bytes=row.size_bytes or file.size_bytes,
-        is_estimate=row.size_bytes is None,
+        is_estimate=row.state is not DownloadState.READY,
         key=row.key,
     )
 

@@ -18,7 +18,7 @@ from portal.processing.sources import SourceChanged, check_source
 from portal.storage.presigning import attachment
 from portal.videos import downloads
 from portal.videos.downloads import DownloadKind, FileState, SavedFile
-from portal.web.auth import Policy, may_edit, policy
+from portal.web.auth import Policy, account_id, may_edit, policy
 from portal.web.composition import web_context
 from portal.web.playlists import PRIVATE_URL_TTL_S
 from portal.web.server.headers import conditional_response
@@ -61,7 +61,10 @@ async def read_files(video: Video) -> list[SavedFile]:
 async def request_file(video: Video, name: str) -> SavedFile:
     """Have a file made that the caller may save; raise as `read_file`."""
     await _read_file(video, name)
-    return await downloads.request_file(video.id, name, queue=web_context().queue)
+    web = web_context()
+    return await downloads.request_file(
+        video.id, name, queue=web.queue, account_id=await account_id(), quota=web.quota
+    )
 
 
 @blueprint.get("/videos/<uuid:video_id>/downloads/<file>")

@@ -8,13 +8,22 @@ from uuid import UUID
 
 import pytest
 from api_client import RAW_FILE, answered, metadata, problem, published, run_sql, uploaded
-from page_rows import change_video, make_cut, make_rendition, make_row
+from page_rows import (
+    READY,
+    change_video,
+    make_attempt,
+    make_cut,
+    make_rendition,
+    make_replacement,
+    make_row,
+)
 from quart import Quart, Response
 from signed_in import Sender, signed_in
 from upload_client import start
 
 from portal.database.account_models import Account
 from portal.database.models import (
+    Attempt,
     Caption,
     Rendition,
     Tombstone,
@@ -23,7 +32,9 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.database.work_models import Download
 from portal.errors import VideoNotFound
+from portal.processing.versions import WITHDRAWN_AT
 from portal.transcoding.packaging.master import Kind
 from portal.uploads.quotas import Quota, usage_of
 from portal.videos.deletion import delete_undoably, undo_deletion
@@ -177,6 +188,93 @@ async def test_copy_of_a_video_takes_room_for_its_renditions(app: Quart, edith: 
     await refused_video(await sender.post(copies, json=body))
     limit(app, stored_bytes=SIZE + 200)
     await answered(await sender.post(copies, json=body), 201)
+
+
+async def ready_film(sender: Sender) -> Video:
+    """Publish a video with a rendition of 1,000 bytes in 10 segments."""
+    video_id = (await published(sender))["id"]
+    await change_video(video_id, status=VideoStatus.READY, published_attempt=1, duration_s=9.0)
+    video = await Video.get(id=video_id)
+    await make_rendition(video, "360p", size_bytes=1000, segment_count=10)
+    return video
+
+
+async def test_parallel_copies_pass_as_far_as_they_fit(app: Quart, edith: Account) -> None:
+    # Each copy has the film's rendition, and at most two segments of its own.
+    limit(app, stored_bytes=SIZE + 1000 + 3 * 1200 + 1199)
+    sender = await signed_in(app, edith)
+    video = await ready_film(sender)
+    body = {"keep": [{"startSeconds": 0, "endSeconds": 5}], "title": "New"}
+    copies = f"/api/videos/{video.id}/copies"
+    responses = await asyncio.gather(*(sender.post(copies, json=body) for _ in range(MANY)))
+    statuses = [response.status_code for response in responses]
+    assert (statuses.count(201), statuses.count(409)) == (3, MANY - 3)
+    assert await Video.all().count() == 4
+    # The film counts once when it is copied.
+    usage = (await usage_of([edith.id], Quota(stored_bytes=1)))[edith.id].stored_bytes
+    copy = await Video.filter(base_id=video.version_id).first()
+    assert copy is not None
+    film = await make_cut(copy)
+    await Version.filter(id=film.id).update(base_id=None, keep=None)
+    rendition = {"kind": Kind.VIDEO, "name": "360p", "position": 0, "state": "complete"}
+    await Rendition.create(version=film, size_bytes=1000, segment_count=10, **rendition)
+    for base_id in (video.version_id, film.id):
+        await Version.filter(id=copy.version_id).update(base_id=base_id)
+        assert (await usage_of([edith.id], Quota(stored_bytes=1)))[edith.id].stored_bytes == usage
+
+
+async def test_cut_takes_room_until_it_gives_way_or_is_removed(app: Quart, edith: Account) -> None:
+    limit(app, stored_bytes=SIZE + 1000 + 399)
+    sender = await signed_in(app, edith)
+    video = await ready_film(sender)
+    cuts = f"/api/videos/{video.id}/cuts"
+
+    async def cut(end: int) -> Response:
+        return await sender.ask(
+            "PUT", cuts, json={"keep": [{"startSeconds": 0, "endSeconds": end}]}
+        )
+
+    # No worker has begun the first one, which leaves nothing.
+    await answered(await cut(5), 202)
+    await answered(await cut(6), 202)
+    [pending] = await Version.filter(base_id=video.version_id)
+    attempt = await make_attempt(video)
+    await Attempt.filter(id=attempt.id).update(version_id=pending.id)
+    refusal = await refused_bytes(await cut(7))
+    assert (refusal["limit"], refusal["used"]) == (SIZE + 1399, SIZE + 1200)
+    assert await Version.filter(base_id=video.version_id) == [pending]
+
+
+async def test_file_for_download_takes_room_of_the_account_that_requests_it(
+    app: Quart, edith: Account
+) -> None:
+    sender = await signed_in(app, edith)
+    video = await ready_film(sender)
+    url = f"/api/videos/{video.id}/downloads/360p.mp4"
+    limit(app, stored_bytes=SIZE + 1999)
+    await refused_bytes(await sender.post(url))
+    limit(app, stored_bytes=SIZE + 2000)
+    await answered(await sender.post(url), 202)
+    await answered(await sender.post(url), 202)
+    await refused_bytes(await presign(sender))
+    # Other people's requests don't count for the owner.
+    await Download.all().update(requester="192.0.2.1")
+    await answered(await presign(sender))
+
+
+async def test_failed_and_withdrawn_replacements_take_no_room(app: Quart, edith: Account) -> None:
+    video = await make_row(owner_id=edith.id, size_bytes=SIZE, **READY)
+    quota = Quota(stored_bytes=SIZE)
+    new = Version.filter(id=(await make_replacement(video)).id)
+    states = [
+        ({"status": VideoStatus.PROCESSING, "size_bytes": 7}, SIZE + 7),
+        ({"status": VideoStatus.FAILED}, SIZE),
+        ({"retired_at": WITHDRAWN_AT}, SIZE),
+        ({"status": VideoStatus.READY, "retired_at": datetime.now(UTC)}, SIZE + 7),
+    ]
+    for columns, stored_bytes in states:
+        await new.update(**columns)
+        assert (await usage_of([edith.id], quota))[edith.id].stored_bytes == stored_bytes
 
 
 async def test_undo_of_a_deletion_ends_when_its_room_is_taken(app: Quart, edith: Account) -> None:

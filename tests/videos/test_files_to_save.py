@@ -14,6 +14,8 @@ from upload_client import multipart_uploads
 
 from portal.database.models import Publication, Rendition, Video
 from portal.database.work_models import Download
+from portal.errors import DownloadsBusy
+from portal.events.log import Actor, act_as
 from portal.maintenance.recovery import recover
 from portal.storage.bucket import Multiparts
 from portal.storage.objects import SMALLEST_PART_BYTES, output_prefix
@@ -158,6 +160,32 @@ async def test_file_of_a_deleted_or_renamed_video_is_removed(saving: Saving) -> 
     await saving.end_jobs()
     assert (await tidy(saving.resources)).downloads == 2
     assert await saving.stored() == []
+
+
+async def test_file_that_is_made_anew_replaces_the_outdated_one(saving: Saving) -> None:
+    for title in ("One", "Two", "Three"):
+        await metadata.patch_video(saving.video.id, versions=None, title=title)
+        await saving.request()
+        await saving.end_jobs()
+        file = await saving.make()
+        assert await saving.stored() == [file.key]
+    assert await Download.all().count() == 1
+
+
+async def test_one_address_does_not_take_all_places_of_the_queue(saving: Saving) -> None:
+    for name in range(downloads.MAX_WAITING_OF_ONE):
+        await Download.create(video_id=saving.video.id, name=name, requester="192.0.2.1")
+    act_as(Actor("anyone", address="192.0.2.1"))
+    with pytest.raises(DownloadsBusy, match="that you have requested"):
+        await saving.request()
+    act_as(Actor("anyone", address="192.0.2.2"))
+    assert (await saving.request()).state is FileState.PREPARING
+    # Nobody gets a place once all are taken.
+    for name in range(100, 100 + downloads.MAX_WAITING):
+        await Download.create(video_id=saving.video.id, name=name)
+    await Download.filter(name=saving.name).delete()
+    with pytest.raises(DownloadsBusy, match="Many files"):
+        await saving.request()
 
 
 async def test_lost_job_is_replaced(saving: Saving) -> None:

@@ -1,4 +1,4 @@
-"""The number of jobs that each requester has queued a short time ago."""
+"""The number of jobs that each requester has queued a short time ago, and requesters of files."""
 
 from tortoise import migrations
 from tortoise.migrations import operations as ops
@@ -10,9 +10,10 @@ CREATE TABLE recent_requests (
   forgotten_at timestamptz NOT NULL
 )
 """
+REQUESTERS = "ALTER TABLE downloads ADD requester text NOT NULL DEFAULT ''"
 
 
 class Migration(migrations.Migration):
     dependencies = [("portal", "0037_makers_of_links")]
 
-    operations = [ops.RunSQL(TABLE)]
+    operations = [ops.RunSQL(TABLE), ops.RunSQL(REQUESTERS)]

@@ -14,7 +14,7 @@ from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.downloads import kinds_for_viewers, read_files, request_file
 from portal.web.playback import own_base
-from portal.web.schemas.base import Problem
+from portal.web.schemas.base import Problem, QuotaProblem
 from portal.web.server.limits import Rate
 from portal.web.videos import read_video
 
@@ -67,13 +67,15 @@ async def list_downloads(id: str) -> Response:
 @document_response(DownloadRecord)
 @document_response(DownloadRecord, 202)
 @document_response(Problem, 403)
+@document_response(QuotaProblem, 409)
 @document_response(Problem, 503)
 async def request_download(id: str, file: str) -> Response:
     """Request a file to save by its name.
 
     Returns 202 while the file is being prepared: list the files until its `state` is `ready`.
     Returns 200 if it is ready. It is kept for a day after the last request. A failed file is
-    prepared again. Returns 503 `downloads_busy` while too many files wait.
+    prepared again. Returns 503 `downloads_busy` while too many files wait, of all or of yours.
+    Until it is removed, the file counts in the storage quota of the account that requests it.
     """
     video = await read_video(id)
     requested = await request_file(video, file)
