@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,16 +18,19 @@ from urllib.parse import urljoin
 import aiohttp
 import pytest
 from aiohttp import web
+from api_client import rows
 from decoded_media import Heard, listen
 from http_server import listening
 from running_portal import (
     LivePortal,
     call,
     create,
+    execute,
     final_status,
     fresh_portal,
     run_ffmpeg,
     until,
+    upload,
 )
 
 from portal.transcoding.packaging.hls import media_playlist_name, parse_media_playlist
@@ -290,6 +294,114 @@ async def test_odd_files_keep_no_film_waiting_and_come_out_whole(published: Publ
         assert status in ("ready", "failed"), name
     if CASES.is_dir():
         assert await wrong_outcomes(published) == {}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demanding:
+    """Editor at another address than the tests' own, who requests work in a loop."""
+
+    portal: LivePortal
+    film_ids: list[str]
+    failed_id: str
+    film: Path
+
+    async def send(self, method: str, path: str, **options: Any) -> None:
+        """Send a request, which may be refused."""
+        headers = {"X-Forwarded-For": "192.0.2.1", "Origin": self.portal.base_url}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.request(method, f"{self.portal.base_url}{path}", **options) as response,
+        ):
+            assert response.status < 500 or response.status == 503, await response.text()
+
+    async def request(self, kind: str, number: int) -> None:
+        """Request work of a kind; the requests of successive numbers differ."""
+        film = f"/videos/{self.film_ids[number % len(self.film_ids)]}"
+        keep = [{"startSeconds": 0, "endSeconds": 0.5 + number % 9 / 20}]
+        match kind:
+            case "cuts":
+                await self.send("PUT", f"/api{film}/cuts", json={"keep": keep})
+            case "copies":
+                await self.send("POST", f"/api{film}/copies", json={"keep": keep, "title": "Copy"})
+            case "posters":
+                await self.send("POST", f"{film}/poster", data={"time": f"{number % 9 / 10}"})
+            case "captions":
+                cue = f"WEBVTT\n\n00:00.000 --> 00:01.000\nNumber {number}\n"
+                await self.send("PUT", f"/api{film}/captions/en", data=cue.encode())
+            case "downloads":
+                await self.send("POST", f"/api{film}/downloads/180p.mp4")
+            case "retries":
+                await self.send("POST", f"/api/videos/{self.failed_id}/transcode")
+            case "replacements":
+                body = {"fileName": "a.mp4", "key": await upload(self.portal.base_url, self.film)}
+                await self.send("POST", f"/api{film}/replacement", json=body)
+                await self.send("DELETE", f"/api{film}/replacement")
+
+    async def loop(self, kind: str, ended: asyncio.Event) -> None:
+        """Request work of a kind until the event, twice a second."""
+        for number in count():
+            if ended.is_set():
+                return
+            await self.request(kind, number)
+            await asyncio.sleep(0.5)
+
+
+KINDS = ("cuts", "copies", "posters", "captions", "downloads", "retries", "replacements")
+# Requests that are sent before the normal film.
+HEAD_START = 30
+# Most of the jobs that begin between a normal film's request and its beginning: those that a
+# requester has free, and one in each of the two slots.
+MOST_BEFORE = 5
+OVERTOOK = """
+SELECT count(*) FROM procrastinate_jobs film
+JOIN procrastinate_events queued ON queued.job_id = film.id AND queued.type = 'deferred'
+JOIN procrastinate_events begun ON begun.job_id = film.id AND begun.type = 'started'
+JOIN procrastinate_jobs other ON other.queue_name = film.queue_name AND other.id <> film.id
+JOIN procrastinate_events started ON started.job_id = other.id AND started.type = 'started'
+WHERE film.id = %s AND started.at BETWEEN queued.at AND begun.at
+"""
+
+
+async def test_requests_in_a_loop_keep_no_film_of_another_waiting(
+    services: dict[str, str], short_video: Path, tmp_path: Path
+) -> None:
+    junk = tmp_path / "junk.mp4"
+    junk.write_bytes(b"These are notes.")
+    settings = {"WORK_DIR": str(tmp_path / "work"), "TRUSTED_PROXIES": "127.0.0.1"}
+    async with fresh_portal(services, worker=True, **{**SETTINGS, **settings}) as portal:
+        films = [await create(portal.base_url, short_video) for _ in range(3)]
+        failed = await create(portal.base_url, junk)
+        assert await final_status(portal.base_url, failed["id"]) == "failed"
+        ids = [film["id"] for film in films]
+        for video_id in ids:
+            await until_complete(portal, video_id)
+        demanding = Demanding(portal=portal, film_ids=ids, failed_id=failed["id"], film=junk)
+        overtook = {}
+        for kind in KINDS:
+            ended = asyncio.Event()
+            # The requests for the films above don't count.
+            await execute(portal.environ, "DELETE FROM recent_requests")
+            async with asyncio.TaskGroup() as tasks:
+                await asyncio.gather(*(demanding.request(kind, n) for n in range(HEAD_START)))
+                tasks.create_task(demanding.loop(kind, ended))
+                film = await create(portal.base_url, short_video)
+                assert await final_status(portal.base_url, film["id"], timeout_s=180) == "ready"
+                ended.set()
+            database_url = portal.environ["DATABASE_URL"]
+            [(jobs,)] = await rows(database_url, OVERTOOK, film["transcodeJobId"])
+            overtook[kind] = jobs
+        assert {kind: jobs for kind, jobs in overtook.items() if jobs > MOST_BEFORE} == {}
+
+
+async def until_complete(portal: LivePortal, video_id: str) -> None:
+    """Wait until all qualities and the previews of a film are made."""
+
+    async def is_complete() -> bool:
+        transcode = await call("GET", f"{portal.base_url}/api/videos/{video_id}/transcode")
+        has_all = transcode["stage"] == "ready" and transcode["remaining"] is None
+        return has_all and transcode["storyboardUrl"] is not None
+
+    await until(is_complete, timeout_s=120)
 
 
 async def wrong_outcomes(published: Published) -> dict[str, dict[str, Any]]:
