@@ -23,6 +23,6 @@ CREATE UNLOGGED TABLE network_hours (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0037_makers_of_links")]
+    dependencies = [("portal", "0039_recent_requests")]
 
     operations = [ops.RunSQL(TABLES)]
