@@ -58,9 +58,20 @@ def whole_seconds(duration_s: float) -> int:
 
 def clock(duration_s: float) -> str:
     """Return a duration as players show it."""
-    minutes, second = divmod(whole_seconds(duration_s), 60)
+    return position(whole_seconds(duration_s))
+
+
+def position(at_s: float) -> str:
+    """Return a time in a video as players show it, rounded down to a second."""
+    minutes, second = divmod(floor(at_s), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def position_to_tenth(at_s: float) -> str:
+    """Return a time in a video with its tenth of a second, unless that is zero."""
+    seconds, tenth = divmod(floor(at_s * 10 + 0.5), 10)
+    return f"{position(seconds)}.{tenth}" if tenth else position(seconds)
 
 
 def moment_in_words(at: datetime) -> str:
@@ -101,6 +112,8 @@ FILTERS = (
     clock,
     linkify,
     moment_in_words,
+    position,
+    position_to_tenth,
     queue_words,
     shown,
     size_in_words,

@@ -30,7 +30,7 @@ from portal.web.composition import web_context
 from portal.web.pages import posters
 from portal.web.pages.charts import Mark, Measure, Span, draw_charts
 from portal.web.pages.csv_files import csv_response, csv_start, csv_text
-from portal.web.pages.formatting import clock
+from portal.web.pages.formatting import position
 from portal.web.videos import read_video
 
 blueprint = Blueprint("statistics", __name__)
@@ -94,7 +94,7 @@ class Moment:
     @property
     def tip(self) -> Mark:
         """Return the label that is shown under the pointer."""
-        words = f"{time_words(self.start_s)} · {percent(self.share)}"
+        words = f"{position(self.start_s)} · {percent(self.share)}"
         return Mark(self.number + 0.5, words, TIP_EDGE_PERCENT)
 
 
@@ -192,12 +192,6 @@ def days_words(part: PartFigures) -> str:
     return f"Only on {first}" if first == last else f"First on {first}, last on {last}"
 
 
-@blueprint.app_template_filter()
-def time_words(position_s: float) -> str:
-    """Return a position in a video as players show it."""
-    return clock(position_s) if position_s >= 1 else "0:00"
-
-
 @blueprint.get("/videos/<video_id>/statistics")
 @policy(Policy.EDIT)
 async def page(video_id: str) -> str:
@@ -262,8 +256,7 @@ def retention_chart(statistics: Statistics, *, duration_s: float) -> RetentionCh
     first, last = (f"{100 - 100 * moment.share:.1f}" for moment in (moments[0], moments[-1]))
     line = f"M0,{first}L{' '.join(points)} 100,{last}"
     times = [
-        Mark(position, time_words(position * duration_s / HUNDREDTHS))
-        for position in (0, 25, 50, 75, 100)
+        Mark(number, position(number * duration_s / HUNDREDTHS)) for number in (0, 25, 50, 75, 100)
     ]
     return RetentionChart(moments, line, times, _replayed_parts(moments, duration_s))
 

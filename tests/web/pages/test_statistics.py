@@ -102,7 +102,7 @@ def test_retention_is_a_line_of_hundredths() -> None:
     assert chart.line.startswith("M0,0.0L0.5,0.0 1.5,0.0 ")
     assert chart.line.endswith(" 99.5,75.0 100,75.0")
     assert [moment.start_s for moment in chart.moments[:5]] == [0, 2, 5, 7, 10]
-    assert [mark.words for mark in chart.times] == ["0:00", "1:03", "2:05", "3:08", "4:10"]
+    assert [mark.words for mark in chart.times] == ["0:00", "1:02", "2:05", "3:07", "4:10"]
     assert [(part.start_s, part.end_s, part.replays) for part in chart.replayed] == [
         (237, 250, 2.0),
         (25, 37, 1.5),
