@@ -9,9 +9,9 @@ import pytest
 from page_texts import page, send, words_of
 from playable_videos import ready_video
 from quart import Quart
-from signed_in import Sender, configure, send_fields, signed_in
+from signed_in import Sender, configure, make_account, send_fields, signed_in
 
-from portal.database.account_models import Account
+from portal.database.account_models import Account, Role
 from portal.database.models import Video, Visibility
 
 EVIL = "<script>alert(1)</script>\"'"
@@ -154,3 +154,18 @@ async def test_page_describes_a_video_to_other_sites_only_if_they_may_see_it(
             assert ('id="stream-address"' in share) is not is_private
             assert ('id="embed-code"' in share) is not is_private
             assert ("create a playback link" in words_of(share)) is is_private
+
+
+async def test_share_begins_with_the_page_and_names_the_stream_to_editors_alone(
+    app: Quart, edith: Account
+) -> None:
+    video = await ready_video(edith)
+    viewer = await make_account("vic", Role.VIEWER)
+    shown = {}
+    for account in (edith, viewer):
+        text = await page(await signed_in(app, account), f"/videos/{video.id}")
+        shown[account.id] = re.findall(r'id="([a-z-]+-(?:address|code))"', text)
+    own = ["page-address", "embed-code"]
+    of_clip = ["clip-page-address", "clip-embed-code"]
+    assert shown[viewer.id] == own + of_clip
+    assert shown[edith.id] == [*own, "stream-address", *of_clip, "clip-stream-address"]

@@ -21,6 +21,7 @@ async def test_editor_opens_once_the_film_is_complete(client: Client) -> None:
     editor = await (await client.get(fragment)).get_data(as_text=True)
     assert "data-cuts" in editor
     assert "hx-get" not in editor.partition("cuts-state")[0]
+    assert "The new video will be public, like this one" in editor
 
 
 async def test_failed_video_is_not_polled(client: Client) -> None:

@@ -136,7 +136,7 @@ async def test_links_to_a_clip_carry_its_times(client: Client, resources: WebCon
     framed = await page(client, urlsplit(str(frame["src"])).path + f"?{query}")
     for document in (markup, framed):
         assert 'data-clip-start="72.5" data-clip-end="107.0"' in document
-        assert "Clip, 1:13\u20131:47." in document
+        assert "Clip, 1:12.5\u20131:47." in document
 
 
 @pytest.mark.parametrize(
