@@ -16,6 +16,7 @@ from numbered_film import FPS, make_numbered, shown_numbers, time_of_tone
 from page_rows import make_attempt
 from passes import make_playable, published_file, states, tools_for
 from published_checks import check_playlists
+from running_portal import run_ffmpeg
 from stored_objects import stored
 
 from portal.database.event_models import Event
@@ -28,8 +29,10 @@ from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.encoding.joining import StoredTrack, join_tracks
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
-from portal.transcoding.planning.kept import Kept
+from portal.transcoding.planning.kept import Interval, Kept
 from portal.transcoding.probing.cuts import SEGMENT_S
+from portal.videos import cuts
+from portal.videos.replacement import VersionState
 from portal.web.composition import WebContext
 
 FILM_S = 14
@@ -154,6 +157,27 @@ async def test_every_rendition_of_a_cut_shows_the_kept_frames_alone(
         if row.kind is Kind.VIDEO:
             assert len(await own_segments(row, video, resources)) == 5
     await check_cut(video, expected, resources, tmp_path)
+
+
+@pytest.mark.slow
+async def test_end_after_the_picture_is_recorded_as_the_end_of_the_film(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    # Key frames every second, so that picture and sound are copied.
+    sources = ("-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=3")
+    sources += ("-f", "lavfi", "-i", "sine=d=3.059")
+    codecs = ("-c:v", "libx264", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac")
+    film = run_ffmpeg(tmp_path / "film.mp4", *sources, *codecs)
+    whole = await whole_video(client, resources, film, tmp_path)
+    film_s = whole.duration_s or 0.0
+    assert film_s > 3.05
+
+    video = await cut(whole, resources, tmp_path, (0.0, 1.0), (2.0, film_s))
+
+    assert video.keep == [[0.0, 1.0], [2.0, pytest.approx(film_s)]]
+    keep = [Interval(0.0, 1.0), Interval(2.0, film_s)]
+    repeated = await cuts.save(video.id, keep, expected=None, queue=resources.queue)
+    assert repeated.state is VersionState.LIVE
 
 
 @pytest.mark.slow

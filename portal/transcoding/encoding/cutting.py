@@ -82,10 +82,10 @@ def cut_segments(starts_s: Sequence[float], end_s: float, keep: Kept) -> list[li
 async def at_frames(keep: Kept, film: RenditionFiles) -> Kept:
     """Return the intervals with each bound moved to the closest start of a frame.
 
-    A bound in the middle of a frame that is shown longer than 100 ms stays. Intervals end with the
-    picture at the latest, and have a frame at least. `film` is a rendition of the whole film's
-    picture. Raises SourceRejected if nothing is left, TranscodeFailed if a
-    segment can't be read, or whatever the reader raised.
+    A bound in the middle of a frame that is shown longer than 100 ms stays, as does the end of an
+    interval after the picture, where the sound is longer. Intervals have a frame at least. `film`
+    is a rendition of the whole film's picture. Raises SourceRejected if nothing is left,
+    TranscodeFailed if a segment can't be read, or whatever the reader raised.
     """
     starts_s = film.playlist.starts_s
     numbers = {
@@ -108,10 +108,10 @@ async def at_frames(keep: Kept, film: RenditionFiles) -> Kept:
 
 
 def _moved(bound_s: float, frames_s: Sequence[float]) -> float:
-    """Return the start of the closest frame; the bound itself if it is far from all of them."""
+    """Return the start of the closest frame; the bound itself if it is far from, or after, all."""
     closest_s = min(frames_s, key=lambda at_s: abs(at_s - bound_s))
     is_far = abs(closest_s - bound_s) > MOST_MOVED_S
-    return bound_s if is_far and bound_s < max(frames_s) else closest_s
+    return bound_s if is_far or bound_s > max(frames_s) else closest_s
 
 
 async def _frame_times_s(number: int, film: RenditionFiles) -> list[float]:
