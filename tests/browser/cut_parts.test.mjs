@@ -20,9 +20,12 @@ test("kept and removed parts are each other's rest", () => {
   const removed = [part(0, 1.5), part(10, 20.25)];
   const keep = [part(1.5, 10), part(20.25, 60)];
   assert.deepEqual(parts.restOf(removed, FILM_S), keep);
-  assert.deepEqual(parts.removedBy(keep, FILM_S), removed);
-  // A made cut ends with its last frame.
-  assert.deepEqual(parts.removedBy(keep, FILM_S + 0.03), removed);
+  assert.deepEqual(parts.removedBy(keep, FILM_S, FILM_S), removed);
+  // A made cut ends with its last frame, and the sound may be longer.
+  assert.deepEqual(parts.removedBy(keep, FILM_S + 0.03, FILM_S + 0.03), removed);
+  assert.deepEqual(parts.removedBy(keep, FILM_S + 0.1, FILM_S), removed);
+  const end = part(FILM_S - 0.2, FILM_S + 0.1);
+  assert.deepEqual(parts.removedBy(parts.restOf([end], FILM_S + 0.1), FILM_S + 0.1, FILM_S), [end]);
 });
 
 test("a removed part begins at its start and ends before its end", () => {
@@ -52,6 +55,8 @@ test("every frame is found by its start, rounded to a millisecond", () => {
   }
   assert.equal(parts.frameStart_s(59.9, 0.1, FILM_S), 59.9);
   assert.equal(parts.frameStart_s(59.95, 0.1, FILM_S), FILM_S);
+  // A part that ends with the picture ends with the film.
+  assert.equal(parts.frameStart_s(FILM_S, 0.1, FILM_S + 0.1, FILM_S), FILM_S + 0.1);
 });
 
 test("marked sentences that follow each other are one part, with their pauses", () => {

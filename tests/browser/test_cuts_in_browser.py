@@ -1,5 +1,6 @@
 """The page on which editors cut a video."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from chromium import Publish, suits_everyone
 from front_end import install_tools, run_node
 from player_page import make_film, open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
+from running_portal import run_ffmpeg
 
 # Browsers log refused requests as errors.
 pytestmark = pytest.mark.complaint("status of (412|422|503)|ERR_FAILED")
@@ -37,6 +39,16 @@ async def mark(page: Page, at_s: float, key: str) -> None:
     await page.keyboard.press(key)
 
 
+async def looks_of_handles(page: Page) -> int:
+    """Return how many looks the handles have: with the focus on neither, the first, the second."""
+    strip = page.locator("[data-strip]")
+    looks = set()
+    for name in ("Position", "Start of the selection", "End of the selection"):
+        await page.get_by_label(name, exact=True).focus()
+        looks.add(await strip.screenshot())
+    return len(looks)
+
+
 async def cuts_of(page: Page, video_id: str) -> dict[str, Any]:
     """Return the recorded cuts."""
     answer: dict[str, Any] = await (await page.request.get(f"/api/videos/{video_id}/cuts")).json()
@@ -53,13 +65,21 @@ async def test_a_part_is_cut_previewed_and_saved_by_keyboard(page: Page, own_fil
     await expect(page.get_by_label("Start", exact=True)).to_have_value("0:04.000")
     # The frame at the end is part of the selection.
     await expect(page.get_by_label("End", exact=True)).to_have_value("0:10.000")
+    handle = page.get_by_label("End of the selection")
     for key, end in (("ArrowLeft", "9.900"), ("ArrowLeft", "9.800"), ("ArrowRight", "9.900")):
-        await page.get_by_label("End of the selection").press(key)
+        await handle.press(key)
         await expect(page.get_by_label("End", exact=True)).to_have_value(f"0:0{end}")
+    # The player shows the last selected frame.
+    await wait_for(page, "!video.seeking && Math.abs(video.currentTime - 9.85) < 0.01")
+    # The handle with the focus looks different from the other one.
+    assert await looks_of_handles(page) == 3
+    await handle.focus()
     removed = "0:05.900 removed"
     for key, words in (("x", removed), ("Control+z", "nothing"), ("Control+Shift+z", removed)):
         await page.keyboard.press(key)
         await expect(lengths).to_contain_text(words)
+        # The handle is gone, and the keyboard goes on at the strip.
+        await expect(page.get_by_label("Position", exact=True)).to_be_focused()
     # Unsaved cuts survive a reload.
     await page.reload()
     await wait_for(page, "video.readyState >= 2")
@@ -103,6 +123,88 @@ async def test_a_part_is_cut_previewed_and_saved_by_keyboard(page: Page, own_fil
     await page.keyboard.press("Control+s")
     await expect(state).to_contain_text("Viewers get the whole video.")
     assert (await cuts_of(page, own_film))["keep"] is None
+
+
+@pytest.mark.slow
+async def test_a_drag_selects_and_the_player_stays_in_the_window(page: Page, own_film: str) -> None:
+    vtt = "WEBVTT\n\n00:02.000 --> 00:06.000\nFirst.\n\n00:06.000 --> 00:20.000\nSecond.\n"
+    captions = f"/api/videos/{own_film}/captions/en"
+    headers = {"Content-Type": "text/vtt"}
+    await page.request.put(captions, data=vtt, headers=headers)
+    await open_player(page, f"/videos/{own_film}/cuts")
+    await expect(page.locator("[data-lengths]")).to_contain_text("nothing removed")
+    fields = [page.get_by_label(name, exact=True) for name in ("Start", "End")]
+    current = page.locator("[data-sentence][aria-current]")
+    player = page.locator("#player media-controller")
+    for width in (1440, 360):
+        await page.set_viewport_size({"width": width, "height": 780})
+        # From the second half back to the first sixth.
+        await drag(page, "[data-strip-thumbnails]", 0.5, 1 / 6)
+        for field, value in zip(fields, ("0:04.", "0:12."), strict=True):
+            await expect(field).to_have_value(re.compile(rf"^{value}[01]00$"))
+        await wait_for(page, "!video.seeking && Math.abs(video.currentTime - 4) < 0.2")
+        await expect(current).to_contain_text("First.")
+        # The ruler moves the playhead alone.
+        await drag(page, "[data-strip-ruler]", 0.1, 0.6)
+        await wait_for(page, "!video.seeking && Math.abs(video.currentTime - 14.4) < 0.2")
+        await expect(current).to_contain_text("Second.")
+        await expect(fields[0]).not_to_have_value("")
+        # A click outside of the selection moves the playhead, too.
+        await drag(page, "[data-strip-thumbnails]", 0.9, 0.9)
+        await wait_for(page, "!video.seeking && Math.abs(video.currentTime - 21.6) < 0.2")
+        last = page.get_by_text("Save as a new video")
+        await last.scroll_into_view_if_needed()
+        await expect(player).to_be_in_viewport(ratio=1)
+        await fields[0].focus()
+        await expect(fields[0]).to_be_in_viewport(ratio=1)
+        await expect(player).to_be_in_viewport(ratio=1)
+    await page.request.delete(captions)
+
+
+async def drag(page: Page, selector: str, start: float, end: float) -> None:
+    """Drag over an element between two shares of its width."""
+    element = page.locator(selector)
+    await element.scroll_into_view_if_needed()
+    box = await element.bounding_box()
+    assert box is not None
+    at_y = box["y"] + box["height"] / 2
+    await page.mouse.move(box["x"] + box["width"] * start, at_y)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + box["width"] * end, at_y, steps=5)
+    await page.mouse.up()
+
+
+@pytest.mark.slow
+async def test_longer_sound_is_no_removed_part_and_the_end_has_a_picture(
+    page: Page, publish: Publish, tmp_path: Path
+) -> None:
+    # Key frames every second, so that picture and sound are copied.
+    sources = ["-f", "lavfi", "-i", "testsrc2=s=320x180:r=25:d=4"]
+    sources += ["-f", "lavfi", "-i", "sine=d=4.059"]
+    codecs = ["-c:v", "libx264", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac"]
+    film = run_ffmpeg(tmp_path / "film.mp4", *sources, *codecs)
+    video_id = await publish(film, "Longer sound", until="ready")
+    await open_player(page, f"/videos/{video_id}/cuts")
+    lengths = page.locator("[data-lengths]")
+    await expect(lengths).to_contain_text("nothing removed")
+    for at_s, key in ((1.02, "i"), (1.98, "o")):
+        await mark(page, at_s, key)
+    await page.keyboard.press("x")
+    await page.keyboard.press("Control+s")
+    await expect(page.locator("#cuts-state")).to_contain_text("Viewers get the cut video (0:03).")
+    await page.reload()
+    await expect(lengths).to_contain_text("0:01.000 removed")
+    await expect(page.locator("[data-list] li")).to_have_count(1)
+    await expect(page.get_by_role("button", name="Save cuts")).to_be_disabled()
+    await page.locator("media-controller").focus()
+    await page.keyboard.press("End")
+    await wait_for(page, "!video.seeking && Math.abs(video.currentTime - 3.98) < 0.01")
+    # A preview without the end stops at the last kept frame.
+    await mark(page, 3.02, "i")
+    await page.keyboard.press("x")
+    await read(page, "void (video.currentTime = 2.02)")
+    await page.keyboard.press("p")
+    await wait_for(page, "video.paused && Math.abs(video.currentTime - 2.98) < 0.01")
 
 
 @pytest.mark.slow
@@ -177,7 +279,14 @@ async def test_keys_reach_what_has_the_focus(page: Page, own_film: str) -> None:
     for at_s, key in ((12.05, "i"), (13.95, "o")):
         await mark(page, at_s, key)
     await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog")).to_be_visible()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_be_visible()
+    # All keys of the page are listed.
+    listed = set(re.sub(r"\s+", "", (await dialog.locator("dl").first.inner_text()).lower()))
+    for key in await page.locator("[data-key]").evaluate_all(
+        "(buttons) => buttons.map(({ dataset }) => dataset.key.split('+').at(-1) || '+')"
+    ):
+        assert key.replace("-", "\N{MINUS SIGN}") in listed
     await page.keyboard.press("x")
     await page.keyboard.press("Escape")
     await expect(lengths).to_contain_text("0:07.000 removed")
@@ -185,7 +294,7 @@ async def test_keys_reach_what_has_the_focus(page: Page, own_film: str) -> None:
     await expect(lengths).to_contain_text("0:09.000 removed")
     # The saved cuts are those that this page has saved.
     await page.reload()
-    await expect(message).to_have_text("Your cuts are not saved yet.")
+    await expect(message).to_contain_text("Your cuts are kept in this browser.")
     await page.request.put(f"/api/videos/{own_film}/cuts", data={"keep": None})
 
 

@@ -5,6 +5,7 @@ page says so, and polls for the editor.
 """
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from portal.database.models import Video
 from portal.transcoding.captions.sentences import join_sentences
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
+from portal.transcoding.planning.ladder import plan_renditions
+from portal.transcoding.probing.facts import interpret
 from portal.videos import captions, cuts
 from portal.videos.reading import stream_below
 from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy
@@ -37,7 +40,8 @@ LONGEST_SENTENCE_S = 15.0
 class Film:
     """Whole film of a video: the addresses of its parts, its length, and its frame rate.
 
-    `address` is its stream as the API names it, which tells it from the film of another file.
+    `address` is its stream as the API names it, which tells it from the film of another file. The
+    picture ends at `picture_s`, and the sound may be longer.
     """
 
     address: str
@@ -45,6 +49,7 @@ class Film:
     storyboard: str
     waveform: str
     duration_s: float
+    picture_s: float
     frames_per_s: float
 
 
@@ -108,8 +113,17 @@ async def _read_film(video: Video, recorded: cuts.Cuts) -> Film | None:
         storyboard=url_for("playback.film_storyboard", video_id=video.id) if has_storyboard else "",
         waveform=url_for("playback.film_waveform", video_id=video.id) if has_sound else "",
         duration_s=recorded.film_s,
+        picture_s=_picture_s(video, recorded.film_s),
         frames_per_s=max(LEAST_FRAMES_PER_S, *rates) if rates else FRAMES_PER_S,
     )
+
+
+def _picture_s(video: Video, film_s: float) -> float:
+    """Return when the picture of a film ends, from the probe of its file."""
+    if not video.probe_answer:
+        return film_s
+    plan = plan_renditions(interpret(json.loads(video.probe_answer)))
+    return min(plan.picture_s or film_s, film_s)
 
 
 async def _read_transcript(video: Video) -> tuple[str, Sequence[Cue]] | None:

@@ -11,25 +11,22 @@ import { announce, element, endTyping, setText, setTexts } from "../dom.js";
 import { formatExactTime } from "../format.js";
 import { History } from "../history.js";
 import { settings } from "../player/saved-state.js";
+import { Scrubber } from "../player/scrubber.js";
 import { Refused, request } from "../requests.js";
-import { saveErrorMessage } from "../save-errors.js";
+import { Strip } from "../strip.js";
 import { retry } from "../upload/failures.js";
+import * as messages from "./messages.js";
 import * as parts from "./parts.js";
-import { Strip } from "./strip.js";
+import { Sentences } from "./sentences.js";
 
 /** @typedef {import("../bounds.js").Bound} Bound */
 /** @typedef {import("../bounds.js").Part} Part */
 /** @typedef {import("./parts.js").Parts} Parts */
+/** @typedef {import("./messages.js").Message} Message */
 
-const CONFLICT =
-  "Someone else has changed the cuts. Yours are shown, and Undo shows theirs. Save again to replace theirs.";
-const DRAFT = "Your cuts are not saved yet.";
-const DROPPED = "Your unsaved cuts were of another file of this video, so they were dropped.";
-const LOADING = "The cuts can’t be loaded. Trying again…";
-const NOT_LOADED = "The cuts can’t be loaded. Reload the page to try again.";
-const REPLACED = "The file of this video was replaced. Reload the page to cut the new one.";
-// The preview skips this early, so that no frame of a removed part is shown.
-const EARLY_S = 0.02;
+// The preview skips this early, so that no frame of a removed part is shown. Browsers draw frames
+// up to two refreshes of the screen ahead.
+const EARLY_S = 0.05;
 // Step of a handle with Shift; without, it is a frame.
 const LONG_STEP_S = 1;
 
@@ -41,8 +38,7 @@ export async function startCutsEditor(root, signal) {
     await new CutsEditor(root, video, signal).start();
   } catch {
     if (signal.aborted) return;
-    setText(root, "[data-message]", NOT_LOADED);
-    announce(NOT_LOADED);
+    messages.show(root, messages.NOT_LOADED);
   }
 }
 
@@ -61,7 +57,6 @@ class CutsEditor {
   /** Whether this page has read or written the draft in this browser; another one may be open. */
   #hasDraft = false;
   #frameRequest = 0;
-  #lastSentence = 0;
   /** Removed parts in the list. @type {Parts | null} */
   #listed = null;
   /** The last request to create a video, which has the same key when it is sent again. */
@@ -74,8 +69,8 @@ class CutsEditor {
     cut: () => this.#cutOrRestore(),
     undo: () => this.#undoOrRedo(-1),
     redo: () => this.#undoOrRedo(1),
-    back: () => this.#seek(this.video.currentTime - this.frame_s),
-    forward: () => this.#seek(this.video.currentTime + this.frame_s),
+    back: () => this.#seek(this.scrubber.position_s - this.frame_s),
+    forward: () => this.#seek(this.scrubber.position_s + this.frame_s),
     in: () => this.strip.zoom(2, this.video.currentTime),
     out: () => this.strip.zoom(0.5, this.video.currentTime),
     edit: ({ index }) => this.#edit(this.#removed[Number(index)]),
@@ -98,14 +93,16 @@ class CutsEditor {
     this.film = root.dataset.film ?? "";
     this.draftKey = `portal.cuts.${this.api}`;
     this.film_s = Number(root.dataset.duration);
+    this.picture_s = Number(root.dataset.picture);
     this.frame_s = 1 / Number(root.dataset.fps);
-    this.strip = new Strip(root, this.film_s, signal);
-    this.playhead = /** @type {HTMLInputElement} */ (element(root, "[data-playhead]"));
-    this.sentences = [...root.querySelectorAll("[data-sentence]")].map((row) => {
-      const { start, end } = /** @type {HTMLElement} */ (row).dataset;
-      const box = /** @type {HTMLInputElement} */ (element(row, "input"));
-      return { row, box, startSeconds: Number(start), endSeconds: Number(end) };
-    });
+    this.scrubber = new Scrubber(video, signal);
+    const gestures = {
+      seek: this.#seek.bind(this),
+      click: (/** @type {number} */ at_s) => this.#select(parts.partAt(this.#removed, at_s)),
+      select: this.#drag.bind(this),
+    };
+    this.strip = new Strip(root, this.film_s, gestures, signal);
+    this.sentences = new Sentences(root);
   }
 
   get #removed() {
@@ -117,18 +114,20 @@ class CutsEditor {
   }
 
   async start() {
-    const { root, video, signal, playhead } = this;
-    const onError = () => setText(root, "[data-message]", LOADING);
+    const { root, video, signal } = this;
+    const onError = () => setText(root, "[data-message]", messages.LOADING);
     this.#history = new History(await retry(() => this.#load(), { signal, onError }));
     setText(root, "[data-message]", "");
     root.addEventListener("click", (event) => this.#handleClick(event), { signal });
     document.addEventListener("keydown", (event) => this.#handleKey(event), { signal });
-    playhead.addEventListener("input", () => this.#seek(Number(playhead.value)), { signal });
-    const move = this.#move.bind(this);
+    const move = this.#adjust.bind(this);
     listenToBounds(root, { move, step_s: this.frame_s, shiftStep_s: LONG_STEP_S }, signal);
     for (const name of ["play", "seeking", "timeupdate", "ended"]) {
       video.addEventListener(name, () => this.#follow(), { signal });
     }
+    // The player seeks to the end of the sound.
+    const showLastFrame = () => video.currentTime > this.picture_s && this.#seek(this.picture_s);
+    video.addEventListener("seeking", showLastFrame, { signal });
     signal.addEventListener("abort", () => cancelAnimationFrame(this.#frameRequest));
     // People who may not publish have no form.
     const copyForm = root.querySelector("[data-copy-form]");
@@ -137,14 +136,14 @@ class CutsEditor {
     const draft = readStored(this.draftKey);
     this.#hasDraft = Boolean(draft);
     if (draft?.film !== this.film) {
-      if (draft) this.#showMessage(DROPPED);
+      if (draft) this.#showMessage(messages.DROPPED);
       this.#show();
     } else if (parts.areAlike(draft.removed, this.#saved, this.frame_s / 2)) {
       // The page was closed before it knew that the cuts were saved.
       this.#show();
     } else {
       const isCurrent = versionIn(draft.etag) === versionIn(this.#etag);
-      this.#change(draft.removed, isCurrent ? DRAFT : CONFLICT);
+      this.#change(draft.removed, isCurrent ? messages.DRAFT : messages.CONFLICT);
     }
   }
 
@@ -154,7 +153,7 @@ class CutsEditor {
     this.#checkFilm(json);
     if (!this.#isReplaced) {
       this.#etag = etag;
-      this.#saved = json.keep ? parts.removedBy(json.keep, this.film_s) : [];
+      this.#saved = json.keep ? parts.removedBy(json.keep, this.film_s, this.picture_s) : [];
     }
     return this.#saved;
   }
@@ -166,23 +165,13 @@ class CutsEditor {
 
   /** @param {MouseEvent} event */
   #handleClick(event) {
-    const { target, shiftKey } = event;
-    if (!(target instanceof Element)) return;
-    const button = target.closest("[data-does]");
-    const index = this.sentences.findIndex(({ row }) => row.contains(target));
-    const { box } = this.sentences[index] ?? {};
-    if (button instanceof HTMLElement && !button.ariaDisabled) {
-      this.#commands[button.dataset.does ?? ""]?.(button.dataset);
-    } else if (target === this.playhead) {
-      this.#select(parts.partAt(this.#removed, this.video.currentTime));
-    } else if (target === box) {
-      this.#markSentence(index, shiftKey);
-    } else if (box && shiftKey) {
-      // Firefox presses no box for a click with Shift on its label.
-      event.preventDefault();
-      box.checked = !box.checked;
-      this.#markSentence(index, shiftKey);
+    const button = event.target instanceof Element && event.target.closest("[data-does]");
+    if (button instanceof HTMLElement) {
+      if (!button.ariaDisabled) this.#commands[button.dataset.does ?? ""]?.(button.dataset);
+      return;
     }
+    const sentence = this.sentences.handleClick(event);
+    if (sentence && this.video.paused) this.#seek(sentence.startSeconds);
   }
 
   /** @param {KeyboardEvent} event */
@@ -207,31 +196,20 @@ class CutsEditor {
     button.click();
   }
 
-  /** Mark a sentence in the transcript; with Shift, all from the last one. @param {number} index @param {boolean} isRange */
-  #markSentence(index, isRange) {
-    const ends = [index, isRange ? this.#lastSentence : index];
-    for (const { box } of this.sentences.slice(Math.min(...ends), Math.max(...ends) + 1)) {
-      box.checked = this.sentences[index]?.box.checked ?? false;
-    }
-    this.#lastSentence = index;
-    if (this.video.paused) this.#seek(this.sentences[index]?.startSeconds ?? 0);
-  }
-
   #cutSentences() {
-    const sentences = parts.markedParts(this.sentences, ({ box }) => box.checked);
     // Captions may go on after the film.
-    const marked = parts.within(sentences, this.film_s);
-    if (!marked.length) return this.#showMessage("Select sentences first.");
-    for (const { box } of this.sentences) box.checked = false;
+    const marked = parts.within(this.sentences.marked, this.film_s);
+    if (!marked.length) return this.#showMessage(messages.NO_SENTENCES);
+    this.sentences.unmark();
     this.#change(marked.reduce(parts.withPart, this.#removed));
   }
 
   /** Show the frame at a time. @param {number} at_s */
   #seek(at_s) {
-    const { film_s, frame_s } = this;
-    const frame = parts.frameAt(Math.max(Math.min(at_s, film_s - frame_s), 0), frame_s);
+    const { picture_s, frame_s } = this;
+    const frame = parts.frameAt(Math.max(Math.min(at_s, picture_s - frame_s), 0), frame_s);
     // The middle of the frame, because rounding could miss its start.
-    this.video.currentTime = (frame + 0.5) * frame_s;
+    this.scrubber.seek((frame + 0.5) * frame_s);
   }
 
   /** Select a removed part, or none; a selection of something else stays. @param {Part} [part] */
@@ -245,17 +223,40 @@ class CutsEditor {
    * @param {Bound} bound @param {number} after_s
    */
   #mark(bound, after_s) {
-    const at_s = this.video.currentTime + after_s;
+    const at_s = this.scrubber.position_s + after_s;
     const { startSeconds = 0, endSeconds = Infinity } = this.#selection ?? {};
     const isPast = bound === "startSeconds" ? at_s >= endSeconds : at_s <= startSeconds;
     if (isPast) this.#selection = null;
     this.#move(bound, at_s);
   }
 
+  /** @param {number} at_s */
+  #frameStart_s(at_s) {
+    return parts.frameStart_s(at_s, this.frame_s, this.film_s, this.picture_s);
+  }
+
+  /** Move a bound by its handle or its field, and show the frame there. @param {Bound} bound @param {number} to_s */
+  #adjust(bound, to_s) {
+    this.video.pause();
+    this.#move(bound, to_s);
+  }
+
+  /** Select the part between two times, of which the second one is the pointer's. @param {number} from_s @param {number} to_s */
+  #drag(from_s, to_s) {
+    this.video.pause();
+    const last_s = this.picture_s - this.frame_s;
+    this.#selection = {
+      startSeconds: this.#frameStart_s(Math.min(from_s, to_s, last_s)),
+      endSeconds: this.#frameStart_s(Math.max(from_s, to_s) + this.frame_s),
+    };
+    this.#seek(to_s);
+    this.#show();
+  }
+
   /** Move a bound of the selection, which may be a removed part, to a frame. @param {Bound} bound @param {number} to_s */
   #move(bound, to_s) {
     const { film_s, frame_s } = this;
-    const at_s = parts.frameStart_s(to_s, frame_s, film_s);
+    const at_s = this.#frameStart_s(to_s);
     const from = this.#selection ?? { startSeconds: 0, endSeconds: film_s };
     const to = moveBound(from, bound, at_s, frame_s, film_s);
     this.#selection = to;
@@ -284,7 +285,7 @@ class CutsEditor {
     if (this.#selection) this.#change(change(this.#removed, this.#selection));
   }
 
-  /** @param {Parts} removed @param {string} [message] */
+  /** @param {Parts} removed @param {Message} [message] */
   #change(removed, message) {
     this.#history.append(removed);
     this.#showStep(message);
@@ -296,8 +297,8 @@ class CutsEditor {
     this.#showStep();
   }
 
-  /** Show another state of the history. @param {string} [message] */
-  #showStep(message = "") {
+  /** Show another state of the history. @param {Message} [message] */
+  #showStep(message = messages.NONE) {
     this.#selection = null;
     this.#showMessage(message);
     this.#show();
@@ -309,7 +310,7 @@ class CutsEditor {
     this.#isPreviewing = !this.#isPreviewing;
     if (this.#isPreviewing) {
       const [first] = parts.restOf(this.#removed, film_s);
-      if (first && this.#isResultOver()) this.#seek(first.startSeconds);
+      if (first && (video.ended || this.#removedEnd())) this.#seek(first.startSeconds);
       video.play().catch(() => {});
     } else {
       video.pause();
@@ -317,42 +318,49 @@ class CutsEditor {
     this.#show();
   }
 
-  /** Return the removed part that would be played next. */
+  /** Return the removed part that would be played in a moment. */
   #nextRemoved() {
     return parts.partAt(this.#removed, this.video.currentTime + EARLY_S);
   }
 
-  /** Return whether no kept part follows. */
-  #isResultOver() {
-    return this.video.ended || this.#nextRemoved()?.endSeconds === this.film_s;
+  /** Return the removed end of the film, if only that follows the frame at the playhead. */
+  #removedEnd() {
+    const [end] = this.#removed.slice(-1).filter(({ endSeconds }) => endSeconds === this.film_s);
+    const next_s = this.video.currentTime + Math.max(EARLY_S, this.frame_s);
+    return end && next_s >= end.startSeconds ? end : undefined;
   }
 
   /** Show the position; during a preview, skip removed parts, and end it with the result. */
   #follow() {
     const { video } = this;
-    const now_s = video.currentTime;
+    const now_s = this.scrubber.position_s;
     cancelAnimationFrame(this.#frameRequest);
     if (!video.paused) this.#frameRequest = requestAnimationFrame(() => this.#follow());
     // The end of the film pauses the video.
     if (this.#isPreviewing && !video.seeking && (!video.paused || video.ended)) {
-      if (this.#isResultOver()) return this.#togglePreview();
+      const end = this.#removedEnd();
+      if (end || video.ended) {
+        this.#togglePreview();
+        // The video pauses a little later, perhaps in the removed part.
+        return end && this.#seek(end.startSeconds - this.frame_s);
+      }
       const skipped = this.#nextRemoved();
       if (skipped) this.#seek(skipped.endSeconds);
     }
-    this.playhead.value = String(now_s);
-    this.strip.follow(now_s);
     const removed_s = this.#isPreviewing ? parts.lengthOf_s(this.#removed, now_s) : 0;
     const position = formatExactTime(now_s - removed_s);
-    this.playhead.ariaValueText = position;
+    this.strip.follow(now_s, position);
     setText(this.root, "[data-position]", position);
+    this.sentences.follow(now_s);
   }
 
   #show() {
     const { root, film_s } = this;
+    const { activeElement: focused } = document;
     const removed = this.#removed;
     const selection = this.#selection;
     const isDirty = removed !== this.#saved;
-    const fault = this.#isReplaced ? REPLACED : parts.removalFault(removed, film_s);
+    const fault = this.#isReplaced ? messages.REPLACED : parts.removalFault(removed, film_s);
     const removed_s = parts.lengthOf_s(removed);
     const [before, after, less] = [film_s, film_s - removed_s, removed_s].map(formatExactTime);
     setTexts(root, {
@@ -380,10 +388,9 @@ class CutsEditor {
       element(root, "[data-list]").replaceChildren(...rows);
       this.#listed = removed;
     }
-    for (const { row, startSeconds, endSeconds } of this.sentences) {
-      const isCut = parts.partAt(removed, (startSeconds + endSeconds) / 2) !== undefined;
-      row.classList.toggle("sentence--cut", isCut);
-    }
+    this.sentences.show(removed);
+    // A handle without a selection is hidden, and a row of the list may be gone.
+    if (focused && !focused.checkVisibility()) this.strip.playhead.focus();
     this.#saveDraft();
     this.#follow();
   }
@@ -409,24 +416,23 @@ class CutsEditor {
     return row;
   }
 
-  /** Show and announce a message; empty to remove the last one. @param {string} message */
+  /** @param {Message} message */
   #showMessage(message) {
-    setText(this.root, "[data-message]", message);
-    if (message) announce(message);
+    messages.show(this.root, message);
   }
 
   /**
    * Save by a function that returns a message about the result, and show the message.
-   * @param {() => Promise<string>} send @param {(message: string) => void} [show]
+   * @param {() => Promise<Message>} send @param {(message: Message) => void} [show]
    */
   async #save(send, show = (message) => this.#showMessage(message)) {
     if (this.#isBusy) return;
     this.#isBusy = true;
-    this.#showMessage("Saving…");
+    this.#showMessage({ text: "Saving…" });
     this.#show();
-    const message = await send().catch(saveErrorMessage);
+    const message = await send().catch(messages.ofFailure);
     this.#isBusy = false;
-    this.#showMessage("");
+    this.#showMessage(messages.NONE);
     show(message);
     this.#show();
   }
@@ -440,7 +446,7 @@ class CutsEditor {
     const send = async () => {
       const { json: recorded, etag } = await request("GET", this.api);
       this.#checkFilm(recorded);
-      if (this.#isReplaced) return "";
+      if (this.#isReplaced) return messages.NONE;
       const body = { title: field.value, keep: parts.restOf(this.#removed, this.film_s) };
       const idempotencyKey = this.#keyOf(JSON.stringify([body, etag]));
       const { json } = await request("POST", api, { body, ifMatch: etag, idempotencyKey });
@@ -449,10 +455,10 @@ class CutsEditor {
       location.assign(page.replace("VIDEO_ID", json.id));
       // Nothing can be saved until the new page is shown.
       return new Promise((resolve) => {
-        window.addEventListener("pagehide", () => resolve(""), { once: true });
+        window.addEventListener("pagehide", () => resolve(messages.NONE), { once: true });
       });
     };
-    this.#save(send, (fault) => {
+    this.#save(send, ({ text: fault }) => {
       setText(form, ".field__error", fault);
       field.ariaInvalid = String(fault !== "");
       if (fault) announce(fault);
@@ -474,20 +480,20 @@ class CutsEditor {
       const { json, etag } = await request("PUT", this.api, options);
       // The portal accepts cuts that another film has already.
       this.#checkFilm(json);
-      if (this.#isReplaced) return "";
+      if (this.#isReplaced) return messages.NONE;
       this.#etag = etag;
       this.#saved = removed;
       document.body.dispatchEvent(new Event("cuts-saved"));
-      return "Saved.";
+      return messages.SAVED;
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 412) throw error;
       const theirs = await this.#load();
-      if (this.#isReplaced) return "";
+      if (this.#isReplaced) return messages.NONE;
       // More may have been cut since the request.
       const own = this.#removed;
       this.#history.append(theirs);
       this.#history.append(own);
-      return CONFLICT;
+      return messages.CONFLICT;
     }
   }
 }

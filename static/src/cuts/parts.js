@@ -12,8 +12,7 @@ import { formatExactTime } from "../format.js";
 // The portal has the same bounds (`portal/transcoding/planning/kept.py`).
 const SHORTEST_KEPT_S = 0.5;
 const MAX_KEPT = 100;
-// A saved cut may end this long before the film, with its last frame or sound. The rest is not shown
-// as removed.
+// A saved cut may end this long before the picture, with its last frame.
 const END_S = 0.05;
 // Times of frames and of the playhead are rounded by less than this.
 const ROUNDING_S = 0.001;
@@ -77,11 +76,13 @@ export function restOf(parts, film_s) {
 }
 
 /**
- * Return the parts that kept intervals of the API remove.
- * @param {Parts} keep @param {number} film_s @returns {Parts}
+ * Return the parts that kept intervals of the API remove. The sound may go on after the picture,
+ * which a saved cut doesn't have, and which is no part.
+ * @param {Parts} keep @param {number} film_s @param {number} picture_s end of the picture
+ * @returns {Parts}
  */
-export function removedBy(keep, film_s) {
-  return restOf(keep, film_s).filter(({ startSeconds }) => film_s - startSeconds > END_S);
+export function removedBy(keep, film_s, picture_s) {
+  return restOf(keep, film_s).filter(({ startSeconds }) => picture_s - startSeconds > END_S);
 }
 
 /** Return the number of the frame at a time. @param {number} at_s @param {number} frame_s */
@@ -93,9 +94,10 @@ export function frameAt(at_s, frame_s) {
  * Return the start of the frame at a time, rounded down to milliseconds; after the start of the
  * last frame, the end of the film.
  * @param {number} at_s @param {number} frame_s @param {number} film_s
+ * @param {number} picture_s end of the picture
  */
-export function frameStart_s(at_s, frame_s, film_s) {
-  if (at_s > film_s - frame_s + ROUNDING_S) return film_s;
+export function frameStart_s(at_s, frame_s, film_s, picture_s = film_s) {
+  if (at_s > picture_s - frame_s + ROUNDING_S) return film_s;
   // Products such as 803 × 0.04 are a little too small.
   return Math.floor(frameAt(at_s, frame_s) * frame_s * 1000 + 1e-6) / 1000;
 }

@@ -1,16 +1,23 @@
 /**
  * Strip of a film: a ruler, thumbnails, the waveform of the sound, and marks for parts of it. It can
- * be zoomed, and scrolls with the playhead.
+ * be zoomed, and scrolls with the playhead. A press on the ruler moves the playhead; a drag over the
+ * pictures selects a part, and a click on them moves the playhead.
  */
 
-import { element, setText } from "../dom.js";
-import { formatBriefTime } from "../format.js";
-import { fetchStoryboard } from "../library/preview.js";
-import { isTemporary, retry } from "../upload/failures.js";
+import { element, setText } from "./dom.js";
+import { formatBriefTime, formatExactTime } from "./format.js";
+import { fetchStoryboard } from "./library/preview.js";
+import { isTemporary, retry } from "./upload/failures.js";
 
-/** @typedef {import("../bounds.js").Part} Part */
+/**
+ * @typedef {import("./bounds.js").Part} Part
+ * @typedef {{ seek: (at_s: number) => void, click?: (at_s: number) => void,
+ *   select: (from_s: number, to_s: number) => void }} Gestures
+ */
 
 const WIDEST_PX = 60_000;
+// A pointer that has moved less has clicked.
+const DRAG_PX = 4;
 // Steps of the ruler, and their least width.
 const STEPS_S = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600];
 const STEP_PX = 72;
@@ -27,16 +34,61 @@ export class Strip {
   /** @type {Awaited<ReturnType<typeof fetchStoryboard>>} */
   #frames = [];
 
-  /** @param {HTMLElement} root with the scrolling container @param {number} film_s @param {AbortSignal} signal */
-  constructor(root, film_s, signal) {
+  /**
+   * @param {HTMLElement} root with the scrolling container
+   * @param {number} film_s @param {Gestures} gestures @param {AbortSignal} signal
+   */
+  constructor(root, film_s, gestures, signal) {
     this.root = root;
     this.box = element(root, "[data-strip]");
     this.film_s = film_s;
+    this.gestures = gestures;
     this.signal = signal;
     this.canvas = element(root, "[data-strip-film]");
+    this.ruler = element(root, "[data-strip-ruler]");
+    this.playhead = /** @type {HTMLInputElement} */ (element(root, "[data-playhead]"));
+    const moveByKey = () => gestures.seek(Number(this.playhead.value));
+    this.playhead.addEventListener("input", moveByKey, { signal });
+    this.canvas.addEventListener("pointerdown", (event) => this.#press(event), { signal });
     const sizeObserver = new ResizeObserver(() => this.#draw());
     sizeObserver.observe(this.canvas);
     signal.addEventListener("abort", () => sizeObserver.disconnect());
+  }
+
+  /** Follow a pressed pointer until it is released. @param {PointerEvent} press */
+  #press(press) {
+    const isHandle = press.target instanceof HTMLInputElement;
+    if (isHandle || !press.isPrimary || press.button !== 0) return;
+    const { canvas, gestures, film_s } = this;
+    const timeAt_s = (/** @type {PointerEvent} */ { clientX }) => {
+      const { left, width } = canvas.getBoundingClientRect();
+      return Math.min(Math.max((clientX - left) / width, 0), 1) * film_s;
+    };
+    const from_s = timeAt_s(press);
+    const isOnRuler = press.target instanceof Node && this.ruler.contains(press.target);
+    let isDrag = isOnRuler;
+    const move = (/** @type {PointerEvent} */ event) => {
+      isDrag ||= Math.abs(event.clientX - press.clientX) >= DRAG_PX;
+      if (isOnRuler) gestures.seek(timeAt_s(event));
+      else if (isDrag) gestures.select(from_s, timeAt_s(event));
+    };
+    const released = new AbortController();
+    const options = { signal: AbortSignal.any([this.signal, released.signal]) };
+    const release = () => {
+      released.abort();
+      if (isDrag) return;
+      gestures.seek(from_s);
+      gestures.click?.(from_s);
+    };
+    // The press would select text, and move the focus to the page.
+    press.preventDefault();
+    this.playhead.focus({ preventScroll: true, focusVisible: false });
+    canvas.setPointerCapture(press.pointerId);
+    canvas.addEventListener("pointermove", move, options);
+    canvas.addEventListener("pointerup", release, options);
+    // Scrolling by touch is no drag.
+    canvas.addEventListener("pointercancel", () => released.abort(), options);
+    if (isOnRuler) move(press);
   }
 
   /** Draw the pictures and the sound, if the portal has them. @param {DOMStringMap} addresses */
@@ -89,8 +141,15 @@ export class Strip {
     element(this.box, "[data-strip-marks]").replaceChildren(...marks);
   }
 
-  /** Scroll to the playhead, if it isn't visible. @param {number} at_s @param {boolean} [isCentred] */
-  follow(at_s, isCentred = false) {
+  /** Move the playhead, and scroll to it. @param {number} at_s @param {string} [words] for the time */
+  follow(at_s, words = formatExactTime(at_s)) {
+    this.playhead.value = String(at_s);
+    this.playhead.ariaValueText = words;
+    this.#reveal(at_s);
+  }
+
+  /** Scroll to a time, if it isn't visible. @param {number} at_s @param {boolean} [isCentred] */
+  #reveal(at_s, isCentred = false) {
     const x = (at_s / this.film_s) * this.canvas.clientWidth;
     const { scrollLeft, clientWidth } = this.box;
     const isVisible = x >= scrollLeft && x <= scrollLeft + clientWidth;
@@ -102,7 +161,7 @@ export class Strip {
     const widest = Math.max(WIDEST_PX / this.box.clientWidth, 1);
     this.#zoom = Math.min(Math.max(this.#zoom * factor, 1), widest);
     this.canvas.style.width = `${this.#zoom * 100}%`;
-    this.follow(at_s, true);
+    this.#reveal(at_s, true);
   }
 
   /** Draw what depends on the width of the strip. */
@@ -114,7 +173,7 @@ export class Strip {
       return this.#createMark("", { startSeconds, endSeconds: startSeconds + step_s });
     });
     for (const [index, step] of steps.entries()) step.textContent = formatBriefTime(index * step_s);
-    element(this.box, "[data-strip-ruler]").replaceChildren(...steps);
+    this.ruler.replaceChildren(...steps);
     this.#drawThumbnails();
   }
 
