@@ -104,6 +104,18 @@ async def test_a_clip_is_made_played_and_copied_by_keyboard(page: Page, film: st
     for key in ("ArrowRight", "ArrowRight", "Shift+ArrowLeft"):
         await press(key)
     await expect(start).to_have_attribute("aria-valuetext", "0:01.9")
+    # The player shows the first frame of the clip, above the panel, which can be zoomed.
+    await wait_for(page, "!video.seeking && video.currentTime === 1.9")
+    film = panel.locator("[data-strip-film]")
+    strip_px = await film.evaluate("(film) => film.clientWidth")
+    await panel.get_by_role("button", name="Zoom in").press("Enter")
+    assert await film.evaluate("(film) => film.clientWidth") == pytest.approx(2 * strip_px, abs=2)
+    await panel.get_by_role("button", name="Zoom out").press("Enter")
+    for width in (360, 1440):
+        await page.set_viewport_size({"width": width, "height": 780})
+        await start.focus()
+        await expect(page.locator("#player media-controller")).to_be_in_viewport(ratio=1)
+        await expect(start).to_be_in_viewport()
     field = panel.get_by_label("End", exact=True)
     await field.fill("soon")
     await press("Tab")
