@@ -106,13 +106,15 @@ async def test_a_clip_is_made_played_and_copied_by_keyboard(page: Page, film: st
     await expect(start).to_have_attribute("aria-valuetext", "0:01.9")
     # The player shows the first frame of the clip, above the panel, which can be zoomed.
     await wait_for(page, "!video.seeking && video.currentTime === 1.9")
-    film = panel.locator("[data-strip-film]")
-    strip_px = await film.evaluate("(film) => film.clientWidth")
+    strip = panel.locator("[data-strip-film]")
+    strip_px = await strip.evaluate("(strip) => strip.clientWidth")
     await panel.get_by_role("button", name="Zoom in").press("Enter")
-    assert await film.evaluate("(film) => film.clientWidth") == pytest.approx(2 * strip_px, abs=2)
+    zoomed_px = await strip.evaluate("(strip) => strip.clientWidth")
+    assert zoomed_px == pytest.approx(2 * strip_px, abs=2)
     await panel.get_by_role("button", name="Zoom out").press("Enter")
     for width in (360, 1440):
         await page.set_viewport_size({"width": width, "height": 780})
+        await panel.get_by_text("Clip", exact=True).focus()
         await start.focus()
         await expect(page.locator("#player media-controller")).to_be_in_viewport(ratio=1)
         await expect(start).to_be_in_viewport()

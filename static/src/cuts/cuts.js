@@ -337,7 +337,7 @@ class CutsEditor {
     cancelAnimationFrame(this.#frameRequest);
     if (!video.paused) this.#frameRequest = requestAnimationFrame(() => this.#follow());
     // The end of the film pauses the video.
-    if (this.#isPreviewing && !video.seeking && (!video.paused || video.ended)) {
+    if (this.#isPreviewing && !this.scrubber.isSeeking && (!video.paused || video.ended)) {
       const end = this.#removedEnd();
       if (end || video.ended) {
         this.#togglePreview();

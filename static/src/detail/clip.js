@@ -133,7 +133,7 @@ class ClipPanel {
     this.#preview.abort();
     this.#preview = new AbortController();
     const part = { start_s: this.#clip.startSeconds, end_s: this.#clip.endSeconds };
-    video.currentTime = part.start_s;
+    this.scrubber.jump(part.start_s);
     const watch = () => pauseAtEnd(part, video, AbortSignal.any([signal, this.#preview.signal]));
     video.play().then(watch, () => {});
   }

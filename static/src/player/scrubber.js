@@ -10,9 +10,7 @@ export class Scrubber {
   constructor(video, signal) {
     this.video = video;
     const seekNext = () => {
-      const next_s = this.#next_s;
-      this.#next_s = null;
-      if (next_s !== null) video.currentTime = next_s;
+      if (this.#next_s !== null) this.jump(this.#next_s);
     };
     video.addEventListener("seeked", seekNext, { signal });
   }
@@ -22,9 +20,19 @@ export class Scrubber {
     return this.#next_s ?? this.video.currentTime;
   }
 
-  /** @param {number} to_s */
+  get isSeeking() {
+    return this.video.seeking || this.#next_s !== null;
+  }
+
+  /** Seek after the seek in progress. @param {number} to_s */
   seek(to_s) {
     if (this.video.seeking) this.#next_s = to_s;
-    else this.video.currentTime = to_s;
+    else this.jump(to_s);
+  }
+
+  /** Seek in place of the seek in progress. @param {number} to_s */
+  jump(to_s) {
+    this.#next_s = null;
+    this.video.currentTime = to_s;
   }
 }
