@@ -161,6 +161,7 @@ export class Strip {
     const widest = Math.max(WIDEST_PX / this.box.clientWidth, 1);
     this.#zoom = Math.min(Math.max(this.#zoom * factor, 1), widest);
     this.canvas.style.width = `${this.#zoom * 100}%`;
+    this.canvas.toggleAttribute("data-zoomed", this.#zoom > 1);
     this.#reveal(at_s, true);
   }
 

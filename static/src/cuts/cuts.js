@@ -136,13 +136,13 @@ class CutsEditor {
     const draft = readStored(this.draftKey);
     this.#hasDraft = Boolean(draft);
     if (draft?.film !== this.film) {
-      if (draft) this.#showMessage(messages.DROPPED);
+      if (draft) messages.show(this.root, messages.DROPPED);
       this.#show();
     } else if (parts.areAlike(draft.removed, this.#saved, this.frame_s / 2)) {
       // The page was closed before it knew that the cuts were saved.
       this.#show();
     } else {
-      const isCurrent = versionIn(draft.etag) === versionIn(this.#etag);
+      const isCurrent = parts.versionIn(draft.etag) === parts.versionIn(this.#etag);
       this.#change(draft.removed, isCurrent ? messages.DRAFT : messages.CONFLICT);
     }
   }
@@ -199,7 +199,7 @@ class CutsEditor {
   #cutSentences() {
     // Captions may go on after the film.
     const marked = parts.within(this.sentences.marked, this.film_s);
-    if (!marked.length) return this.#showMessage(messages.NO_SENTENCES);
+    if (!marked.length) return messages.show(this.root, messages.NO_SENTENCES);
     this.sentences.unmark();
     this.#change(marked.reduce(parts.withPart, this.#removed));
   }
@@ -237,13 +237,13 @@ class CutsEditor {
 
   /** Move a bound by its handle or its field, and show the frame there. @param {Bound} bound @param {number} to_s */
   #adjust(bound, to_s) {
-    this.video.pause();
+    this.#stop();
     this.#move(bound, to_s);
   }
 
   /** Select the part between two times, of which the second one is the pointer's. @param {number} from_s @param {number} to_s */
   #drag(from_s, to_s) {
-    this.video.pause();
+    this.#stop();
     const last_s = this.picture_s - this.frame_s;
     this.#selection = {
       startSeconds: this.#frameStart_s(Math.min(from_s, to_s, last_s)),
@@ -300,8 +300,14 @@ class CutsEditor {
   /** Show another state of the history. @param {Message} [message] */
   #showStep(message = messages.NONE) {
     this.#selection = null;
-    this.#showMessage(message);
+    messages.show(this.root, message);
     this.#show();
+  }
+
+  /** Stop the preview, or the playback of the film. */
+  #stop() {
+    if (this.#isPreviewing) this.#togglePreview();
+    else this.video.pause();
   }
 
   /** Play the result, from its beginning if it is over, or stop. */
@@ -316,11 +322,6 @@ class CutsEditor {
       video.pause();
     }
     this.#show();
-  }
-
-  /** Return the removed part that would be played in a moment. */
-  #nextRemoved() {
-    return parts.partAt(this.#removed, this.video.currentTime + EARLY_S);
   }
 
   /** Return the removed end of the film, if only that follows the frame at the playhead. */
@@ -344,7 +345,7 @@ class CutsEditor {
         // The video pauses a little later, perhaps in the removed part.
         return end && this.#seek(end.startSeconds - this.frame_s);
       }
-      const skipped = this.#nextRemoved();
+      const skipped = parts.partAt(this.#removed, video.currentTime + EARLY_S);
       if (skipped) this.#seek(skipped.endSeconds);
     }
     const removed_s = this.#isPreviewing ? parts.lengthOf_s(this.#removed, now_s) : 0;
@@ -416,23 +417,18 @@ class CutsEditor {
     return row;
   }
 
-  /** @param {Message} message */
-  #showMessage(message) {
-    messages.show(this.root, message);
-  }
-
   /**
    * Save by a function that returns a message about the result, and show the message.
    * @param {() => Promise<Message>} send @param {(message: Message) => void} [show]
    */
-  async #save(send, show = (message) => this.#showMessage(message)) {
+  async #save(send, show = (message) => messages.show(this.root, message)) {
     if (this.#isBusy) return;
     this.#isBusy = true;
-    this.#showMessage({ text: "Saving…" });
+    messages.show(this.root, { text: "Saving…" });
     this.#show();
     const message = await send().catch(messages.ofFailure);
     this.#isBusy = false;
-    this.#showMessage(messages.NONE);
+    messages.show(this.root, messages.NONE);
     show(message);
     this.#show();
   }
@@ -496,9 +492,4 @@ class CutsEditor {
       return messages.CONFLICT;
     }
   }
-}
-
-/** Return the version of cuts in an ETag: its text up to a point. @param {string} etag */
-function versionIn(etag) {
-  return etag.split('"')[1]?.split(".")[0];
 }

@@ -126,3 +126,8 @@ export function removalFault(removed, film_s) {
   const place = formatExactTime(short.startSeconds);
   return `Less than half a second is left at ${place}. Cut it, too, or keep more of it.`;
 }
+
+/** Return the version of recorded parts in an ETag: its text up to a point. @param {string} etag */
+export function versionIn(etag) {
+  return etag.split('"')[1]?.split(".")[0];
+}
