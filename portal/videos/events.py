@@ -2,9 +2,8 @@
 
 Numbers ascend in the order of commits, so a reader who has all events up to one has missed none.
 
-The present audience of a video decides who reads its events, not the audience at the time of the
-event. A reader who could see the video before receives the event that hid it as `video.deleted`,
-and none of the events before.
+A reader receives an event if they could see the video when it happened, and can see it now. The
+event that hid the video from the reader is `video.deleted` to them.
 """
 
 from collections.abc import Callable, Collection
@@ -51,30 +50,29 @@ FROM events LEFT JOIN LATERAL (
 WHERE number > {{after}} AND {{condition}}
 ORDER BY number LIMIT {{limit}}
 """  # noqa: S608 - put together from constants
+# Condition that a reader could see the video, or the failed import, after the event.
+COULD_SEE = """
+EXISTS (
+  SELECT FROM jsonb_to_record(data)
+    AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
+)
+"""
 # The rule of `as_seen_by` in SQL, so that pages of lists are full.
 IS_READ = """
-(present.visibility IS NOT NULL AND {listed} OR was IS NOT NULL
-  AND EXISTS (
+CASE
+  WHEN type <> 'video.deleted' AND {could_see}
+    THEN type = 'import.failed' OR present.visibility IS NOT NULL AND {listed}
+  ELSE was IS NOT NULL AND EXISTS (
     SELECT FROM jsonb_to_record(was)
       AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
-  ) AND (type = 'video.deleted' OR NOT EXISTS (
-    SELECT FROM jsonb_to_record(data)
-      AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
-  ))
-  OR type = 'import.failed' AND EXISTS (
-    SELECT FROM jsonb_to_record(data)
-      AS audience (visibility text, signed_in_only boolean, owner_id uuid) WHERE {listed}
   )
-)
+END
 """
 LISTED = (
     "number <= {newest} AND at > now() - make_interval(days => {days}) AND {read} AND {of_types}"
 )
 # The type with which `as_seen_by` returns an event.
-IS_OF_TYPES = """
-CASE WHEN type = 'import.failed' OR present.visibility IS NOT NULL AND {listed}
-     THEN type ELSE 'video.deleted' END = ANY({types})
-"""
+IS_OF_TYPES = "CASE WHEN {could_see} THEN type ELSE 'video.deleted' END = ANY({types})"
 
 
 class VideoEvent(Shape):
@@ -96,19 +94,18 @@ def as_seen_by(sees: Callable[[Audience], bool], event: Row) -> Row | None:
     """Return an event as it is sent to one reader, or None if it isn't sent to them.
 
     `sees` tells whether the reader sees videos with a given audience. It is asked about the
-    audience that the video has now, and then about the one before the event (`was`): an event that
-    hid the video from the reader is returned as a deletion. The record in the returned `data` has
-    the audience of now, whatever it was at the time of the event.
+    audience after the event and the one that the video has now, and about the one before the event
+    (`was`) if the event may have hidden the video. The record in the returned `data` has the
+    audience of now, whatever it was at the time of the event.
     """
-    if event["type"] == EventType.IMPORT_FAILED:
-        return event if sees(audience_in(event["data"])) else None
-    present = event["present"]
-    if present and sees(audience_in(present)):
+    if event["type"] != EventType.DELETED and sees(audience_in(event["data"])):
+        if event["type"] == EventType.IMPORT_FAILED:
+            return event
+        present = event["present"]
+        if not present or not sees(audience_in(present)):
+            return None
         return {**event, "data": event["data"] | audience_columns(present)}
     if event["was"] is None or not sees(audience_in(event["was"])):
-        return None
-    if event["type"] != EventType.DELETED and sees(audience_in(event["data"])):
-        # A later event hid the video from the reader.
         return None
     return {**event, "type": EventType.DELETED.value, "present": None}
 
@@ -165,10 +162,11 @@ async def list_events(
     # Read before the events: an event that arrives meanwhile belongs to the next page.
     newest = await newest_number()
     listed = listed_for(seen_by)
+    could_see = sql_with(COULD_SEE, listed=listed)
     of_types: sql.Composable = sql.SQL("true")
     if types:
-        of_types = sql_with(IS_OF_TYPES, listed=listed, types=[kind.value for kind in types])
-    read = sql_with(IS_READ, listed=listed)
+        of_types = sql_with(IS_OF_TYPES, could_see=could_see, types=[kind.value for kind in types])
+    read = sql_with(IS_READ, listed=listed, could_see=could_see)
     condition = sql_with(LISTED, newest=newest, days=LISTED_DAYS, read=read, of_types=of_types)
     rows = await _fetch_events(after or 0, condition, limit)
     is_full = len(rows) == limit

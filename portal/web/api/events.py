@@ -114,9 +114,9 @@ class EventStream(RootModel[str]):
 async def list_events() -> Response:
     """List the events of videos in the last 30 days, the oldest first.
 
-    The list has the videos that the library shows you now. A video that was hidden from you is
-    listed as `video.deleted`. Repeat the request with `nextAfter`: no event is missed or listed
-    twice.
+    The list has the events of videos that the library showed you when they happened and shows you
+    now. The event that hid a video from you is listed as `video.deleted`. Repeat the request with
+    `nextAfter`: no event is missed or listed twice.
     """
     query = validated_query(EventsQuery, request.args)
     reader = await principal()
