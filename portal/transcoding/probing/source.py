@@ -5,6 +5,7 @@ Both child processes, of probing and of copying, use this module.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,11 @@ _MAX_LOST_LINES = 5
 IDR = 5
 SLICES = range(1, 6)
 PARAMETER_SETS = (7, 8)
+_SEI = 6
+# Kinds without a meaning of their own, in which devices write what they like.
+_UNSPECIFIED = (0, *range(24, 32))
+# Type of an SEI message in which devices write what they like (ISO/IEC 14496-10, D.1.7).
+_USER_DATA = 5
 _TYPE_MASK = 0x1F
 
 
@@ -99,3 +105,35 @@ def nal_units(sample: bytes, length_size: int) -> Iterator[tuple[int, int, int]]
             raise ValueError("a NAL unit has an invalid length")
         yield sample[begin] & _TYPE_MASK, begin, end
         at = end
+
+
+def without_user_data(sample: bytes, length_size: int) -> bytes:
+    """Return a sample without NAL units in which a device may name itself and its place.
+
+    Captions inside of the stream stay. Raises as `nal_units`.
+    """
+    return b"".join(
+        sample[begin - length_size : end]
+        for kind, begin, end in nal_units(sample, length_size)
+        if kind not in _UNSPECIFIED
+        and not (kind == _SEI and _USER_DATA in _message_types(sample[begin + 1 : end]))
+    )
+
+
+def _message_types(payload: bytes) -> Iterator[int]:
+    """Yield the types of the messages in an SEI unit (ISO/IEC 14496-10, 7.3.2.3.1)."""
+    # Without the bytes that prevent start codes.
+    messages = io.BytesIO(payload.replace(b"\0\0\3", b"\0\0"))
+    while (kind := _read_number(messages)) is not None:
+        yield kind
+        messages.seek(_read_number(messages) or 0, io.SEEK_CUR)
+
+
+def _read_number(messages: io.BytesIO) -> int | None:
+    """Return a type or a size: the sum of its bytes, of which all but the last are 255."""
+    number = 0
+    while byte := messages.read(1):
+        number += byte[0]
+        if byte[0] != 255:
+            return number
+    return None

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,15 @@ class Copied:
     dropped: Mapping[str, str]
 
     def packets(self, kind: str) -> tuple[list[Packet], list[Packet]]:
-        """Return the packets of the copy, and those of its source."""
-        return packets(joined(self.folder, kind), kind), packets(self.source, kind)
+        """Return the packets of the copy, and those of its source.
+
+        The encoder's name, at the beginning of the first picture, is not copied.
+        """
+        copied = packets(joined(self.folder, kind), kind)
+        first, *others = packets(self.source, kind)
+        if kind == VIDEO and first.data.endswith(copied[0].data):
+            first = replace(first, data=copied[0].data)
+        return copied, [first, *others]
 
 
 async def ignore(copied_s: float) -> None:
