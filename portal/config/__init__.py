@@ -129,6 +129,8 @@ class Config:
     )
     site_accent: str = _setting("", values.read_accent)
     site_logo: Path | None = _setting(None, values.read_logo)  # noqa: RUF009  # makes a field
+    # Names and URLs, such as those of an imprint.
+    site_links: tuple[tuple[str, str], ...] = _setting((), values.read_links)
     # Additional host names of the portal.
     allowed_hosts: tuple[str, ...] = _setting((), values.read_hosts)
     # Origins of other sites' pages that may use the API, with tokens only.

@@ -24,6 +24,9 @@ NO_SITE = "none"
 ROLES = ("owner", "admin", "editor", "viewer")
 IMAGES = (".svg", ".png", ".webp")
 MODEL_FILES = ("model.bin", "tokenizer.json")
+MAX_LINKS = 8
+# Fits in the menu of a small player.
+MAX_LINK_NAME = 40
 # Every page loads the logo.
 MAX_LOGO_BYTES = 100_000
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -144,6 +147,18 @@ def read_origins(text: str) -> tuple[str, ...]:
     return _check_all(_entries(text), lambda site: is_site(site) and "*" not in site, remedy)
 
 
+def read_links(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse names with their URLs, separated by commas."""
+    entries = _entries(text)
+    if len(entries) > MAX_LINKS:
+        raise ValueError(f": use at most {MAX_LINKS} links.")
+    remedy = (
+        f"use names of at most {MAX_LINK_NAME} characters with URLs: Imprint https://example.org."
+    )
+    links = (entry.rpartition(" ") for entry in _check_all(entries, _is_link, remedy))
+    return tuple((name.strip(), address) for name, _, address in links)
+
+
 def read_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
     """Parse IP addresses and networks, separated by commas."""
     try:
@@ -151,6 +166,12 @@ def read_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
     except ValueError as exc:
         message = f": use IP addresses or networks like 10.0.0.0/8, fd00::1 ({exc})."
         raise ValueError(message) from exc
+
+
+def _is_link(entry: str) -> bool:
+    name, _, address = entry.rpartition(" ")
+    is_name = bool(name.strip()) and name.isprintable() and len(name) <= MAX_LINK_NAME
+    return is_name and http_address(address) is not None
 
 
 def _entries(text: str) -> list[str]:

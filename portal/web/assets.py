@@ -1,4 +1,4 @@
-"""Templates, the built front end, and the branding of a site: name, accent colour and logo.
+"""Templates, the built front end, and the branding of a site: name, accent colour, logo and links.
 
 Templates and front end are read from the repository in a checkout, and from the package in an
 installed wheel. ``static/build_frontend.py`` builds and compresses the front end. Addresses contain
@@ -14,8 +14,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
-from quart import Blueprint, Quart, Response, current_app, request
+from quart import Blueprint, Quart, Response, current_app, redirect, request
 from werkzeug.utils import get_content_type
+from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.config import Config
 from portal.config.values import accent_colours, read_colour
@@ -31,6 +32,13 @@ CACHE_CONTROL = "public, max-age=31536000, immutable"
 ENCODINGS = {"br": ".br", "gzip": ".gz"}
 # Names of built files. Other names are never looked up, as some are too long for a file system.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+# Instructions for search engines (RFC 9309). Private videos have no address here.
+ROBOTS = """User-agent: *
+Disallow: /api
+Disallow: /p/
+Disallow: /sign-in
+Disallow: /videos/*/downloads
+"""
 # Fixed here, because the tables of operating systems differ.
 TYPES = {
     ".js": "text/javascript",
@@ -121,6 +129,7 @@ class Site:
     """Branding of a site; addresses are empty where the default design is used."""
 
     name: str
+    links: tuple[tuple[str, str], ...]
     style: str
     logo: bytes
     logo_type: str
@@ -138,6 +147,7 @@ def install_site(app: Quart, config: Config) -> None:
     logo = path.read_bytes() if path else b""
     app.extensions[EXTENSION] = app.jinja_env.globals["site"] = Site(
         name=config.site_name,
+        links=config.site_links,
         style=style,
         logo=logo,
         logo_type=file_type(path.name) if path else "",
@@ -168,6 +178,21 @@ async def logo() -> Response:
     """Return the site's logo."""
     site = _site()
     return _cacheable(site.logo, site.logo_type)
+
+
+@blueprint.get("/favicon.ico")
+@policy(Policy.ANYONE)
+async def favicon() -> WerkzeugResponse:
+    """Redirect programs that read no page to the icon of all pages."""
+    manifest = load_manifest(static_dist_dir())
+    return redirect(_site().logo_url or f"/static/{manifest['favicon.svg']}")
+
+
+@blueprint.get("/robots.txt")
+@policy(Policy.ANYONE)
+async def robots() -> Response:
+    """Return the instructions for search engines."""
+    return await conditional_response(ROBOTS, content_type="text/plain; charset=utf-8")
 
 
 def _site() -> Site:

@@ -62,6 +62,37 @@ async def test_accent_and_logo_are_files_that_browsers_keep(config: Config, tmp_
     assert "#b00020" not in dark
 
 
+async def test_links_of_the_site_are_on_every_page_and_in_embeds(config: Config) -> None:
+    text = "Imprint https://example.org/a?b=1&c=2,Privacy notice   https://example.org/privacy"
+    links = Config.from_env(DATABASE | {"SITE_LINKS": text}).site_links
+    assert links == (
+        ("Imprint", "https://example.org/a?b=1&c=2"),
+        ("Privacy notice", "https://example.org/privacy"),
+    )
+    async with app_client(config, site_links=links) as client:
+        for address in PAGES:
+            footer = (await text_of(await client.get(address))).partition("<footer")[2]
+            assert '<a href="https://example.org/a?b=1&amp;c=2">Imprint</a>' in footer, address
+            assert '<a href="https://example.org/privacy">Privacy notice</a>' in footer, address
+        for values in (READY, {}):
+            video = await make_row(len(values), **values)
+            embed = await text_of(await client.get(f"/embed/{video.id}"))
+            assert embed.count("https://example.org/privacy") == 1
+            watch = (await text_of(await client.get(f"/videos/{video.id}"))).partition("<footer")[0]
+            assert "https://example.org/privacy" not in watch
+
+
+async def test_robots_and_programs_without_a_browser_find_their_files(client: Client) -> None:
+    robots = await client.get("/robots.txt")
+    assert robots.content_type == "text/plain; charset=utf-8"
+    lines = (await text_of(robots)).splitlines()
+    assert lines[0] == "User-agent: *"
+    assert {"Disallow: /api", "Disallow: /videos/*/downloads"} < set(lines)
+    icon = await client.get("/favicon.ico")
+    assert icon.status_code == 302
+    assert (await client.get(icon.headers["Location"])).mimetype == "image/svg+xml"
+
+
 async def test_site_without_branding_has_neither(client: Client) -> None:
     for address in ("/site.css", "/site-logo"):
         assert (await client.get(address)).status_code == 404

@@ -16,6 +16,9 @@ export function improveMenus(controller, signal) {
     keepFocusInside(/** @type {HTMLElement} */ (submenu));
   }
   closeOnOutsideClick(controller, menu, signal);
+  for (const entry of /** @type {NodeListOf<HTMLElement>} */ (menu.querySelectorAll("[data-opens]"))) {
+    onChoice(entry, () => window.open(entry.dataset.opens, "_blank", "noopener"), signal);
+  }
 }
 
 /** Name the back button by its text, for voice control. @param {Element} menu */
@@ -56,6 +59,19 @@ function closeOnOutsideClick(controller, menu, signal) {
 }
 
 /**
+ * Call a function when an entry of the menu is chosen, by pointer or key.
+ * @param {HTMLElement} entry @param {() => void} choose @param {AbortSignal} signal
+ */
+function onChoice(entry, choose, signal) {
+  /** @param {Event} event */
+  const listener = (event) => {
+    if (event instanceof KeyboardEvent && ![" ", "Enter"].includes(event.key)) return;
+    choose();
+  };
+  for (const name of ["click", "keyup"]) entry.addEventListener(name, listener, { signal });
+}
+
+/**
  * Close the menu, and focus its button.
  * @param {HTMLElement} controller @param {HTMLElement} menu
  */
@@ -80,13 +96,11 @@ export function startKeysDialog(box, controller, signal) {
   // Otherwise the switch at the end gets the focus, and a small screen shows only the end. Browsers
   // report an error for the autofocus attribute in frames of other sites, but not for the property.
   dialog.autofocus = true;
-  /** @param {Event} event */
-  const open = (event) => {
-    if (event instanceof KeyboardEvent && ![" ", "Enter"].includes(event.key)) return;
+  const open = () => {
     // When the dialog closes, the browser returns the focus to this element, which must be visible.
     closeMenu(controller, menu);
     dialog.showModal();
   };
-  for (const name of ["click", "keyup"]) entry.addEventListener(name, open, { signal });
+  onChoice(entry, open, signal);
   return { showKeys: () => dialog.showModal(), hasLetterKeys: () => letters.checked };
 }
