@@ -22,7 +22,7 @@ from portal.config import Config
 from portal.config.values import accent_colours, read_colour
 from portal.errors import NotFound
 from portal.web.auth import Policy, policy
-from portal.web.server.headers import conditional_response
+from portal.web.server.headers import OPEN_TO_ALL, conditional_response
 
 blueprint = Blueprint("static_files", __name__)
 
@@ -81,6 +81,13 @@ def load_manifest(dist: Path) -> Mapping[str, str]:
 
 def _first_existing(packaged: Path, checked_out: Path) -> Path:
     return packaged if packaged.is_dir() else checked_out
+
+
+@blueprint.after_request
+async def open_to_frames(response: Response) -> Response:
+    """Let sandboxed frames, whose origin is that of no site, load what their player needs."""
+    response.headers.update(OPEN_TO_ALL)
+    return response
 
 
 @blueprint.get("/static/<name>")

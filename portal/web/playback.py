@@ -22,7 +22,7 @@ import re
 from datetime import UTC, datetime
 from uuid import UUID
 
-from quart import Blueprint, Response, redirect, render_template, request
+from quart import Blueprint, Response, current_app, redirect, render_template, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.permissions import Action
@@ -31,7 +31,7 @@ from portal.errors import NotFound, VideoNotFound
 from portal.processing.captions import captions_root
 from portal.storage.bucket import MASTER_MAX_AGE_S
 from portal.storage.calls import ObjectMissing
-from portal.storage.objects import OUTPUT_FOLDER, output_prefix
+from portal.storage.objects import output_prefix
 from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
 from portal.transcoding.packaging.hls import media_playlist_name
 from portal.transcoding.packaging.master import MASTER_NAME
@@ -41,19 +41,17 @@ from portal.videos.chapters import read_chapters
 from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
 from portal.videos.posters import poster_key, poster_revision
 from portal.videos.reading import Delivery, Served, audience_of, delivery_of, stream_below
-from portal.web.auth import Policy, account_id, policy, principal
+from portal.web.auth import Policy, account_id, declaration_of, policy, principal
 from portal.web.clips import PARAMETERS, Clip, parse_clip
 from portal.web.composition import WebContext, web_context
 from portal.web.server.context import state_of
-from portal.web.server.headers import conditional_response
+from portal.web.server.headers import OPEN_TO_ALL, conditional_response
 from portal.web.videos import read_progress, read_served, read_video
 
 blueprint = Blueprint("playback", __name__)
 
 PLAYLIST_SUFFIX = ".m3u8"
 OUTPUT_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.(?:m3u8|m4s|mp4|vtt|jpg)")
-# Headers that let pages of any site read an answer.
-OPEN_TO_ALL = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 VTT_TYPE = "text/vtt; charset=utf-8"
 WAVEFORM_TYPE = "application/octet-stream"
@@ -90,9 +88,10 @@ async def own_base(video: Video) -> str:
 
 
 @blueprint.after_request
-async def open_output(response: Response) -> Response:
-    """Let players on any site read output and its errors."""
-    if request.path.startswith(f"/{OUTPUT_FOLDER}"):
+async def open_to_players(response: Response) -> Response:
+    """Let players on any site, and in sandboxed frames, read responses and errors."""
+    declared = declaration_of(current_app, str(request.endpoint))
+    if declared and declared.policy is Policy.PLAY:
         response.headers.update(OPEN_TO_ALL)
     return response
 
@@ -155,18 +154,15 @@ async def poster(video_id: UUID) -> WerkzeugResponse:
     key = poster_key(video)
     # A replaced poster is removed, so only addresses with its revision are cached.
     is_named = request.args.get("v") == poster_revision(video)
-    response = await _redirect_to_storage(
+    return await _redirect_to_storage(
         key, delivery_of(video), most_age_s=POSTER_MAX_AGE_S if is_named else 0
     )
-    # Other sites show the poster with their links (oEmbed, Open Graph).
-    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
-    return response
 
 
 @blueprint.get("/videos/<uuid:video_id>/storyboard.vtt")
 @policy(Policy.PLAY)
 async def storyboard(video_id: UUID) -> Response:
-    """Return the thumbnails for a seek bar as WebVTT, readable by players on any site."""
+    """Return the thumbnails for a seek bar as WebVTT."""
     video = await read_video(str(video_id))
     if video.published_attempt is None or not video.has_storyboard:
         raise NotFound
@@ -175,9 +171,7 @@ async def storyboard(video_id: UUID) -> Response:
     delivery = delivery_of(video)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S, delivery)
     text = await playlists.storyboard(key, delivery, root=request.root_path)
-    response = await _text_response(text, VTT_TYPE, max_age_s)
-    response.headers.update(OPEN_TO_ALL)
-    return response
+    return await _text_response(text, VTT_TYPE, max_age_s)
 
 
 @blueprint.get("/videos/<uuid:video_id>/film/storyboard.vtt")

@@ -10,12 +10,15 @@ from playwright.async_api import Frame, Page
 
 @asynccontextmanager
 async def framing_site() -> AsyncIterator[str]:
-    """Run the site and yield its origin; `/?src=…` shows an address in the frame `#frame`."""
+    """Run the site and yield its origin; `/?src=…` shows an address in the frame `#frame`.
+
+    `&sandbox=…` are the permissions of the frame.
+    """
 
     async def page(request: web.Request) -> web.Response:
-        frame = (
-            f'<iframe id="frame" width="640" height="360" src="{request.query["src"]}"></iframe>'
-        )
+        sandbox = f'sandbox="{request.query["sandbox"]}"' if "sandbox" in request.query else ""
+        size = 'width="640" height="360"'
+        frame = f'<iframe id="frame" {size} {sandbox} src="{request.query["src"]}"></iframe>'
         html = f'<!DOCTYPE html><title>Elsewhere</title><link rel="icon" href="data:,">{frame}'
         return web.Response(text=html, content_type="text/html")
 
@@ -25,9 +28,9 @@ async def framing_site() -> AsyncIterator[str]:
         yield f"http://localhost:{server.port}"
 
 
-async def show_framed(page: Page, site: str, address: str) -> Frame:
+async def show_framed(page: Page, site: str, address: str, *, sandbox: str = "") -> Frame:
     """Open an address in the site's frame, and return the frame."""
-    await page.goto(f"{site}/?src={address}")
+    await page.goto(f"{site}/?src={address}{sandbox and f'&sandbox={sandbox}'}")
     handle = await page.locator("#frame").element_handle()
     assert handle is not None
     frame = await handle.content_frame()

@@ -396,3 +396,14 @@ async def test_plays_in_a_frame_of_another_site_without_storage(
         assert await page.context.cookies() == []
         frame = await show_framed(page, elsewhere, f"{embed}?autoplay=1%26muted=1")
         await wait_for(frame, "video.muted && !video.paused && video.currentTime > 0.3")
+
+
+async def test_plays_in_a_sandboxed_frame(page: Page, live_portal: LivePortal, film: str) -> None:
+    """The origin of such a frame is that of no site, so all that it loads is another site's."""
+    embed = f"{live_portal.base_url}/embed/{film}"
+    async with framing_site() as elsewhere:
+        frame = await show_framed(page, elsewhere, embed, sandbox="allow-scripts")
+        await frame.locator(".player__start").click()
+        await wait_for(frame, "!video.paused && video.currentTime > 0.5")
+        await read(frame, "void (video.querySelector('[kind=captions]').track.mode = 'showing')")
+        await expect(frame.locator(CAPTIONS)).to_have_text("Good morning.")

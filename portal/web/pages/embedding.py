@@ -23,8 +23,8 @@ from portal.web.auth import Policy, policy
 from portal.web.clips import Clip, playable_clip
 from portal.web.composition import web_context
 from portal.web.pages.video import poster_url
-from portal.web.playback import OPEN_TO_ALL
 from portal.web.server.context import allow_framing, expect_player, state_of
+from portal.web.server.headers import OPEN_TO_ALL
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("embedding", __name__)

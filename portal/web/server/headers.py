@@ -23,6 +23,8 @@ from portal.web.server.context import SECRET_PATH, App, header, state_of
 
 Headers = list[tuple[bytes, bytes]]
 
+# Headers that let pages of any site read a response, without credentials of its visitor.
+OPEN_TO_ALL = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 # Number of cached header sets, one for each set of framing sites.
 POLICY_CACHE_SIZE = 256
 CACHE_CONTROL = b"cache-control"

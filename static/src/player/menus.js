@@ -16,8 +16,8 @@ export function improveMenus(controller, signal) {
     keepFocusInside(/** @type {HTMLElement} */ (submenu));
   }
   closeOnOutsideClick(controller, menu, signal);
-  for (const entry of /** @type {NodeListOf<HTMLElement>} */ (menu.querySelectorAll("[data-opens]"))) {
-    onChoice(entry, () => window.open(entry.dataset.opens, "_blank", "noopener"), signal);
+  for (const entry of /** @type {NodeListOf<HTMLElement>} */ (menu.querySelectorAll("[data-visits]"))) {
+    onChoice(entry, () => window.open(entry.dataset.visits, "_blank", "noopener"), signal);
   }
 }
 

@@ -32,7 +32,8 @@ const TABLET = /iPad|Tablet|Android(?!.*Mobile)/;
 /** @param {HTMLVideoElement} video @param {AbortSignal} signal */
 export function startReports(video, signal) {
   const { reports } = video.dataset;
-  if (reports) new Reports(video, new Outbox(reports), signal);
+  // The portal refuses reports from the origin of a sandboxed frame, which is that of no site.
+  if (reports && self.origin !== "null") new Reports(video, new Outbox(reports), signal);
 }
 
 class Reports {
