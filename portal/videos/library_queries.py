@@ -140,6 +140,8 @@ class LibraryQuery:
     sort: Sort = Sort.NEWEST
     # The reader, whose audience rules limit the list. Owners find their unlisted videos.
     seen_by: Principal = ANYONE
+    # Leaves out failed videos that the reader can't edit.
+    hides_failed: bool = False
     # Filter for the videos of one account.
     owner_id: UUID | None = None
     visibility: Visibility | None = None

@@ -100,6 +100,15 @@ test("the next upload opens after a publication", () => {
   assert.equal(state.open, 0);
   assert.equal(submitOf(state).isHidden, true);
   assert.equal(batchOf(state).count, "3 videos published.");
+  const failed = { stage: "failed", percent: 0, queuePosition: null, failure: "It is damaged." };
+  for (const [number, count] of [
+    [1, "2 videos published, 1 couldn’t be processed."],
+    [2, "1 video published, 2 couldn’t be processed."],
+    [3, "No videos published, 3 couldn’t be processed."],
+  ]) {
+    state = after(state, { type: "processingRead", number, processing: failed });
+    assert.equal(batchOf(state).count, count);
+  }
 });
 
 test("an unsuitable file is not opened after a publication", () => {

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered, problem
-from page_rows import change_video
+from library_pages import FAILED
+from page_rows import READY, change_video
 from playable_videos import AUDIENCES, PEOPLE, Cast, about_videos, make_ready, told
 from quart import Quart, Response
-from signed_in import Sender, text_of
+from signed_in import Sender, make_video, text_of
 
 from portal.database.models import Video, Visibility
 from portal.videos.reading import audience_of
@@ -89,6 +90,24 @@ async def test_lists_polls_and_oembed_show_and_count_visible_videos_only(
         for path, expected in (("/videos", own), ("/videos?whose=all", everyones)):
             page = await text_of(await cast.senders[name][0].get(path))
             assert listed(page) == expected, (name, path)
+
+
+async def test_failed_video_is_shown_to_people_who_can_edit_it(app: Quart, cast: Cast) -> None:
+    video = await make_video(cast.editor, **FAILED)
+    await make_video(cast.editor, **READY)
+    for name in PEOPLE:
+        sender = cast.senders[name][0]
+        is_editor = name in ("its editor", "admin", "owner")
+        for path in ("/", "/?status=failed"):
+            library = await text_of(await sender.get(path))
+            assert (f"/videos/{video.id}" in library) is is_editor, (name, path)
+        count = 2 if is_editor else 1
+        assert re.search(rf"\b{count} videos?\b", await text_of(await sender.get("/"))), name
+        watch = await text_of(await sender.get(f"/videos/{video.id}"))
+        assert "couldn\u2019t be processed" in watch
+        card = await text_of(await sender.get(f"/library/progress?id={video.id}"))
+        for text in (watch, card):
+            assert (FAILED["failure_message"] in text) is is_editor, name
 
 
 async def put_access(sender: Sender, video: Video, version: str = "*", **changes: Any) -> Response:

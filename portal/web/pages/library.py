@@ -147,7 +147,7 @@ def views_words(video: Video) -> str:
 async def index() -> str:
     """Show the library. Scripts fetch the same page and use its results."""
     sorts = SORT_WORDS if web_context().config.has_views else _without_views(SORT_WORDS)
-    query = await _read_query(sorts)
+    query = replace(await _read_query(sorts), hides_failed=True)
     listing = await _read_listing(query, endpoint=LIBRARY, sorts=sorts, limit=PAGE_SIZE)
     return await render_template(
         "library/index.html",

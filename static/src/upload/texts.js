@@ -246,7 +246,7 @@ export function batchOf({ uploads }) {
   const sent = counted.filter(({ phase }) => phase === "sent").length;
   let count = `${sent} of ${counted.length} uploaded`;
   if (published) count = `${published} of ${counted.length} published`;
-  if (published === counted.length) count = `${published} videos published.`;
+  if (published === counted.length) count = publishedWords(counted);
   const { sent_bytes, total_bytes, left_bytes, speed_bps } = overall;
   const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
   const running = counted.filter(is.isRunning);
@@ -261,6 +261,14 @@ export function batchOf({ uploads }) {
     // The text continues the number of files.
     rest: sent_bytes < total_bytes ? parts.join(" · ") : "",
   };
+}
+
+/** Return what became of videos that are all published. @param {Upload[]} uploads */
+function publishedWords(uploads) {
+  const failed = uploads.filter(({ processing }) => processing?.stage === "failed").length;
+  const good = uploads.length - failed;
+  const words = `${good || "No"} ${good === 1 ? "video" : "videos"} published`;
+  return failed ? `${words}, ${failed} couldn’t be processed.` : `${words}.`;
 }
 
 /**

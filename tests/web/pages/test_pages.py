@@ -104,7 +104,7 @@ async def test_failed_video_says_why_and_offers_a_retry_where_it_can_help(
     text = await page(client, f"/videos/{video.id}")
     assert "It is damaged." in text
     assert f"<code>{code}</code>" in text
-    assert "Upload again" in text
+    assert f'href="/videos/{video.id}/edit#replacement"' in text
     assert (f'action="/videos/{video.id}/retry"' in text) is is_offered
 
 
