@@ -48,8 +48,33 @@ export function lazyBehaviour(selector, load) {
   return {
     selector,
     async start(element, signal) {
-      const start = await load();
+      const start = await loadScript(load);
       if (!signal.aborted) start(element, signal);
     },
   };
+}
+
+/**
+ * Load a script. When that fails, the page says so, and offers another try.
+ * @param {() => Promise<Start>} load
+ */
+async function loadScript(load) {
+  for (;;) {
+    try {
+      return await load();
+    } catch {
+      await anotherTry();
+    }
+  }
+}
+
+/** Wait until the viewer asks for another try, or the connection is back. */
+async function anotherTry() {
+  const message = document.querySelector("[data-load-trouble]");
+  if (message instanceof HTMLElement) message.hidden = false;
+  await new Promise((resolve) => {
+    message?.querySelector("button")?.addEventListener("click", resolve, { once: true });
+    addEventListener("online", resolve, { once: true });
+  });
+  if (message instanceof HTMLElement) message.hidden = true;
 }

@@ -268,3 +268,22 @@ async def test_components_are_accessible_in_every_state(app: Quart, open_page: O
     await page.route("**/components", lambda route: route.fulfill(body=components))
     await page.goto("/components")
     await suits_everyone(page, "components")
+
+
+@pytest.mark.complaint("Failed to load resource")
+async def test_script_that_was_not_fetched_is_tried_again(page: Page) -> None:
+    is_lost = True
+
+    async def lose(route: Route) -> None:
+        await (route.abort() if is_lost else route.continue_())
+
+    await page.route(re.compile(r"/static/chunk-page-[^/]+\.js$"), lose)
+    await page.goto("/upload")
+    message = page.get_by_role("alert").filter(has_text="A part of this page")
+    retry = message.get_by_role("button", name="Try again")
+    await retry.click()
+    await expect(retry).to_be_visible()
+    is_lost = False
+    async with page.expect_response(re.compile("/static/chunk-page-")):
+        await retry.click()
+    await expect(message).to_be_hidden()

@@ -107,6 +107,7 @@ class Player {
       this.#stream ??= await this.#createStream();
     } catch {
       // The scripts of controls and stream failed to load.
+      addEventListener("online", () => this.#retry(), { once: true, signal: this.signal });
       return this.#showTrouble("network");
     }
     if (this.signal.aborted) this.#stream.close();
