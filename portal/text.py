@@ -8,6 +8,7 @@ import html
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import PurePosixPath
 from unicodedata import category
 from urllib.parse import SplitResult, urlsplit
 
@@ -20,6 +21,9 @@ _UNSHOWN = re.compile(f"[{_CONTROLS}{_DIRECTIONS}]")
 _HUGE_REFERENCE = re.compile(r"&#[0-9]{8,};?")
 # Most combining marks on a letter. Hundreds would cover the lines around it.
 MAX_MARKS = 8
+# Most bytes of a file's name. File systems allow 255, and browsers add a number or an ending.
+MAX_NAME_BYTES = 230
+MAX_SUFFIX_LENGTH = 10
 # Invisible letters and signs: Hangul fillers, and Braille without a dot.
 _EMPTY_SIGNS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 # Host (RFC 3986, section 3.2.2) of DNS labels (RFC 1035, section 2.3.4), which may contain
@@ -47,6 +51,15 @@ def shown(text: str) -> str:
         return text
     plain = _UNSHOWN.sub("", with_line_feeds(text))
     return plain if plain.isascii() else _with_few_marks(plain)
+
+
+def saved_name(file_name: str) -> str:
+    """Return the name under which browsers save a file: shown, of at most `MAX_NAME_BYTES`."""
+    name = shown(file_name)
+    suffix = PurePosixPath(name).suffix
+    suffix = suffix if len(suffix) <= MAX_SUFFIX_LENGTH else ""
+    room = MAX_NAME_BYTES - len(suffix.encode())
+    return name.removesuffix(suffix).encode()[:room].decode(errors="ignore") + suffix
 
 
 def with_line_feeds(text: str) -> str:

@@ -22,7 +22,7 @@ from botocore.exceptions import NoCredentialsError
 
 from portal.errors import StorageDenied
 from portal.storage.calls import translated_errors
-from portal.text import shown
+from portal.text import saved_name
 
 
 class Presigner:
@@ -150,7 +150,7 @@ def _seconds_left(credentials: RefreshableCredentials, most_s: int) -> int:
 
 def attachment(file_name: str) -> str:
     """Return a Content-Disposition with the full name, and an ASCII name for old browsers."""
-    file_name = shown(file_name)
+    file_name = saved_name(file_name)
     plain = "".join(
         letter if " " <= letter <= "~" and letter not in '"\\%' else "_" for letter in file_name
     )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pytest
 from hostile_texts import ALL
@@ -73,6 +73,21 @@ async def test_expired_credentials_sign_nothing(issue: Issue, config: Config) ->
     async with open_storage(config) as storage:
         with pytest.raises(StorageDenied):
             await storage.public.presign_get(KEY, ttl_s=60)
+
+
+@pytest.mark.parametrize(
+    ("name", "saved"),
+    [
+        ("Förde.mp4", "Förde.mp4"),
+        ("holiday\u202e4pm.mov", "holiday4pm.mov"),
+        ("\U0001f3ac" * 250 + " 1080p.mp4", "\U0001f3ac" * 56 + ".mp4"),
+        ("ü" * 200, "ü" * 115),
+        ("a." + "b" * 300, "a." + "b" * 228),
+    ],
+)
+def test_file_name_fits_every_file_system(name: str, saved: str) -> None:
+    header = attachment(name)
+    assert header.endswith(f"filename*=UTF-8''{quote(saved, safe='')}")
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.sampled_from(ALL))

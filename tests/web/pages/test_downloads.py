@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 from api_client import RAW_FILE, Client, answered, metadata, presign, problem, put
-from page_rows import cut_video
+from page_rows import change_video, cut_video
 from page_texts import page
 from playable_videos import Cast, make_ready, token_in
 from quart import Quart
@@ -170,3 +170,14 @@ async def test_storage_serves_the_original_under_its_file_name(client: Client) -
         assert answer.content_disposition.type == "attachment"
         assert answer.content_disposition.filename == file_name
         assert 'filename="__ ___.mov"' in answer.headers["Content-Disposition"]
+
+
+async def test_names_of_files_keep_their_direction(client: Client, resources: WebContext) -> None:
+    video = await make_ready(resources, audience="public")
+    await change_video(video.id, file_name="holiday\u202e4pm.exe")
+    await Caption.filter(video_id=video.id).update(label="English\u202e")
+    text = await page(client, f"/videos/{video.id}/downloads")
+    assert "holiday4pm.exe" in text
+    assert "\u202e" not in text
+    saved = await client.get(f"/videos/{video.id}/downloads/en.vtt")
+    assert "%E2%80%AE" not in saved.headers["Content-Disposition"]
