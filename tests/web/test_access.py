@@ -40,6 +40,7 @@ FITTING = (
     (r"(GET|POST) /(sign-in|set-up|welcome/.+)|POST /sign-out", Policy.ANYONE),
     (r"GET /sign-in/oidc(/callback)?", Policy.ANYONE),
     (r"GET /(healthz|readyz|metrics|static/.+|site.css|site-logo)", Policy.ANYONE),
+    (r"GET /(favicon.ico|robots.txt|videos/<uuid:video_id>/)", Policy.ANYONE),
     (r"GET /api/(categories|docs|openapi.json)", Policy.ANYONE),
     (r"GET /api/me", Policy.SELF),
     (r"GET (/api)?/statistics(\.csv)?", Policy.PUBLISH),

@@ -5,6 +5,7 @@ Every fragment has its own address, and forms work without scripts.
 
 from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 from quart import Blueprint, Response, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
@@ -127,6 +128,14 @@ async def page(video_id: str) -> str:
         categories=await web_context().categories.names(),
         by=(await names_of([video.owner_id])).get(video.owner_id, ""),
     )
+
+
+@blueprint.get("/videos/<uuid:video_id>/")
+@policy(Policy.ANYONE)
+async def page_with_slash(video_id: UUID) -> WerkzeugResponse:
+    """Redirect the address of a video with a slash, as some programs write it."""
+    query = request.query_string.decode("latin-1")
+    return redirect(f"{url_for('video.page', video_id=video_id)}{query and '?'}{query}", 308)
 
 
 @blueprint.get("/videos/<video_id>/status")

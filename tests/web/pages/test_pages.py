@@ -89,6 +89,15 @@ async def test_address_of_a_form_leads_to_the_page_with_the_form(
     assert response.headers["Location"] == page_address
 
 
+async def test_address_with_a_slash_leads_to_the_video(client: Client) -> None:
+    video = await make_row(**READY)
+    for query in ("", "?start=1&end=2.5"):
+        response = await client.get(f"/videos/{video.id}/{query}")
+        assert response.status_code == 308
+        assert response.headers["Location"] == f"/videos/{video.id}{query}"
+    assert (await client.get("/videos/unknown/")).status_code == 404
+
+
 async def test_page_that_takes_no_form_names_the_remedy(client: Client) -> None:
     response = await client.put("/people", json={})
     text = words_of(await response.get_data(as_text=True))
