@@ -25,6 +25,10 @@ from statistics_rows import ADD_DAYS, ADD_PERIOD
 # Browsers log the refused requests for missing and deleted pages as errors.
 pytestmark = pytest.mark.complaint("status of 4(04|05|10|29)")
 
+# Links in entries of the audit log that are lower than the least height (WCAG 2.5.8).
+SMALL_ENTRIES = """() => [...document.querySelectorAll(".audit-log td a")]
+    .map((link) => [link.textContent, link.getBoundingClientRect().height])
+    .filter(([, height]) => height < 24)"""
 # Numbers the visible controls of a page, and returns the numbers.
 MARK_USABLE = """() => [...document.querySelectorAll(
     "a[href], button, input, select, textarea, summary, media-play-button, media-mute-button, "
@@ -255,6 +259,7 @@ async def test_controls_are_large_enough_for_touch(portal: LivePortal, open_page
         if path == "/":
             await expect(page.get_by_role("button", name="from Continue watching")).to_be_visible()
         assert await page.evaluate(SMALL_TARGETS) == [], path
+        assert await page.evaluate(SMALL_ENTRIES) == [], path
 
 
 async def test_components_are_accessible_in_every_state(app: Quart, open_page: OpenPage) -> None:
