@@ -16,7 +16,9 @@ export function improveMenus(controller, signal) {
     keepFocusInside(/** @type {HTMLElement} */ (submenu));
   }
   closeOnOutsideClick(controller, menu, signal);
-  for (const entry of /** @type {NodeListOf<HTMLElement>} */ (menu.querySelectorAll("[data-visits]"))) {
+  /** @type {NodeListOf<HTMLElement>} */
+  const links = menu.querySelectorAll("[data-visits]");
+  for (const entry of links) {
     onChoice(entry, () => window.open(entry.dataset.visits, "_blank", "noopener"), signal);
   }
 }
