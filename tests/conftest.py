@@ -19,6 +19,7 @@ from playable_videos import Cast, make_cast
 from quart import Quart
 from quart.typing import TestClientProtocol
 from running_portal import (
+    IMPRINT,
     LivePortal,
     fresh_database,
     fresh_portal,
@@ -192,8 +193,11 @@ async def live_portal(
     services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[LivePortal]:
     """Running portal for all tests that only add videos."""
-    work_dir = str(tmp_path_factory.mktemp("work"))
-    async with fresh_portal(services, worker=True, WORK_DIR=work_dir) as portal:
+    settings = {
+        "WORK_DIR": str(tmp_path_factory.mktemp("work")),
+        "SITE_LINKS": f"Imprint {IMPRINT}",
+    }
+    async with fresh_portal(services, worker=True, **settings) as portal:
         yield portal
 
 

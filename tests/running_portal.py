@@ -30,6 +30,7 @@ from portal.database.schema import migrate
 from portal.processes.supervisor import running_children
 
 LOOPBACK = "127.0.0.1"
+IMPRINT = "https://example.org/imprint"
 TEMPLATE = "portal_template"
 # Factor from the time on an idle machine to the time limit, which only a failure reaches.
 SLOWDOWN = 10

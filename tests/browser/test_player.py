@@ -7,7 +7,7 @@ from chromium import FINISH_ANIMATIONS, OpenPage, play_past
 from framing_site import framing_site, show_framed
 from player_page import FILM_S, open_player, read, wait_for
 from playwright.async_api import FloatRect, Locator, Page, expect
-from running_portal import LivePortal
+from running_portal import IMPRINT, LivePortal
 
 CAPTIONS = "[data-player-captions]"
 # Cues as hls.js creates them from CEA-608: two rows at the top left, one at the bottom right.
@@ -394,6 +394,15 @@ async def test_plays_in_a_frame_of_another_site_without_storage(
         await expect(link).to_have_attribute("target", "_blank")
         assert str(await link.get_attribute("href")).endswith(f"/videos/{film}")
         assert await page.context.cookies() == []
+        await page.context.route(IMPRINT, lambda route: route.fulfill(body="Imprint"))
+        entry = frame.get_by_role("menuitem", name="Imprint")
+        for choose_entry in (entry.click, lambda: entry.press("Enter")):
+            # The menu closes when another window has the focus.
+            await frame.locator("media-settings-menu-button").click()
+            async with page.expect_popup() as popup:
+                await choose_entry()
+            assert (await popup.value).url == IMPRINT
+            await (await popup.value).close()
         frame = await show_framed(page, elsewhere, f"{embed}?autoplay=1%26muted=1")
         await wait_for(frame, "video.muted && !video.paused && video.currentTime > 0.3")
 
