@@ -81,7 +81,7 @@ class VideoCopy:
         """Add the next packet, and return the ends of segments that are now certain."""
         data = bytes(packet)
         is_key = self._is_key(packet, data)
-        data = source.without_user_data(data, _NAL_LENGTH_BYTES)
+        data = source.without_private_units(data, _NAL_LENGTH_BYTES)
         if packet.pts is None or packet.dts is None or packet.pts < packet.dts:
             raise self._refusal("times", "shown before it is decoded")
         if self.frame_count:

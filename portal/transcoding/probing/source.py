@@ -5,7 +5,6 @@ Both child processes, of probing and of copying, use this module.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,10 +23,14 @@ IDR = 5
 SLICES = range(1, 6)
 PARAMETER_SETS = (7, 8)
 _SEI = 6
-# Kinds without a meaning of their own, in which devices write what they like.
-_UNSPECIFIED = (0, *range(24, 32))
-# Type of an SEI message in which devices write what they like (ISO/IEC 14496-10, D.1.7).
-_USER_DATA = 5
+# NAL units of later types, and of type 0, are for private use.
+_LAST_TYPE = 23
+# Messages of supplemental enhancement information that decoders use (ISO/IEC 14496-10, D.1): the
+# filling of their buffer, times of pictures, and recovery points.
+_DECODING_MESSAGES = frozenset({0, 1, 6})
+_REGISTERED = 4
+# Begin of the registered messages of ATSC, such as captions (CEA-708).
+_ATSC = b"\xb5\x00\x31"
 _TYPE_MASK = 0x1F
 
 
@@ -107,33 +110,43 @@ def nal_units(sample: bytes, length_size: int) -> Iterator[tuple[int, int, int]]
         at = end
 
 
-def without_user_data(sample: bytes, length_size: int) -> bytes:
-    """Return a sample without NAL units in which a device may name itself and its place.
+def without_private_units(sample: bytes, length_size: int) -> bytes:
+    """Return a sample without what a camera writes about itself, such as its model and position.
 
-    Captions inside of the stream stay. Raises as `nal_units`.
+    Units for private use are dropped, and those with a message that neither decoders nor captions
+    need. Raises ValueError if a length is invalid.
     """
-    return b"".join(
+    units = list(nal_units(sample, length_size))
+    public = [
         sample[begin - length_size : end]
-        for kind, begin, end in nal_units(sample, length_size)
-        if kind not in _UNSPECIFIED
-        and not (kind == _SEI and _USER_DATA in _message_types(sample[begin + 1 : end]))
-    )
+        for kind, begin, end in units
+        if 0 < kind <= _LAST_TYPE and (kind != _SEI or _is_for_decoders(sample[begin + 1 : end]))
+    ]
+    return sample if len(public) == len(units) else b"".join(public)
 
 
-def _message_types(payload: bytes) -> Iterator[int]:
-    """Yield the types of the messages in an SEI unit (ISO/IEC 14496-10, 7.3.2.3.1)."""
-    # Without the bytes that prevent start codes.
-    messages = io.BytesIO(payload.replace(b"\0\0\3", b"\0\0"))
-    while (kind := _read_number(messages)) is not None:
-        yield kind
-        messages.seek(_read_number(messages) or 0, io.SEEK_CUR)
+def _is_for_decoders(messages: bytes) -> bool:
+    """Return whether decoders or captions need all messages of a unit (ISO/IEC 14496-10, 7.3.2.3).
+
+    The result is False if the unit is damaged.
+    """
+    data = messages.replace(b"\0\0\3", b"\0\0")
+    at = 0
+    # The last byte ends the unit.
+    while len(data) - at > 1:
+        kind, at = _sum_of_bytes(data, at)
+        size, at = _sum_of_bytes(data, at)
+        is_caption = kind == _REGISTERED and data.startswith(_ATSC, at)
+        if not (is_caption or kind in _DECODING_MESSAGES):
+            return False
+        at += size
+    return True
 
 
-def _read_number(messages: io.BytesIO) -> int | None:
-    """Return a type or a size: the sum of its bytes, of which all but the last are 255."""
+def _sum_of_bytes(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number, which is a sum of bytes of which only the last is below 255, and its end."""
     number = 0
-    while byte := messages.read(1):
-        number += byte[0]
-        if byte[0] != 255:
-            return number
-    return None
+    while data[at : at + 1] == b"\xff":
+        number += 0xFF
+        at += 1
+    return number + int.from_bytes(data[at : at + 1]), at + 1
