@@ -110,6 +110,7 @@ class Note(StrEnum):
     SPATIAL_DOWNMIXED = "spatial_downmixed"
     CHANNELS_LEFT_OUT = "channels_left_out"
     SUBTITLES_LEFT_OUT = "subtitles_left_out"
+    TELEMETRY_LEFT_OUT = "telemetry_left_out"
     COPY_UNDELIVERABLE = "copy_undeliverable"
     DOLBY_VISION_UNCONVERTED = "dolby_vision_unconverted"
     LOG_UNCONVERTED = "log_unconverted"
@@ -150,6 +151,9 @@ _NOTES = {
         "are. If something can't be heard, export the sound in stereo."
     ),
     Note.SUBTITLES_LEFT_OUT: "Subtitles of an unusual size were left out.",
+    Note.TELEMETRY_LEFT_OUT: (
+        "A text track with readings of the camera, such as its position, was left out."
+    ),
     Note.COPY_UNDELIVERABLE: (
         "The video stream could not be used as it is, so every quality was encoded."
     ),

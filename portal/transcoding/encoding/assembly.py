@@ -98,7 +98,7 @@ async def assemble(
         await _finish_audio(rung, renditions[rung.name], playlists[rung.name], target_s, sink)
         for rung in audio
     ]
-    captions = {name: cues for name, cues in subtitles.items() if cues is not None}
+    captions = {name: cues for name, cues in subtitles.items() if isinstance(cues, list)}
     finished += [
         await _finish_subtitles(rung, captions[rung.name], duration_s, sink)
         for rung in plan.subtitles
@@ -112,7 +112,7 @@ async def assemble(
             probe,
             damaged_share=output_validation.damaged_share(probe, report),
             lacks_sound=len(audio) < len(plan.audio),
-            lacks_subtitles=len(captions) < len(subtitles),
+            left_out=[each for each in subtitles.values() if isinstance(each, errors.Note)],
         ),
         captions=captions,
     )

@@ -29,9 +29,10 @@ from portal.transcoding.packaging.webvtt import Cue, parse_webvtt
 from portal.transcoding.planning.ladder import Plan
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.telemetry import is_telemetry
 
-# Cues of each subtitle track; None for a track that is too large.
-Subtitles = Mapping[str, list[Cue] | None]
+# Cues of each subtitle track, or the note that tells why the track is left out.
+Subtitles = Mapping[str, list[Cue] | errors.Note]
 
 
 async def copy_streams(
@@ -238,13 +239,19 @@ async def encode_sound(
                 sink=sink,
                 on_stored=on_stored,
             )
-        cues = {rung.name: await _read_subtitles(folder, rung) for rung in subtitles}
+        cues = {
+            rung.name: await asyncio.to_thread(_read_subtitles, folder, rung) for rung in subtitles
+        }
     return report, renditions, cues
 
 
-async def _read_subtitles(folder: Path, rung: TrackRung) -> list[Cue] | None:
-    """Return the cues of a subtitle track; None if ffmpeg did not write all of it."""
+def _read_subtitles(folder: Path, rung: TrackRung) -> list[Cue] | errors.Note:
+    """Return the cues of a subtitle track, or why it is left out."""
     path = folder / command.subtitle_file(rung)
-    if (await asyncio.to_thread(path.stat)).st_size >= command.MAX_SUBTITLE_BYTES:
-        return None
-    return await asyncio.to_thread(lambda: parse_webvtt(path.read_text("utf-8")))
+    # ffmpeg stopped writing it at the limit.
+    if path.stat().st_size >= command.MAX_SUBTITLE_BYTES:
+        return errors.Note.SUBTITLES_LEFT_OUT
+    cues = parse_webvtt(path.read_text("utf-8"))
+    if is_telemetry([cue.plain_text for cue in cues]):
+        return errors.Note.TELEMETRY_LEFT_OUT
+    return cues

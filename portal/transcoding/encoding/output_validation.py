@@ -170,9 +170,12 @@ def notes_for(
     *,
     damaged_share: float,
     lacks_sound: bool = False,
-    lacks_subtitles: bool = False,
+    left_out: Collection[errors.Note] = (),
 ) -> tuple[errors.Note, ...]:
-    """Return the notes for the editor on a source of which this share did not decode."""
+    """Return the notes for the editor on a source of which this share did not decode.
+
+    `left_out` are the notes on subtitles.
+    """
     mixes = [downmix(track) for track in probe.audio]
     is_surround = [
         track.channels > 2 and not (mix.is_spatial or mix.leaves_out)
@@ -191,9 +194,10 @@ def notes_for(
         errors.Note.SURROUND_DOWNMIXED: any(is_surround),
         errors.Note.SPATIAL_DOWNMIXED: any(mix.is_spatial for mix in mixes),
         errors.Note.CHANNELS_LEFT_OUT: any(mix.leaves_out for mix in mixes),
-        errors.Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
+        errors.Note.TELEMETRY_LEFT_OUT: probe.has_telemetry,
         errors.Note.FRAMES_MISPLACED: probe.video.misplaced_frames > 0,
     }
+    applies |= dict.fromkeys(left_out, True)
     if not probe.audio:
         unsupported = [entry for entry in probe.unheard if entry]
         applies |= {

@@ -25,7 +25,14 @@ from av.container import InputContainer
 from av.sidedata.sidedata import Type
 from av.stream import Disposition
 
-from portal.transcoding.probing import boxes, sample_index, shown_picture, silence, source
+from portal.transcoding.probing import (
+    boxes,
+    sample_index,
+    shown_picture,
+    silence,
+    source,
+    telemetry,
+)
 from portal.transcoding.probing.sampled_frames import sample_places
 
 # Limit on packets before the first frame. Damaged starts are common, and decoders recover at the
@@ -40,15 +47,18 @@ _MAX_CHAPTER_TITLE = 200
 _MAX_TITLE_CHARS = 80
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _UNDETERMINED = "und"
-# Names that muxers write for unnamed tracks.
+# Names that muxers write for unnamed tracks, and makers of cameras, which viewers need not know.
 _DEFAULT_NAMES = re.compile(
-    r"hand\s?le|core media|iso media|produced by|inc\.|\(c\)|gpac|l-smash|bento4|\baac\b|\bavc\b",
+    r"hand\s?le|core media|iso media|produced by|inc\.|\(c\)|gpac|l-smash|bento4"
+    r"|\b(aac|avc|hevc|pcm)\b|dji|gopro|insta360|ambarella|garmin|parrot|autel|sony|canon|nikon"
+    r"|panasonic|fujifilm|samsung|huawei|xiaomi",
     re.IGNORECASE,
 )
 # Names with only a channel or a number.
 _PLAIN_NAMES = re.compile(
     r"mono|stereo|left|right|[lr]|(audio|sound|track|channel|ch|a)[\s_.#-]*\d*", re.IGNORECASE
 )
+_NAME_KEYS = ("title", "name", "handler_name")
 _FULL_TURN = 360
 # A line of FFmpeg's description of a file: the index of a sound stream, the code of its sample
 # entry in hexadecimal, least byte first, and its channel layout.
@@ -145,6 +155,7 @@ def _examine(
         "video": video,
         **_sound(container, outline),
         "subtitles": _subtitles(container),
+        "has_telemetry": any(map(_is_telemetry, container.streams.subtitles)),
         "chapters": _chapters(container),
     }
 
@@ -332,7 +343,7 @@ def _channel_count(layout: str) -> int:
 def _chapters(container: InputContainer) -> list[dict[str, Any]]:
     """Return the chapters; the first one is moved to the film's start.
 
-    Untitled chapters are numbered. A single untitled chapter is left out.
+    Untitled chapters are numbered. A single untitled chapter, and telemetry, are left out.
     """
     chapters: list[dict[str, Any]] = []
     for chapter in container.chapters()[:_MAX_CHAPTERS]:
@@ -341,7 +352,8 @@ def _chapters(container: InputContainer) -> list[dict[str, Any]]:
             continue
         title = " ".join(chapter["metadata"].get("title", "").replace("\0", "").split())
         chapters.append({"start_s": start_s if chapters else 0.0, "title": title})
-    if len(chapters) == 1 and not chapters[0]["title"]:
+    titles = [chapter["title"] for chapter in chapters]
+    if titles == [""] or telemetry.is_telemetry(titles):
         return []
     return [
         {**chapter, "title": chapter["title"][:_MAX_CHAPTER_TITLE] or f"Chapter {number}"}
@@ -350,13 +362,20 @@ def _chapters(container: InputContainer) -> list[dict[str, Any]]:
 
 
 def _subtitles(container: InputContainer) -> list[dict[str, Any]]:
-    """Return the subtitle tracks that consist of text."""
+    """Return the subtitle tracks that consist of text, without those that devices write."""
     texts = [
         _track(stream)
         for stream in container.streams.subtitles
-        if stream.codec_context is not None and stream.codec_context.codec.text_sub
+        if stream.codec_context is not None
+        and stream.codec_context.codec.text_sub
+        and not _is_telemetry(stream)
     ]
     return texts[:_MAX_SUBTITLE_TRACKS]
+
+
+def _is_telemetry(stream: Any) -> bool:
+    """Return whether a text track is telemetry by its name; its cues are read with the others."""
+    return any(telemetry.is_device_name(stream.metadata.get(key, "")) for key in _NAME_KEYS)
 
 
 def _default_first(streams: Iterable[Any]) -> list[Any]:
@@ -376,7 +395,7 @@ def _track(stream: Any) -> dict[str, Any]:
 
 
 def _title(stream: Any) -> str | None:
-    for key in ("title", "name", "handler_name"):
+    for key in _NAME_KEYS:
         text = "".join(char for char in stream.metadata.get(key, "") if char.isprintable()).strip()
         if text and not (_DEFAULT_NAMES.search(text) or _PLAIN_NAMES.fullmatch(text)):
             return text[:_MAX_TITLE_CHARS]

@@ -151,6 +151,8 @@ class Probe:
     chapters: Sequence[dict[str, Any]] = ()
     # Sample entries, such as apac, of sound that can't be decoded; "" for a track without samples.
     unheard: Sequence[str] = ()
+    # Text tracks that are telemetry by their names were left out.
+    has_telemetry: bool = False
 
 
 def interpret(answer: dict[str, Any]) -> Probe:
@@ -168,6 +170,7 @@ def interpret(answer: dict[str, Any]) -> Probe:
         subtitles=tuple(Track(**track) for track in answer["subtitles"]),
         chapters=answer["chapters"],
         unheard=answer["unheard"],
+        has_telemetry=answer.get("has_telemetry", False),
     )
 
 

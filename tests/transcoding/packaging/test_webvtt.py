@@ -94,6 +94,23 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
     check_published(Published(source, result, sink))
 
 
+async def test_telemetry_is_left_out_and_noted(make_media: MakeMedia, publish: Publish) -> None:
+    readings = [(at / 2, at / 2 + 0.5, f"GPS({at}.1234, 20.5, 19) H {at}.0m") for at in range(8)]
+    by_text = await publish(with_subtitles(make_media, "flight.mp4", readings, ENGLISH))
+    assert [each.name for each in by_text.result.of(Kind.SUBTITLES)] == ["subtitles-2"]
+    assert by_text.result.output.notes == (Note.TELEMETRY_LEFT_OUT,)
+    files = [path for path in by_text.folder.rglob("*") if path.is_file()]
+    assert not [path for path in files if b"GPS" in path.read_bytes()]
+
+    speech = with_subtitles(make_media, "speech.mp4", ENGLISH)
+    name = ("-metadata:s:s:0", "handler_name=FC Telemetry")
+    by_name = await publish(
+        make_media("named.mp4", "-i", str(speech), "-map", "0", "-c", "copy", *name)
+    )
+    assert by_name.result.of(Kind.SUBTITLES) == []
+    assert by_name.result.output.notes == (Note.TELEMETRY_LEFT_OUT,)
+
+
 def test_a_cue_on_a_boundary_is_in_both_segments() -> None:
     cues = (
         Cue(start_s=1.0, end_s=2.5, text="one"),

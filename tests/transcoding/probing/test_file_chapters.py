@@ -38,6 +38,7 @@ def with_chapters(make_media: MakeMedia, folder: Path, chapters: Chapters) -> Pa
         ([(0, ""), (1, "Talk"), (2, "")], [(0, "Chapter 1"), (1, "Talk"), (2, "Chapter 3")]),
         ([(0, "Whole")], [(0, "Whole")]),
         ([(0, "")], []),
+        ([(0, "GPS (48.13, 11.57) H 6.0m"), (1, "GPS (48.14, 11.58) H 7.0m")], []),
     ],
 )
 async def test_chapters_are_kept_whatever_the_first_is_like(
