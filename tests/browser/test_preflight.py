@@ -18,6 +18,17 @@ PQ = "setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc"
 HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none")
 ENCRYPTION = ("-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "0" * 32)
 FIVE_ONE = "[1]pan=5.1|c0=c0|c1=c0|c2=c0|c3=c0|c4=c0|c5=c0[a]"
+FIRST_AND_SECOND = ("-map", "[first]", "-map", "[second]")
+TWO_VIEWS = (
+    "-filter_complex",
+    "color=s=160x90:duration=1[first];testsrc2=s=320x180:duration=1[second]",
+    *FIRST_AND_SECOND,
+)
+STILL_FIRST = (
+    "-filter_complex",
+    "color=s=1280x720:r=1:duration=1[first];testsrc2=s=320x180:duration=1[second]",
+    *FIRST_AND_SECOND,
+)
 COPY_PLAIN = ("-i", "plain.mp4", "-c", "copy")
 # Arguments of FFmpeg for each file, and the findings in it by weight.
 FILES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
@@ -39,6 +50,14 @@ FILES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     ),
     "fragmented.mp4": ((*PICTURE, *SOUND, *H264, "-movflags", "frag_keyframe+empty_moov"), {}),
     "upright.mp4": (("-display_rotation", "90", *COPY_PLAIN), {"portrait": "info"}),
+    "two-views.mp4": (
+        (*SOUND, *TWO_VIEWS, *H264, "-disposition:v", "default"),
+        {"other_video": "warn", "no_audio": "warn"},
+    ),
+    "still-first.mp4": (
+        (*SOUND, *STILL_FIRST, *H264),
+        {"no_audio": "warn"},
+    ),
     "ahead.mp4": ((*COPY_PLAIN, "-movflags", "+faststart"), {}),
 }
 
@@ -74,6 +93,8 @@ def test_findings_of_each_kind_of_file(files: dict[str, Path]) -> None:
     }
     assert reports["plain.mp4"]["words"] == "320 × 180 · 0:01 · 30 fps · H.264 · mono"  # noqa: RUF001
     assert reports["upright.mp4"]["words"].startswith("180 × 320")  # noqa: RUF001
+    for name in ("two-views.mp4", "still-first.mp4"):
+        assert reports[name]["words"].startswith("320 × 180 · 0:01 · 25 fps")  # noqa: RUF001
     assert reports["surround.mov"]["words"].endswith("5.1 sound")
 
 

@@ -14,13 +14,15 @@ import { detectContainer, SIGNATURE_BYTES } from "./containers.js";
  * Width and height are as shown: upright, with square pixels. The codec is null if mediabunny
  * doesn't know it.
  * @typedef {{ codec: string | null, width: number, height: number, fps: number | null,
- *   transfer: string | null, isDolbyOnly: boolean }} VideoFacts
+ *   transfer: string | null, isDolbyOnly: boolean, isMoving: boolean, isEnabled: boolean,
+ *   samples: number }} VideoFacts
+ * `samples` is the number of pixels in all frames.
  * @typedef {{ channels: number, unsupported: string | null }} AudioFacts
  * `unsupported` is the sample entry of audio that the portal can't convert.
  *
  * @typedef {{ outcome: Outcome, duration_s: number | null, media_share: number,
- *   isEncrypted: boolean, video: VideoFacts | null, audio: AudioFacts | null,
- *   container: import("./containers.js").Container | null }} Facts
+ *   isEncrypted: boolean, video: VideoFacts | null, hasOtherVideo: boolean,
+ *   audio: AudioFacts | null, container: import("./containers.js").Container | null }} Facts
  * `container` is the format of a file that is neither MP4 nor QuickTime, if known.
  * `media_share` is the share of the announced media data that the file contains.
  */
@@ -40,11 +42,13 @@ const SEARCHED_BYTES = 4 * 2 ** 20;
 /** Number of frames that are counted to measure the frame rate. */
 const COUNTED_FRAMES = 120;
 const HEADER_BYTES = 16;
+/** Least share of the pixels of the best picture that another one has. */
+const LEAST_SHARE = 0.1;
 
 /** @type {Facts} */
 const NO_FACTS = {
   ...{ outcome: "unknown", duration_s: null, media_share: 1 },
-  ...{ isEncrypted: false, video: null, audio: null, container: null },
+  ...{ isEncrypted: false, video: null, hasOtherVideo: false, audio: null, container: null },
 };
 
 /** Inspect a file. Errors are part of the facts. @param {Blob} file @returns {Promise<Facts>} */
@@ -144,13 +148,17 @@ async function readTracks(file, index, text) {
   try {
     const tracks = await input.getTracks();
     if (!tracks.length) return NO_FACTS;
-    const video = tracks.find((track) => track.isVideoTrack());
+    const videos = await Promise.all(
+      tracks.flatMap((track) => (track.isVideoTrack() ? [videoFacts(track, index, text)] : [])),
+    );
+    const [video = null, ...others] = videos.sort(byRank);
     const audioTracks = tracks.filter((track) => track.isAudioTrack());
     return {
       ...NO_FACTS,
       outcome: "read",
       duration_s: await input.getDurationFromMetadata(),
-      video: video ? await videoFacts(video, index, text) : null,
+      video,
+      hasOtherVideo: others.some((other) => video && isFilmBeside(other, video)),
       audio: await audioFacts(audioTracks),
     };
   } finally {
@@ -176,6 +184,25 @@ async function audioFacts(audioTracks) {
 }
 
 /**
+ * Order tracks as the portal does: moving pictures first, then enabled tracks, then the most pixels
+ * in all frames.
+ * @param {VideoFacts} a @param {VideoFacts} b
+ */
+const byRank = (a, b) =>
+  Number(b.isMoving) - Number(a.isMoving) ||
+  Number(b.isEnabled) - Number(a.isEnabled) ||
+  b.samples - a.samples;
+
+/**
+ * Return whether a track is a film too, and no small preview of the best one.
+ * @param {VideoFacts} other @param {VideoFacts} best
+ */
+const isFilmBeside = (other, best) =>
+  other.isMoving &&
+  other.isEnabled &&
+  other.width * other.height >= LEAST_SHARE * best.width * best.height;
+
+/**
  * Return the facts about a video track.
  * @param {import("mediabunny").InputVideoTrack} track
  * @param {ArrayBuffer} index @param {string} text the same bytes as Latin-1
@@ -188,6 +215,8 @@ async function videoFacts(track, index, text) {
   const isTurned = (await track.getRotation()) % 180 === 90;
   const [shareX, shareY] = isTurned ? [share.y, share.x] : [share.x, share.y];
   const packetStats = await track.computePacketStats(COUNTED_FRAMES).catch(() => null);
+  const duration_s = (await track.getDurationFromMetadata()) ?? 0;
+  const frames = (packetStats?.averagePacketRate ?? 0) * duration_s;
   return {
     codec: await track.getCodec(),
     width: Math.round((await track.getDisplayWidth()) * shareX),
@@ -195,6 +224,9 @@ async function videoFacts(track, index, text) {
     fps: packetStats?.averagePacketRate || null,
     transfer: colours.transfer ?? null,
     isDolbyOnly: isDolbyOnly(index, text),
+    isMoving: (packetStats?.packetCount ?? 0) > 1,
+    isEnabled: (await track.getDisposition()).default,
+    samples: coded.width * coded.height * frames,
   };
 }
 

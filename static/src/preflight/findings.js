@@ -65,6 +65,11 @@ const FINDINGS = {
     "Dolby Vision that can’t be converted",
     "Its colours will look wrong. Export it as HDR10 or SDR, and upload that.",
   ],
+  other_video: [
+    "warn",
+    "Several videos in this file",
+    "The one with the largest picture will be published. If you need another one, export it alone.",
+  ],
   hdr: ["info", "HDR", "It will be converted to standard colours."],
   frame_rate: ["info", "High frame rate", "Some frames will be left out."],
   surround: ["info", "Surround sound", "It will be mixed down to stereo."],
@@ -110,10 +115,11 @@ function refusalCodes({ outcome, isEncrypted, video, duration_s }, limits) {
 }
 
 /** Return the codes of warnings and remarks. @param {Facts} facts */
-function noteCodes({ media_share, video, audio }) {
+function noteCodes({ media_share, video, hasOtherVideo, audio }) {
   const codes = [];
   // The share of bytes approximates the share of frames, which the portal counts.
   if (media_share < MIN_READABLE_SHARE) codes.push("end_missing");
+  if (hasOtherVideo) codes.push("other_video");
   if (!audio) codes.push("no_audio");
   if (audio?.unsupported)
     codes.push(audio.unsupported.startsWith("mh") ? "mpeg_h" : audio.unsupported);
