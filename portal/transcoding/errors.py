@@ -70,7 +70,8 @@ _REJECTIONS = {
         "upload the result."
     ),
     RejectCode.UNSUPPORTED_CODEC: (
-        "This video uses a codec the portal can't decode. Export it as H.264 and upload it again."
+        "This video uses a codec that the portal doesn't take: {limit}. "
+        "Export it as H.264 and upload it again."
     ),
     RejectCode.TOO_LARGE: (
         "The picture of this video is larger than {limit}, the most this portal takes. "
@@ -116,6 +117,8 @@ class Note(StrEnum):
     LOG_UNCONVERTED = "log_unconverted"
     SIZE_CHANGES_FITTED = "size_changes_fitted"
     FRAMES_MISPLACED = "frames_misplaced"
+    OTHER_PICTURE_LEFT_OUT = "other_picture_left_out"
+    EDITS_UNFOLLOWED = "edits_unfollowed"
 
     @property
     def words(self) -> str:
@@ -173,13 +176,21 @@ _NOTES = {
         "Some frames have a time long after the end of the video. "
         "They are shown right after the frame before them."
     ),
+    Note.OTHER_PICTURE_LEFT_OUT: (
+        "This file has several videos. The one with the largest picture was published. "
+        "If you miss another one, export that alone."
+    ),
+    Note.EDITS_UNFOLLOWED: (
+        "This file has edits, such as a change of speed, that can't be followed. "
+        "Export it from the editing program, and upload the result."
+    ),
 }
 
 
 class SourceRejected(Exception):
     """The source can't be published, and retrying doesn't help.
 
-    `limit` is the exceeded limit in words, for codes whose message names one.
+    `limit` is the exceeded limit in words, or the codec, for codes whose message names one.
     """
 
     def __init__(self, code: RejectCode, *, detail: str = "", limit: str = "") -> None:

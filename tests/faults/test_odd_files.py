@@ -263,6 +263,17 @@ EXPECTED = {
     "30d-last-frame-lasts-14-hours.mp4": Expected(),
     "30g-same-without-edit-list.mp4": Expected(notes=frozenset({"frames_misplaced"})),
     "31-slides-every-5s.mp4": Expected(duration_s=60, sound_levels=None, notes=SILENT),
+    "a1-drone-telemetry-subtitles.mp4": Expected(
+        duration_s=6, notes=frozenset({"telemetry_left_out"})
+    ),
+    "a2d-two-views-both-enabled.mp4": Expected(
+        duration_s=5, sound_levels=(True,), notes=frozenset({"other_picture_left_out"})
+    ),
+    "a3b-jpeg-track-first-both-default.mov": Expected(duration_s=6, sound_levels=(True,)),
+    # The middle of the film is in the gap.
+    "b1d-edit-list-gap-between.mp4": Expected(duration_s=7, sound_levels=(False,)),
+    "b1f-edit-list-freeze.mp4": Expected(duration_s=13, sound_levels=(True,)),
+    "b1g-edit-list-zero-duration.mp4": Expected(duration_s=10, sound_levels=(True,)),
 }
 
 # For each caption file the language it is sent for, and its first words once it is stored.

@@ -125,10 +125,16 @@ def look(source: Source, *, strict: bool = True) -> list[Shown]:
 
 
 def moving_pictures(container: Any) -> Any:
-    """The video, which is not the cover, and the default one if there are several."""
+    """The video, which is not the cover, and the largest one if several are enabled."""
     still = Disposition.attached_pic | Disposition.timed_thumbnails
     moving = [stream for stream in container.streams.video if not stream.disposition & still]
-    return min(moving, key=lambda stream: not stream.disposition & Disposition.default)
+    return max(
+        moving,
+        key=lambda stream: (
+            bool(stream.disposition & Disposition.default),
+            stream.width * stream.height * stream.frames,
+        ),
+    )
 
 
 def listen(source: Source, number: int = 0, *, mixed: bool = False) -> Heard:

@@ -22,7 +22,8 @@ from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import CRF, PRESET, Plan, Rung, capped_fps
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
-from portal.transcoding.probing.facts import Probe, VideoTrack
+from portal.transcoding.probing.edits import OPEN_EDITS
+from portal.transcoding.probing.facts import Probe, Spans, VideoTrack
 from portal.transcoding.probing.probe import reading_options, source_address
 
 SEGMENT_SUFFIX = ".m4s"
@@ -48,6 +49,8 @@ _UNCERTAIN_END_S = SHORTEST_END_S
 # Fills the start and gaps with silence, so that sound stays in sync.
 _IN_SYNC = f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"
 _SAMPLE_RATE_HZ = 48_000
+# Length of the parts of sound that are silenced or not.
+_SILENCED_SAMPLES = 48
 # Softens channels that add up to more than full scale. The limiter follows the filling of gaps,
 # because `latency` keeps sound at its time only there.
 _LIMITER = "alimiter=level=0:latency=1"
@@ -123,16 +126,18 @@ def part_arguments(source_name: str, of_pass: Pass, part: Part) -> tuple[str, ..
         held_until_s=of_pass.plan.picture_s if of_pass.plan.is_held else None,
         repeats=_repeats(of_pass, part),
     )
-    seek: tuple[str, ...] = ()
     lead_in_s = _lead_in_s(probe.video)
-    if after_s is not None and after_s > lead_in_s:
-        # Reading begins at a key frame, and frames keep their times.
-        at_s = f"{float(after_s) - lead_in_s:.6f}"
-        seek = ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
+    from_s = float(after_s or 0) - lead_in_s
+    for hidden_s, until_s in reversed(probe.video.hidden):
+        # The part may show a frame from before the span.
+        if hidden_s < float(after_s or 0) and from_s < until_s:
+            from_s = min(from_s, hidden_s - lead_in_s)
+    # Reading begins at a key frame.
+    seek = ("-noaccurate_seek",) if from_s > 0 else ()
     return (
         *general_options(),
         *_TOLERANT,
-        *source_input(source_name, probe, *seek),
+        *source_input(source_name, probe, *seek, from_s=max(0.0, from_s)),
         *("-filter_complex", graph),
         *(argument for rung in of_pass.rungs for argument in _video_output(of_pass, part, rung)),
     )
@@ -216,22 +221,32 @@ def general_options() -> tuple[str, ...]:
     return ("-nostdin", "-hide_banner", "-nostats", "-y", *progress)
 
 
-def source_input(source_url: str, probe: Probe, *options: str) -> tuple[str, ...]:
-    """Return the arguments that read a source as another input, with these options."""
+def source_input(
+    source_url: str, probe: Probe, *options: str, from_s: float = 0.0
+) -> tuple[str, ...]:
+    """Return the arguments that read a source as another input, with these options.
+
+    Frames have the times of the film, also if reading begins later, at `from_s`.
+    """
     address, protocols = source_address(source_url)
-    reading = reading_options(protocols).items()
+    reading = reading_options(protocols)
     # The probe decoded a few frames only, and others may claim any size.
     known_pixels = probe.video.coded_width * probe.video.coded_height
     max_pixels = max(_MIN_MAX_PIXELS, known_pixels * _FRAME_GROWTH)
     # FFmpeg may cut an aperture that the probe found invalid.
     cropping = "all" if any(probe.video.margins) else "codec"
+    seek: tuple[str, ...] = ()
+    if from_s or probe.lead_s:
+        seek = ("-ss", f"{from_s + (probe.lead_s or 0):.6f}", "-itsoffset", f"{from_s:.6f}")
+    if probe.lead_s is not None:
+        reading |= OPEN_EDITS
     if probe.video.misplaced_frames and probe.video.duration_s:
         misplaced = _MISPLACED.format(after_s=probe.video.duration_s + _MISPLACED_AFTER_S)
         options = ("-bsf:v", misplaced, *options)
     return (
-        *(argument for name, value in reading for argument in (f"-{name}", value)),
+        *(argument for name, value in reading.items() for argument in (f"-{name}", value)),
         *("-max_pixels", str(max_pixels), "-apply_cropping", cropping),
-        *(*options, "-f", "mov", "-i", address),
+        *(*options, *seek, "-f", "mov", "-i", address),
     )
 
 
@@ -308,10 +323,13 @@ def _keyframes(of_pass: Pass, part: Part) -> str:
 def _audio_output(probe: Probe, plan: Plan, rung: AudioRung, source: int) -> tuple[str, ...]:
     # Players wait for sound that ends long before the picture, and no segment may be empty.
     padded_s = plan.duration_s if plan.picture_s else SHORTEST_END_S
+    tracks = [track for track in probe.audio if track.index in (rung.index, *rung.joined)]
+    hidden = [span for track in tracks for span in track.hidden]
     filtering = ",".join(
         (
             # The encoder fails at samples that are not numbers; integers always are.
             "aformat=sample_fmts=s32p",
+            *([_silenced(hidden)] if hidden else []),
             *([_mix(rung)] if rung.gains else []),
             _IN_SYNC,
             *([_LIMITER] if rung.gains else []),
@@ -349,6 +367,11 @@ def _joined_streams(rung: AudioRung, source: int) -> str:
     parts = [f"[{source}:{index}]{as_mono}[part{index}]" for index in indexes]
     inputs = "".join(f"[part{index}]" for index in indexes)
     return ";".join((*parts, f"{inputs}amerge=inputs={len(indexes)}"))
+
+
+def _silenced(spans: Spans) -> str:
+    """Return the filter that silences these spans, to a millisecond."""
+    return f"asetnsamples=n={_SILENCED_SAMPLES}:p=0,volume=0:enable='{filters.during(spans)}'"
 
 
 def _mix(rung: AudioRung) -> str:

@@ -240,18 +240,24 @@ async def encode_sound(
                 on_stored=on_stored,
             )
         cues = {
-            rung.name: await asyncio.to_thread(_read_subtitles, folder, rung) for rung in subtitles
+            rung.name: await asyncio.to_thread(_read_subtitles, folder, rung, probe)
+            for rung in subtitles
         }
     return report, renditions, cues
 
 
-def _read_subtitles(folder: Path, rung: TrackRung) -> list[Cue] | errors.Note:
+def _read_subtitles(folder: Path, rung: TrackRung, probe: Probe) -> list[Cue] | errors.Note:
     """Return the cues of a subtitle track, or why it is left out."""
     path = folder / command.subtitle_file(rung)
     # ffmpeg stopped writing it at the limit.
     if path.stat().st_size >= command.MAX_SUBTITLE_BYTES:
         return errors.Note.SUBTITLES_LEFT_OUT
-    cues = parse_webvtt(path.read_text("utf-8"))
+    [hidden] = [track.hidden for track in probe.subtitles if track.index == rung.index]
+    cues = [
+        cue
+        for cue in parse_webvtt(path.read_text("utf-8"))
+        if not any(from_s <= cue.start_s < until_s for from_s, until_s in hidden)
+    ]
     if is_telemetry([cue.plain_text for cue in cues]):
         return errors.Note.TELEMETRY_LEFT_OUT
     return cues

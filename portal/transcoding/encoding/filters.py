@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from portal.transcoding.planning.ladder import MAX_FPS, Rung, capped_fps, frame_step
 from portal.transcoding.probing.cuts import SEGMENT_S, SHORTEST_END_S
-from portal.transcoding.probing.facts import Probe, VideoTrack
+from portal.transcoding.probing.facts import Probe, Spans, VideoTrack
 
 Size = tuple[int, int]
 
@@ -27,6 +27,8 @@ _CLOSEST_S = 0.002
 # keep their times may be as close as 5 ms (60 a second, a third of a frame off) at a constant rate,
 # and 13 ms at a variable one.
 CUT_TOLERANCE_S = 0.004
+# Times of frames are rounded, so a frame belongs to a span that begins this much later.
+_BOUND_S = 0.0005
 _DEINTERLACER_MIN_PX = 3
 # Codecs of broadcasts. The deinterlacer takes nearly all of their pixel formats as they are.
 _FIELD_CODECS = ("h264", "mpeg2video")
@@ -93,7 +95,7 @@ def filter_graph(
         chains = [*_hold(size, until_s, after_s, repeats)]
         output = "shown"
     cut = [] if end_s is None else [f"trim=end={end_s:.6f}"]
-    steps = ",".join((*cut, *prepared, *_finish(probe.video, size)))
+    steps = ",".join((*cut, *visible_frames(probe.video), *prepared, *_finish(probe.video, size)))
     chains.insert(0, f"[0:{probe.video.index}]{steps}[{output}]")
     for place, rung in enumerate(top_down):
         branches = f"[{rung.name}]"
@@ -105,6 +107,20 @@ def filter_graph(
             chains.append(f"[next{place}]{scale}[scaled{place + 1}]")
         chains.append(f"[scaled{place}]split={branches.count('[')}{branches}")
     return ";".join(chains)
+
+
+def during(spans: Spans) -> str:
+    """Return the expression that is not zero within these spans, also a little before each."""
+    return "+".join(
+        f"gte(t,{from_s - _BOUND_S:.6f})*lt(t,{until_s - _BOUND_S:.6f})"
+        for from_s, until_s in spans
+    )
+
+
+def visible_frames(video: VideoTrack) -> Iterator[str]:
+    """Yield the filter that removes frames that the edit list hides."""
+    if video.hidden:
+        yield f"select='not({during(video.hidden)})'"
 
 
 def still_filters(video: VideoTrack, size: Size) -> Iterator[str]:

@@ -195,6 +195,8 @@ def notes_for(
         errors.Note.SPATIAL_DOWNMIXED: any(mix.is_spatial for mix in mixes),
         errors.Note.CHANNELS_LEFT_OUT: any(mix.leaves_out for mix in mixes),
         errors.Note.TELEMETRY_LEFT_OUT: probe.has_telemetry,
+        errors.Note.OTHER_PICTURE_LEFT_OUT: probe.has_other_picture,
+        errors.Note.EDITS_UNFOLLOWED: not probe.edits_followed,
         errors.Note.FRAMES_MISPLACED: probe.video.misplaced_frames > 0,
     }
     applies |= dict.fromkeys(left_out, True)

@@ -22,7 +22,7 @@ from pathlib import Path
 from portal.processes.child import Limits
 from portal.telemetry.tracing import span
 from portal.transcoding.encoding import command, ffmpeg
-from portal.transcoding.encoding.filters import still_filters
+from portal.transcoding.encoding.filters import still_filters, visible_frames
 from portal.transcoding.encoding.output_validation import refusing_unreadable
 from portal.transcoding.encoding.sink import Sink, pass_folder, put_file
 from portal.transcoding.encoding.source_proxy import proxied
@@ -114,16 +114,16 @@ def _candidate_arguments(source_name: str, probe: Probe) -> Iterator[tuple[str, 
     has_keys = distance_s is not None and distance_s <= _MAX_KEY_DISTANCE_S
     options = (*command.KEY_FRAMES_ONLY, "-noaccurate_seek") if has_keys else ()
     size = _poster_size(video.width, video.height)
-    filters = ",".join(("select='eq(n,0)'", *still_filters(video, size)))
+    filters = ",".join((*visible_frames(video), "select='eq(n,0)'", *still_filters(video, size)))
     # No frame is found after the last one, however long that is shown.
     last_s = video.duration_s if video.last_frame_s is None else video.last_frame_s
     duration_s = probe.duration_s if last_s is None else last_s
     reachable_s = duration_s if has_keys else min(duration_s, _DECODED_S)
     for share in _CANDIDATES_AT:
-        at_s = f"{reachable_s * share:.3f}"
+        at_s = reachable_s * share
         yield (
             *command.general_options(),
-            *command.source_input(source_name, probe, "-threads", "1", *options, "-ss", at_s),
+            *command.source_input(source_name, probe, "-threads", "1", *options, from_s=at_s),
             *("-map", f"0:{video.index}", *command.BARE, "-vf", filters),
             *command.jpeg_output(POSTER_NAME, _POSTER_QUALITY),
         )

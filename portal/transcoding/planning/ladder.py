@@ -345,7 +345,8 @@ def _can_copy(probe: Probe, *, as_rung: Rung) -> bool:
         and video.level is not None
         and video.level <= (_MAX_LEVEL_ABOVE_HD if is_large else _MAX_LEVEL)
         and not (video.interlaced or video.rotation or video.mirrored or video.is_hdr)
-        and not (any(video.margins) or video.changes_size)
+        and not (any(video.margins) or video.changes_size or video.hidden)
+        and probe.lead_s is None
         and video.sar == 1
         and video.is_sar_certain
         and (video.coded_width, video.coded_height) == (as_rung.width, as_rung.height)

@@ -101,7 +101,7 @@ def _audio_rung(
     mix = join([channel.layout for channel in group]) if is_joined else downmix(track)
     # All players decode such tracks.
     is_copyable = (
-        not mix.gains
+        not (mix.gains or track.hidden)
         and (track.codec, track.profile) == ("aac", "LC")
         and track.channels in (1, 2)
         and track.sample_rate_hz in _COPIED_SAMPLE_RATES_HZ

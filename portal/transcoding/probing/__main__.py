@@ -17,22 +17,21 @@ import struct
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Iterable
 from typing import Any
 
 import av
 from av.container import InputContainer
 from av.sidedata.sidedata import Type
-from av.stream import Disposition
 
 from portal.transcoding.probing import (
     boxes,
     sample_index,
     shown_picture,
-    silence,
     source,
     telemetry,
+    tracks,
 )
+from portal.transcoding.probing.edits import OPEN_EDITS, TimeLine, are_followed
 from portal.transcoding.probing.sampled_frames import sample_places
 
 # Limit on packets before the first frame. Damaged starts are common, and decoders recover at the
@@ -44,21 +43,6 @@ _MAX_AUDIO_TRACKS = 8
 _MAX_SUBTITLE_TRACKS = 32
 _MAX_CHAPTERS = 500
 _MAX_CHAPTER_TITLE = 200
-_MAX_TITLE_CHARS = 80
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
-_UNDETERMINED = "und"
-# Names that muxers write for unnamed tracks, and makers of cameras, which viewers need not know.
-_DEFAULT_NAMES = re.compile(
-    r"hand\s?le|core media|iso media|produced by|inc\.|\(c\)|gpac|l-smash|bento4"
-    r"|\b(aac|avc|hevc|pcm)\b|dji|gopro|insta360|ambarella|garmin|parrot|autel|sony|canon|nikon"
-    r"|panasonic|fujifilm|samsung|huawei|xiaomi",
-    re.IGNORECASE,
-)
-# Names with only a channel or a number.
-_PLAIN_NAMES = re.compile(
-    r"mono|stereo|left|right|[lr]|(audio|sound|track|channel|ch|a)[\s_.#-]*\d*", re.IGNORECASE
-)
-_NAME_KEYS = ("title", "name", "handler_name")
 _FULL_TURN = 360
 # A line of FFmpeg's description of a file: the index of a sound stream, the code of its sample
 # entry in hexadecimal, least byte first, and its channel layout.
@@ -113,26 +97,28 @@ def _examine(
 ) -> dict[str, Any]:
     if not container.streams:
         return _fail("truncated" if outline.is_index_cut else "not_a_video")
-    # Cover art is a video stream too.
-    still = Disposition.attached_pic | Disposition.timed_thumbnails
-    videos = [video for video in container.streams.video if not video.disposition & still]
+    videos = tracks.picture_tracks(container, request)
     if not videos:
         return _fail("no_video_track")
-    stream: av.VideoStream = _default_first(videos)[0]
-    context = stream.codec_context
-    if context is None:
-        return _fail("unsupported_codec")
-    too_many = 0 < request["max_pixels"] < context.width * context.height
-    if too_many or max(context.width, context.height) > request["max_side_px"]:
-        return _fail("too_large")
-    if sample_index.is_too_dense(stream):
-        return _fail("damaged")
+    stream = videos[0]
+    time_line = TimeLine(
+        edits={} if outline.is_fragmented else outline.edits,
+        first_s=source.film_start_s(container),
+        is_open=outline.is_open,
+    )
+    if not tracks.is_decodable(stream, request):
+        return {"error": "unsupported_codec", "detail": tracks.codec_name(stream, outline)}
+    if fault := _picture_fault(stream, request):
+        return _fail(fault)
     readable = _readable_share(container, stream)
     frame, first = _first_frame(container, stream, request)
     if frame is None:
         kind = "damaged" if first else "zero_duration"
         return _fail("truncated" if readable < 1.0 else kind)
     video = _video(stream, frame, outline)
+    video["hidden"] = time_line.hidden_spans(stream)
+    if outline.is_open:
+        video["start_s"] = max(0.0, video["start_s"] - time_line.start_s)
     keys = [first]
     # If there are several sample entries, frames have the sizes of all of them.
     announced = [entry.size for entry in outline.pictures.get(stream.id, ())]
@@ -145,19 +131,31 @@ def _examine(
     if not outline.is_fragmented:
         samples = len(stream.index_entries)
         offsets = boxes.composition_offsets(request, outline, track=stream.id, samples=samples)
-        video |= sample_index.facts(container, stream, keys, offsets)
-    elif end_s := _track_end_s(container, outline, stream):
-        video |= sample_index.fragment_facts(container, stream, end_s)
+        video |= sample_index.facts(container, stream, keys, offsets, time_line)
+    elif end_s := _track_end_s(container, outline, stream, time_line.start_s):
+        video |= sample_index.fragment_facts(container, stream, end_s, start_s=time_line.start_s)
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,
         "readable_share": readable,
         "video": video,
-        **_sound(container, outline),
-        "subtitles": _subtitles(container),
-        "has_telemetry": any(map(_is_telemetry, container.streams.subtitles)),
+        **_sound(container, outline, time_line, request),
+        "subtitles": _subtitles(container, time_line, request),
+        "has_other_picture": any(tracks.is_film_beside(other, stream) for other in videos[1:]),
+        "lead_s": time_line.start_s - time_line.first_s if outline.is_open else None,
+        "edits_followed": all(map(are_followed, time_line.edits.values())),
+        "has_telemetry": any(map(tracks.has_device_name, container.streams.subtitles)),
         "chapters": _chapters(container),
     }
+
+
+def _picture_fault(stream: av.VideoStream, request: dict[str, Any]) -> str | None:
+    """Return why a picture is refused before anything of it is decoded."""
+    context = stream.codec_context
+    too_many = 0 < request["max_pixels"] < context.width * context.height
+    if too_many or max(context.width, context.height) > request["max_side_px"]:
+        return "too_large"
+    return "damaged" if sample_index.is_too_dense(stream) else None
 
 
 def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
@@ -171,7 +169,11 @@ def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
 
 def _probe(request: dict[str, Any]) -> dict[str, Any]:
     outline = None
-    options = {"protocol_whitelist": request["protocols"], **_decoder_options(request)}
+    options = {
+        "protocol_whitelist": request["protocols"],
+        "codec_whitelist": request["decoders"],
+        **_decoder_options(request),
+    }
     try:
         outline = boxes.read_outline(request)
         if 0 < request["max_size_bytes"] < outline.size_bytes:
@@ -184,6 +186,8 @@ def _probe(request: dict[str, Any]) -> dict[str, Any]:
         if outline.is_unfinished:
             return _fail("damaged" if outline.has_index else "not_a_video")
         timeout_s = request["timeout_s"]
+        if outline.is_open:
+            options |= OPEN_EDITS
         with source.open_source(request["source"], options, timeout_s=timeout_s) as container:
             return _examine(container, outline, request)
     except source.UNREACHABLE as exc:
@@ -221,7 +225,7 @@ def _video(stream: av.VideoStream, frame: av.VideoFrame, outline: boxes.Outline)
         sar = context.sample_aspect_ratio
     return {
         "index": stream.index,
-        "codec": context.name,
+        "codec": context.codec.canonical_name,
         "profile": context.profile,
         "level": configuration.level if configuration else None,
         "coded_width": frame.width,
@@ -268,7 +272,12 @@ def _side_data(frame: av.VideoFrame, kind: Type) -> bytes:
     return b""
 
 
-def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
+def _sound(
+    container: InputContainer,
+    outline: boxes.Outline,
+    time_line: TimeLine,
+    request: dict[str, Any],
+) -> dict[str, Any]:
     """Return the tracks that can be decoded, the default first, and the `unheard` others.
 
     An unheard track is named by its sample entry, or is "" if it has no samples.
@@ -276,33 +285,33 @@ def _sound(container: InputContainer, outline: boxes.Outline) -> dict[str, Any]:
     described = _described_sound(container)
     audio: list[dict[str, Any]] = []
     unheard: list[str] = []
-    for stream in _default_first(container.streams.audio):
+    for stream in tracks.default_first(container.streams.audio):
         entry, layout = described.get(stream.index, ("?", ""))
         channels = _channel_count(layout)
         if not (outline.is_fragmented or _has_samples(container, stream)):
             unheard.append("")
-        elif stream.codec_context is None or not 0 < channels <= _MAX_CHANNELS:
+        elif not tracks.is_decodable(stream, request) or not 0 < channels <= _MAX_CHANNELS:
             unheard.append(entry)
         else:
             audio.append(
                 {
-                    **_track(stream),
+                    **tracks.describe(stream, time_line),
                     "profile": stream.codec_context.profile,
                     "channels": channels,
                     "layout": layout,
                     "sample_rate_hz": stream.sample_rate,
-                    "end_s": _track_end_s(container, outline, stream),
+                    "end_s": _track_end_s(container, outline, stream, time_line.start_s),
                 }
             )
     del audio[_MAX_AUDIO_TRACKS:]
     names = {(track["language"], track["title"]) for track in audio}
     # Languages and titles show which tracks were meant to be heard.
     if len(audio) > 1 and len(names) == 1 and not outline.is_fragmented:
-        until = time.monotonic() + silence.LIMIT_S
+        until = time.monotonic() + tracks.SILENCE_LIMIT_S
         for track in audio:
             if track["layout"] in _PLAIN_LAYOUTS:
                 stream = container.streams[track["index"]]
-                track["is_silent"] = silence.is_silent(container, stream, until=until)
+                track["is_silent"] = tracks.is_silent(container, stream, until=until)
     return {"audio": audio, "unheard": unheard}
 
 
@@ -361,55 +370,30 @@ def _chapters(container: InputContainer) -> list[dict[str, Any]]:
     ]
 
 
-def _subtitles(container: InputContainer) -> list[dict[str, Any]]:
+def _subtitles(
+    container: InputContainer, time_line: TimeLine, request: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Return the subtitle tracks that consist of text, without those that devices write."""
     texts = [
-        _track(stream)
+        tracks.describe(stream, time_line)
         for stream in container.streams.subtitles
-        if stream.codec_context is not None
+        if tracks.is_decodable(stream, request)
         and stream.codec_context.codec.text_sub
-        and not _is_telemetry(stream)
+        and not tracks.has_device_name(stream)
     ]
     return texts[:_MAX_SUBTITLE_TRACKS]
-
-
-def _is_telemetry(stream: Any) -> bool:
-    """Return whether a text track is telemetry by its name; its cues are read with the others."""
-    return any(telemetry.is_device_name(stream.metadata.get(key, "")) for key in _NAME_KEYS)
-
-
-def _default_first(streams: Iterable[Any]) -> list[Any]:
-    """Return streams in the file's order, default streams first."""
-    return sorted(streams, key=lambda stream: not stream.disposition & Disposition.default)
-
-
-def _track(stream: Any) -> dict[str, Any]:
-    language = stream.metadata.get("language", "")
-    is_valid = _LANGUAGE.fullmatch(language) and language.lower() != _UNDETERMINED
-    return {
-        "index": stream.index,
-        "codec": stream.codec_context.name,
-        "language": language if is_valid else None,
-        "title": _title(stream),
-    }
-
-
-def _title(stream: Any) -> str | None:
-    for key in _NAME_KEYS:
-        text = "".join(char for char in stream.metadata.get(key, "") if char.isprintable()).strip()
-        if text and not (_DEFAULT_NAMES.search(text) or _PLAIN_NAMES.fullmatch(text)):
-            return text[:_MAX_TITLE_CHARS]
-    return None
 
 
 def _ratio(value: Any) -> str | None:
     return f"{value.numerator}/{value.denominator}" if value else None
 
 
-def _track_end_s(container: InputContainer, outline: boxes.Outline, stream: Any) -> float | None:
+def _track_end_s(
+    container: InputContainer, outline: boxes.Outline, stream: Any, start_s: float
+) -> float | None:
     # Headers of fragmented files often have the duration of a longer film.
     is_known = not outline.is_fragmented or outline.has_segment_index
-    return sample_index.track_end_s(container, stream, is_duration_known=is_known)
+    return sample_index.track_end_s(container, stream, start_s=start_s, is_duration_known=is_known)
 
 
 def _seconds(value: int | None, time_base: Any) -> float | None:

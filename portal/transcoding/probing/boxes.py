@@ -21,6 +21,8 @@ from typing import Any
 import av
 from av.container import InputContainer
 
+from portal.transcoding.probing.edits import Edit, are_open
+
 # Limit on boxes, which are read in half a second; 300 tracks have 5,000.
 _MAX_BOXES = 200_000
 # Limit on jumps, each of which is a request over http. 40 tracks of half a day take about 300.
@@ -29,6 +31,7 @@ _WINDOW_BYTES = 4096
 _TABLE_WINDOW_BYTES = 256 * 1024
 _HEADER_BYTES = 16
 VIDEO_HANDLER = b"vide"
+_MEDIA = (VIDEO_HANDLER, b"soun")
 # Full box header and a QuickTime field.
 _HANDLER_OFFSET_BYTES = 8
 # Full box header and entry count.
@@ -36,7 +39,8 @@ _COUNT_PREFIX_BYTES = 8
 # Boxes that are entered on the way from the index to the sample entries, by their parents.
 _INSIDE = {
     b"moov": {b"trak"},
-    b"trak": {b"mdia"},
+    b"trak": {b"edts", b"mdia"},
+    b"edts": set[bytes](),
     b"mdia": {b"minf"},
     b"minf": {b"dinf", b"stbl"},
     b"dinf": set[bytes](),
@@ -49,6 +53,11 @@ _MIN_NAMED_BYTES = 5
 _ALIAS = b"alis"
 # Encrypted sample entries (ISO/IEC 23001-7, and those of the iTunes store).
 _ENCRYPTED = {b"encv", b"enca", b"drmi", b"drms"}
+# Limit on the edits of a track. Programs write some for each cut.
+_MAX_EDITS = 5000
+# Duration, media time and rate of an edit, by the version of the list.
+_EDITS = (struct.Struct(">Iii"), struct.Struct(">Qqi"))
+_RATE_UNIT = 1 << 16
 _HEAD = struct.Struct(">4xI")
 _ROW = struct.Struct(">Ii")
 # Offsets of the size and of the boxes in a visual sample entry (ISO/IEC 14496-12, 12.1.3.2).
@@ -60,13 +69,14 @@ _MAX_ENTRIES = 64
 
 @dataclass(frozen=True, slots=True)
 class PictureEntry:
-    """Visual sample entry: the size of its frames, and the first 32 bytes of each of its boxes.
+    """Visual sample entry: the size of its frames, its boxes, and the code of its codec.
 
-    Bytes after the file's end count as zero.
+    The first 32 bytes of each box are read; bytes after the file's end count as zero.
     """
 
     size: tuple[int, int]
     boxes: Mapping[bytes, bytes]
+    kind: bytes = b""
 
 
 @dataclass(slots=True)
@@ -89,6 +99,10 @@ class Outline:
     composition: dict[int, tuple[int, int]] = field(default_factory=dict)
     # Handlers of tracks by the track's number.
     handlers: dict[int, bytes] = field(default_factory=dict)
+    # Units per second of the durations of edits.
+    time_scale: int = 1
+    # Edit lists by the track's number.
+    edits: dict[int, list[Edit]] = field(default_factory=dict)
     # Sample entries of video tracks by the track's number.
     pictures: dict[int, list[PictureEntry]] = field(default_factory=dict)
 
@@ -99,6 +113,12 @@ class Outline:
         Some recorders announce fragments and write none.
         """
         return self.announces_fragments and self.has_fragments
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether each edit list of picture and sound has one edit, to the track's end."""
+        lists = (self.edits[track] for track in self.edits if self.handlers.get(track) in _MEDIA)
+        return not self.is_fragmented and are_open(lists)
 
     @property
     def verdict(self) -> str:
@@ -224,26 +244,56 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int =
     for box in reader.boxes(parent.body, parent.end):
         outline.announces_fragments |= box.kind == b"mvex"
         if box.kind == b"tkhd":
-            track = _track_number(reader, box)
-        elif box.kind == b"ctts":
-            outline.composition[track] = (box.body, box.end)
+            track = _number_after_times(reader, box)
         elif box.kind == b"hdlr" and parent.kind == b"mdia":
             outline.handlers[track] = reader.read(box.body + _HANDLER_OFFSET_BYTES)[:4]
-        elif box.kind == b"stsd":
-            _read_sample_entries(outline, reader, box, track)
-        elif box.kind == b"dref":
-            references = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
-            if any(_is_external(reader, entry) for entry in references):
-                outline.external.add(outline.handlers.get(track, b""))
         elif box.kind in _INSIDE[parent.kind]:
             _walk_index(outline, reader, box, track)
+        else:
+            _read_table(outline, reader, box, track)
 
 
-def _track_number(reader: _BoxReader, header: _Box) -> int:
-    """Return the number by which FFmpeg knows the track, too."""
-    # Two times of 4 or 8 bytes stand before it.
+def _read_table(outline: Outline, reader: _BoxReader, box: _Box, track: int) -> None:
+    """Record the facts in a box that has no boxes of interest."""
+    if box.kind == b"mvhd":
+        outline.time_scale = max(1, _number_after_times(reader, box))
+    elif box.kind == b"elst":
+        outline.edits[track] = list(_read_edits(outline, reader, box))
+    elif box.kind == b"ctts":
+        outline.composition[track] = (box.body, box.end)
+    elif box.kind == b"stsd":
+        _read_sample_entries(outline, reader, box, track)
+    elif box.kind == b"dref":
+        references = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
+        if any(_is_external(reader, entry) for entry in references):
+            outline.external.add(outline.handlers.get(track, b""))
+
+
+def _number_after_times(reader: _BoxReader, header: _Box) -> int:
+    """Return the track's number in a `tkhd`, by which FFmpeg knows it, or the time scale in `mvhd`.
+
+    Two times of 4 or 8 bytes stand before it.
+    """
     is_long = reader.read(header.body)[:1] == b"\1"
     return int.from_bytes(reader.read(header.body + (20 if is_long else 12))[:4])
+
+
+def _read_edits(outline: Outline, reader: _BoxReader, table: _Box) -> Iterator[Edit]:
+    """Read an edit list (ISO/IEC 14496-12, 8.6.6)."""
+    row = _EDITS[reader.read(table.body)[:1] == b"\1"]
+    count = min(
+        int.from_bytes(reader.read(table.body + 4)[:4]),
+        (table.end - table.body - _COUNT_PREFIX_BYTES) // row.size,
+    )
+    if count > _MAX_EDITS:
+        raise _OutOfBudget
+    rows = reader.read(table.body + _COUNT_PREFIX_BYTES, count * row.size)
+    for duration, media_time, rate in row.iter_unpack(rows[: len(rows) // row.size * row.size]):
+        yield Edit(
+            duration_s=duration / outline.time_scale,
+            rate=round(rate / _RATE_UNIT, 2),
+            is_empty=media_time == -1,
+        )
 
 
 def _read_sample_entries(outline: Outline, reader: _BoxReader, table: _Box, track: int) -> None:
@@ -262,7 +312,7 @@ def _picture_entry(reader: _BoxReader, entry: _Box) -> PictureEntry:
         box.kind: (reader.read(box.body) + reader.read(box.body + _HEADER_BYTES)).ljust(32, b"\0")
         for box in reader.boxes(entry.body + _PICTURE_BOXES_AT, entry.end)
     }
-    return PictureEntry((int.from_bytes(size[:2]), int.from_bytes(size[2:4])), boxes)
+    return PictureEntry((int.from_bytes(size[:2]), int.from_bytes(size[2:4])), boxes, entry.kind)
 
 
 def _is_external(reader: _BoxReader, reference: _Box) -> bool:

@@ -14,6 +14,9 @@ _HDR_TRANSFERS = frozenset({16, 18})
 # Sample aspect ratios further from 1 are mistakes of muxers. Anamorphic films have 2:1 at most.
 _MAX_STRETCH = 10
 
+# Begin and end of parts of a track, in order, in seconds of the film.
+Spans = Sequence[tuple[float, float]]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VideoTrack:
@@ -28,7 +31,7 @@ class VideoTrack:
     `sizes` are the known sizes of frames, beginning with the first frame's. The video has the
     largest size, and other frames are fitted into it. The clean aperture cuts `margins` off each
     frame before it is turned: top, bottom, left, right. `dolby_only` frames have colours of Dolby
-    Vision that other decoders don't know.
+    Vision that other decoders don't know. `hidden` is what FFmpeg shows, but the edit list doesn't.
 
     `start_s` is when the first frame is shown, with edit lists applied. The following fields come
     from the index, and are None in files without one (fragmented files). Their times count from the
@@ -78,6 +81,7 @@ class VideoTrack:
     margins: Sequence[int] = (0, 0, 0, 0)
     dolby_only: bool = False
     sizes: Sequence[Sequence[int]] = ()
+    hidden: Spans = ()
 
     @property
     def changes_size(self) -> bool:
@@ -105,13 +109,15 @@ class VideoTrack:
 class Track:
     """Track of text or, as a base class, of sound. Bitmap subtitles are left out.
 
-    `language` is as in the file, None if undetermined.
+    `language` is as in the file, None if undetermined. `hidden` is what FFmpeg plays, but the edit
+    list doesn't.
     """
 
     index: int
     codec: str
     language: str | None
     title: str | None
+    hidden: Spans = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,6 +157,13 @@ class Probe:
     chapters: Sequence[dict[str, Any]] = ()
     # Sample entries, such as apac, of sound that can't be decoded; "" for a track without samples.
     unheard: Sequence[str] = ()
+    # Time that FFmpeg reads before the film's start, in seconds, in a file whose edit lists last to
+    # the end of each track; None in other files.
+    lead_s: float | None = None
+    # Edit lists have no change of speed, and nothing that FFmpeg leaves out.
+    edits_followed: bool = True
+    # There is another track with a film that may be missed.
+    has_other_picture: bool = False
     # Text tracks that are telemetry by their names were left out.
     has_telemetry: bool = False
 
@@ -170,6 +183,9 @@ def interpret(answer: dict[str, Any]) -> Probe:
         subtitles=tuple(Track(**track) for track in answer["subtitles"]),
         chapters=answer["chapters"],
         unheard=answer["unheard"],
+        lead_s=answer.get("lead_s"),
+        edits_followed=answer.get("edits_followed", True),
+        has_other_picture=answer.get("has_other_picture", False),
         has_telemetry=answer.get("has_telemetry", False),
     )
 

@@ -23,10 +23,10 @@ import av
 from av.container import InputContainer
 
 from portal.transcoding.probing.cuts import peak_bitrate_bps
+from portal.transcoding.probing.edits import TimeLine
 from portal.transcoding.probing.source import (
     IDR,
     SLICES,
-    film_start_s,
     nal_units,
     read_configuration,
 )
@@ -41,6 +41,8 @@ _TOLERANCE_S = Fraction(1, 50)
 _NTSC = Fraction(1000, 1001)
 # Limit on the terms of a rate; it suffices for a day of frames.
 _MAX_DENOMINATOR = 1_000_000
+# Longer than any part of a track before the film's start.
+_LONGEST_LEAD_S = 1e6
 # A few frames that are shown this long after the end of their track are misplaced.
 _MISPLACED_AFTER_S = 10
 _MAX_MISPLACED_SHARE = 0.1
@@ -76,6 +78,7 @@ def facts(
     stream: av.VideoStream,
     keys: Iterable[av.Packet[Any] | None],
     offsets: Iterable[int] | None,
+    time_line: TimeLine,
 ) -> dict[str, Any]:
     """Return the facts that follow from the index, none without one; `keys` are some key frames.
 
@@ -86,10 +89,20 @@ def facts(
     if not (stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES and time_base):
         return {}
     summary = _summarise(stream, repeat(0) if offsets is None else offsets, container.size)
+    start_s = time_line.start_s
+    hidden = time_line.hidden_spans(stream)
+    if time_line.is_open:
+        hidden = [(-_LONGEST_LEAD_S, 0.0), *hidden]
+    if hidden:
+        bounds = [round((start_s + bound_s) / time_base) for span in hidden for bound_s in span]
+        # A time is in a span if it follows an odd number of bounds.
+        visible = (at for at in summary.shown_at if bisect_right(bounds, at) % 2 == 0)
+        summary.shown_at = array("q", visible)
     if not summary.shown_at:
         return {}
-    start_s = film_start_s(container)
-    presentation = _presentation(summary, stream, start_s)
+    presentation = _presentation(
+        summary, stream, start_s, claimed=None if time_line.is_open else stream.duration
+    )
     # FFmpeg's two rates agree if all decode times fit the rate.
     claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
     grid = None if offsets is None else frame_grid(presentation.shown_at, time_base, claimed_fps)
@@ -127,21 +140,23 @@ def facts(
         "constant_rate": grid is not None,
         "grid_fps": str(grid.fps) if grid else None,
         "grid_lead": grid.lead if grid else None,
-        "longest_frame_s": None if offsets is None else presentation.longest_s,
+        "longest_frame_s": presentation.longest_s if offsets is not None or hidden else None,
     }
 
 
 def fragment_facts(
-    container: InputContainer, stream: av.VideoStream, end_s: float
+    container: InputContainer, stream: av.VideoStream, end_s: float, *, start_s: float
 ) -> dict[str, Any]:
-    """Return the facts about the times of a fragmented file's track, which ends at `end_s`.
+    """Return the facts about the times of a fragmented file's track.
+
+    The film begins at `start_s` on the file's time line, and ends at `end_s` of its own.
 
     FFmpeg lists the samples of all fragments, unless the file has an index of its fragments. The
     list has decode times, from which the times of frames differ by a few frames.
     """
     frame_s = float(1 / stream.average_rate) if stream.average_rate else 0.0
     facts = {"fragments_end_s": end_s, "last_frame_s": end_s - frame_s}
-    listed_end_s = track_end_s(container, stream, is_duration_known=False)
+    listed_end_s = track_end_s(container, stream, start_s=start_s, is_duration_known=False)
     if listed_end_s is not None and stream.time_base and end_s - listed_end_s < frame_s:
         times = [entry.timestamp for entry in stream.index_entries]
         longest = max((after - at for at, after in pairwise(times)), default=0)
@@ -185,12 +200,16 @@ class _Presentation:
     longest_s: float
 
 
-def _presentation(summary: _Summary, stream: av.VideoStream, start_s: float) -> _Presentation:
-    """Sort the times of frames, and find the end of the last frame."""
+def _presentation(
+    summary: _Summary, stream: av.VideoStream, start_s: float, claimed: int | None
+) -> _Presentation:
+    """Sort the times of frames, and find the end of the last frame.
+
+    `claimed` is the duration of the track, None if that also covers frames that aren't shown.
+    """
     time_base = stream.time_base or Fraction(1)
     # FFmpeg moves decode times so that no frame is shown before it is decoded.
     ordered = sorted(at + summary.latest_decoding for at in summary.shown_at)
-    claimed = stream.duration
     if claimed:
         kept_count = bisect_right(ordered, claimed + _MISPLACED_AFTER_S / time_base)
         misplaced = len(ordered) - kept_count
@@ -223,7 +242,9 @@ def _track_end(first: int, last: int, count: int, claimed: int | None) -> float:
     return claimed_end if claimed_end > last else last + (last - first) / max(1, count - 1)
 
 
-def track_end_s(container: InputContainer, stream: Any, *, is_duration_known: bool) -> float | None:
+def track_end_s(
+    container: InputContainer, stream: Any, *, start_s: float, is_duration_known: bool
+) -> float | None:
     """Return when a track ends, from the film's start; None if it has no samples.
 
     Samples after the end of a truncated file don't count. Unless `is_duration_known`, FFmpeg's
@@ -245,7 +266,7 @@ def track_end_s(container: InputContainer, stream: Any, *, is_duration_known: bo
     if not stream.frames:
         # The first sample of a fragment may be shown later than it is decoded.
         end += (stream.start_time or 0) - first
-    return float(end * stream.time_base) - film_start_s(container)
+    return float(end * stream.time_base) - start_s
 
 
 def _has_closed_gops(stream: av.VideoStream, keys: Iterable[av.Packet[Any] | None]) -> bool:

@@ -14,7 +14,7 @@ from published import Write, probe, rejection
 from serving import Serve
 
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
-from portal.transcoding.probing.probe import SourceLimits
+from portal.transcoding.probing.probe import DECODERS, SourceLimits, reading_options
 
 UNIT = 1 << 16
 # Rows of the display matrix: whether it flips, and what is shown of 640x360.
@@ -179,6 +179,64 @@ async def test_cover_art_is_not_the_video(make_media: MakeMedia) -> None:
         *("-c:a", "aac", "-c:v", "copy", "-disposition:v", "attached_pic", "-f", "mp4"),
     )
     assert await rejection(song) == RejectCode.NO_VIDEO_TRACK
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "enabled", "chosen", "is_noted"),
+    [
+        ("640x360:r=1:d=1", "320x180:r=10:d=2", "default", 1, False),
+        ("64x36:r=10:d=2", "320x180:r=10:d=2", "default", 1, False),
+        ("320x180:r=10:d=2", "160x90:r=10:d=2", "default", 0, True),
+        ("320x180:r=2:d=2", "320x180:r=10:d=2", "default", 1, True),
+        ("320x180:r=10:d=2", "640x360:r=10:d=2", "0", 0, False),
+    ],
+    ids=["still picture", "small one", "two films", "slides", "disabled"],
+)
+async def test_the_best_of_several_pictures_is_taken(
+    make_media: MakeMedia, first: str, second: str, enabled: str, chosen: int, *, is_noted: bool
+) -> None:
+    source = make_media(
+        f"{first} {second}.mp4".replace(":", " "),
+        *("-f", "lavfi", "-i", f"testsrc2=s={first}", "-f", "lavfi", "-i", f"testsrc2=s={second}"),
+        *("-map", "0", "-map", "1", "-c:v", "libx264", "-disposition:v:0", "default"),
+        *("-disposition:v:1", enabled),
+    )
+    result = await probe(str(source))
+    assert (result.video.index, result.has_other_picture) == (chosen, is_noted)
+
+
+@pytest.mark.parametrize(
+    ("codec", "name"), [("cinepak", "cinepak"), ("msmpeg4", "msmpeg4v3"), ("rawvideo", "rawvideo")]
+)
+async def test_a_codec_that_is_not_taken_is_refused_by_name(
+    make_media: MakeMedia, codec: str, name: str
+) -> None:
+    source = make_media("rare.mov", "-f", "lavfi", "-i", "testsrc2=s=64x48:d=1", "-c:v", codec)
+    with pytest.raises(SourceRejected) as caught:
+        await probe(str(source))
+    assert caught.value.code == RejectCode.UNSUPPORTED_CODEC
+    assert f"take: {name}." in caught.value.message
+
+
+async def test_an_unknown_codec_is_refused_by_the_code_in_the_file(
+    plain: Path, write: Write
+) -> None:
+    content = plain.read_bytes().replace(b"avc1", b'z<"1').replace(b"avcC", b"free")
+    with pytest.raises(SourceRejected) as caught:
+        await probe(str(write(content)))
+    assert "take: z??1." in caught.value.message
+
+
+async def test_sound_in_a_codec_that_is_not_taken_is_left_out(make_media: MakeMedia) -> None:
+    inputs = ("-f", "lavfi", "-i", "testsrc2=s=64x48:d=1", "-f", "lavfi", "-i", "sine=d=1")
+    result = await probe(str(make_media("rare sound.mov", *inputs, "-c:a", "adpcm_ima_qt")))
+    assert (result.audio, result.unheard) == ((), ["ima4"])
+
+
+def test_ffmpeg_may_use_no_other_decoders() -> None:
+    assert reading_options("file")["codec_whitelist"] == DECODERS
+    unknown = [name for name in DECODERS.split(",") if name not in av.codecs_available]
+    assert unknown == []
 
 
 NOT_VIDEOS = {
