@@ -82,13 +82,11 @@ class VideoWithPassthrough(RetrievedVideo):
 class VideoColumns(VideoRecord):
     """Columns of a video that events keep in `data`.
 
-    They are its record, and what decides its audience and its playback address.
+    They are its record, its audience, and the attempt that decides whether it can be played.
     """
 
     passthrough: str
     published_attempt: int | None
-    # Videos that are cut have one. Events of before the first cut don't have this column.
-    base_id: UUID | None = None
     visibility: Visibility
     signed_in_only: bool
     owner_id: UUID | None

@@ -157,6 +157,8 @@ async def read_playlist(video_id: UUID, name: str, storage: Storage) -> str:
 
 async def finished_path(video: Video, name: str) -> str:
     """Return the path, in a ready video's output folder, of a playlist that was previewed."""
+    if name == master.MASTER_NAME:
+        return name
     own = Rendition.filter(version_id=video.version_id)
     rendition = await own.get_or_none(name=name.rpartition("/")[0])
     return f"{rendition.attempt_number if rendition else video.published_attempt}/{name}"

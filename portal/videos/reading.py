@@ -11,7 +11,6 @@ from typing import Self
 from uuid import UUID
 
 from portal.accounts.permissions import Audience
-from portal.config import Config
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_video, select_videos
 from portal.database.models import Video, VideoStatus, Visibility
 from portal.errors import NotPlayable, VersionConflict, VideoNotFound
@@ -204,19 +203,20 @@ async def fetch_audience(video_id: UUID) -> Audience | None:
     return audience_in(rows[0]) if rows else None
 
 
-def master_url(
-    config: Config, video_id: UUID | str, published_attempt: int | None, delivery: Delivery
-) -> str:
-    """Return the absolute address of the master playlist; empty without a published attempt."""
-    network = config.playback_base_url if delivery is Delivery.NETWORK else ""
-    return stream_below(network or config.public_url, video_id, published_attempt)
-
-
 def stream_below(base: str, video_id: UUID | str, published_attempt: int | None) -> str:
-    """Return the address of the master playlist below a base address; empty as `master_url`."""
+    """Return the address of a video's stream below a base address of the portal.
+
+    It stays the same when the video is cut or its file is replaced. It is empty without a published
+    attempt.
+    """
     if published_attempt is None:
         return ""
-    return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
+    return f"{base}/{output_root(video_id)}{MASTER_NAME}"
+
+
+def film_below(base: str, video_id: UUID, film_attempt: int) -> str:
+    """Return the address of the stream of a video's whole film, which only its editors may play."""
+    return f"{base}/{output_prefix(video_id, film_attempt)}{MASTER_NAME}"
 
 
 def preview_url(base: str, video_id: UUID | str) -> str:

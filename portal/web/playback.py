@@ -1,21 +1,24 @@
 """HLS from a private bucket: the portal serves playlists, and storage serves segments.
 
+A video has one address for players, `/hls/<id>/master.m3u8`, which gives the master playlist of its
+current version. All other files have the number of their attempt in their address, so viewers can
+finish the version that they began.
+
 Playlists have the portal's own addresses, and every segment address in them is signed. With
-`PLAYBACK_BASE_URL` set, players get plain addresses there (a CDN in front of the bucket), and only
-the storyboard's index from the portal. Videos that are cut have signed addresses even then, because
-others of their films could be guessed. Private videos are always played from the portal, segment
-by segment. Viewers get the output of a ready video's published attempt, and complete renditions
-that later attempts added; before that, a growing preview.
+`PLAYBACK_BASE_URL` set, the master playlist names media playlists there (a CDN in front of the
+bucket), whose segments are beside them. Videos that are cut have signed addresses even then,
+because others of their films could be guessed. Private videos are always played from the portal,
+segment by segment. Viewers get the output of a ready video's published attempt, and complete
+renditions that later attempts added; before that, a growing preview.
 
 Addresses with a playback token have the token in their path: `/p/<token>/…`. Relative addresses in
-a playlist keep it, so every player sends it. They lead to the portal even if `PLAYBACK_BASE_URL` is
-set.
+a playlist keep it, so every player sends it.
 
-With `start` and `end`, playlists are those of a clip, cut at segment bounds. They come from the
-portal even if `PLAYBACK_BASE_URL` is set.
+With `start` and `end`, playlists are those of a clip, cut at segment bounds. They all come from
+the portal.
 
-A master playlist grows until the ladder is complete, so it is cached briefly. The files that it
-names never change.
+A master playlist grows until the ladder is complete, and follows the current version, so it is
+cached briefly. The files that it names never change.
 """
 
 import re
@@ -40,7 +43,14 @@ from portal.videos import captions, cuts, preview
 from portal.videos.chapters import read_chapters
 from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
 from portal.videos.posters import poster_key, poster_revision
-from portal.videos.reading import Delivery, Served, audience_of, delivery_of, stream_below
+from portal.videos.reading import (
+    Delivery,
+    Served,
+    audience_of,
+    delivery_of,
+    fetch_served,
+    stream_below,
+)
 from portal.web.auth import Policy, account_id, declaration_of, policy, principal
 from portal.web.clips import PARAMETERS, Clip, parse_clip
 from portal.web.composition import WebContext, web_context
@@ -94,6 +104,33 @@ async def open_to_players(response: Response) -> Response:
     if declared and declared.policy is Policy.PLAY:
         response.headers.update(OPEN_TO_ALL)
     return response
+
+
+@blueprint.get("/hls/<uuid:video_id>/master.m3u8")
+@policy(Policy.PLAY)
+async def stream(video_id: UUID) -> Response:
+    """Return the master playlist of a video's current version, once there is one."""
+    return await _master_response(await read_video(str(video_id)), base="")
+
+
+@blueprint.get("/hls/<uuid:video_id>/<int:attempt>/master.m3u8")
+@policy(Policy.PLAY)
+async def attempt_master(video_id: UUID, attempt: int) -> WerkzeugResponse | Response:
+    """Return the master playlist of the current version, or of the whole film for its editors.
+
+    Redirect from other versions to the current one: the address of a video's stream had this form
+    up to version 0.5.
+    """
+    video = await read_video(str(video_id))
+    if attempt == video.published_attempt:
+        return await _master_response(video, base="../")
+    served = await fetch_served(video_id, attempt, rendition="")
+    if served and await _sees_film(served):
+        key = output_prefix(video_id, attempt) + MASTER_NAME
+        return await _output_response(key, None, Delivery.PORTAL)
+    # Relative, because the address may be below a playback token.
+    query = request.query_string.decode()
+    return redirect(f"../{MASTER_NAME}" + (query and f"?{query}"))
 
 
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")
@@ -258,6 +295,18 @@ async def _sees_film(served: Served) -> bool:
     return (await principal()).may(Action.EDIT, owner_id=served.audience.owner_id)
 
 
+async def _master_response(video: Video, *, base: str) -> Response:
+    """Return the master playlist of a video, with addresses below `base`."""
+    if video.published_attempt is None:
+        raise NotFound
+    key = output_prefix(video.id, video.published_attempt) + MASTER_NAME
+    clip = await _requested_clip(video.id, MASTER_NAME)
+    delivery = delivery_of(video)
+    text = await web_context().playlists.master(key, clip, delivery, base=base)
+    max_age_s = 0 if delivery is Delivery.PORTAL else MASTER_MAX_AGE_S
+    return await _text_response(text, PLAYLIST_TYPE, max_age_s)
+
+
 async def _output_response(
     key: str, clip: Clip | None, delivery: Delivery
 ) -> WerkzeugResponse | Response:
@@ -265,10 +314,8 @@ async def _output_response(
     if not key.endswith(PLAYLIST_SUFFIX):
         return await _redirect_to_storage(key, delivery)
     playlists = web_context().playlists
-    is_own = delivery is Delivery.PORTAL
-    if is_own or key.endswith(f"/{MASTER_NAME}"):
-        max_age_s = 0 if is_own else MASTER_MAX_AGE_S
-        return await _text_response(await playlists.text(key, clip), PLAYLIST_TYPE, max_age_s)
+    if delivery is Delivery.PORTAL:
+        return await _text_response(await playlists.text(key, clip), PLAYLIST_TYPE, 0)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S, delivery)
     text = await playlists.media(key, clip, delivery)
     return await _text_response(text, PLAYLIST_TYPE, max_age_s)

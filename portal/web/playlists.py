@@ -31,7 +31,6 @@ from portal.transcoding.packaging.hls import (
     playlist_uris,
     sign_playlist,
 )
-from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import SPRITE_LINE
 from portal.videos.reading import Delivery
 from portal.web.clips import Clip
@@ -61,9 +60,9 @@ class Playlists:
         self._named: dict[str, frozenset[str]] = {}
 
     async def text(self, key: str, clip: Clip | None = None) -> str:
-        """Return the text under this key. Raises `NotFound`, as all these methods do.
+        """Return the text under this key, or the part of a media playlist that is of a clip.
 
-        The playlist of a clip is cut: a master playlist names the cut media playlists.
+        Raises `NotFound`, as all these methods do.
         """
         try:
             text = (await self._storage.get(key)).decode()
@@ -71,9 +70,22 @@ class Playlists:
             raise NotFound from exc
         if clip is None:
             return text
-        if key.endswith(f"/{MASTER_NAME}"):
-            return sign_playlist(text, clip.address)
         return cut_media_playlist(text, start_s=clip.start_s, end_s=clip.end_s)
+
+    async def master(self, key: str, clip: Clip | None, delivery: Delivery, *, base: str) -> str:
+        """Return a master playlist with addresses below `base`, the output folder of its video.
+
+        They are below `PLAYBACK_BASE_URL` instead, except for clips, which the portal cuts.
+        """
+        root = output_root(key.split("/")[1])
+        if self._base_url and delivery is Delivery.NETWORK and clip is None:
+            base = f"{self._base_url}/{root}"
+
+        def address(uri: str) -> str:
+            path = base + _named_key(key, uri).removeprefix(root)
+            return clip.address(path) if clip else path
+
+        return sign_playlist(await self.text(key), address)
 
     async def names(self, playlist: str, key: str) -> bool:
         """Return whether the media playlist under a key, which never changes, names an object."""

@@ -29,7 +29,7 @@ from portal.events.outgoing import (
 from portal.queue.enqueue import defer_delivery
 from portal.text import rfc3339, whole_number
 from portal.videos.events import read_event, record_in, shown_event
-from portal.videos.reading import Delivery, audience_in, master_url
+from portal.videos.reading import is_private_in, stream_below
 from portal.webhooks.endpoints import disable, signing_secrets
 
 TIMEOUT_S = 15
@@ -92,13 +92,8 @@ async def read_payload(
     record = record_in(event)
     address = ""
     # Anyone who reads the request could watch a private video by its address.
-    if record and not (audience := audience_in(record)).is_private:
-        address = master_url(
-            config,
-            record["id"],
-            record["published_attempt"],
-            Delivery.of(audience, record.get("base_id")),
-        )
+    if record and not is_private_in(record):
+        address = stream_below(config.public_url, record["id"], record["published_attempt"])
     return shown_event(event, config, playback_url=address).model_dump(mode="json")
 
 

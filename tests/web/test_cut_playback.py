@@ -8,12 +8,14 @@ from page_rows import make_cut, make_upload_row
 from playable_videos import FILES, MEDIA, Cast, make_ready
 from signed_in import Sender, text_of
 
+from portal.accounts.permissions import EVERYONES
 from portal.database.connection import transaction
 from portal.database.models import Caption, Rendition, RenditionState, Version, Video, VideoStatus
 from portal.processing.captions import folder_name
 from portal.processing.versions import make_current
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.transcoding.packaging.master import Kind
+from portal.videos import playback_links
 from portal.web.composition import WebContext
 
 NETWORK = "https://cdn.example/v"
@@ -62,7 +64,8 @@ async def served(sender: Sender, video: Video, attempt: int) -> set[str]:
     for name in FILM:
         answer = await sender.get(f"/hls/{video.id}/{attempt}/{name}")
         assert answer.status_code in (200, 302, 404), name
-        if answer.status_code != 404:
+        is_elsewhere = answer.headers.get("Location") == "../master.m3u8"
+        if answer.status_code != 404 and not is_elsewhere:
             names.add(name)
     return names
 
@@ -81,10 +84,31 @@ async def test_viewers_get_what_is_kept_and_editors_the_whole_film(
     # A playback token doesn't give more than its video.
     record = await answered(await cast.senders["its editor"][0].get(f"/api/videos/{video.id}"))
     base = record["playbackUrl"].partition("/hls/")[0].partition("://")[2].partition("/")[2]
-    for path, status in ((KEPT_SEGMENT, 302), (REMOVED_SEGMENT, 404), ("master.m3u8", 404)):
+    for path, status in ((KEPT_SEGMENT, 302), (REMOVED_SEGMENT, 404), ("poster.jpg", 404)):
         if base:
             answer = await viewer.get(f"/{base}/hls/{video.id}/1/{path}")
             assert answer.status_code == status, path
+
+
+async def test_address_of_a_stream_gives_the_current_version(
+    resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, "for members")
+    viewer = cast.senders["viewer"][0]
+    link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
+    base = f"/p/{await link.token(resources.signing_keys)}/hls/{video.id}"
+
+    async def named_by(path: str) -> list[str]:
+        return playlist_uris(await text_of(await viewer.get(f"{base}/{path}")))
+
+    assert await named_by("master.m3u8") == ["1/low/playlist.m3u8"]
+    await make_live_cut(resources, video)
+    assert await named_by("master.m3u8") == ["2/low/playlist.m3u8"]
+    assert await named_by("master.m3u8?start=1&end=2") == ["2/low/playlist.m3u8?start=1&end=2"]
+    assert await named_by("2/master.m3u8") == ["../2/low/playlist.m3u8"]
+    # Addresses of former versions of the portal contain the number of an attempt.
+    former = await viewer.get(f"{base}/1/master.m3u8?start=1&end=2")
+    assert former.headers["Location"] == "../master.m3u8?start=1&end=2"
 
 
 async def test_addresses_of_a_cut_video_are_signed(resources: WebContext, cast: Cast) -> None:
@@ -93,7 +117,9 @@ async def test_addresses_of_a_cut_video_are_signed(resources: WebContext, cast: 
     viewer = cast.senders["viewer"][0]
     record = await answered(await viewer.get(f"/api/videos/{video.id}"))
     config = resources.config
-    assert record["playbackUrl"] == f"{config.public_url}/hls/{video.id}/2/master.m3u8"
+    assert record["playbackUrl"] == f"{config.public_url}/hls/{video.id}/master.m3u8"
+    master = await text_of(await viewer.get(f"/hls/{video.id}/master.m3u8"))
+    assert playlist_uris(master) == ["2/low/playlist.m3u8"]
     playlist = await text_of(await viewer.get(f"/hls/{video.id}/2/low/playlist.m3u8"))
     storage = f"{config.s3_endpoint_url}/{config.s3_bucket}/hls/{video.id}"
     uris = [uri.partition("?")[0] for uri in playlist_uris(playlist)]
@@ -115,8 +141,8 @@ async def test_addresses_of_a_cut_video_are_signed(resources: WebContext, cast: 
         "PUT", f"/api/videos/{video.id}/cuts", json={"keep": None}
     )
     await answered(response)
-    record = await answered(await viewer.get(f"/api/videos/{video.id}"))
-    assert record["playbackUrl"] == f"{NETWORK}/hls/{video.id}/1/master.m3u8"
+    master = await text_of(await viewer.get(f"/hls/{video.id}/master.m3u8"))
+    assert playlist_uris(master) == [f"{NETWORK}/hls/{video.id}/1/low/playlist.m3u8"]
 
 
 async def test_film_has_addresses_for_editors(resources: WebContext, cast: Cast) -> None:
@@ -147,7 +173,7 @@ async def test_viewers_finish_a_cut_unless_something_else_was_removed(
     film = await Version.get(id=video.version_id)
     async with transaction():
         await make_current(film, resources.queue)
-    assert "master.m3u8" in await served(viewer, video, 2)
+    assert "low/playlist.m3u8" in await served(viewer, video, 2)
     assert await served(viewer, video, 1) == set(FILM)
     async with transaction():
         await make_current(first, resources.queue)
@@ -167,7 +193,7 @@ async def test_viewers_finish_a_cut_unless_something_else_was_removed(
     await other.save(force_create=True)
     async with transaction():
         await make_current(other, resources.queue)
-    assert "master.m3u8" in await served(viewer, video, 2)
+    assert "low/playlist.m3u8" in await served(viewer, video, 2)
     assert await served(viewer, video, 1) == NAMED
     later = "UPDATE versions SET retired_at = retired_at - interval '2 days'"
     await run_sql(resources.config.database_url, later)

@@ -50,7 +50,7 @@ async def test_players_of_any_site_get_playlists_and_signed_segments_of_a_privat
             async with http.get(URL(address, encoded=True)) as response:
                 return response.status
 
-        [low] = await playlist(f"/hls/{video.id}/1/master.m3u8")
+        [low] = await playlist(f"/hls/{video.id}/master.m3u8")
         first, second = await playlist(low)
         assert first.startswith(storage)
         # An hour longer than the video, which native players read the addresses of once.
@@ -77,14 +77,16 @@ async def test_everything_but_published_playlists_is_not_found(
     video = await make_ready(resources, audience="public")
     own = f"/hls/{video.id}"
     key = video.storage_key
-    assert (await client.get(f"{own}/1/master.m3u8")).status_code == 200
+    media = "low/playlist.m3u8"
+    for name in ("master.m3u8", "1/master.m3u8", f"1/{media}"):
+        assert (await client.get(f"{own}/{name}")).status_code == 200
     for path in (
-        f"/hls/{uuid4()}/1/master.m3u8",
-        "/hls/not-an-id/1/master.m3u8",
-        *(f"{own}/{number}/master.m3u8" for number in ("0", "2", "-1", "1.0", "9" * 30)),
+        *(f"/hls/{uuid4()}/{name}" for name in ("master.m3u8", "1/master.m3u8", f"1/{media}")),
+        *("/hls/not-an-id/master.m3u8", f"/hls/not-an-id/1/{media}"),
+        *(f"{own}/{number}/{media}" for number in ("0", "2", "-1", "1.0", "9" * 30)),
         *(f"{own}/1/{name}" for name in ("other.m3u8", "", ".mp4", "a.exe", "a/b/master.m3u8")),
-        *(f"{own}/1/{up}master.m3u8" for up in ("../1/", "..%2f1%2f", "%2e%2e/1/", "..%5c1%5c")),
-        *(f"{own}/1/master.m3u8{end}" for end in ("%00", "%0a")),
+        *(f"{own}/1/{up}{media}" for up in ("../1/", "..%2f1%2f", "%2e%2e/1/", "..%5c1%5c")),
+        *(f"{own}/{name}{end}" for name in ("master.m3u8", f"1/{media}") for end in ("%00", "%0a")),
         f"/{key}",
     ):
         assert (await client.get(path)).status_code == 404, path
@@ -101,7 +103,7 @@ async def test_output_of_an_unpublished_attempt_stays_hidden(
     }
     for change, status in changes.items():
         await run_sql(resources.config.database_url, f"UPDATE versions SET {change}")
-        paths = [f"/hls/{video.id}/1/master.m3u8"]
+        paths = [f"/hls/{video.id}/{name}" for name in ("master.m3u8", "1/poster.jpg")]
         if "ready" not in change:
             paths += [f"/videos/{video.id}/{name}" for name in ("poster.jpg", "storyboard.vtt")]
         for path in paths:
@@ -119,7 +121,7 @@ async def test_renditions_of_later_attempts_are_served_once_complete(
     await make_rendition(video, "720p", state="planned", attempt_number=2)
     assert (await client.get(f"/{folder}/720p/media.m3u8")).status_code == 404
     await Rendition.filter(name="720p").update(state="complete")
-    statuses = {"720p/media": 200, "720p/iframes": 200, "low/media": 404, "master": 404}
+    statuses = {"720p/media": 200, "720p/iframes": 200, "low/media": 404, "master": 302}
     for name, status in statuses.items():
         assert (await client.get(f"/{folder}/{name}.m3u8")).status_code == status, name
     await change_video(video.id, status=VideoStatus.FAILED, published_attempt=None)
@@ -131,12 +133,14 @@ async def test_master_playlist_may_grow_and_is_kept_only_for_seconds(
 ) -> None:
     video = await make_ready(resources, audience="public")
     folder = f"hls/{video.id}/1"
-    first = await client.get(f"/{folder}/master.m3u8")
+    address = f"/hls/{video.id}/master.m3u8"
+    first = await client.get(address)
     grown = f"{MASTER}#EXT-X-STREAM-INF:BANDWIDTH=2\n../2/high/media.m3u8\n"
     await resources.storage.put(f"{folder}/master.m3u8", grown.encode(), content_type=PLAYLIST_TYPE)
     stale = {"If-None-Match": first.headers["ETag"]}
-    second = await client.get(f"/{folder}/master.m3u8", headers=stale)
-    assert (second.status_code, await text_of(second)) == (200, grown)
+    second = await client.get(address, headers=stale)
+    assert second.status_code == 200
+    assert playlist_uris(await text_of(second)) == ["1/low/playlist.m3u8", "2/high/media.m3u8"]
     assert second.headers["Cache-Control"] == "private, max-age=5"
     media = await client.get(f"/{folder}/low/playlist.m3u8")
     assert media.headers["Cache-Control"] == "private, max-age=300"
@@ -186,10 +190,10 @@ async def test_playlists_of_a_clip_are_cut_and_name_each_other(
     client: Client, resources: WebContext
 ) -> None:
     video = await make_ready(resources, audience="public")
-    folder = f"/hls/{video.id}/1"
-    response = await client.get(f"{folder}/master.m3u8?start=0m1s&end=2.50")
-    [address] = addresses(await text_of(response), f"{folder}/")
-    assert address == f"{folder}/low/playlist.m3u8?start=1&end=2.5"
+    master = f"/hls/{video.id}/master.m3u8"
+    response = await client.get(f"{master}?start=0m1s&end=2.50")
+    [address] = addresses(await text_of(response), master)
+    assert address == f"/hls/{video.id}/1/low/playlist.m3u8?start=1&end=2.5"
     assert response.headers["Cache-Control"] == "private, max-age=5"
     cut = await client.get(address)
     assert cut.headers["Cache-Control"] == "private, max-age=300"
@@ -216,7 +220,7 @@ async def test_playlists_name_the_parameter_of_an_invalid_clip(
     client: Client, resources: WebContext, query: str, parameter: str
 ) -> None:
     video = await make_ready(resources, audience="public")
-    for name in ("master", "low/playlist"):
-        response = await client.get(f"/hls/{video.id}/1/{name}.m3u8?{query}")
+    for name in ("master", "1/master", "1/low/playlist"):
+        response = await client.get(f"/hls/{video.id}/{name}.m3u8?{query}")
         assert f"`{parameter}` must be" in (await problem(response, 422, "invalid_clip"))["detail"]
         assert response.headers["Access-Control-Allow-Origin"] == "*"

@@ -25,7 +25,10 @@ async def test_cdn_address_replaces_the_portals_own(
     poster = await client.get(f"/videos/{video.id}/poster.jpg")
     pictures = await text_of(await client.get(f"/videos/{video.id}/storyboard.vtt"))
     folder = f"{NETWORK}/hls/{video.id}/1"
-    assert read["playbackUrl"] == f"{folder}/master.m3u8"
+    assert read["playbackUrl"] == f"{resources.config.public_url}/hls/{video.id}/master.m3u8"
+    for name in ("master.m3u8", "1/master.m3u8"):
+        master = await text_of(await client.get(f"/hls/{video.id}/{name}"))
+        assert playlist_uris(master) == [f"{folder}/low/playlist.m3u8"]
     assert (poster.status_code, poster.headers["Location"]) == (302, f"{folder}/poster.jpg")
     assert f"\n{folder}/storyboard-000.jpg#xywh=0,0,192,108\n" in pictures
 
@@ -51,10 +54,13 @@ async def test_playlists_of_a_clip_come_from_the_portal_and_segments_from_the_ne
     client: Client, resources: WebContext
 ) -> None:
     video = await make_ready(resources, audience="public")
-    folder = f"hls/{video.id}/1"
-    for path in (f"{folder}/master.m3u8?start=1", f"{folder}/low/playlist.m3u8?start=1&end=2"):
-        uris = playlist_uris(await text_of(await client.get(f"/{path}")))
-        if "master" in path:
-            assert uris == ["low/playlist.m3u8?start=1&end=3725.4"]
-        else:
-            assert uris == [f"{NETWORK}/{folder}/low/{name}" for name in ("00000.m4s", "init.mp4")]
+    names = {
+        "master.m3u8?start=1": ["1/low/playlist.m3u8?start=1&end=3725.4"],
+        "1/master.m3u8?start=1": ["../1/low/playlist.m3u8?start=1&end=3725.4"],
+        "1/low/playlist.m3u8?start=1&end=2": [
+            f"{NETWORK}/hls/{video.id}/1/low/{name}" for name in ("00000.m4s", "init.mp4")
+        ],
+    }
+    for path, uris in names.items():
+        text = await text_of(await client.get(f"/hls/{video.id}/{path}"))
+        assert playlist_uris(text) == uris

@@ -23,6 +23,7 @@ from portal.web.composition import WebContext
 
 # Addresses below `/p/<token>` that return parts of a video.
 OPENED = (
+    "/hls/{}/master.m3u8",
     "/hls/{}/1/master.m3u8",
     "/hls/{}/1/low/playlist.m3u8",
     "/hls/{}/1/low/00000.m4s",
@@ -73,10 +74,10 @@ async def test_a_clip_of_a_private_video_keeps_the_token_and_needs_it(
     created = await sender.ask("POST", links_of(video), json=LIFE)
     token = token_in((await answered(created, 201))["playbackUrl"])
     player = Sender(app)
-    master = f"hls/{video.id}/1/master.m3u8?start=1&end=2"
+    master = f"hls/{video.id}/master.m3u8?start=1&end=2"
     # The address is relative, so it keeps the token.
     text = await text_of(await player.get(f"/p/{token}/{master}"))
-    assert "\nlow/playlist.m3u8?start=1&end=2\n" in text
+    assert "\n1/low/playlist.m3u8?start=1&end=2\n" in text
     cut = await player.get(f"/p/{token}/hls/{video.id}/1/low/playlist.m3u8?start=1&end=2")
     assert cut.headers["Cache-Control"] == "private, no-cache"
     text = await text_of(cut)
@@ -161,7 +162,7 @@ async def test_token_grants_only_the_playback_of_its_video(
         assert answer.headers["Referrer-Policy"] == "no-referrer", route
         assert "private" in answer.headers["Cache-Control"], route
     frame = await text_of(await Sender(app).get(f"/p/{token}/embed/{video.id}"))
-    assert f'data-src="/p/{token}/hls/{video.id}/1/master.m3u8"' in frame
+    assert f'data-src="/p/{token}/hls/{video.id}/master.m3u8"' in frame
     assert f'/videos/{video.id}"' not in frame
     for audience in ("private", "public"):
         other = await make_ready(resources, cast.editor, audience)

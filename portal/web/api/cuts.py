@@ -17,7 +17,7 @@ from portal.events.records import Shape, TranscodeFailure, Uri
 from portal.transcoding.planning.kept import MAX_INTERVALS, Interval, InvalidIntervals, Kept
 from portal.videos import copies, cuts
 from portal.videos.cuts import Cuts
-from portal.videos.reading import stream_below
+from portal.videos.reading import film_below
 from portal.videos.replacement import VersionState
 from portal.web.api.json_bodies import (
     json_response,
@@ -188,6 +188,7 @@ async def _present_cuts(video: Video) -> tuple[CutsRecord, str]:
 
 def _cuts_record(video: Video, recorded: Cuts) -> CutsRecord:
     base = web_context().config.public_url
+    film_attempt = recorded.film_attempt
     return CutsRecord(
         keep=_kept_intervals(recorded.keep),
         live_keep=_kept_intervals(recorded.live_keep),
@@ -195,7 +196,7 @@ def _cuts_record(video: Video, recorded: Cuts) -> CutsRecord:
         percent=round(recorded.percent, 1),
         failure=TranscodeFailure.of(recorded.failure_code, recorded.failure_message),
         film_seconds=recorded.film_s,
-        film_url=stream_below(base, video.id, recorded.film_attempt) or None,
+        film_url=None if film_attempt is None else film_below(base, video.id, film_attempt),
     )
 
 

@@ -34,13 +34,7 @@ from portal.events.records import (
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
-from portal.videos.reading import (
-    Delivery,
-    audience_in,
-    is_private_in,
-    master_url,
-    stream_below,
-)
+from portal.videos.reading import is_private_in, stream_below
 from portal.videos.words import SpokenMatch, find_said
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, principal
@@ -384,9 +378,8 @@ async def playback_url(record: Row) -> str:
 
 async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
     """Return the address of `playback_url` for an account, outside of its requests."""
-    attempt = record["published_attempt"]
-    delivery = Delivery.of(audience_in(record), record.get("base_id"))
-    if delivery is not Delivery.PORTAL or own_id is None or attempt is None:
-        return master_url(web.config, record["id"], attempt, delivery)
     video_id = UUID(str(record["id"]))
-    return stream_below(await token_base(own_id, video_id, web=web), video_id, attempt)
+    base = web.config.public_url
+    if own_id is not None and is_private_in(record):
+        base = await token_base(own_id, video_id, web=web)
+    return stream_below(base, video_id, record["published_attempt"])

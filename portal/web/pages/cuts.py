@@ -20,7 +20,7 @@ from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.facts import interpret
 from portal.videos import captions, cuts
-from portal.videos.reading import stream_below
+from portal.videos.reading import film_below
 from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.web.composition import web_context
 from portal.web.server.context import expect_player
@@ -103,13 +103,8 @@ async def _read_film(video: Video, recorded: cuts.Cuts) -> Film | None:
     has_sound = any(rendition.kind is Kind.AUDIO for rendition in renditions)
     has_storyboard = recorded.has_film_storyboard
     return Film(
-        address=stream_below(web_context().config.public_url, video.id, recorded.film_attempt),
-        source=url_for(
-            "playback.output",
-            video_id=video.id,
-            attempt=recorded.film_attempt,
-            name="master.m3u8",
-        ),
+        address=film_below(web_context().config.public_url, video.id, recorded.film_attempt),
+        source=film_below("", video.id, recorded.film_attempt),
         storyboard=url_for("playback.film_storyboard", video_id=video.id) if has_storyboard else "",
         waveform=url_for("playback.film_waveform", video_id=video.id) if has_sound else "",
         duration_s=recorded.film_s,

@@ -19,13 +19,7 @@ from portal.videos import publishing, watching
 from portal.videos.library import related_videos
 from portal.videos.posters import poster_revision
 from portal.videos.preview import WatchablePart, read_watchable_part
-from portal.videos.reading import (
-    delivery_of,
-    master_url,
-    parse_video_id,
-    preview_url,
-    stream_below,
-)
+from portal.videos.reading import parse_video_id, preview_url, stream_below
 from portal.web.auth import (
     VIDEO_UNAVAILABLE,
     Policy,
@@ -66,15 +60,9 @@ def storyboard_url(video: Video) -> str | None:
 
 @blueprint.app_template_global()
 def stream_url(video: Video, clip: Clip | None = None) -> str:
-    """Return the address of the stream for other players; empty while there is none.
-
-    Clips are cut by the portal.
-    """
-    config = web_context().config
-    if clip is None:
-        return master_url(config, video.id, video.published_attempt, delivery_of(video))
-    whole = stream_below(config.public_url, video.id, video.published_attempt)
-    return whole and clip.address(whole)
+    """Return the address of the stream for other players; empty while there is none."""
+    whole = stream_below(web_context().config.public_url, video.id, video.published_attempt)
+    return clip.address(whole) if clip and whole else whole
 
 
 @blueprint.app_template_global()
@@ -84,10 +72,9 @@ def player_source(video: Video, clip: Clip | None = None) -> str:
     It has no host, because the viewer may use another name than the public one, and keeps the
     playback link of the page.
     """
-    config = web_context().config
-    address = stream_url(video, clip) or preview_url(config.public_url, video.id)
-    path = address.removeprefix(config.public_url)
-    return address if path == address else request.root_path + path
+    public_url = web_context().config.public_url
+    address = stream_url(video, clip) or preview_url(public_url, video.id)
+    return request.root_path + address.removeprefix(public_url)
 
 
 @blueprint.app_template_global()

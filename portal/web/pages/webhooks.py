@@ -13,7 +13,7 @@ from portal.database.event_models import Webhook
 from portal.errors import InvalidRequest, NotFound
 from portal.events.log import EventType
 from portal.videos.events import shown_event
-from portal.videos.reading import Delivery, master_url
+from portal.videos.reading import stream_below
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context
 from portal.web.schemas.validation import validated
@@ -189,5 +189,5 @@ def _example_request() -> str:
         "data": record,
         "present": columns,
     }
-    address = master_url(config, video_id, 1, Delivery.NETWORK)
+    address = stream_below(config.public_url, video_id, 1)
     return shown_event(event, config, playback_url=address).model_dump_json(indent=2)

@@ -30,7 +30,7 @@ async def test_retrieval_record_is_the_creation_record_and_a_playback_address_on
     record = await answered(await client.get(address))
     assert set(record) == CREATED_MEMBERS | {"playbackUrl"}
     assert record == {**created, "playbackUrl": ""}
-    stream = f"{resources.config.public_url}/hls/{created['id']}/2/master.m3u8"
+    stream = f"{resources.config.public_url}/hls/{created['id']}/master.m3u8"
     for change, playback_url in (
         ("status = 'ready', published_attempt = 2", stream),
         ("status = 'failed', published_attempt = NULL, failure_code = 'x'", ""),

@@ -52,7 +52,7 @@ async def test_link_has_the_addresses_of_a_stream_and_a_player(
     assert set(link) == CREATED
     token = token_in(link["playbackUrl"])
     # The portal's own, although there is a CDN.
-    assert link["playbackUrl"] == f"{PUBLIC_URL}/p/{token}/hls/{video.id}/1/master.m3u8"
+    assert link["playbackUrl"] == f"{PUBLIC_URL}/p/{token}/hls/{video.id}/master.m3u8"
     assert link["embedUrl"] == f"{PUBLIC_URL}/p/{token}/embed/{video.id}"
     verified = await resources.signing_keys.verify(token, video_id=video.id)
     assert (verified.link_id, verified.account_id) == (UUID(link["id"]), None)

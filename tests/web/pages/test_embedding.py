@@ -127,7 +127,7 @@ async def test_links_to_a_clip_carry_its_times(client: Client, resources: WebCon
     # Share offers the clip, too.
     fields = {value.get("id"): str(value.get("value")) for tag, value in tags if tag == "input"}
     assert fields["page-address"] == meta["og:url"]
-    assert fields["stream-address"] == f"{base}/hls/{video.id}/1/master.m3u8?{query}"
+    assert fields["stream-address"] == f"{base}/hls/{video.id}/master.m3u8?{query}"
     assert f'src="{base}/embed/{video.id}?start=72.5&amp;end=107"' in fields["embed-code"]
     discovery = urlsplit(str(links["alternate"]))
     answer = await (await client.get(f"{discovery.path}?{discovery.query}")).get_json()

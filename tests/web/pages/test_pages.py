@@ -37,7 +37,7 @@ async def test_waiting_and_processing_videos_show_their_progress(client: Client)
 async def test_ready_video_plays_and_lists_renditions_in_progress(client: Client) -> None:
     video = await make_row(**READY, complete_job_id=7)
     text = await page(client, f"/videos/{video.id}/status")
-    assert f'data-src="/hls/{video.id}/1/master.m3u8"' in text
+    assert f'data-src="/hls/{video.id}/master.m3u8"' in text
     assert 'width="1080"' in text
     assert 'height="1920"' in text
     await make_rendition(video, "360p")
