@@ -16,7 +16,7 @@ from portal.database.models import Video, VideoStatus, Visibility
 from portal.errors import NotPlayable, VersionConflict, VideoNotFound
 from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
 from portal.processing.versions import SERVED_S
-from portal.storage.objects import output_prefix, output_root
+from portal.storage.objects import output_root
 from portal.transcoding.packaging.master import MASTER_NAME
 
 RECORDS = f"""
@@ -94,8 +94,8 @@ class Served:
     """Files of an attempt, in the folder of a rendition, that people in the audience may load.
 
     All of them if `is_open`, otherwise those that the rendition's media playlists in the folders
-    of the `naming_attempts` name. If `is_film`, the video is cut and they are of the whole film, so
-    editors of the video may load them all. `delivery` is that of the video.
+    of the `naming_attempts` name. If `is_film`, the video is cut and they are of the whole film,
+    which editors of the video may load. `delivery` is that of the video.
     """
 
     audience: Audience
@@ -216,7 +216,7 @@ def stream_below(base: str, video_id: UUID | str, published_attempt: int | None)
 
 def film_below(base: str, video_id: UUID, film_attempt: int) -> str:
     """Return the address of the stream of a video's whole film, which only its editors may play."""
-    return f"{base}/{output_prefix(video_id, film_attempt)}{MASTER_NAME}"
+    return f"{base}/videos/{video_id}/film/{film_attempt}/{MASTER_NAME}"
 
 
 def preview_url(base: str, video_id: UUID | str) -> str:

@@ -11,6 +11,9 @@ because others of their films could be guessed. Private videos are always played
 segment by segment. Viewers get the output of a ready video's published attempt, and complete
 renditions that later attempts added; before that, a growing preview.
 
+The whole film of a cut video is for those who may edit the video, below `/videos/<id>/film/`. It is
+played from the portal, segment by segment.
+
 Addresses with a playback token have the token in their path: `/p/<token>/…`. Relative addresses in
 a playlist keep it, so every player sends it.
 
@@ -28,7 +31,6 @@ from uuid import UUID
 from quart import Blueprint, Response, current_app, redirect, render_template, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.accounts.permissions import Action
 from portal.database.models import Video, VideoStatus
 from portal.errors import NotFound, VideoNotFound
 from portal.processing.captions import captions_root
@@ -51,10 +53,9 @@ from portal.videos.reading import (
     fetch_served,
     stream_below,
 )
-from portal.web.auth import Policy, account_id, declaration_of, policy, principal
+from portal.web.auth import Policy, account_id, declaration_of, policy
 from portal.web.clips import PARAMETERS, Clip, parse_clip
 from portal.web.composition import WebContext, web_context
-from portal.web.server.context import state_of
 from portal.web.server.headers import OPEN_TO_ALL, conditional_response
 from portal.web.videos import read_progress, read_served, read_video
 
@@ -116,18 +117,13 @@ async def stream(video_id: UUID) -> Response:
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/master.m3u8")
 @policy(Policy.PLAY)
 async def attempt_master(video_id: UUID, attempt: int) -> WerkzeugResponse | Response:
-    """Return the master playlist of the current version, or of the whole film for its editors.
+    """Return the master playlist of the current version, or redirect to it.
 
-    Redirect from other versions to the current one: the address of a video's stream had this form
-    up to version 0.5.
+    The address of a video's stream had this form up to version 0.5.
     """
     video = await read_video(str(video_id))
     if attempt == video.published_attempt:
         return await _master_response(video, base="../")
-    served = await fetch_served(video_id, attempt, rendition="")
-    if served and await _sees_film(served):
-        key = output_prefix(video_id, attempt) + MASTER_NAME
-        return await _output_response(key, None, Delivery.PORTAL)
     # Relative, because the address may be below a playback token.
     query = request.query_string.decode()
     return redirect(f"../{MASTER_NAME}" + (query and f"?{query}"))
@@ -142,13 +138,9 @@ async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | 
     # Files outside of a rendition's folder are served from the published attempt only.
     served = await read_served(video_id, attempt, rendition=name.rpartition("/")[0])
     key = output_prefix(video_id, attempt) + name
-    delivery = served.delivery
     if not served.is_open and not await _is_named(served, video_id, key):
-        if not await _sees_film(served):
-            raise VideoNotFound
-        # The whole film is for editors alone, segment by segment.
-        delivery = Delivery.PORTAL
-    return await _output_response(key, await _requested_clip(video_id, name), delivery)
+        raise VideoNotFound
+    return await _output_response(key, await _requested_clip(video_id, name), served.delivery)
 
 
 @blueprint.get("/hls/<uuid:video_id>/captions/<path:name>")
@@ -203,12 +195,30 @@ async def storyboard(video_id: UUID) -> Response:
     video = await read_video(str(video_id))
     if video.published_attempt is None or not video.has_storyboard:
         raise NotFound
-    key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
+    folder = output_prefix(video.id, video.published_attempt)
     playlists = web_context().playlists
     delivery = delivery_of(video)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S, delivery)
-    text = await playlists.storyboard(key, delivery, root=request.root_path)
+    base = f"{request.root_path}/{folder}"
+    text = await playlists.storyboard(folder + STORYBOARD_NAME, delivery, base=base)
     return await _text_response(text, VTT_TYPE, max_age_s)
+
+
+@blueprint.get("/videos/<uuid:video_id>/film/<int:attempt>/<path:name>")
+@policy(Policy.EDIT)
+async def film_output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | Response:
+    """Return a playlist of the whole film of a video, or redirect to any other file of it."""
+    served = await fetch_served(video_id, attempt, rendition=name.rpartition("/")[0])
+    if served is None or not (served.is_film or served.is_open) or not OUTPUT_NAME.fullmatch(name):
+        raise NotFound
+    return await _output_response(output_prefix(video_id, attempt) + name, None, Delivery.PORTAL)
+
+
+@blueprint.get("/videos/<uuid:video_id>/film/captions/<path:name>")
+@policy(Policy.EDIT)
+async def film_captions(video_id: UUID, name: str) -> WerkzeugResponse | Response:
+    """Return captions in segments, as the master playlist of the whole film names them."""
+    return await stored_captions(video_id, name)
 
 
 @blueprint.get("/videos/<uuid:video_id>/film/storyboard.vtt")
@@ -220,7 +230,8 @@ async def film_storyboard(video_id: UUID) -> Response:
         raise NotFound
     key = output_prefix(video_id, present.film_attempt) + STORYBOARD_NAME
     playlists = web_context().playlists
-    text = await playlists.storyboard(key, Delivery.PORTAL, root=request.root_path)
+    base = f"/videos/{video_id}/film/{present.film_attempt}/"
+    text = await playlists.storyboard(key, Delivery.PORTAL, base=base)
     return await conditional_response(text, content_type=VTT_TYPE)
 
 
@@ -286,13 +297,6 @@ async def _is_named(served: Served, video_id: UUID, key: str) -> bool:
         if await web_context().playlists.names(playlist, key):
             return True
     return False
-
-
-async def _sees_film(served: Served) -> bool:
-    """Return whether the caller may edit a cut video, and so see its whole film."""
-    if not served.is_film or state_of(request.scope).playback_token:
-        return False
-    return (await principal()).may(Action.EDIT, owner_id=served.audience.owner_id)
 
 
 async def _master_response(video: Video, *, base: str) -> Response:

@@ -119,15 +119,15 @@ class Playlists:
 
         return await self._signing.get(key if clip is None else clip.address(key), signed)
 
-    async def storyboard(self, key: str, delivery: Delivery, *, root: str) -> str:
+    async def storyboard(self, key: str, delivery: Delivery, *, base: str) -> str:
         """Return a storyboard's index with addresses of its sprites.
 
-        Those of the portal are below `root`, a path.
+        Those of the portal begin with `base`, a path.
         """
         text = await self.text(key)
-        folder = key.rpartition("/")[0]
         if delivery is Delivery.PORTAL:
-            return SPRITE_LINE.sub(rf"{root}/{folder}/\g<name>", text)
+            return SPRITE_LINE.sub(rf"{base}\g<name>", text)
+        folder = key.rpartition("/")[0]
         keys = {f"{folder}/{match['name']}" for match in SPRITE_LINE.finditer(text)}
         addresses = await self._addresses(keys, delivery)
         return SPRITE_LINE.sub(lambda match: addresses[f"{folder}/{match['name']}"], text)

@@ -103,7 +103,7 @@ async def test_new_video_outlives_the_one_from_which_it_is_made(
     playlist = (await answered(await client.get(f"/api/videos/{copied.id}")))["playbackUrl"]
     named_files = playlist_uris(await text_of(await client.get(playlist)))
     assert set(named_files) <= keys
-    film_url = f"/hls/{copied.id}/{film.published_attempt}/master.m3u8"
+    film_url = f"/videos/{copied.id}/film/{film.published_attempt}/master.m3u8"
     assert playlist_uris(await text_of(await client.get(film_url)))
     whole = await client.put(f"/api/videos/{copied.id}/cuts", json={"keep": None})
     assert (await answered(whole))["liveKeep"] is None

@@ -85,7 +85,7 @@ async def make_live(
 async def test_cut_is_made_while_the_whole_film_stays_live(
     client: Client, resources: WebContext, video: Video
 ) -> None:
-    film_url = f"{resources.config.public_url}/hls/{video.id}/1/master.m3u8"
+    film_url = f"{resources.config.public_url}/videos/{video.id}/film/1/master.m3u8"
     whole = {
         "keep": None,
         "liveKeep": None,
