@@ -2,14 +2,15 @@
 
 import logging
 import re
+from itertools import product
 
 import aiohttp
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, answered
-from guarded_routes import routes
+from guarded_routes import Route, routes
 from page_rows import change_video, make_segment
 from playable_videos import LIFE, SEGMENT, Cast, links_of, make_ready, token_in, told
-from quart import Quart
+from quart import Quart, Response
 from signed_in import Sender, text_of
 from yarl import URL
 
@@ -17,6 +18,7 @@ from portal.accounts import people
 from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Role
 from portal.database.models import Video, VideoStatus
+from portal.statistics import cmcd
 from portal.videos import playback_links
 from portal.web.auth import Policy
 from portal.web.composition import WebContext
@@ -38,6 +40,15 @@ pytestmark = pytest.mark.shared_app(downloads="all")
 async def statuses(sender: Sender, token: str, video: Video) -> set[int]:
     """The answers to all that a token might open of a video."""
     return {(await sender.get(f"/p/{token}{path.format(video.id)}")).status_code for path in OPENED}
+
+
+async def ask_as_player(sender: Sender, route: Route, token: str, video_id: str) -> Response:
+    """Send a request about a video below a token; a report of a player names it in its body."""
+    path = f"/p/{token}{route.path(video_id)}"
+    if route.method != "POST":
+        return await sender.ask(route.method, path)
+    report = f'cid="{video_id}",sid="a",v=2,ts=1000,sta=p,pt=0'
+    return await sender.ask("POST", path, data=report, headers={"Content-Type": cmcd.MIMETYPE})
 
 
 async def test_private_video_is_played_from_the_portal_segment_by_segment(
@@ -178,17 +189,22 @@ async def test_token_grants_only_the_playback_of_its_video(
 async def test_refusals_below_a_token_are_all_alike(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
-    """A void token tells no private video from an unknown one, and neither does a valid one."""
+    """A void token tells no private video from an unknown one, and neither does a valid one.
+
+    An editor's session changes nothing.
+    """
     video, other = [await make_ready(resources, cast.editor) for _ in range(2)]
     link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
     valid = await link.token(resources.signing_keys)
-    for token in (valid, f"{valid[:-3]}AAA", "none"):
-        for path in OPENED:
+    listed = [route for route in routes(app) if route.policy is Policy.PLAY]
+    senders = (Sender(app), cast.senders["its editor"][0])
+    for sender, token in product(senders, (valid, f"{valid[:-3]}AAA", "none")):
+        for route in listed:
             private, unknown = [
-                await told(await Sender(app).get(f"/p/{token}{path.format(video_id)}"))
+                await told(await ask_as_player(sender, route, token, str(video_id)))
                 for video_id in (other.id, UNKNOWN_VIDEO_ID)
             ]
-            assert private == unknown, (token, path)
+            assert private == unknown, (token, route)
 
 
 async def test_tokens_are_never_logged(

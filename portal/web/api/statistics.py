@@ -20,7 +20,14 @@ from quart_schema import (
 from portal.accounts.permissions import Action
 from portal.concurrency import task_group
 from portal.database.models import VideoStatus
-from portal.errors import FieldError, InvalidRequest, NotReports, StatisticsOff, UnreadableReports
+from portal.errors import (
+    FieldError,
+    InvalidRequest,
+    NotReports,
+    PlaybackTokenRefused,
+    StatisticsOff,
+    UnreadableReports,
+)
 from portal.events.records import Id, Shape
 from portal.statistics import cmcd, folding, intake, reading
 from portal.statistics.cmcd import SessionReport
@@ -313,7 +320,11 @@ async def _accept(session: SessionReport, visitor: Visitor) -> None:
     web = web_context()
     video_id = parse_video_id(session.video_id)
     video = await web.reported_videos.load(video_id) if video_id else None
-    if video is None or not await may_watch(video_id, audience_in(video)):
+    try:
+        is_visible = await may_watch(video_id, audience_in(video) if video else None)
+    except PlaybackTokenRefused:
+        is_visible = False
+    if video is None or not is_visible:
         outcome = "unknown_video"
     elif video["status"] != VideoStatus.READY:
         outcome = "preview"
