@@ -36,10 +36,19 @@ DETAILS = ("duration_s", "has_poster", "failure_code", "failure_message")
 Id = Annotated[str, BeforeValidator(str)]
 
 
+def _describe_nullable_members(schema: dict[str, Any]) -> None:
+    """Give members that may be null the description of their type."""
+    for member in schema.get("properties", {}).values():
+        for kind in member.get("anyOf", ()):
+            if "description" in kind:
+                member.setdefault("description", kind.pop("description"))
+
+
 class Shape(BaseModel):
-    """Base of all shapes of JSON: immutable, with camelCase members."""
+    """Base of all shapes of JSON: immutable, with camelCase members, which have descriptions."""
 
     model_config = ConfigDict(
+        json_schema_extra=_describe_nullable_members,
         alias_generator=to_camel,
         field_title_generator=lambda name, _: to_camel(name),
         populate_by_name=True,
@@ -51,31 +60,28 @@ class Shape(BaseModel):
 class VideoRecord(Shape):
     """Members of a video's record on creation and on retrieval."""
 
-    id: Id
-    title: str
-    description: str
-    category_ids: list[int]
-    tags: str
-    file_name: str
-    storage_key: str
-    transcode_job_id: Id
-    status: VideoStatus
-    size_bytes: Size
-    created_at: Time
-    updated_at: Time
+    id: Id = Field(description="Unique identifier of the video.")
+    title: str = Field(description="Title, as submitted.")
+    description: str = Field(description="Free text, as submitted.")
+    category_ids: list[int] = Field(description="Ids of categories, from GET /api/categories.")
+    tags: str = Field(description="Tags as one text, by convention separated by commas.")
+    file_name: str = Field(description="Name of the file on the machine that uploaded it.")
+    storage_key: str = Field(description="Storage key of the uploaded file.")
+    transcode_job_id: Id = Field(description="Identifier of the transcoding job.")
+    status: VideoStatus = Field(
+        description="State of the transcoding: `processing`, `ready` or `failed`."
+    )
+    size_bytes: Size = Field(description="Size of the uploaded file.")
+    created_at: Time = Field(description="Time of the video's creation.")
+    updated_at: Time = Field(description="Time of the last change of the video.")
 
 
-class RetrievedVideo(VideoRecord):
-    """A video's record as read by its id."""
+class VideoWithPassthrough(VideoRecord):
+    """A video's record with its playback address, and what an integrator keeps with it."""
 
     playback_url: str = Field(
         description="Address of the HLS master playlist when ready, otherwise empty."
     )
-
-
-class VideoWithPassthrough(RetrievedVideo):
-    """A video's record with what an integrator keeps with it."""
-
     passthrough: str = Field(default="", description="See PATCH /api/videos/{id}.")
 
 
@@ -96,7 +102,7 @@ class TranscodeFailure(Shape):
     """Reason of a failed video or import."""
 
     code: str = Field(description="Stable name of the reason, for programs.")
-    message: str
+    message: str = Field(description="Reason and remedy for people, in English.")
 
     @classmethod
     def of(cls, code: str | None, message: str | None) -> Self | None:
@@ -107,25 +113,27 @@ class TranscodeFailure(Shape):
 class VideoDetails(Shape):
     """Details of a video beside its record."""
 
-    visibility: Visibility
+    visibility: Visibility = Field(description="`public`, `unlisted` or `private`.")
     duration_seconds: float | None = Field(description="Null until it is known.")
-    page_url: Uri
-    embed_url: Uri
-    poster_url: Uri | None
-    failure: TranscodeFailure | None
+    page_url: Uri = Field(description="Address of the video's page.")
+    embed_url: Uri = Field(description="Address of the player for a frame.")
+    poster_url: Uri | None = Field(description="Address of the poster; null without a poster.")
+    failure: TranscodeFailure | None = Field(
+        description="Reason why the video failed; null unless it did."
+    )
 
 
 class DeletedVideo(Shape):
     """A video that was deleted; its files are removed from storage soon after."""
 
-    id: str
+    id: str = Field(description="Identifier of the deleted video.")
 
 
 class FailedImport(Shape):
     """An import that will be no video."""
 
-    id: str
-    failure: TranscodeFailure
+    id: str = Field(description="Identifier that the video would have had.")
+    failure: TranscodeFailure = Field(description="Reason why the import failed.")
 
 
 def audience_columns(record: Mapping[str, Any]) -> dict[str, Any]:

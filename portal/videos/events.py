@@ -78,9 +78,9 @@ IS_OF_TYPES = "CASE WHEN {could_see} THEN type ELSE 'video.deleted' END = ANY({t
 class VideoEvent(Shape):
     """Something that happened to a video or to an import."""
 
-    id: str
-    type: EventType
-    timestamp: Time
+    id: str = Field(description="Unique identifier, which `after` and Last-Event-ID take.")
+    type: EventType = Field(description="What happened.")
+    timestamp: Time = Field(description="Time of the event.")
     sequence: int = Field(description="Ascends among the events of a video.")
     data: VideoWithPassthrough | FailedImport | DeletedVideo = Field(
         description="The video's record after it, or why the import failed."

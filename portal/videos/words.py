@@ -60,7 +60,7 @@ class SpokenMatch(Shape):
 
     language: str = Field(description="Language of the captions (BCP 47).")
     seconds: int = Field(description="Start of the caption in the video.")
-    text: str
+    text: str = Field(description="Text of the caption.")
 
 
 async def videos_that_say(words: list[str], *, among: sql.Composable) -> list[UUID]:

@@ -43,7 +43,7 @@ class SenderRecord(Shape):
     """Account that a request acts for, with its role and scopes."""
 
     account_id: UUID | None = Field(description="Null without an account.")
-    email: str | None
+    email: str | None = Field(description="E-mail address of the account; null without an account.")
     role: Role | None = Field(
         description="Null without credentials. On a portal without accounts everyone is an owner."
     )
@@ -74,16 +74,16 @@ class CreatedPlaybackLink(Shape):
 
     playback_url: Uri = Field(description="HLS master playlist, for any player.")
     embed_url: Uri = Field(description="The portal's player, for a frame.")
-    expires_at: Timestamp
-    id: str
+    expires_at: Timestamp = Field(description="End of the link.")
+    id: str = Field(description="Unique identifier, to revoke the link.")
 
 
 class PlaybackLinkRecord(CreatedPlaybackLink):
     """Playback link that has not expired."""
 
-    label: str
+    label: str = Field(description="Name for editors; may be empty.")
     playback_url: str = Field(description="Empty while the video is transcoded again.")
-    created_at: Timestamp
+    created_at: Timestamp = Field(description="Time of the link's creation.")
     made_by: str | None = Field(
         description="E-mail address of the account; null without accounts, or once it is removed."
     )
@@ -92,7 +92,7 @@ class PlaybackLinkRecord(CreatedPlaybackLink):
 class PlaybackLinkList(Shape):
     """Working playback links of a video, the newest first."""
 
-    links: list[PlaybackLinkRecord]
+    links: list[PlaybackLinkRecord] = Field(description="The links.")
 
 
 @blueprint.get("/me")

@@ -100,11 +100,11 @@ class CaptionRecord(Shape):
     """Captions in one language."""
 
     language: str = Field(description="BCP 47.")
-    label: str
-    is_default: bool
+    label: str = Field(description="Name in menus.")
+    is_default: bool = Field(description="Whether players show them by default.")
     source: CaptionSource = Field(description="`upload` once a person has saved them.")
-    cue_count: int
-    changed_at: Timestamp
+    cue_count: int = Field(description="Number of cues.")
+    changed_at: Timestamp = Field(description="Time of the last change.")
     error_code: str | None = Field(
         description="Why players on other sites don't get this version, if storing it failed."
     )
@@ -114,7 +114,7 @@ class CaptionRecord(Shape):
 class FileWarning(Shape):
     """Guess, change or omission in a caption file."""
 
-    code: WarningCode
+    code: WarningCode = Field(description="Stable name of the warning, for programs.")
     message: str = Field(description="Message for people, in English.")
     line: int | None = Field(
         description="The line of the file, counted from 1; null for the whole file."
@@ -137,19 +137,19 @@ class SavedCaptions(CaptionRecord):
 class PresentCaptions(CaptionRecord):
     """Captions with their text, as WebVTT."""
 
-    text: str
+    text: str = Field(description="The captions as WebVTT.")
 
 
 class CaptionList(Shape):
     """Captions of a video, the default ones first."""
 
-    captions: list[CaptionRecord]
+    captions: list[CaptionRecord] = Field(description="The captions, without their text.")
 
 
 class CaptionsConflict(Problem):
     """Problem details with the recorded version, whose ETag the response has."""
 
-    present: PresentCaptions
+    present: PresentCaptions = Field(description="The recorded captions.")
 
 
 class TrackQuery(ClosedShape):
@@ -188,8 +188,12 @@ class NewTrackQuery(TrackQuery):
 class ChapterRecord(ClosedShape):
     """Chapter, which lasts until the next one."""
 
-    start_seconds: float = Field(ge=0, le=1_000_000, allow_inf_nan=False)
-    title: Annotated[Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)]
+    start_seconds: float = Field(
+        ge=0, le=1_000_000, allow_inf_nan=False, description="Start of the chapter in the video."
+    )
+    title: Annotated[Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)] = Field(
+        description="Title of the chapter."
+    )
 
 
 class ChapterList(ClosedShape):
@@ -207,20 +211,20 @@ class ChapterList(ClosedShape):
 class RecordedChapters(ChapterList):
     """Chapters of a video, and their source."""
 
-    source: ChapterSource
+    source: ChapterSource = Field(description="Where the chapters come from.")
 
 
 class PresentChapters(RecordedChapters):
     """Chapters of a video, also as WebVTT."""
 
-    text: str
-    version: str
+    text: str = Field(description="The chapters as WebVTT.")
+    version: str = Field(description="The value of the ETag.")
 
 
 class ChaptersConflict(Problem):
     """Problem details with the recorded version, whose ETag the response has."""
 
-    present: PresentChapters
+    present: PresentChapters = Field(description="The recorded chapters.")
 
 
 class CaptionFile(RootModel[str]):

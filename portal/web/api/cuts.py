@@ -44,8 +44,8 @@ Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 class KeptInterval(ClosedShape):
     """Part of the whole film, in seconds from its beginning."""
 
-    start_seconds: Seconds
-    end_seconds: Seconds
+    start_seconds: Seconds = Field(description="Start of the interval.")
+    end_seconds: Seconds = Field(description="End of the interval.")
 
 
 class CutsRequest(ClosedShape):
@@ -60,7 +60,9 @@ class CutsRequest(ClosedShape):
 class CopyRequest(ClosedShape):
     """Intervals of a whole film to keep in a new video, and its title."""
 
-    keep: list[KeptInterval] = Field(max_length=MAX_INTERVALS)
+    keep: list[KeptInterval] = Field(
+        max_length=MAX_INTERVALS, description="In order, and apart from each other."
+    )
     title: Title
 
 
@@ -71,9 +73,13 @@ class CutsRecord(Shape):
         description="What was saved last. Null is the whole film."
     )
     live_keep: list[KeptInterval] | None = Field(description="What viewers get now.")
-    state: VersionState
-    percent: float = Field(ge=0, le=100)
-    failure: TranscodeFailure | None
+    state: VersionState = Field(
+        description="State of the cut that was saved last: `processing`, `failed` or `live`."
+    )
+    percent: float = Field(ge=0, le=100, description="Progress of the cut.")
+    failure: TranscodeFailure | None = Field(
+        description="Reason why the cut failed; null unless it did."
+    )
     film_seconds: float | None = Field(
         description="Length of the whole film. Null until the video is ready."
     )
@@ -85,7 +91,7 @@ class CutsRecord(Shape):
 class CutsConflict(Problem):
     """Problem details with the recorded cuts, whose ETag the response has."""
 
-    present: CutsRecord
+    present: CutsRecord = Field(description="The recorded cuts.")
 
 
 @blueprint.get(CUTS)

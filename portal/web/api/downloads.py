@@ -26,12 +26,14 @@ class DownloadRecord(Shape):
     """File of a video to save."""
 
     name: str = Field(description="Name in addresses, such as `720p.mp4`.")
-    kind: DownloadKind
-    label: str
-    width: int | None
-    height: int | None
+    kind: DownloadKind = Field(description="`original`, `video`, `sound` or `captions`.")
+    label: str = Field(description="Name for people.")
+    width: int | None = Field(description="Width of the picture in pixels; null without a picture.")
+    height: int | None = Field(
+        description="Height of the picture in pixels; null without a picture."
+    )
     language: str | None = Field(description="BCP 47.")
-    size_bytes: Size
+    size_bytes: Size = Field(description="Size of the file.")
     is_estimate: bool = Field(description="Whether `sizeBytes` is an estimate.")
     state: FileState = Field(description="An absent file is made on request.")
     error_code: str | None = Field(description="Why the file was not made.")
@@ -41,7 +43,7 @@ class DownloadRecord(Shape):
 class DownloadList(Shape):
     """Files of a video to save."""
 
-    downloads: list[DownloadRecord]
+    downloads: list[DownloadRecord] = Field(description="The files.")
 
 
 @blueprint.get("/videos/<id>/downloads")

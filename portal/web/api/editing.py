@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from pydantic import Field
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
@@ -29,7 +30,7 @@ PATCH = Body(content_types=(json_bodies.JSON, "application/merge-patch+json"))
 class EditConflict(Problem):
     """Problem details with the recorded values. The ETag header names their version."""
 
-    present: EditedVideo
+    present: EditedVideo = Field(description="The recorded values.")
 
 
 @blueprint.patch(VIDEO)

@@ -81,13 +81,13 @@ class EventsQuery(StreamQuery):
         description="`nextAfter` of the last response; `latest` for future events. Without it "
         "the oldest events of the last 30 days come first.",
     )
-    limit: int = Field(100, ge=1, le=MAX_LIMIT)
+    limit: int = Field(100, ge=1, le=MAX_LIMIT, description="Most records of a page.")
 
 
 class EventList(Shape):
     """Events in the order in which they happened."""
 
-    events: list[VideoEvent]
+    events: list[VideoEvent] = Field(description="The events.")
     next_after: str = Field(description="What to send as `after` next.")
 
 

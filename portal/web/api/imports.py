@@ -41,33 +41,35 @@ class ImportRequest(MetadataRecord):
 class ImportsQuery(ClosedShape):
     """Page of the list of imports."""
 
-    limit: int = Field(50, ge=1, le=MAX_LIMIT)
+    limit: int = Field(50, ge=1, le=MAX_LIMIT, description="Most records of a page.")
     cursor: Text = Field("", description="`nextCursor` of the page before.")
 
 
 class ListedImport(Shape):
     """Import that is in progress, or has failed."""
 
-    id: UUID
-    state: Literal["importing", "failed"]
-    failure: TranscodeFailure | None
-    title: str
-    received_bytes: Size
+    id: UUID = Field(description="Identifier of the future video.")
+    state: Literal["importing", "failed"] = Field(description="`importing` or `failed`.")
+    failure: TranscodeFailure | None = Field(
+        description="Reason why the import failed; null unless it did."
+    )
+    title: str = Field(description="Title of the future video.")
+    received_bytes: Size = Field(description="Bytes fetched so far.")
     size_bytes: Size | None = Field(description="Null until the server reports it.")
-    created_at: Timestamp
+    created_at: Timestamp = Field(description="Time of the request.")
 
 
 class ImportList(Shape):
     """A page of imports, the newest first."""
 
-    imports: list[ListedImport]
+    imports: list[ListedImport] = Field(description="The imports.")
     next_cursor: str | None = Field(description="Start of the next page; null on the last page.")
 
 
 class ImportRecord(Shape):
     """Video that an import will create."""
 
-    id: UUID
+    id: UUID = Field(description="Identifier of the future video.")
     url: str = Field(description="Address of the record, which exists once the file is fetched.")
 
 

@@ -66,6 +66,14 @@ PROBLEMS = {
     LAST_EVENT_ID: {422},
     idempotency.HEADER: {409, 422},
 }
+PATH_PARAMETERS = {
+    "id": "Identifier of the video, upload or webhook.",
+    "number": "Number of the part, counted from 1.",
+    "language": "Language of the captions (BCP 47).",
+    "file": "Name of the file, as the list of files has it.",
+    "link_id": "Identifier of the playback link.",
+    "delivery_id": "Identifier of the delivery.",
+}
 # Headers of answers by status.
 HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
 # Headers of the conflicts that a route documents. The ETag names the recorded version.
@@ -193,9 +201,9 @@ def _describe_content(
 
 
 def _complete_request(operation: dict[str, Any], method: str, declaration: Declaration) -> None:
-    """Mark required parameters, and add the headers and content types of the request."""
+    """Complete the parameters, and add the headers and content types of the request."""
     for parameter in operation["parameters"]:
-        parameter["required"] = "default" not in parameter["schema"]
+        _complete_parameter(parameter)
     if idempotency.keeps_answers(method.upper(), declaration.policy):
         operation["parameters"] = [*operation["parameters"], idempotency.PARAMETER]
     if "requestBody" in operation:
@@ -203,6 +211,21 @@ def _complete_request(operation: dict[str, Any], method: str, declaration: Decla
         operation["requestBody"]["content"] = _describe_content(
             declaration.body.content_types, content, CaptionFile
         )
+
+
+def _complete_parameter(parameter: dict[str, Any]) -> None:
+    """Mark a required parameter, and describe one of a path.
+
+    Null is no value of a parameter: generated clients would send it.
+    """
+    schema = parameter["schema"]
+    parameter["required"] = "default" not in schema
+    if not parameter["required"] and schema["default"] is None:
+        kinds = [kind for kind in schema.pop("anyOf") if kind != {"type": "null"}]
+        del schema["default"]
+        schema.update(*kinds)
+    if parameter["in"] == "path":
+        parameter["description"] = PATH_PARAMETERS[parameter["name"]]
 
 
 def _usual_problems(operation: dict[str, Any]) -> set[int]:

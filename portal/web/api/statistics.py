@@ -78,20 +78,22 @@ class DaysQuery(ClosedShape):
 class WatchedRecord(Shape, from_attributes=True):
     """Figures of some viewers."""
 
-    views: int
-    watch_seconds: int = Field(validation_alias="watch_s")
+    views: int = Field(description="Number of views.")
+    watch_seconds: int = Field(
+        validation_alias="watch_s", description="Time for which viewers watched."
+    )
 
 
 class DayRecord(WatchedRecord):
     """Figures of one day."""
 
-    date: date
+    date: Annotated[date, Field(description="The day, in UTC.")]
 
 
 class HeightRecord(WatchedRecord):
     """Figures of a height of the picture."""
 
-    name: str
+    name: str = Field(description="Height of the picture in pixels.")
 
 
 class StartupRecord(Shape, from_attributes=True):
@@ -101,18 +103,20 @@ class StartupRecord(Shape, from_attributes=True):
     55 s.
     """
 
-    median: float | None
-    p95: float | None
+    median: float | None = Field(description="Median in seconds.")
+    p95: float | None = Field(description="95th percentile in seconds.")
 
 
 class PartRecord(WatchedRecord):
     """Figures of a part of the viewers."""
 
-    name: str
-    viewers: int
-    startup_seconds: StartupRecord = Field(validation_alias="startup_s")
-    stalls_per_hour: float
-    failures: int
+    name: str = Field(description="Name of the device, place or site.")
+    viewers: int = Field(description="Viewers of each day, summed.")
+    startup_seconds: StartupRecord = Field(
+        validation_alias="startup_s", description="Times from the press of play to the first frame."
+    )
+    stalls_per_hour: float = Field(description="Stalls per hour of watching.")
+    failures: int = Field(description="Number of failures of playback.")
 
 
 class FiguresRecord(Shape, from_attributes=True):
@@ -123,13 +127,17 @@ class FiguresRecord(Shape, from_attributes=True):
         description="Page views that played any of the video, once a day; at most "
         f"{folding.MAX_OF_VIDEO} new ones of a video in an hour from one network."
     )
-    watch_seconds: int = Field(validation_alias="watch_s")
+    watch_seconds: int = Field(
+        validation_alias="watch_s", description="Time for which viewers watched."
+    )
     average_share: Share = Field(description="Mean share of a video that viewers saw.")
-    startup_seconds: StartupRecord = Field(validation_alias="startup_s")
+    startup_seconds: StartupRecord = Field(
+        validation_alias="startup_s", description="Times from the press of play to the first frame."
+    )
     stalls_per_hour: float = Field(description="Stalls per hour of watching.")
-    failures: int
-    days: list[DayRecord]
-    devices: list[PartRecord]
+    failures: int = Field(description="Number of failures of playback.")
+    days: list[DayRecord] = Field(description="Figures by day.")
+    devices: list[PartRecord] = Field(description="Figures by kind of device.")
     places: list[PartRecord] = Field(
         description="On the video's page, embedded in other sites, or in other players."
     )
@@ -160,18 +168,18 @@ class LibraryStatisticsQuery(DaysQuery):
     period: Period = Field(
         DEFAULT_PERIOD, description="Days up to today, in UTC, instead of `from` and `to`."
     )
-    sort: Ranking = Ranking.VIEWS
-    limit: int = Field(50, ge=1, le=MAX_LIMIT)
+    sort: Ranking = Field(Ranking.VIEWS, description="Order of the videos.")
+    limit: int = Field(50, ge=1, le=MAX_LIMIT, description="Most records of a page.")
     after: Text = Field("", description="`nextCursor` of the page before.")
 
 
 class VideoFiguresRecord(WatchedRecord):
     """Figures of a video in the period."""
 
-    id: Id
-    title: str
-    viewers: int
-    average_share: Share
+    id: Id = Field(description="Identifier of the video.")
+    title: str = Field(description="Title of the video.")
+    viewers: int = Field(description="Viewers of each day, summed.")
+    average_share: Share = Field(description="Mean share of the video that viewers saw.")
 
 
 class LibraryStatisticsRecord(FiguresRecord):
@@ -181,7 +189,9 @@ class LibraryStatisticsRecord(FiguresRecord):
         description=f"The {reading.MAX_LIBRARY_SITES} sites with the most views, without start-up "
         "times. Null with `after`, and if summing them takes longer than 5 s."
     )
-    videos: list[VideoFiguresRecord]
+    videos: list[VideoFiguresRecord] = Field(
+        description="Figures of videos, in the requested order."
+    )
     next_cursor: str | None = Field(description="Start of the next page; null on the last page.")
 
 

@@ -67,36 +67,46 @@ Seconds = Annotated[int | None, _round_to(None)]
 class TranscodeNote(Shape):
     """Difference between the source and the output."""
 
-    code: Note
-    message: str
+    code: Note = Field(description="Stable name of the note, for programs.")
+    message: str = Field(description="The note for people, in English.")
 
 
 class RenditionRecord(Shape, from_attributes=True):
     """Rendition, planned or complete."""
 
-    name: str
-    kind: Kind
-    state: RenditionStage
-    width: int | None
-    height: int | None
-    frame_rate: Annotated[float | None, _round_to(3)] = Field(validation_alias="fps")
+    name: str = Field(description="Unique name in the video, such as `720p`.")
+    kind: Kind = Field(description="`video`, `audio` or `subtitles`.")
+    state: RenditionStage = Field(description="State of the rendition.")
+    width: int | None = Field(description="Width of the picture in pixels; null without a picture.")
+    height: int | None = Field(
+        description="Height of the picture in pixels; null without a picture."
+    )
+    frame_rate: Annotated[float | None, _round_to(3)] = Field(
+        validation_alias="fps", description="Frames per second; null without a picture."
+    )
     codecs: str | None = Field(description="CODECS attribute in the master playlist.")
     bandwidth: int | None = Field(
         validation_alias="bandwidth_bps", description="Peak rate in bits per second."
     )
-    average_bandwidth: int | None = Field(validation_alias="average_bandwidth_bps")
-    size_bytes: Size | None
-    language: str | None
+    average_bandwidth: int | None = Field(
+        validation_alias="average_bandwidth_bps", description="Average rate in bits per second."
+    )
+    size_bytes: Size | None = Field(description="Size of all segments; null until it is complete.")
+    language: str | None = Field(
+        description="Language of the sound or subtitles (BCP 47); null if it is unknown."
+    )
     copied: bool = Field(description="Whether the source's own stream is delivered.")
-    error_code: str | None
+    error_code: str | None = Field(description="Why the rendition failed; null unless it did.")
 
 
 class TranscodeRemaining(Shape, from_attributes=True):
     """Job that adds the missing renditions of a video that is ready."""
 
     stage: TranscodeStage = Field(description="Step on the way to ready.")
-    percent: Percent
-    seconds_left: Seconds
+    percent: Percent = Field(description="Progress of the transcoding.")
+    seconds_left: Seconds = Field(
+        description="Estimate of the time that is left; null if it is unknown."
+    )
     queue_position: int | None = Field(description="1 is next.")
     workers: int = Field(description="Number of workers on it, possibly on several machines.")
 
@@ -111,12 +121,14 @@ class ReplaceFileRequest(ClosedShape):
 class ReplacementRecord(Shape):
     """File that replaces, or has replaced, the file of a video."""
 
-    state: VersionState
-    percent: Percent
-    file_name: str
-    size_bytes: Size
-    failure: TranscodeFailure | None
-    started_at: Time
+    state: VersionState = Field(description="`processing`, `failed` or `live`.")
+    percent: Percent = Field(description="Progress of the transcoding.")
+    file_name: str = Field(description="Name of the new file.")
+    size_bytes: Size = Field(description="Size of the new file.")
+    failure: TranscodeFailure | None = Field(
+        description="Reason why the replacement failed; null unless it did."
+    )
+    started_at: Time = Field(description="Time of the request.")
     revertible_until: Time | None = Field(
         description="End of the time in which the former file can be restored."
     )
@@ -125,22 +137,24 @@ class ReplacementRecord(Shape):
 class ReplacementConflict(Problem):
     """Problem details with the replacement as it is now, whose ETag the response has."""
 
-    present: ReplacementRecord
+    present: ReplacementRecord = Field(description="The replacement as it is now.")
 
 
 class TranscodeRecord(TranscodeRemaining):
     """Progress of a video's transcoding."""
 
-    failure: TranscodeFailure | None
-    notes: list[TranscodeNote]
-    renditions: list[RenditionRecord]
+    failure: TranscodeFailure | None = Field(
+        description="Reason why the video failed; null unless it did."
+    )
+    notes: list[TranscodeNote] = Field(description="Differences between the source and the output.")
+    renditions: list[RenditionRecord] = Field(description="Planned and complete renditions.")
     remaining: TranscodeRemaining | None = Field(
         description="Work that continues after the video is ready."
     )
     replacement: ReplacementRecord | None = Field(
         description="File that replaces that of the video. Null for callers that may not edit it."
     )
-    poster_url: Uri | None
+    poster_url: Uri | None = Field(description="Address of the poster; null without a poster.")
     preview_url: Uri | None = Field(
         description="Growing HLS playlist of a video that is not ready yet."
     )
@@ -156,9 +170,13 @@ class TranscriptionQuery(ClosedShape):
 class TranscriptionRecord(Shape, from_attributes=True):
     """Progress of automatic captions."""
 
-    state: Literal["waiting", "working", "failed"]
-    percent: Percent
-    language: str | None
+    state: Literal["waiting", "working", "failed"] = Field(
+        description="`waiting`, `working` or `failed`."
+    )
+    percent: Percent = Field(description="Progress of the transcription.")
+    language: str | None = Field(
+        description="Language of the speech (BCP 47); null until it is known."
+    )
     error_code: str | None = Field(
         description="Why they failed, such as `no_speech` in a video, or `no_sound` in a new file."
     )

@@ -54,8 +54,8 @@ class StartUploadRequest(ClosedShape):
 class StoredPartRecord(Shape):
     """Part that is stored completely."""
 
-    part_number: int = Field(ge=1, le=MAX_PARTS)
-    size_bytes: Size
+    part_number: int = Field(ge=1, le=MAX_PARTS, description="Number of the part, counted from 1.")
+    size_bytes: Size = Field(description="Size of the part.")
     etag: str = Field(description="ETag that storage returned for the part, without quotes.")
 
 
@@ -63,7 +63,7 @@ class UploadRecord(Shape):
     """State of an upload."""
 
     upload_id: str = Field(description="Unique id, which the key contains.")
-    key: str
+    key: str = Field(description="Storage key, to create the video with.")
     state: uploads.UploadState = Field(
         description="`pending` before the first part, `uploading`, then `stored`."
     )

@@ -21,7 +21,6 @@ from portal.database.search import MAX_QUERY_LENGTH, query_words
 from portal.errors import FieldError, InvalidRequest, NotAllowed, NotSignedIn
 from portal.events.records import (
     DETAILS,
-    RetrievedVideo,
     Shape,
     TranscodeFailure,
     Uri,
@@ -65,21 +64,23 @@ Included = Literal[IncludedInOne, "matches"]
 class CategoryRecord(Shape):
     """Category of the fixed table."""
 
-    id: int = Field(ge=1, le=32767)
-    name: str
+    id: int = Field(ge=1, le=32767, description="Identifier, which `categoryIds` contains.")
+    name: str = Field(description="Name for people.")
 
 
 class CategoryList(Shape):
     """All categories."""
 
-    categories: list[CategoryRecord]
+    categories: list[CategoryRecord] = Field(description="The categories.")
 
 
 class PresignRequest(ClosedShape):
     """Request for an address to upload one file to."""
 
     file_name: FileName
-    content_type: Literal["video/mp4", "video/quicktime"]
+    content_type: Literal["video/mp4", "video/quicktime"] = Field(
+        description="Content-Type of the upload."
+    )
 
 
 class PresignResponse(Shape):
@@ -119,11 +120,16 @@ class ImportProblem(Problem):
     failure: TranscodeFailure | None = Field(default=None, description="With import_failed only.")
 
 
-class ListedVideo(VideoWithPassthrough):
-    """A video's record, with the members that `include` names."""
+class RetrievedVideo(VideoWithPassthrough):
+    """A video's record as read by its id, with the members that `include` names."""
 
-    details: VideoDetails | None = None
+    details: VideoDetails | None = Field(None, description="Details beside the record.")
     views: int | None = Field(None, description="Null where the portal does not show them.")
+
+
+class ListedVideo(RetrievedVideo):
+    """A video's record in a list, with the members that `include` names."""
+
     matches: tuple[SpokenMatch, ...] = Field(
         default=(), description="Moments at which `q` is spoken."
     )
@@ -141,31 +147,39 @@ class VideosQuery(ClosedShape):
     """Filters, order and page of the list of videos."""
 
     q: Text = Field("", max_length=MAX_QUERY_LENGTH, description="Words to search for.")
-    status: VideoStatus | None = None
-    category: int | None = Field(None, ge=1, le=32767)
-    tag: Text = ""
-    created_after: Timestamp | None = None
-    created_before: Timestamp | None = None
-    updated_after: Timestamp | None = None
-    visibility: Visibility | None = None
+    status: VideoStatus | None = Field(None, description="State of the transcoding.")
+    category: int | None = Field(None, ge=1, le=32767, description="Id of a category.")
+    tag: Text = Field("", description="One of the tags.")
+    created_after: Timestamp | None = Field(
+        None, description="Earliest time of creation, exclusive."
+    )
+    created_before: Timestamp | None = Field(
+        None, description="Latest time of creation, exclusive."
+    )
+    updated_after: Timestamp | None = Field(
+        None, description="Earliest time of the last change, exclusive."
+    )
+    visibility: Visibility | None = Field(None, description="Visibility of the videos.")
     owner: Text = Field(
         "", description="E-mail address of the owner. Only admins may name other accounts."
     )
-    id: Annotated[tuple[UUID, ...], Field(max_length=MAX_IDS), OneOrMore] = ()
+    id: Annotated[tuple[UUID, ...], Field(max_length=MAX_IDS), OneOrMore] = Field(
+        (), description="Identifiers of videos."
+    )
     sort: Sort | None = Field(
         None, description="Default: the best match with `q`, otherwise the newest first."
     )
     include: Annotated[tuple[Included, ...], CommaSeparated] = Field(
         (), description="Additional members of the records, separated by commas."
     )
-    limit: int = Field(50, ge=1, le=MAX_LIMIT)
+    limit: int = Field(50, ge=1, le=MAX_LIMIT, description="Most records of a page.")
     cursor: Text = Field("", description="`nextCursor` of the page before.")
 
 
 class VideoList(Shape):
     """A page of videos."""
 
-    videos: list[ListedVideo]
+    videos: list[ListedVideo] = Field(description="Records of the page.")
     next_cursor: str | None = Field(description="Start of the next page; null on the last page.")
     searched_for: str | None = Field(description="The closest words with results, if `q` has none.")
 
@@ -262,7 +276,7 @@ async def get_video(id: str) -> Response:
     members = _members(
         record, include, address=await playback_url(record), sees_views=await _sees_views()
     )
-    shape = ListedVideo(**members)
+    shape = RetrievedVideo(**members)
     version = str(record["metadata_version"])
     return await conditional_response(shape.model_dump_json(exclude_unset=True), version=version)
 

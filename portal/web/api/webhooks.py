@@ -28,21 +28,21 @@ class WebhookChange(ClosedShape):
 
     url: Address | None = None
     events: Events | None = None
-    enabled: StrictBool | None = None
+    enabled: StrictBool | None = Field(None, description="Whether events are sent.")
 
 
 class WebhookRecord(Shape, from_attributes=True):
     """An address that events are sent to."""
 
-    id: UUID
-    url: str
-    events: list[EventType]
-    enabled: bool
+    id: UUID = Field(description="Unique identifier.")
+    url: str = Field(description="Address that events are sent to.")
+    events: list[EventType] = Field(description="Types of the events that are sent.")
+    enabled: bool = Field(description="Whether events are sent.")
     disabled_reason: DisabledReason | None = Field(
         description="`person`; `gone`: it answered 410; `failing`: it had failed for five days."
     )
     failing_since: Timestamp | None = Field(description="The first failure after the last success.")
-    created_at: Timestamp
+    created_at: Timestamp = Field(description="Time of the webhook's creation.")
 
 
 class CreatedWebhook(WebhookRecord):
@@ -54,38 +54,38 @@ class CreatedWebhook(WebhookRecord):
 class WebhookList(Shape):
     """All webhooks, the newest first."""
 
-    webhooks: list[WebhookRecord]
+    webhooks: list[WebhookRecord] = Field(description="The webhooks.")
 
 
 class TestEvent(Shape):
     """Body of a test."""
 
-    id: str
-    type: Literal["webhook.test"]
-    timestamp: Timestamp
-    sequence: Literal[0]
-    data: dict[str, str] = Field(max_length=0)
+    id: str = Field(description="Unique identifier of the test.")
+    type: Literal["webhook.test"] = Field(description="Always `webhook.test`.")
+    timestamp: Timestamp = Field(description="Time of the test.")
+    sequence: Literal[0] = Field(description="Always 0.")
+    data: dict[str, str] = Field(max_length=0, description="Always empty.")
 
 
 class DeliveriesQuery(ClosedShape):
     """A page of deliveries."""
 
-    limit: int = Field(50, ge=1, le=MAX_LIMIT)
+    limit: int = Field(50, ge=1, le=MAX_LIMIT, description="Most records of a page.")
     cursor: int | None = Field(None, description="`nextCursor` of the previous page.")
 
 
 class DeliveryRecord(Shape, from_attributes=True):
     """Delivery of an event to a webhook, with the last response."""
 
-    id: int
-    event_id: str
-    type: str
+    id: int = Field(description="Identifier, to send the event again.")
+    event_id: str = Field(description="Identifier of the event.")
+    type: str = Field(description="Type of the event.")
     state: str = Field(description="`waiting`, `delivered` or `failed`.")
-    tries: int
-    created_at: Timestamp
-    sent_at: Timestamp | None
+    tries: int = Field(description="Number of tries so far.")
+    created_at: Timestamp = Field(description="Time of the event.")
+    sent_at: Timestamp | None = Field(description="Time of the last try; null before the first.")
     next_at: Timestamp | None = Field(description="Time of the next try.")
-    duration_ms: int | None
+    duration_ms: int | None = Field(description="Duration of the last try; null before the first.")
     status: int | None = Field(description="Status of the response; null if there was none.")
     answer: str = Field(description="Beginning of the response.")
     error: str = Field(description="Reason why there was no response.")
@@ -94,7 +94,7 @@ class DeliveryRecord(Shape, from_attributes=True):
 class DeliveryList(Shape):
     """A page of deliveries, the newest first."""
 
-    deliveries: list[DeliveryRecord]
+    deliveries: list[DeliveryRecord] = Field(description="The deliveries.")
     next_cursor: int | None = Field(description="Where the next page begins; null after the last.")
 
 

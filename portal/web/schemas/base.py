@@ -83,23 +83,23 @@ class Fault(Shape):
     """Fault in a request's body, query or headers."""
 
     pointer: str = Field(description="RFC 6901 JSON pointer to the invalid member or parameter.")
-    message: str
+    message: str = Field(description="Fault and remedy for people, in English.")
 
 
 class Problem(Shape):
     """RFC 9457 problem details."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
+    type: str = Field(description="Address of the error's description.")
+    title: str = Field(description="Name of the error for people.")
+    status: int = Field(description="Status of the response.")
+    detail: str = Field(description="Reason and remedy for people, in English.")
     code: str = Field(description="Stable name of the error, for programs.")
 
 
 class ValidationProblem(Problem):
     """Problem details that list every fault of the request at once."""
 
-    errors: list[Fault]
+    errors: list[Fault] = Field(description="All faults of the request.")
 
 
 class QuotaProblem(Problem):
@@ -130,4 +130,4 @@ class EditHeaders(BaseModel):
 class PatchHeaders(BaseModel):
     """Headers of a change for which If-Match is optional."""
 
-    if_match: str = Field("*", alias="If-Match", description="The ETag that you read.")
+    if_match: str | None = Field(None, alias="If-Match", description="The ETag that you read.")

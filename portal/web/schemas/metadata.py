@@ -25,11 +25,24 @@ CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_check_c
 
 Title = Annotated[
     Text,
-    Field(max_length=metadata.MAX_TITLE_LENGTH, json_schema_extra={"minLength": 1}),
+    Field(
+        max_length=metadata.MAX_TITLE_LENGTH,
+        description="Title of the video.",
+        json_schema_extra={"minLength": 1},
+    ),
     reject_if(metadata.title_fault),
 ]
-Description = Annotated[Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]
-CategoryIds = Annotated[list[CategoryId], Field(min_length=1, max_length=metadata.MAX_CATEGORIES)]
+Description = Annotated[
+    Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH, description="Free text.")
+]
+CategoryIds = Annotated[
+    list[CategoryId],
+    Field(
+        min_length=1,
+        max_length=metadata.MAX_CATEGORIES,
+        description="Ids of categories, from GET /api/categories.",
+    ),
+]
 Tags = Annotated[
     Text,
     Field(max_length=metadata.MAX_TAGS_LENGTH, description="Comma-separated by convention."),
@@ -84,7 +97,7 @@ class MetadataRecord(VideoMetadata):
 class EditedVideo(MetadataRecord):
     """Members of a video that a merge patch may change."""
 
-    visibility: Visibility
+    visibility: Visibility = Field(description="`public`, `unlisted` or `private`.")
 
 
 class VideoPatch(ClosedShape):
@@ -95,7 +108,9 @@ class VideoPatch(ClosedShape):
     category_ids: CategoryIds = Field(default_factory=list)
     tags: Tags | None = Field(default_factory=str)
     passthrough: Passthrough | None = Field(default_factory=str)
-    visibility: Visibility = Field(default_factory=lambda: Visibility.PRIVATE)
+    visibility: Visibility = Field(
+        default_factory=lambda: Visibility.PRIVATE, description="`public`, `unlisted` or `private`."
+    )
 
     def named(self) -> dict[str, Any]:
         """Return the members that the patch names, as services take them."""

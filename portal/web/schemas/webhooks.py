@@ -11,7 +11,7 @@ from portal.web.schemas.base import ClosedShape, Text, reject_if
 
 Address = Annotated[
     Text,
-    Field(max_length=MAX_ADDRESS_LENGTH),
+    Field(max_length=MAX_ADDRESS_LENGTH, description="Public https address."),
     reject_if(lambda url: address_fault(url, web_context().config)),
 ]
 Events = Annotated[
