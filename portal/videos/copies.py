@@ -6,10 +6,9 @@ whole film of the existing video until the job of the cut has copied that
 """
 
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-from portal.database.connection import execute, transaction
+from portal.database.connection import execute, server_time, transaction
 from portal.database.models import Publication, Version, Video
 from portal.database.search import search_columns
 from portal.errors import CutsChanged, FilmIncomplete
@@ -86,7 +85,7 @@ async def begin(
 
 async def _insert_publication(video: Video, title: str, owner_id: UUID | None) -> UUID:
     copy_id = uuid4()
-    now = datetime.now(UTC)
+    now = await server_time()
     derived = search_columns(title=title, description=video.description, tags=video.tags)
     columns = {name: getattr(video, name) for name in KEPT_DETAILS}
     await Publication.create(

@@ -8,12 +8,12 @@ its qualities are made; the cut gets each of them after the film has it.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from fractions import Fraction
 from uuid import UUID, uuid4
 
 from portal import errors
-from portal.database.connection import Row, fetch_rows, transaction
+from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.processing.versions import REVERTIBLE_S
@@ -161,7 +161,7 @@ async def insert_cut(
         source_etag=film.source_etag,
         probe_answer=film.probe_answer,
         notes=film.notes,
-        created_at=datetime.now(UTC),
+        created_at=await server_time(),
     )
     version.transcode_job_id = await defer_transcode(version, queue)
     await version.save(force_create=True)
@@ -190,7 +190,7 @@ async def _make_live(film: Version, keep: Kept | None, queue: Queue, *, same_s: 
 
 async def _former_cut(film: Version, keep: Kept, same_s: float) -> Version | None:
     """Return a former cut of a film to these intervals whose output still exists."""
-    since = datetime.now(UTC) - timedelta(seconds=REVERTIBLE_S)
+    since = await server_time() - timedelta(seconds=REVERTIBLE_S)
     cuts = Version.filter(video_id=film.video_id, base_id=film.id, status=VideoStatus.READY)
     retired = cuts.filter(retired_at__gt=since)
     for version in await retired.order_by("-retired_at"):

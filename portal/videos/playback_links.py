@@ -23,7 +23,7 @@ from itsdangerous import BadData, URLSafeSerializer, base64_decode, base64_encod
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import checked_label
 from portal.concurrency import CachedValue
-from portal.database.connection import Row, execute, fetch_rows, transaction
+from portal.database.connection import Row, execute, fetch_rows, server_time, transaction
 from portal.database.models import VideoStatus
 from portal.errors import NotPlayable, PlaybackTokenRefused, TooManyPlaybackLinks
 from portal.events.log import AuditAction, note
@@ -212,9 +212,8 @@ async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -
     Raises `VideoNotFound`, `NotPlayable` or `TooManyPlaybackLinks`, and `InvalidRequest` for a
     label that is too long.
     """
-    # Tokens have whole seconds.
-    now = datetime.now(UTC).replace(microsecond=0)
     async with transaction():
+        now = await server_time()
         video = await locked_video(video_id)
         if video.status is not VideoStatus.READY:
             raise NotPlayable("This video can't be played yet. Make a link once it is ready.")
@@ -226,8 +225,9 @@ async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -
             video_id=video_id,
             label=checked_label(label),
             published_attempt=video.published_attempt,
-            created_at=datetime.now(UTC),
-            expires_at=now + timedelta(seconds=life_s),
+            created_at=now,
+            # Tokens have whole seconds.
+            expires_at=now.replace(microsecond=0) + timedelta(seconds=life_s),
             made_by=by.email or None,
         )
         times = (link.created_at, link.expires_at)

@@ -8,12 +8,11 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 from portal import errors
 from portal.accounts.permissions import Audience
-from portal.database.connection import fetch_rows, transaction
+from portal.database.connection import fetch_rows, server_time, transaction
 from portal.database.models import (
     Category,
     Publication,
@@ -252,7 +251,7 @@ def check_stored(upload: Upload, source: ObjectInfo | None, max_source_bytes: in
 async def _insert_video(
     submission: Submission, source: ObjectInfo, queue: Queue, audience: Audience
 ) -> Video:
-    now = datetime.now(UTC)
+    now = await server_time()
     metadata = submission.metadata
     video_id = submission.import_id or uuid4()
     derived = search_columns(
@@ -302,7 +301,7 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
         version = await locked.current_version()
         is_lost_copy = version.keep is not None and version.base_id is None
         if version.status is VideoStatus.FAILED and not is_lost_copy:
-            await attempts.start_again(version, queue, since=datetime.now(UTC))
+            await attempts.start_again(version, queue, since=await server_time())
         elif version.status is VideoStatus.READY:
             failed = Rendition.filter(version_id=version.id, state=RenditionState.FAILED)
             if not await renditions.plan_again(version, failed, queue):

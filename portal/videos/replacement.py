@@ -10,13 +10,13 @@ the version that was live with the former file, cut or whole.
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Self
 from uuid import UUID, uuid4
 
 from portal import errors
-from portal.database.connection import Row, fetch_rows, transaction
+from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Publication, Version, Video, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, captions, renditions, versions
@@ -126,13 +126,12 @@ async def begin(
         if refusal is None:
             if pending is not None:
                 await stop(pending, queue)
-            now = datetime.now(UTC)
             version = Version(
                 id=uuid4(),
                 video_id=video_id,
                 file_name=file_name,
                 storage_key=key,
-                created_at=now,
+                created_at=await server_time(),
             )
             await insert_version(version, source, queue)
             await note(AuditAction.REPLACEMENT_BEGUN, video_id)
@@ -247,6 +246,6 @@ async def _pending(video: Video) -> Version | None:
 async def _former(video: Video) -> Version | None:
     """Return the version that was live with the former file of a locked video."""
     other_files = Version.filter(video_id=video.id).exclude(storage_key=video.storage_key)
-    since = datetime.now(UTC) - timedelta(seconds=REVERTIBLE_S)
+    since = await server_time() - timedelta(seconds=REVERTIBLE_S)
     retired = other_files.filter(retired_at__gt=since, status=VideoStatus.READY)
     return await retired.order_by("-retired_at").first()

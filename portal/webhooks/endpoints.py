@@ -47,7 +47,12 @@ async def make(url: str, events: Sequence[str], *, account_id: UUID | None) -> W
         raise TooManyWebhooks
     async with transaction():
         webhook = await Webhook.create(
-            id=uuid4(), account_id=account_id, url=url, events=list(events), secret=_new_secret()
+            id=uuid4(),
+            account_id=account_id,
+            url=url,
+            events=list(events),
+            secret=_new_secret(),
+            created_at=await server_time(),
         )
         await _note_webhook(AuditAction.WEBHOOK_MADE, webhook)
     return webhook

@@ -189,7 +189,11 @@ class ChapterRecord(ClosedShape):
     """Chapter, which lasts until the next one."""
 
     start_seconds: float = Field(
-        ge=0, le=1_000_000, allow_inf_nan=False, description="Start of the chapter in the video."
+        ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
+        strict=True,
+        description="Start of the chapter in the video.",
     )
     title: Annotated[Text, Field(min_length=1, max_length=chapters.MAX_TITLE_LENGTH)] = Field(
         description="Title of the chapter."

@@ -1,10 +1,11 @@
 """Request bodies: the accepted JSON, and the rules of its members."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import pytest
 from api_client import Client, faults, problem
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from quart import Response
 
 from portal.web.api.videos import CreateVideoRequest, PresignRequest
@@ -119,6 +120,29 @@ def test_audience_of_a_video_has_rules(changes: dict[str, Any], pointer: str, re
     [(invalid, words)] = refusals(AccessRecord, body).items()
     assert invalid == pointer
     assert remedy in words
+
+
+def body_shapes(base: type[ClosedShape] = ClosedShape) -> Iterator[type[ClosedShape]]:
+    """Yield the shapes of JSON in bodies; those of queries and headers are made of texts."""
+    for shape in base.__subclasses__():
+        if not shape.__name__.endswith(("Query", "Headers")):
+            yield shape
+        yield from body_shapes(shape)
+
+
+def test_numbers_are_numbers() -> None:
+    """Neither true and false nor texts, which pydantic reads as numbers unless told otherwise."""
+    checked = set()
+    for shape in body_shapes():
+        for name, field in shape.model_fields.items():
+            if field.annotation not in (int, float):
+                continue
+            adapter = TypeAdapter(Annotated[field.annotation, *field.metadata])
+            checked.add(name)
+            for value in (False, True, "60", None, [60]):
+                with pytest.raises(ValidationError):
+                    adapter.validate_python(value)
+    assert checked >= {"start_seconds", "end_seconds", "size_bytes", "expires_in_seconds"}
 
 
 PRESIGN = "/api/videos/presign"
