@@ -1,6 +1,5 @@
 """Replacement of a video's file: the former one plays until the new one is ready, and returns."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -74,15 +73,16 @@ class Replaced:
     async def record(self) -> dict[str, Any]:
         return await answered(await self.client.get(f"/api/videos/{self.video.id}"))
 
-    async def plays(self, record: Mapping[str, Any]) -> bool:
-        """Return whether the stream of a record is served, down to a segment."""
-        master = await self.client.get(record["playbackUrl"])
-        if master.status_code != 200:
-            return False
-        folder = record["playbackUrl"].rpartition("/")[0]
-        text = await master.get_data(as_text=True)
+    async def playlist(self) -> str:
+        """Return the address of a media playlist that the stream names now."""
+        address = f"/hls/{self.video.id}/master.m3u8"
+        text = await (await self.client.get(address)).get_data(as_text=True)
         name = next(line for line in text.splitlines() if line.endswith(".m3u8"))
-        return (await self.client.get(f"{folder}/{name}")).status_code == 200
+        return f"/hls/{self.video.id}/{name}"
+
+    async def plays(self, playlist: str) -> bool:
+        """Return whether a media playlist is served."""
+        return (await self.client.get(playlist)).status_code == 200
 
     async def events(self) -> list[str]:
         events = Event.filter(video_id=self.video.id, number__isnull=False).order_by("number")
@@ -115,6 +115,7 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
     queue = replaced.resources.queue
     await posters.make_poster(video.id, 1, storage=storage, queue=queue, work_dir=tmp_path)
     before = await replaced.record()
+    former_playlist = await replaced.playlist()
     key = await replaced.begin(make_video(tmp_path / "new.mp4", seconds=3))
     assert await replaced.record() == before
     assert (await replaced.read()).state is VersionState.PROCESSING
@@ -123,6 +124,7 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
 
     after = await replaced.record()
     unchanged = {"id", "title", "description", "categoryIds", "tags", "status", "createdAt"}
+    unchanged |= {"playbackUrl"}
     assert {name for name in before if before[name] == after[name]} >= unchanged
     assert (after["storageKey"], after["fileName"]) == (key, "new.mp4")
     assert after["transcodeJobId"] != before["transcodeJobId"]
@@ -131,12 +133,13 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
     assert (await replaced.client.get(f"/videos/{video.id}/poster.jpg")).status_code == 302
     assert changed.captions_job_id is not None
     await captions.store(video.id, storage=storage, queue=queue)
-    for record in (before, after):
-        assert await replaced.plays(record)
+    playlist = await replaced.playlist()
+    assert playlist != former_playlist
+    assert await replaced.plays(former_playlist)
     assert (await replaced.events())[-1] == "replaced"
     await run_sql(replaced.resources.config.database_url, AGE)
-    assert not await replaced.plays(before)
-    assert await replaced.plays(after)
+    assert not await replaced.plays(former_playlist)
+    assert await replaced.plays(playlist)
 
 
 async def test_file_that_can_not_be_played_leaves_the_present_one(replaced: Replaced) -> None:
@@ -148,7 +151,7 @@ async def test_file_that_can_not_be_played_leaves_the_present_one(replaced: Repl
     assert failed.failure_message
     after = await replaced.record()
     assert {**after, "updatedAt": before["updatedAt"]} == before
-    assert await replaced.plays(after)
+    assert await replaced.plays(await replaced.playlist())
     assert (await replaced.events())[-1] == "replacement_failed"
     await replaced.withdraw()
     assert await replacement.read(replaced.video.id) is None
@@ -191,7 +194,7 @@ async def test_replacement_is_cancelled_while_a_worker_makes_it(
     await replaced.tidy()
     assert not await Version.exists(id=version.id)
     assert await replaced.resources.storage.list_some(key) == []
-    assert await replaced.plays(await replaced.record())
+    assert await replaced.plays(await replaced.playlist())
 
 
 def with_subtitles(film: Path, words: str, folder: Path) -> Path:
@@ -229,12 +232,13 @@ async def test_former_file_comes_back_within_a_week(
     assert live.revertible_until is not None
     assert live.revertible_until > datetime.now(UTC) + timedelta(days=6)
     second = await replaced.record()
+    second_playlist = await replaced.playlist()
     await replaced.withdraw()
     assert not await tracks.exists()
     back = await replaced.record()
     assert {**back, "updatedAt": before["updatedAt"]} == before
-    for record in (back, second):
-        assert await replaced.plays(record)
+    for playlist in (await replaced.playlist(), second_playlist):
+        assert await replaced.plays(playlist)
     assert (await replaced.events())[-1] == "replaced"
 
     # Going back can be undone, too, until the other file is too old.
@@ -249,9 +253,9 @@ async def test_former_file_comes_back_within_a_week(
     resources = replaced.resources
     keys = await stored(resources.storage, replaced.video.id, before["storageKey"])
     numbers = {key.split("/")[2] for key in keys}
-    assert numbers == {second["playbackUrl"].split("/")[-2]}
+    assert numbers == {second_playlist.split("/")[3]}
     assert await Attempt.filter(video_id=replaced.video.id).count() == 1
-    assert await replaced.plays(await replaced.record())
+    assert await replaced.plays(await replaced.playlist())
 
 
 async def test_requests_that_are_refused_leave_everything(

@@ -2,7 +2,9 @@
 
 import asyncio
 import gzip
+from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from api_client import (
@@ -20,6 +22,7 @@ from api_client import (
     uploaded,
 )
 
+from portal.videos import publishing
 from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
@@ -39,6 +42,17 @@ FOREIGN_KEYS = [
     "videos/\n.mp4",
     "x" * 10_000,
 ]
+
+
+async def test_time_of_creation_is_by_the_database_clock(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime(2040, 1, 2, 3, 4, 5, tzinfo=UTC)
+    monkeypatch.setattr(publishing, "server_time", AsyncMock(return_value=now))
+    record = await answered(
+        await client.post("/api/videos", json=metadata(await uploaded(client))), 201
+    )
+    assert datetime.fromisoformat(record["createdAt"]) == now
 
 
 async def test_creation_returns_the_record_and_its_location(
