@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.config import Config, ConfigError
+from portal.config import SETTINGS, Config, ConfigError, misspelt_variables
 
 DATABASE = "postgresql://portal:secret@db.example/portal"
 SECRET = "hunter2"
@@ -50,6 +50,24 @@ INVALID = {
     "OIDC_DOMAINS": ("*", "https://films.example", "a b", "ann@b.example"),
     "OIDC_DEFAULT_ROLE": ("owner", "admin", "boss"),
 }
+
+
+def test_misspelt_settings_are_named_and_other_variables_are_not() -> None:
+    misspelt = {
+        "PUBLIC_URI": "PUBLIC_URL",
+        "EMBED_ORIGIN": "EMBED_ORIGINS",
+        "WORKER_CONCURENCY": "WORKER_CONCURRENCY",
+        "TRUSTED_PROXY": "TRUSTED_PROXIES",
+        "S3_ENDPOINT": "S3_ENDPOINT_URL",
+        "LOGLEVEL": "LOG_LEVEL",
+        "site_name": "SITE_NAME",
+    }
+    others = ("HOSTNAME", "PWD", "USER", "PORTAL_URL", "AWS_ENDPOINT_URL", "KUBERNETES_PORT")
+    messages = list(misspelt_variables(dict.fromkeys([*misspelt, *SETTINGS, *others], "x")))
+    assert messages == [
+        f"{name} is no setting, so it has no effect. Is {meant} meant?"
+        for name, meant in misspelt.items()
+    ]
 
 
 def settings(**environ: str) -> Config:

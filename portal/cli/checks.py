@@ -5,17 +5,22 @@ Objects below `doctor/` and a job in a separate queue are created for the checks
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from shutil import disk_usage
 from uuid import uuid4
 
 import aiohttp
 from tortoise.exceptions import OperationalError
 from yarl import URL
 
-from portal.config import Config
-from portal.database.connection import connect_once
+from portal.config import Config, misspelt_variables
+from portal.database.connection import connect_once, server_time
 from portal.database.models import Category
 from portal.errors import ProviderUnavailable
 from portal.queue.app import Queue
@@ -45,6 +50,12 @@ PARTS_CREDENTIALS = (
     "The storage server must support multipart uploads, and the credentials must allow "
     "s3:PutObject, s3:ListMultipartUploadParts and s3:AbortMultipartUpload."
 )
+STORAGE_FAULT = "Read the log of the storage server, and check that its disk is not full."
+DISK = "Free space on this disk. Uploads, conversions and the database stop without it."
+CLOCK = "Set the clocks of both machines by NTP, such as with `timedatectl set-ntp true`."
+# S3 refuses signatures that are 15 min old.
+MAX_CLOCK_DIFFERENCE_S = 60
+MIN_FREE_BYTES = 512 * 1024**2
 RESPONSE_TIMEOUT_S = 5
 # Browsers send this origin after a redirect between two foreign hosts, which players on other
 # sites follow for private videos.
@@ -100,8 +111,47 @@ class Check:
     needs: str = ""
 
 
+async def check_settings(parts: Parts) -> None:
+    """Look for variables that are nearly the name of a setting."""
+    if messages := list(misspelt_variables()):
+        raise Concern(" ".join(messages))
+
+
+async def check_disk(parts: Parts) -> None:
+    """Check that the disk of the folder for temporary files has space."""
+    folder = parts.config.work_dir.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    free_bytes = disk_usage(folder).free
+    if free_bytes < MIN_FREE_BYTES:
+        raise Trouble(f"the disk of {folder} is full: {free_bytes // 1024**2} MiB are free")
+
+
+async def check_clock(parts: Parts) -> None:
+    """Compare this machine's clock with that of storage, which refuses signatures of other times.
+
+    Storage that doesn't answer fails the next check.
+    """
+    signed = URL(await parts.storage.public.presign_get("doctor/clock", ttl_s=60), encoded=True)
+    timeout = aiohttp.ClientTimeout(total=RESPONSE_TIMEOUT_S)
+    with suppress(aiohttp.ClientError, TimeoutError):
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.head(signed.with_query(None)) as response,
+        ):
+            if date := response.headers.get("Date"):
+                _compare_clocks(parsedate_to_datetime(date), "storage")
+
+
+def _compare_clocks(answer: datetime, name: str) -> None:
+    difference_s = (datetime.now(UTC) - answer).total_seconds()
+    if abs(difference_s) > MAX_CLOCK_DIFFERENCE_S:
+        words = f"{abs(difference_s) / 60:.0f} min {'ahead of' if difference_s > 0 else 'behind'}"
+        raise Trouble(f"this machine's clock is {words} that of {name}", CLOCK)
+
+
 async def check_database(parts: Parts) -> None:
-    """Connect to the database and read a table that migrations fill."""
+    """Connect to the database, read a table that migrations fill, and compare the clocks."""
     # The pool's error doesn't give the server's reason, such as a wrong password.
     await connect_once(parts.config)
     try:
@@ -110,6 +160,7 @@ async def check_database(parts: Parts) -> None:
         raise Trouble("the tables are missing", MIGRATE) from exc
     if not is_filled:
         raise Trouble("the category table is empty", MIGRATE)
+    _compare_clocks(await server_time(), "the database")
 
 
 async def _queue(parts: Parts) -> None:
@@ -181,8 +232,7 @@ async def _upload_in_parts(parts: Parts) -> None:
             aiohttp.ClientSession() as session,
             session.put(URL(url, encoded=True), data=PROBE_BODY) as response,
         ):
-            if response.status != HTTPStatus.OK:
-                raise Trouble(f"storage answers a signed PUT of a part with {response.status}")
+            await require_stored(response, "PUT of a part", PARTS_CREDENTIALS)
         stored_parts = await storage.multiparts.list_parts(key, multipart_id)
         await storage.multiparts.complete(key, multipart_id, stored_parts)
     finally:
@@ -211,11 +261,19 @@ async def _preflight(session: aiohttp.ClientSession, url: str, config: Config) -
 async def _put(session: aiohttp.ClientSession, url: str, config: Config) -> None:
     headers = {"Origin": _origin(config), "Content-Type": PROBE_TYPE}
     async with session.put(url, data=PROBE_BODY, headers=headers) as response:
-        if response.status != HTTPStatus.OK:
-            raise Trouble(f"storage answers a signed PUT with {response.status}", CREDENTIALS)
+        await require_stored(response, "PUT", CREDENTIALS)
         exposed = response.headers.get("Access-Control-Expose-Headers", "").lower()
         if "etag" not in exposed and exposed.strip() != "*":
             raise Trouble("storage does not expose the ETag of an upload", _cors_fix(config))
+
+
+async def require_stored(response: aiohttp.ClientResponse, name: str, refused_fix: str) -> None:
+    """Raise `Trouble` with the error of storage unless it has stored the body of a request."""
+    if response.status != HTTPStatus.OK:
+        codes = re.findall("<Code>(.*?)</Code>", await response.text())
+        words = " ".join([f"storage answers a signed {name} with {response.status}", *codes])
+        is_broken = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        raise Trouble(words, STORAGE_FAULT if is_broken else refused_fix)
 
 
 async def _range_get(session: aiohttp.ClientSession, url: str) -> str:
@@ -325,10 +383,13 @@ def first_line(exc: BaseException) -> str:
 
 BROWSER_UPLOAD = "Upload and playback from a browser"
 CHECKS = (
+    Check("Names of settings", check_settings, "Rename the variable, or unset it."),
+    Check("Disk space", check_disk, DISK),
     Check("Database and tables", check_database, DATABASE),
     Check("Queue round trip", _queue, MIGRATE, needs="Database and tables"),
     Check("ffmpeg", _ffmpeg, FFMPEG),
-    Check("Bucket", check_bucket, CREDENTIALS),
+    Check("Clock", check_clock, CLOCK),
+    Check("Bucket", check_bucket, CREDENTIALS, needs="Clock"),
     Check(BROWSER_UPLOAD, _browser_upload, REACHABLE, needs="Bucket"),
     Check("Upload in parts", _upload_in_parts, PARTS_CREDENTIALS, needs=BROWSER_UPLOAD),
     Check("Files need signed URLs", check_exposure, REACHABLE, needs=BROWSER_UPLOAD),

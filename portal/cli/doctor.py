@@ -4,10 +4,11 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
+from psycopg.errors import DiskFull
 
 from portal.cli import checks
 from portal.cli.common import data_dir_option, print_json, quiet, read_config, run
@@ -38,6 +39,9 @@ def doctor(deep: bool, fix: bool, as_json: bool, data_dir: Path | None) -> None:
         raise click.UsageError("--fix and --json require --deep.")
     quiet()
     config = read_config(data_dir)
+    if data_dir is not None:
+        # The disk of the database and the files.
+        config = replace(config, work_dir=data_dir)
     if not deep:
         sys.exit(0 if asyncio.run(_examine(config)) else 1)
     report = run(_examine_deeply(config, fix=fix, quietly=as_json))
@@ -117,8 +121,9 @@ async def _passes(check: checks.Check, parts: checks.Parts, quietly: bool = Fals
         problem = f"no response within {CHECK_TIMEOUT_S} s"
         fix = check.fix
     except Exception as exc:  # noqa: BLE001  # any error means that the part does not work
-        problem = checks.first_line(exc.__cause__ or exc)
-        fix = check.fix
+        cause = exc.__cause__ or exc
+        problem = checks.first_line(cause)
+        fix = checks.DISK if isinstance(cause, DiskFull) else check.fix
     else:
         if not quietly:
             click.echo(f"{click.style('ok', fg='green')}    {check.name}")

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network
 from operator import itemgetter
@@ -234,6 +235,21 @@ class Config:
 SETTINGS: Mapping[str, Setting] = {
     setting.name.upper(): setting.metadata["setting"] for setting in fields(Config)
 }
+# Similarity of a misspelt variable's name; HOSTNAME and USER are no settings.
+NEAR = 0.8
+# Prefixes of settings of the AWS client and OpenTelemetry, which read their own variables.
+FOREIGN = ("AWS_", "OTEL_")
+
+
+def misspelt_variables(environ: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield a message for each variable that is no setting, but has nearly the name of one.
+
+    Variables of other programs, which have other names, are not reported.
+    """
+    for name in os.environ if environ is None else environ:
+        near = get_close_matches(name.upper(), SETTINGS, n=1, cutoff=NEAR)
+        if near and name not in SETTINGS and not name.startswith(FOREIGN):
+            yield f"{name} is no setting, so it has no effect. Is {near[0]} meant?"
 
 
 def is_tracing_wanted(environ: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
-from portal.config import Config
+from portal.config import Config, misspelt_variables
 
 _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # noqa: B039  # never mutated
 
@@ -44,7 +44,7 @@ def current_fields() -> Mapping[str, Any]:
 
 
 def configure_logging(config: Config) -> None:
-    """Send all logs to standard output in the configured format."""
+    """Send all logs to standard output in the configured format; warn of misspelt settings."""
     handler = logging.StreamHandler(sys.stdout)
     handler.addFilter(_add_context)
     if config.log_format == "json":
@@ -54,6 +54,8 @@ def configure_logging(config: Config) -> None:
     logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    for message in misspelt_variables():
+        logging.getLogger(__name__).warning(message, extra={"action": "misspelt_setting"})
 
 
 class LineFormatter(logging.Formatter):

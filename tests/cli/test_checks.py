@@ -3,7 +3,10 @@
 import asyncio
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
+import aiohttp
 import psycopg
 import pytest
 from aiohttp import web
@@ -12,7 +15,7 @@ from running_portal import LivePortal
 from serving import serving
 
 from portal.cli import checks
-from portal.cli.checks import Concern, Parts
+from portal.cli.checks import Concern, Parts, Trouble
 from portal.config import Config
 from portal.queue.app import open_queue
 from portal.storage.bucket import open_storage
@@ -37,6 +40,39 @@ async def test_database_check_reports_the_error_of_the_server(config: Config) ->
         parts = Parts(replace(config, database_url=url), storage, open_queue(url))
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
             await checks.check_database(parts)
+
+
+async def test_full_disk_is_named(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_storage(config) as storage:
+        parts = Parts(config, storage, open_queue(config.database_url))
+        await checks.check_disk(parts)
+        monkeypatch.setattr(checks, "MIN_FREE_BYTES", 10**18)
+        with pytest.raises(Trouble, match="is full"):
+            await checks.check_disk(parts)
+
+
+@pytest.mark.parametrize(("minutes", "words"), [(20, "20 min behind"), (-20, "20 min ahead of")])
+async def test_wrong_clock_is_named(config: Config, minutes: int, words: str) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        date = format_datetime(datetime.now(UTC) + timedelta(minutes=minutes), usegmt=True)
+        return web.Response(status=403, headers={"Date": date})
+
+    async with serving(web.route("*", "/{path:.*}", answer)) as url:
+        other = replace(config, s3_endpoint_url=url, s3_public_endpoint_url=url)
+        async with open_storage(other) as storage:
+            with pytest.raises(Trouble, match=f"{words} that of storage"):
+                await checks.check_clock(Parts(other, storage, open_queue(config.database_url)))
+
+
+async def test_storage_with_a_full_disk_is_not_blamed_on_credentials(config: Config) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=507, text="<Error><Code>XMinioStorageFull</Code></Error>")
+
+    full = serving(web.put("/", answer))
+    async with full as url, aiohttp.ClientSession() as session, session.put(url) as response:
+        with pytest.raises(Trouble, match="507 XMinioStorageFull") as caught:
+            await checks.require_stored(response, "PUT", checks.CREDENTIALS)
+    assert caught.value.fix == checks.STORAGE_FAULT
 
 
 async def test_checks_that_depend_on_a_failed_one_are_skipped(live_portal: LivePortal) -> None:

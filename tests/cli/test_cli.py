@@ -51,7 +51,7 @@ async def test_doctor_checks_the_provider_of_single_sign_on(live_portal: LivePor
     away = await doctor(f"http://127.0.0.1:{free_port()}")
     assert good.code == 0, good.out
     assert "FAIL" not in good.out
-    assert good.out.count("ok") == 8
+    assert good.out.count("ok") == 11
     assert "Single sign-on" in good.out
     for ended, words in ((other, "its issuer is"), (away, "Cannot connect to host")):
         assert ended.code == 1
