@@ -149,8 +149,14 @@ def test_deployments_run_commands_and_settings_that_exist() -> None:
 def test_cluster_and_dashboard_name_commands_settings_and_metrics_that_exist() -> None:
     parts = list(yaml.safe_load_all(text_of(DEPLOY / "kubernetes.yaml")))
     pods = [part["spec"]["template"]["spec"] for part in parts if "template" in part["spec"]]
+    user = re.search(r"^USER (\d+)$", text_of(DEPLOY / "Dockerfile"), re.MULTILINE)
+    assert user is not None
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["runAsUser"] == int(user[1])
     for container in (container for pod in pods for container in pod["containers"]):
         check_command(*container["args"])
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
         assert {variable["name"] for variable in container.get("env", ())} <= SETTINGS
     panels = json.loads(text_of(DEPLOY / "dashboard.json"))["panels"]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
