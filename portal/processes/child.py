@@ -8,7 +8,9 @@ whose thread lives as long as the process. `Limits` confine a child that reads u
 import asyncio
 import errno
 import json
+import mmap
 import os
+import re
 import signal
 import sys
 import time
@@ -32,6 +34,13 @@ _WATCH_PERIOD_S = 0.2
 # https sources need the TLS trust store; its path is no secret.
 _INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
 
+# Address space of an encode at 360p on 2 cores.
+_SMALL_CHILD_BYTES = 1024**3
+# Complaints of ffmpeg, Python and the dynamic linker about memory.
+OUT_OF_MEMORY = re.compile(
+    r"Cannot allocate memory|malloc of size \d+ failed|pthread_create.*temporarily unavailable"
+    r"|MemoryError|failed to map segment"
+)
 # Signals of a machine that runs out of memory or shuts down; `Limits` cause other signals.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -226,6 +235,19 @@ def kill_group(process: Process) -> None:
     """Kill a child and all processes that it started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def lacks_memory() -> bool:
+    """Return whether this process can't reserve the memory that a small child needs.
+
+    That is so with a low limit on the address space, or if others have taken the memory of the
+    machine, and then the content of a file says nothing about the failure of a child.
+    """
+    try:
+        mmap.mmap(-1, _SMALL_CHILD_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError:
+        return True
+    return False
 
 
 def was_ended_from_outside(returncode: int) -> bool:

@@ -24,7 +24,7 @@ from portal.processing.outputs import StorageSink
 from portal.processing.progress import Progress, Reports, Stage
 from portal.processing.removal import remove_again
 from portal.processing.sources import Source, SourceInterrupted, probed_source
-from portal.processing.tries import is_interruption
+from portal.processing.tries import is_interruption, is_out_of_memory
 from portal.telemetry.tracing import span
 from portal.text import error_words
 from portal.transcoding import errors
@@ -60,16 +60,15 @@ async def closed_afterwards(attempt: OpenAttempt, tools: Tools) -> AsyncIterator
         outcome = Outcome.HANDED_BACK
         logger.info("Pass is preempted", extra={"action": "preempted", "attempt": attempt.number})
         raise
-    except errors.TranscodeFailed as exc:
-        logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
-        failure = Failure(exc.code, exc.detail)
-        raise
     except BaseException as exc:
         if is_interruption(exc):
             outcome = Outcome.HANDED_BACK
             failure = _interruption_reason(exc)
             reason = failure.detail if failure else "the job is cancelled or the worker ends"
             logger.warning("Pass released: %s", reason, extra={"action": "handed_back"})
+        elif isinstance(exc, errors.TranscodeFailed):
+            logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
+            failure = Failure(exc.code, exc.detail)
         else:
             failure = Failure("internal_error", type(exc).__name__)
         raise
@@ -89,6 +88,8 @@ def _interruption_reason(exc: BaseException) -> Failure | None:
         return Failure(errors.FailCode.SOURCE_UNREACHABLE, cause)
     if isinstance(exc, errors.DiskFull):
         return Failure("disk_full", str(exc))
+    if is_out_of_memory(exc):
+        return Failure(errors.FailCode.OUT_OF_MEMORY, f"this machine lacks memory: {cause}")
     if isinstance(exc, Unavailable):
         return Failure(exc.code, cause)
     if is_temporary(exc):

@@ -5,6 +5,7 @@ and runs again, so each run counts a try when it begins, and none begins after t
 """
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -14,7 +15,8 @@ from tortoise.models import Model
 from tortoise.queryset import QuerySet
 
 from portal.database.outages import is_temporary
-from portal.transcoding.errors import DiskFull
+from portal.processes.child import lacks_memory
+from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 
 Row = TypeVar("Row", bound=Model)
 
@@ -27,7 +29,18 @@ class TriesExhausted(Exception):
 
 def is_interruption(exc: BaseException) -> bool:
     """Return whether an error would have ended the work on any other video, too."""
-    return isinstance(exc, asyncio.CancelledError | DiskFull) or is_temporary(exc)
+    is_of_machine = isinstance(exc, asyncio.CancelledError | DiskFull)
+    return is_of_machine or is_temporary(exc) or is_out_of_memory(exc)
+
+
+def is_out_of_memory(exc: BaseException) -> bool:
+    """Return whether work failed because this machine lacks memory, and not for its file."""
+    is_named = isinstance(exc, MemoryError)
+    if isinstance(exc, TranscodeFailed):
+        is_named = exc.code is FailCode.OUT_OF_MEMORY
+    elif isinstance(exc, OSError):
+        is_named = exc.errno in (errno.ENOMEM, errno.EAGAIN)
+    return is_named and lacks_memory()
 
 
 @asynccontextmanager

@@ -40,6 +40,7 @@ from portal.processing import (
 from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.encoding import Preempted, Tools
 from portal.processing.sources import SourceInterrupted
+from portal.processing.tries import is_out_of_memory
 from portal.queue import enqueue
 from portal.queue.app import WorkerConnector, queue_app
 from portal.queue.rows import import_waits
@@ -109,6 +110,8 @@ class Retries(BaseRetryStrategy):
             case SourceInterrupted():
                 return INTERRUPTION_PAUSE_S
             case StorageUnavailable() | DiskFull():
+                return OUTAGE_BACKOFF.pause_s(failures)
+            case _ if is_out_of_memory(exception):
                 return OUTAGE_BACKOFF.pause_s(failures)
             case _ if is_outage(exception):
                 return INTERRUPTION_PAUSE_S

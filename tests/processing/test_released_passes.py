@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,6 +61,38 @@ async def test_released_pass_records_the_reason(
     row = await Attempt.get(video_id=video.id)
     assert (row.outcome, row.error_code) == ("handed_back", code)
     assert row.error_detail == (reason if code else None)
+
+
+@pytest.mark.parametrize(("lacks", "outcome"), [(True, "handed_back"), (False, "failed")])
+async def test_lack_of_memory_is_not_the_fault_of_a_file(
+    client: Client,
+    resources: WebContext,
+    short_video: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lacks: bool,
+    outcome: str,
+) -> None:
+    """A limit on the address space is what a low limit of the worker itself amounts to."""
+    video = await published_file(client, resources, short_video)
+    attempt = await first_attempt(video)
+    monkeypatch.setattr("portal.transcoding.probing.probe._MEMORY_BYTES", 100 * 1024**2)
+    for module in ("processing.tries", "transcoding.probing.probe"):
+        monkeypatch.setattr(f"portal.{module}.lacks_memory", lambda: lacks)
+    with pytest.raises(TranscodeFailed):
+        await first_pass.make_playable(attempt, tools_for(resources, tmp_path))
+    row = await Attempt.get(video_id=video.id)
+    assert (row.outcome, row.error_code) == (outcome, "out_of_memory")
+
+
+def test_limit_on_the_address_space_is_noticed() -> None:
+    code = (
+        "import resource, sys; from portal.processes.child import lacks_memory;"
+        "resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]), -1)); print(lacks_memory())"
+    )
+    for limit_bytes, words in ((1024**3, b"True\n"), (-1, b"False\n")):
+        command = (sys.executable, "-c", code, str(limit_bytes))
+        assert subprocess.run(command, capture_output=True, check=True).stdout == words
 
 
 async def test_parts_with_faults_of_the_network_are_made_again_if_the_film_has_faults(

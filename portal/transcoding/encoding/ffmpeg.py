@@ -20,6 +20,7 @@ from typing import cast
 import imageio_ffmpeg
 
 from portal.processes.child import (
+    OUT_OF_MEMORY,
     Limits,
     OutOfTime,
     Stalled,
@@ -60,9 +61,6 @@ _UNHEARD = re.compile(
     rb"\[in#.*\[verbose\]   Input stream #\d+:(\d+) \(audio\):.*?; 0 frames decoded;"
 )
 _CORRUPT = re.compile(rb"\[vist#0:.*corrupt decoded frame")
-_OUT_OF_MEMORY = re.compile(
-    r"Cannot allocate memory|malloc of size \d+ failed|pthread_create.*temporarily unavailable"
-)
 # Linux repeats this signal every second, and ffmpeg counts signals. No other process sends it any:
 # it has a separate session, and a run that this module ends is not judged by its log.
 _CPU_LIMIT = re.compile(
@@ -158,7 +156,7 @@ class FfmpegLog:
             return FailCode.OUTPUT_TOO_LARGE
         if returncode == -signal.SIGXCPU or _CPU_LIMIT.search(text):
             return FailCode.TIMED_OUT
-        if _OUT_OF_MEMORY.search(text):
+        if OUT_OF_MEMORY.search(text):
             return FailCode.OUT_OF_MEMORY
         return FailCode.SOURCE_UNREACHABLE if network_error else FailCode.FFMPEG_FAILED
 

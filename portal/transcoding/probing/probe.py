@@ -11,7 +11,16 @@ from asyncio import gather, timeout
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.processes.child import Limits, ask, read_tail, spawn, stop, was_ended_from_outside
+from portal.processes.child import (
+    OUT_OF_MEMORY,
+    Limits,
+    ask,
+    lacks_memory,
+    read_tail,
+    spawn,
+    stop,
+    was_ended_from_outside,
+)
 from portal.text import duration_in_words
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe, interpret
@@ -140,12 +149,17 @@ async def examine(source_url: str, *, limits: SourceLimits, timeout_s: float = 3
         await stop(process)
     returncode = process.returncode or 0
     if returncode == 0:
-        return stdout.decode()
+        answer = stdout.decode()
+        if OUT_OF_MEMORY.search(answer) and lacks_memory():
+            raise TranscodeFailed(FailCode.OUT_OF_MEMORY, detail=answer)
+        return answer
     detail = f"probe ended with {returncode}: {stderr.decode(errors='replace')}"
     if returncode < 0 and not was_ended_from_outside(returncode):
         # The file crashed the parser or ran into a limit, and it will do so again.
         raise SourceRejected(RejectCode.DAMAGED, detail=detail)
-    raise TranscodeFailed(FailCode.PROBE_FAILED, detail=detail)
+    is_out_of_memory = OUT_OF_MEMORY.search(detail) is not None
+    code = FailCode.OUT_OF_MEMORY if is_out_of_memory else FailCode.PROBE_FAILED
+    raise TranscodeFailed(code, detail=detail)
 
 
 def judge(answer: str, limits: SourceLimits) -> Probe:
