@@ -18,7 +18,7 @@ async def test_publish_prints_a_playback_url_or_the_errors_of_the_portal(
     ended = await portal({}, *publish, *texts, "--category", "3")
     assert ended.code == 0, ended.err
     playback_url = ended.out.strip()
-    video_id = playback_url.split("/")[-3]
+    video_id = playback_url.split("/")[-2]
     record = await read(live_portal.base_url, f"{video_id}?include=details")
     assert record["playbackUrl"] == playback_url
     assert (record["title"], record["tags"]) == ("From the command line", "a, b")
