@@ -348,8 +348,9 @@ class CaptionSource(StrEnum):
 class Caption(Model):
     """Captions of a video in one language, as WebVTT.
 
-    `text` has the times of the current version. If that is cut, `whole_text` has the captions of
-    the whole film, from which `text` is derived; otherwise it is None.
+    `text` is what viewers get, with the times of the current version. `whole_text` has the captions
+    of the whole film, from which `text` is derived, if that is cut, or if some begin after the end;
+    otherwise it is None.
     `version` counts saves. Storage has the segments of `written_version`, which have `size_bytes`.
     A track of the source is copied from its `rendition`, and has no text until then. `tries` counts
     consecutive jobs that stored no segment of `version`; the last one sets `error_code`.

@@ -3,15 +3,16 @@
 Storage has a folder for each version of each caption track, `hls/<id>/captions/<track>-<version>/`,
 whose files are never changed. `videos.captions` has the use cases of editors.
 
-Captions have the times of the current version. When another version of the same file becomes the
-current one, their text is derived anew from that of the whole film. `versions` restores those of
-another file.
+Captions have the times of the current version, and end with its film. When another version becomes
+the current one, their text is derived anew from that of the whole film. `versions` restores those
+of another file.
 """
 
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
+from math import inf
 from typing import Self
 from uuid import UUID
 
@@ -49,14 +50,33 @@ class CaptionText:
     """Text of a track, as the columns of `Caption` have it."""
 
     text: str
+    whole_text: str | None = None
     search: str
     cue_count: int
 
     @classmethod
-    def of(cls, cues: Collection[Cue]) -> Self:
-        """Return the columns for cues. Takes up to a second."""
-        spoken = ((cue.start_s, cue.plain_text) for cue in cues)
-        return cls(text=webvtt(cues), search=spoken_document(spoken), cue_count=len(cues))
+    def of(
+        cls, cues: Collection[Cue], *, film_s: float | None = None, keep: Keep | None = None
+    ) -> Self:
+        """Return the columns for cues of a whole film. Takes up to seconds.
+
+        Viewers get the cues that begin before the end of the film, and in its kept intervals. The
+        length of the film is None while it is unknown.
+        """
+        end_s = film_s or inf
+        shown = [cue for cue in cues if cue.start_s < end_s]
+        has_all = len(shown) == len(cues) and keep is None
+        if keep is not None:
+            # The last cue may end after the film, which removes nothing of it.
+            within = (replace(cue, end_s=min(cue.end_s, end_s)) for cue in shown)
+            shown = Kept.of(keep).cut_cues(within)
+        spoken = ((cue.start_s, cue.plain_text) for cue in shown)
+        return cls(
+            text=webvtt(shown),
+            whole_text=None if has_all else webvtt(cues),
+            search=spoken_document(spoken),
+            cue_count=len(shown),
+        )
 
 
 def captions_root(video_id: UUID) -> str:
@@ -74,13 +94,15 @@ async def adopt(video_id: UUID, output: PassOutput, queue: Queue) -> int | None:
 
     Returns the id of the job that stores the video's captions; None if there are none.
     """
+    await _derive_texts(await Video.get(id=video_id))
     rows = await Caption.filter(video_id=video_id).only("id", "rendition", "language")
     adopted = {row.rendition for row in rows}
     languages = {row.language for row in rows}
     for track in output.renditions:
         if track.kind is not Kind.SUBTITLES or track.name in adopted:
             continue
-        text = await asyncio.to_thread(CaptionText.of, output.captions[track.name])
+        cues = output.captions[track.name]
+        text = await asyncio.to_thread(CaptionText.of, cues, film_s=output.duration_s)
         row = await Caption.create(
             video_id=video_id,
             language=next(tag for tag in language_tags(track.language) if tag not in languages),
@@ -108,14 +130,8 @@ async def follow_cut(video: Video, queue: Queue) -> int | None:
     Returns the id of the job that stores all captions again, because their segments end with the
     film; None without captions.
     """
+    await _derive_texts(video)
     tracks = Caption.filter(video_id=video.id)
-    # A video may have hundreds of megabytes of captions, so the tracks are read one by one.
-    for listed in await tracks.filter(text__isnull=False).only("id"):
-        track = await tracks.only("id", "text", "whole_text").get(id=listed.id)
-        whole_text = track.whole_text or track.text or ""
-        columns = await asyncio.to_thread(_columns_of_cut, whole_text, video.keep)
-        await tracks.filter(id=track.id).update(**columns)
-        extend_transaction()
     # Viewers get no folder of the last version, which may have captions that are cut now.
     change = F("version") + 2
     changed = await tracks.update(version=change, written_version=None, tries=0, error_code=None)
@@ -130,12 +146,19 @@ def whole_text_of(text: str, former: str, keep: Keep) -> str:
     return webvtt(Kept.of(keep).whole_cues(read_webvtt(text), read_webvtt(former)))
 
 
-def _columns_of_cut(whole_text: str, keep: Keep | None) -> dict[str, object]:
-    """Return the columns of a track, from the text of the whole film. Takes up to seconds."""
-    cues = read_webvtt(whole_text)
-    if keep is None:
-        return {**asdict(CaptionText.of(cues)), "whole_text": None}
-    return {**asdict(CaptionText.of(Kept.of(keep).cut_cues(cues))), "whole_text": whole_text}
+async def _derive_texts(video: Video) -> None:
+    """Derive what viewers of a locked video get of its captions from those of the whole film."""
+    film_s = video.duration_s
+    if video.base_id is not None:
+        film_s = (await Version.get(id=video.base_id)).duration_s
+    tracks = Caption.filter(video_id=video.id)
+    # A video may have hundreds of megabytes of captions, so the tracks are read one by one.
+    for listed in await tracks.filter(text__isnull=False).only("id"):
+        track = await tracks.only("id", "text", "whole_text").get(id=listed.id)
+        cues = await asyncio.to_thread(read_webvtt, track.whole_text or track.text or "")
+        text = await asyncio.to_thread(CaptionText.of, cues, film_s=film_s, keep=video.keep)
+        await tracks.filter(id=track.id).update(**asdict(text))
+        extend_transaction()
 
 
 def served_folders(row: Caption) -> set[str]:

@@ -31,6 +31,7 @@ from portal.errors import (
 from portal.events.log import AuditAction, note
 from portal.processing.captions import (
     CaptionText,
+    Keep,
     captions_root,
     folder_name,
     served_folders,
@@ -126,6 +127,14 @@ async def read_captions_of(video_id: UUID, language: str) -> Caption:
     return row
 
 
+def editable_text(track: Caption, video: Video) -> str:
+    """Return the text of captions for editors, with cues after the end of the film.
+
+    The text of a cut video has none, because its `whole_text` is that of the whole film.
+    """
+    return (track.text if video.keep else track.whole_text or track.text) or ""
+
+
 def known_as(language: str) -> str:
     """Return the language as the tracks in it are recorded."""
     return language_tag(language) or language.replace("\0", "")
@@ -153,7 +162,7 @@ async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Qu
     async with _locked_track(video_id, language) as (video, track):
         if track is None:
             return await _insert(video, language, change, queue)
-        if await _is_change(track, change):
+        if await _is_change(track, change, video):
             raise CaptionsExist
         return track
 
@@ -169,7 +178,7 @@ async def put(
     async with _locked_track(video_id, language) as (video, track):
         if track is None:
             return await _insert(video, language, change, queue), True
-        if await _is_change(track, change):
+        if await _is_change(track, change, video):
             await _save(track, change, video, queue)
         return track, False
 
@@ -190,7 +199,7 @@ async def change(
     async with _locked_track(video_id, language) as (video, track):
         if track is None:
             raise CaptionsNotFound
-        if await _is_change(track, change):
+        if await _is_change(track, change, video):
             check_version(folder_name(track), versions, CaptionsChanged)
             await _save(track, change, video, queue)
         return track
@@ -222,14 +231,17 @@ async def _locked_track(
         yield video, await tracks.select_for_update().only(*LISTED).first()
 
 
-async def _is_change(track: Caption, change: CaptionChange) -> bool:
+async def _is_change(track: Caption, change: CaptionChange, video: Video) -> bool:
     """Return whether a part of a change is not recorded yet."""
     if change.label not in (None, track.label) or change.is_default not in (None, track.is_default):
         return True
     if change.content is None:
         return False
     # The database compares the texts, so that the recorded one needn't be read.
-    return not await Caption.filter(id=track.id, text=change.content.text).exists()
+    same = Caption.filter(id=track.id, text=change.content.text)
+    if video.keep is None:
+        same = same.filter(whole_text=change.content.whole_text)
+    return not await same.exists()
 
 
 async def _insert(video: Video, language: str, change: CaptionChange, queue: Queue) -> Caption:
@@ -260,19 +272,18 @@ async def _save(track: Caption, change: CaptionChange, video: Video, queue: Queu
         await other_tracks.filter(is_default=True).update(is_default=False)
     if change.content is not None:
         columns |= {**asdict(change.content), "source": change.source}
-        columns["whole_text"] = await _whole_text(track, change.content.text, video)
+        if video.keep is not None:
+            columns["whole_text"] = await _whole_text(track, change.content.text, video.keep)
     track.update_from_dict(columns)
     await track.save(update_fields=None if is_new else [*columns, "changed_at"])
     await _announce(video, track.language, queue)
 
 
-async def _whole_text(track: Caption, text: str, video: Video) -> str | None:
-    """Return the new text of a track for the whole film; None if the video is not cut."""
-    if video.keep is None:
-        return None
+async def _whole_text(track: Caption, text: str, keep: Keep) -> str:
+    """Return the new text of a track for the whole film of a cut video."""
     recorded = await Caption.filter(id=track.id).only("id", "whole_text").first()
     former = recorded.whole_text if recorded else None
-    return await asyncio.to_thread(whole_text_of, text, former or "", video.keep)
+    return await asyncio.to_thread(whole_text_of, text, former or "", keep)
 
 
 async def _announce(video: Video, language: str, queue: Queue) -> None:
@@ -341,12 +352,13 @@ async def _write_track(track: Caption, video: Video, storage: Storage) -> None:
         sizes_bytes[name] = len(data)
         await same.filter(tries__gt=0).update(tries=0)
 
-    # Segments have the times of the whole film, as those of video and sound.
-    text = track.text if video.keep is None else track.whole_text
-    cues = await asyncio.to_thread(read_webvtt, text or "")
+    cues = await asyncio.to_thread(read_webvtt, track.text or "")
     intervals: Sequence[tuple[float, float]] = [(0.0, video.duration_s or 0.0)]
     if video.keep is not None:
-        intervals = Kept.of(video.keep).intervals
+        # Segments have the times of the whole film, as those of video and sound.
+        kept = Kept.of(video.keep)
+        intervals = kept.intervals
+        cues = [kept.around_cuts(cue) for cue in cues]
     await put_captions(cues, put, intervals=intervals, stored=stored)
     await same.update(written_version=track.version, size_bytes=sum(sizes_bytes.values()))
 

@@ -29,7 +29,11 @@ pytestmark = pytest.mark.shared_app
 
 FILM_S = 100.0
 KEEP = [[10.0, 20.0], [50.0, 80.0]]
-CUES = [(5.0, 8.0, "a secret name"), (18.0, 52.0, "over the join"), (70.0, 75.0, "the harbour")]
+CUES = [
+    (5.0, 8.0, "a secret name"),
+    (14.0, 56.0, "Over the secret join"),
+    (70.0, 75.0, "the harbour"),
+]
 CHAPTERS = [("Intro", 0), ("Secret", 25), ("Harbour", 45), ("Home", 90)]
 
 
@@ -64,7 +68,7 @@ async def test_captions_move_with_cuts_and_come_back(resources: WebContext) -> N
     video = await film()
     await save_captions(video, resources, *CUES)
     await cut_video(video, KEEP, resources.queue)
-    cut = [(8.0, 12.0, "over the join"), (30.0, 35.0, "the harbour")]
+    cut = [(4.0, 16.0, "Over join"), (30.0, 35.0, "the harbour")]
     assert await shown_cues(video) == cut
     assert await videos_that_say(["secret"], among=SQL("true")) == []
     assert (await find_said(["harbour"], [video.id]))[video.id].seconds == 30
@@ -101,9 +105,32 @@ async def test_viewers_get_no_segments_of_captions_from_before_a_cut(
     }
     assert sorted(files) == ["00000.vtt", "00001.vtt"]
     # Segments have the times of the whole film, as those of video and sound.
-    assert b"00:00:18.000 --> 00:00:20.000\nover the join" in files["00000.vtt"]
-    assert b"00:00:50.000 --> 00:00:52.000\nover the join" in files["00001.vtt"]
+    assert b"00:00:14.000 --> 00:00:20.000\nOver join" in files["00000.vtt"]
+    assert b"00:00:50.000 --> 00:00:56.000\nOver join" in files["00001.vtt"]
     assert not any(b"secret" in text for text in files.values())
+
+
+async def test_captions_after_the_end_are_for_editors_alone(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film()
+    late = (
+        "WEBVTT\n\n00:01:35.000 --> 00:01:45.000\nLast.\n\n00:01:40.000 --> 00:01:42.000\nSecret.\n"
+    )
+    address = f"/api/videos/{video.id}/captions/en"
+    kind = {"Content-Type": "text/vtt"}
+    put = await answered(await client.put(address, data=late, headers=kind), 201)
+    assert put["cueCount"] == 1
+    # A repetition is the same version, and editors read what was saved.
+    assert (await answered(await client.put(address, data=late, headers=kind))) == put
+    assert await (await client.get(address)).get_data(as_text=True) == late
+    assert await shown_cues(video) == [(95.0, 105.0, "Last.")]
+    assert await videos_that_say(["secret"], among=SQL("true")) == []
+    # The part after the end takes nothing from the last cue.
+    video = await cut_video(video, [[90.0, 100.0]], resources.queue)
+    assert await shown_cues(video) == [(5.0, 10.0, "Last.")]
+    await cut_video(video, None, resources.queue)
+    assert await (await client.get(address)).get_data(as_text=True) == late
 
 
 async def test_a_transcription_begins_anew_with_the_cut_film(resources: WebContext) -> None:

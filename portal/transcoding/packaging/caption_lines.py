@@ -10,12 +10,12 @@ from unicodedata import combining, east_asian_width
 LINE_WIDTH = 42.0
 _WIDE_WIDTH = LINE_WIDTH / 16
 # Letters and marks of Chinese, Japanese and Korean, and full-width forms.
-_WIDE = "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003ffff"
+WIDE = "\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\uff00-\uff60\uffe0-\uffe6\U00020000-\U0003ffff"
 _STOPS = "\u3001\u3002\uff0c\uff01\uff1f\uff1b\uff1a\u2026"
 _CLOSING = rf"{_STOPS}\uff0e\u300d\u300f\uff09\u300b\u3011\u30fc,.!?;:)"
 _OPENING = "\u300c\u300e\uff08\u300a\u3010"
 _UNITS = re.compile(
-    rf"\s*[{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}]{{1,{LINE_WIDTH:.0f}}})[{_CLOSING}]*|\s+"
+    rf"\s*[{_OPENING}]*(?:[{WIDE}]|[^\s{WIDE}]{{1,{LINE_WIDTH:.0f}}})[{_CLOSING}]*|\s+"
 )
 CLAUSE_ENDS = tuple(_STOPS)
 _GOOD_CUT = re.compile(rf"[{_STOPS}]+[{_CLOSING}]*|\s+")

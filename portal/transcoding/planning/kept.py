@@ -7,10 +7,11 @@ film count from the beginning of the first kept interval, without the removed pa
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
-from math import isfinite
+from itertools import accumulate, chain, pairwise
+from math import inf, isfinite
 from typing import NamedTuple, Self
 
+from portal.transcoding.captions.sentences import text_within
 from portal.transcoding.packaging.webvtt import Cue
 
 MAX_INTERVALS = 100
@@ -21,6 +22,10 @@ SHORTEST_S = 0.5
 MOST_MOVED_S = 0.05
 # Times that differ by less are the same.
 ROUNDING_S = 0.001
+# A cue or chapter of which less is left beside a cut is removed: such a rest can't be read, and is
+# left because bounds are those of frames.
+LEAST_REST_S = 0.3
+LEAST_REST_OF_CUE = 0.1
 
 
 class Interval(NamedTuple):
@@ -105,21 +110,29 @@ class Kept:
     def cut_cues(self, cues: Iterable[Cue]) -> list[Cue]:
         """Return the cues of the cut film, from those of the whole film.
 
-        A cue over a removed part becomes one cue over the join.
+        A cue over a removed part becomes one cue over the join, without the words that are spoken
+        in the removed part.
         """
         cut = []
         for cue in cues:
-            if parts := list(self.overlapping(cue.start_s, cue.end_s)):
+            parts = list(self.overlapping(cue.start_s, cue.end_s))
+            length_s = sum(part.end_s - part.start_s for part in parts)
+            whole_s = cue.end_s - cue.start_s
+            text = cue.text
+            if length_s < whole_s - ROUNDING_S:
+                is_rest = length_s >= max(LEAST_REST_S, whole_s * LEAST_REST_OF_CUE)
+                text = text_within(cue, parts) if is_rest else ""
+            if parts and text:
                 start_s = self.next_cut_time_s(parts[0].start_s)
-                length_s = sum(part.end_s - part.start_s for part in parts)
-                cut.append(replace(cue, start_s=start_s, end_s=start_s + length_s))
+                cut.append(replace(cue, start_s=start_s, end_s=start_s + length_s, text=text))
         return cut
 
     def whole_cues(self, cues: Iterable[Cue], former: Iterable[Cue]) -> list[Cue]:
         """Return the cues of the whole film, from those of the cut film.
 
-        `former` are the cues that the whole film had. Those of removed parts stay, and so do those
-        that are unchanged in the cut film.
+        `former` are the cues that the whole film had. Their words in removed parts stay, and so do
+        those that are unchanged in the cut film. A changed cue over a join becomes one for each
+        side of the removed part.
         """
         whole = []
         unchanged: dict[tuple[int, int, str, str], list[Cue]] = {}
@@ -129,13 +142,37 @@ class Kept:
             else:
                 whole.append(cue)
         for cue in cues:
-            start_s = self.whole_time_s(cue.start_s)
-            end_s = self.whole_end_s(cue.end_s)
             if same := unchanged.get(_identity(cue)):
                 whole.append(same.pop(0))
-            elif start_s < end_s:
-                whole.append(replace(cue, start_s=start_s, end_s=end_s))
+            else:
+                sides = list(self._sides_of(cue))
+                is_divided = len(sides) > 1
+                whole += [
+                    replace(cue, start_s=part.start_s, end_s=part.end_s, text=text)
+                    for spoken, part in sides
+                    if (text := text_within(cue, [spoken]) if is_divided else cue.text)
+                ]
+        bounds_s = [0.0, *chain.from_iterable(self.intervals), inf]
+        removed = Kept(tuple(map(Interval, bounds_s[::2], bounds_s[1::2])))
+        for cue in chain.from_iterable(unchanged.values()):
+            whole += [
+                replace(cue, start_s=part.start_s, end_s=part.end_s, text=text)
+                for part in removed.overlapping(cue.start_s, cue.end_s)
+                if (text := text_within(cue, [part]))
+            ]
         return sorted(whole, key=lambda cue: cue.start_s)
+
+    def around_cuts(self, cue: Cue) -> Cue:
+        """Return a cue of the cut film at times of the whole film, over removed parts in it."""
+        start_s = self.whole_time_s(cue.start_s)
+        return replace(cue, start_s=start_s, end_s=self.whole_end_s(cue.end_s))
+
+    def _sides_of(self, cue: Cue) -> Iterator[tuple[Interval, Interval]]:
+        """Yield the kept parts of a cue of the cut film, in times of the cut and the whole film."""
+        whole = self.around_cuts(cue)
+        for part in self.overlapping(whole.start_s, whole.end_s):
+            from_s = self.next_cut_time_s(part.start_s)
+            yield Interval(from_s, from_s + part.end_s - part.start_s), part
 
 
 def _identity(cue: Cue) -> tuple[int, int, str, str]:

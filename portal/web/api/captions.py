@@ -39,7 +39,7 @@ from portal.videos import captions, chapters
 from portal.videos.captions import CaptionChange
 from portal.videos.chapters import Chapters, ChapterSource
 from portal.web.api import json_bodies
-from portal.web.auth import Policy, policy
+from portal.web.auth import Policy, may_edit, policy
 from portal.web.composition import web_context
 from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, Text, Timestamp, reject_if
 from portal.web.schemas.validation import validated, validated_query
@@ -287,10 +287,14 @@ async def add_captions(id: str) -> Response:
 @policy(Policy.WATCH, content_types=(WEBVTT,), headers=("ETag",))
 @document_response(WebVtt)
 async def get_captions(id: str, language: str) -> Response:
-    """Read captions as WebVTT. The ETag names their version."""
+    """Read captions as WebVTT. The ETag names their version.
+
+    People who may edit the video also get cues that begin after its end.
+    """
     video = await read_video(id)
     row = await captions.read_captions_of(video.id, language)
-    return await _webvtt_response(row.text or "", folder_name(row)).make_conditional(request)
+    text = captions.editable_text(row, video) if await may_edit(video) else row.text or ""
+    return await _webvtt_response(text, folder_name(row)).make_conditional(request)
 
 
 @blueprint.put(TRACK)
@@ -435,7 +439,7 @@ async def _read_caption_body(
         duration_s=video.duration_s,
     )
     file = await _read_caption_file(body, options)
-    text = await asyncio.to_thread(CaptionText.of, file.cues)
+    text = await asyncio.to_thread(CaptionText.of, file.cues, film_s=video.duration_s)
     return file, CaptionChange(content=text, label=query.label, is_default=query.is_default)
 
 
@@ -462,7 +466,8 @@ async def _change_captions(video: Video, language: str, change: CaptionChange) -
 async def _present_captions(video: Video, language: str) -> tuple[PresentCaptions, str]:
     """Return the recorded captions in a language, and their version."""
     row = await captions.read_captions_of(video.id, language)
-    return PresentCaptions(**_caption_columns(row), text=row.text or ""), folder_name(row)
+    text = captions.editable_text(row, video)
+    return PresentCaptions(**_caption_columns(row), text=text), folder_name(row)
 
 
 async def _present_chapters(video: Video) -> tuple[PresentChapters, str]:

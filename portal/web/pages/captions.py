@@ -212,7 +212,7 @@ async def add(video: Video) -> Caption | CaptionsForm:
             if not is_plain and not is_confirmed:
                 return CaptionsForm(named, check=check)
             cues = contents.cues
-        text = await asyncio.to_thread(CaptionText.of, cues)
+        text = await asyncio.to_thread(CaptionText.of, cues, film_s=video.duration_s)
         change = CaptionChange(content=text, is_default="isDefault" in form)
         return await captions.add(video.id, language, change, queue=web_context().queue)
     except CaptionsUnreadable as exc:

@@ -88,7 +88,7 @@ async def _values(video_id: str) -> dict[str, Any]:
         "video": video,
         "cuts": recorded,
         "film": await _read_film(video, recorded),
-        "transcript": await _read_transcript(video),
+        "transcript": await _read_transcript(video, recorded.film_s or 0.0),
         "transcoding": await read_progress(video.id),
         "has_cdn": bool(web_context().config.playback_base_url),
     }
@@ -121,17 +121,19 @@ def _picture_s(video: Video, film_s: float) -> float:
     return min(plan.picture_s or film_s, film_s)
 
 
-async def _read_transcript(video: Video) -> tuple[str, Sequence[Cue]] | None:
+async def _read_transcript(video: Video, film_s: float) -> tuple[str, Sequence[Cue]] | None:
     """Return the language and the sentences of the default captions, or of others.
 
-    They have the times of the whole film. The result is None for a video without captions.
+    They have the times of the whole film, and begin before its end. The result is None for a video
+    without captions.
     """
     track = await captions.read_default_captions(video.id)
     if track is None:
         return None
     text = (track.text if video.keep is None else track.whole_text) or ""
     # A thread, because a text may have megabytes.
-    return track.language, await asyncio.to_thread(_sentences_in, text)
+    sentences = await asyncio.to_thread(_sentences_in, text)
+    return track.language, [sentence for sentence in sentences if sentence.start_s < film_s]
 
 
 def _sentences_in(text: str) -> Sequence[Cue]:
