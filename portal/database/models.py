@@ -119,6 +119,8 @@ class Details(Model):
     that to the portal's setting. `passthrough` is an integrator's text, which the portal ignores.
     `views` counts all views (`statistics`).
 
+    `described_times` has times in the description whose moment in the whole film is another one
+    (`transcoding.planning.described_times`).
     `search` and `sort_title` are derived from title, description and tags
     (`search.search_columns`).
     `captions_job_id` is set while storage lacks captions of a ready video.
@@ -131,6 +133,7 @@ class Details(Model):
     version_id = fields.UUIDField()
     title = fields.TextField()
     description = fields.TextField()
+    described_times: dict[str, float | None] = fields.JSONField(default=dict)
     category_ids: list[int] = ArrayField("smallint")
     tags = fields.TextField()
     captions_job_id: int | None = fields.BigIntField(null=True)

@@ -36,6 +36,7 @@ from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job, defer_captions, defer_transcription
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.chapters import chapters_from, cut_chapters
+from portal.transcoding.planning.described_times import DescribedTimes
 from portal.transcoding.planning.kept import Kept
 
 # Viewers who began to watch a version can finish it within this time after its retirement.
@@ -47,12 +48,15 @@ WITHDRAWN_AT = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Each replaced version has a row, also without chapters.
 ARCHIVE_CHAPTERS = """
-INSERT INTO former_chapters (version_id, saved, of_file)
-SELECT versions.id, saved, of_file
-FROM versions LEFT JOIN chapters USING (video_id) WHERE versions.id = %s
+INSERT INTO former_chapters (version_id, saved, of_file, described_times)
+SELECT versions.id, saved, of_file, described_times
+FROM versions JOIN publications ON publications.id = video_id LEFT JOIN chapters USING (video_id)
+WHERE versions.id = %s
 """
 RESTORE_CHAPTERS = """
-WITH former AS (DELETE FROM former_chapters WHERE version_id = %s RETURNING saved, of_file)
+WITH former AS (DELETE FROM former_chapters WHERE version_id = %s RETURNING *), described AS (
+  UPDATE publications SET described_times = former.described_times FROM former WHERE id = %s
+)
 INSERT INTO chapters (video_id, saved, of_file) SELECT %s, saved, of_file FROM former
 ON CONFLICT (video_id) DO UPDATE SET saved = excluded.saved, of_file = excluded.of_file
 """
@@ -150,15 +154,19 @@ async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
     await execute(ARCHIVE_CHAPTERS, former.version_id)
     changed = await execute(ARCHIVE_CAPTIONS, former.version_id, video.id)
     tracks = Caption.filter(video_id=video.id)
-    if await execute(RESTORE_CHAPTERS, video.version_id, video.id):
+    if await execute(RESTORE_CHAPTERS, video.version_id, video.id, video.id):
         await tracks.delete()
         changed += await execute(RESTORE_CAPTIONS, video.version_id, video.id, former.version_id)
     else:
         if former.keep is not None:
             await _keep_shown_chapters(video.id, Kept.of(former.keep))
+            times = DescribedTimes.of(former.described_times, former.keep, former.duration_s)
+            recorded = times.of_next_film(former.description)
+            await Publication.filter(id=video.id).update(described_times=recorded)
+            await tracks.update(whole_text=None)
         if await Rendition.exists(version_id=video.version_id, kind=Kind.SUBTITLES):
             await tracks.filter(source=CaptionSource.FILE).delete()
-        columns = {"whole_text": None, "written_version": None, "tries": 0, "error_code": None}
+        columns = {"written_version": None, "tries": 0, "error_code": None}
         # Viewers may still get the folder of the last version. A track of the same name in the new
         # file is another one.
         await tracks.update(version=F("version") + 1, rendition=None, **columns)

@@ -2,18 +2,19 @@
 
 The first chapter begins at 0, and each lasts until the next one. Text is stored as submitted.
 
-Saved chapters and those of the file are stored in times of the whole film, and mapped to the film
-that viewers get. What is saved for a cut film leaves the chapters of removed parts as they are. The
-times of a description are text: they are those of the film that viewers get, cut or not.
+Chapters are stored in times of the whole film, and mapped to the film that viewers get
+(`described_times` has those of a description). Chapters that begin after its end are not listed.
+What is saved leaves them as they are, and those of removed parts.
 """
 
 import hashlib
 import json
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
+from math import inf
 from uuid import UUID
 
 from portal.database.connection import Row, execute, fetch_rows, transaction
@@ -27,7 +28,8 @@ from portal.transcoding.planning.chapters import (
     cut_chapters,
     whole_chapters,
 )
-from portal.transcoding.planning.kept import Kept
+from portal.transcoding.planning.described_times import DescribedTimes
+from portal.transcoding.planning.kept import ROUNDING_S, Kept
 from portal.videos.reading import check_version, locked_video
 
 MAX_CHAPTERS = 500
@@ -35,7 +37,7 @@ MAX_TITLE_LENGTH = 200
 # Fewer times in a description are no list of chapters.
 LEAST_TIMES = 3
 COLUMNS = """
-SELECT saved, of_file, description, duration_s, keep
+SELECT saved, of_file, description, described_times, duration_s, keep
 FROM videos LEFT JOIN chapters ON video_id = videos.id WHERE videos.id = %s
 """
 SAVE = """
@@ -60,10 +62,11 @@ class ChapterSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chapters:
-    """All chapters of a video."""
+    """Chapters of the film that viewers get; `late_count` more begin after its end."""
 
     chapters: tuple[Chapter, ...] = ()
     source: ChapterSource = ChapterSource.SAVED
+    late_count: int = field(default=0, compare=False)
 
     @property
     def version(self) -> str:
@@ -84,15 +87,19 @@ class Chapters:
 def chapters_of(row: Row | None, video: Row) -> Chapters:
     """Return the chapters of a video from its row of the table, if it has one.
 
-    `video` has the columns description, duration_s and keep.
+    `video` has the columns description, described_times, duration_s and keep.
     """
     saved, of_file = (row["saved"], row["of_file"]) if row else (None, None)
-    if not saved and (times := _times_of(video["description"], video["duration_s"])):
-        return Chapters(times, ChapterSource.DESCRIPTION)
+    source = ChapterSource.SAVED if saved else ChapterSource.FILE
     chapters = chapters_from(saved or of_file or ())
+    if not saved and (described := _described_chapters(video)):
+        chapters = described
+        source = ChapterSource.DESCRIPTION
     if video["keep"] is not None:
         chapters = cut_chapters(chapters, Kept.of(video["keep"]))
-    return Chapters(chapters, ChapterSource.SAVED if saved else ChapterSource.FILE)
+    end_s = video["duration_s"] or inf
+    shown = tuple(chapter for chapter in chapters if chapter.start_s < end_s)
+    return Chapters(shown, source, len(chapters) - len(shown))
 
 
 async def read_chapters(video_id: UUID) -> Chapters:
@@ -133,21 +140,32 @@ async def save_chapters(
         if saved.chapters != present.chapters:
             check_version(present.version, versions, ChaptersChanged)
         whole = tuple(chapters)
-        if row["keep"] is not None and whole:
-            former = chapters_from(row["saved"] or row["of_file"] or ())
+        former = chapters_from(row["saved"] or row["of_file"] or ())
+        if whole and row["keep"] is not None:
             whole = whole_chapters(whole, former, Kept.of(row["keep"]))
+        elif whole:
+            end_s = max(row["duration_s"] or inf, whole[-1].start_s + ROUNDING_S)
+            whole += tuple(chapter for chapter in former if chapter.start_s >= end_s)
         rows = [asdict(chapter) for chapter in whole]
         await execute(SAVE, video_id, json.dumps(rows) if rows else None)
         await note(AuditAction.CHAPTERS_CHANGED, video_id)
         return await read_chapters(video_id)
 
 
-def _times_of(description: str, duration_s: float | None) -> tuple[Chapter, ...]:
-    """Return the chapters that a description lists; none if it has no such list."""
-    chapters = []
-    for hours, minutes, seconds, title in TIME.findall(with_line_feeds(description)):
-        start_s = (int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)
-        chapters.append(Chapter(float(start_s), title.strip()[:MAX_TITLE_LENGTH]))
-    is_list = len(chapters) >= LEAST_TIMES and chapters_fault(chapters) is None
-    is_within = not duration_s or not chapters or chapters[-1].start_s < duration_s
-    return tuple(chapters) if is_list and is_within else ()
+def _described_chapters(video: Row) -> tuple[Chapter, ...]:
+    """Return the chapters that a description lists, in the whole film; none without a list."""
+    times = DescribedTimes.of(video["described_times"], None, None)
+    lines = [
+        ((int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds), title)
+        for hours, minutes, seconds, title in TIME.findall(with_line_feeds(video["description"]))
+    ]
+    if len(lines) < LEAST_TIMES or lines[0][0] != 0:
+        return ()
+    chapters = [
+        Chapter(float(start_s), title.strip()[:MAX_TITLE_LENGTH])
+        for written_s, title in lines
+        if (start_s := times.whole_s(written_s)) is not None
+    ]
+    # 0:00 may be the beginning of a film that was cut.
+    chapters[:1] = [replace(chapter, start_s=0.0) for chapter in chapters[:1]]
+    return () if chapters_fault(chapters) else tuple(chapters)

@@ -26,7 +26,14 @@ FILM_DELETED = "film_deleted"
 FILM_DELETED_WORDS = "The film from which this video is made was deleted. Upload its file again."
 
 # Details and audience that the new video has from the existing one.
-KEPT_DETAILS = ("description", "category_ids", "tags", "visibility", "signed_in_only")
+KEPT_DETAILS = (
+    "description",
+    "described_times",
+    "category_ids",
+    "tags",
+    "visibility",
+    "signed_in_only",
+)
 # Captions of the whole film; their text is cut afterwards.
 COPY_CAPTIONS = """
 INSERT INTO captions

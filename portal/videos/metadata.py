@@ -23,6 +23,7 @@ from portal.database.search import search_columns
 from portal.errors import KeyAlreadyUsed, MetadataChanged, VisibilityDiffers
 from portal.events.log import AuditAction, changed_fields, note
 from portal.text import is_blank, split_tags, with_line_feeds
+from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos.merging import Merged, MergeRule, merge, united
 from portal.videos.reading import check_version, locked_video
 from portal.videos.visibility import recorded_access, save_access
@@ -254,6 +255,9 @@ async def _record_metadata(
         "metadata_version": video.metadata_version + 1,
         "changed_at": datetime.now(UTC),
     }
+    if metadata.description != video.description:
+        times = DescribedTimes.of(video.described_times, video.keep, video.duration_s)
+        columns["described_times"] = times.of_edited(video.description, metadata.description)
     derived = search_columns(
         title=metadata.title, description=metadata.description, tags=metadata.tags
     )

@@ -70,7 +70,7 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
           FROM captions WHERE video_id = video.id AND text IS NOT NULL
         ) track) AS captions,
        (SELECT row_to_json(chapters) FROM chapters WHERE video_id = video.id) AS chapters,
-       video.description, video.duration_s, video.keep,
+       video.description, video.described_times, video.duration_s, video.keep,
        -- There are segments of a picture, and of all sound.
        video.status = 'processing' AND (
          SELECT coalesce(bool_or(first IS NOT NULL) FILTER (WHERE kind = 'video'), false)

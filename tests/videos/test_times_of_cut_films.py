@@ -1,5 +1,6 @@
 """Chapters, captions, posters and statistics of a video move with its cuts, and come back."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -7,6 +8,7 @@ from uuid import uuid4
 import pytest
 from api_client import Client, answered
 from page_rows import READY, cut_video, make_rendition, make_row, make_upload_row
+from page_texts import page
 from psycopg.sql import SQL
 from stored_objects import stored
 
@@ -176,15 +178,65 @@ async def test_chapters_move_with_cuts_and_come_back(client: Client, resources: 
     assert await chapters_of(client, video) == whole
 
 
-async def test_times_of_a_description_are_those_of_the_film_that_viewers_get(
+DESCRIPTION = "0:00 A\n0:12 B\n0:25 C\n0:55 D"
+
+
+async def described(client: Client, video: Video) -> list[tuple[str, float]]:
+    """Return the linked times of a video's description: their text, and where they lead."""
+    text = await page(client, f"/videos/{video.id}")
+    [description] = re.findall(r"video-page__description.*?</p>", text, re.DOTALL)
+    links = re.findall(r'data-seek="([^"]*)">([^<]*)', description)
+    return [(words, float(at_s)) for at_s, words in links]
+
+
+async def test_times_of_a_description_move_with_cuts_and_the_text_stays(
     client: Client, resources: WebContext
 ) -> None:
-    description = "0:00 A\n0:10 B\n0:35 C"
-    video = await film(description=description)
+    video = await film(description=DESCRIPTION)
+    whole = [("0:00", 0), ("0:12", 12), ("0:25", 25), ("0:55", 55)]
+    assert await described(client, video) == whole
     await cut_video(video, KEEP, resources.queue)
-    assert await chapters_of(client, video) == [("A", 0), ("B", 10), ("C", 35)]
+    assert await chapters_of(client, video) == [("A", 0), ("B", 2), ("C", 10), ("D", 15)]
+    # The moments of A and C were removed.
+    assert await described(client, video) == [("0:02", 2), ("0:15", 15)]
+    text = await page(client, f"/videos/{video.id}")
+    assert re.search(r'og:description"\s+content="0:00 A\s0:02 B\s0:25 C\s0:15 D', text)
+    record = await answered(await client.get(f"/api/videos/{video.id}"))
+    assert record["description"] == DESCRIPTION
+    assert "0:12 B" in await page(client, f"/videos/{video.id}/edit")
     await cut_video(video, [[0.0, 30.0]], resources.queue)
-    assert await chapters_of(client, video) == []
+    assert await chapters_of(client, video) == [("A", 0), ("B", 12), ("C", 25)]
+    await cut_video(video, None, resources.queue)
+    assert await described(client, video) == whole
+
+
+async def test_times_that_are_written_for_a_cut_film_are_its_own(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film(description=DESCRIPTION)
+    await cut_video(video, KEEP, resources.queue)
+    # A correction leaves the times that were there.
+    edited = DESCRIPTION.replace("B", "Bridge") + "\n0:30 E"
+    await answered(await client.patch(f"/api/videos/{video.id}", json={"description": edited}))
+    assert await described(client, video) == [("0:02", 2), ("0:15", 15), ("0:30", 30)]
+    expected = [("A", 0), ("Bridge", 2), ("C", 10), ("D", 15), ("E", 30)]
+    assert await chapters_of(client, video) == expected
+    video = await cut_video(video, None, resources.queue)
+    assert (await described(client, video))[-1] == ("1:10", 70)
+    assert (await chapters_of(client, video))[-1] == ("E", 70)
+
+
+async def test_another_file_begins_with_the_times_that_viewers_got(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film(description=DESCRIPTION)
+    video = await cut_video(video, KEEP, resources.queue)
+    former = await video.current_version()
+    await replace_file(video, resources)
+    assert await described(client, video) == [("0:02", 2), ("0:15", 15)]
+    await go_to(former, resources)
+    video = await cut_video(video, None, resources.queue)
+    assert len(await described(client, video)) == 4
 
 
 async def replace_file(video: Video, resources: WebContext) -> Version:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from portal.transcoding.planning.kept import ROUNDING_S, Kept
+from portal.transcoding.planning.kept import LEAST_REST_S, ROUNDING_S, Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,17 @@ def chapters_from(rows: Iterable[Mapping[str, Any]]) -> tuple[Chapter, ...]:
 def cut_chapters(chapters: Sequence[Chapter], cut: Kept) -> tuple[Chapter, ...]:
     """Return the chapters of a cut film, from those of the whole film.
 
-    A chapter whose beginning was removed begins at the join.
+    A chapter whose beginning was removed begins at the join, and the first one with the film.
     """
     starts_s = [chapter.start_s for chapter in chapters]
-    remaining = [
-        replace(chapter, start_s=round(cut.next_cut_time_s(chapter.start_s), 3))
-        for chapter, end_s in zip(chapters, [*starts_s[1:], inf], strict=False)
+    remaining = []
+    for chapter, end_s in zip(chapters, [*starts_s[1:], inf], strict=False):
+        parts = cut.overlapping(chapter.start_s, end_s)
+        left_s = sum(part.end_s - part.start_s for part in parts)
         # Chapters of removed parts are saved with rounded times, which may reach into a kept one.
-        if sum(until_s - from_s for from_s, until_s in cut.overlapping(chapter.start_s, end_s))
-        > ROUNDING_S
-    ]
+        if left_s > min(LEAST_REST_S, end_s - chapter.start_s - ROUNDING_S):
+            start_s = cut.next_cut_time_s(chapter.start_s) if remaining else 0.0
+            remaining.append(replace(chapter, start_s=round(start_s, 3)))
     return _continued(remaining, cut.joins_s)
 
 

@@ -12,6 +12,7 @@ from math import floor
 from markupsafe import Markup
 
 from portal.text import http_address, shown, size_in_words, split_tags
+from portal.transcoding.planning.described_times import DescribedTimes, find_times
 
 # Instructions for search engines about links in texts of users.
 REL = "nofollow noopener ugc"
@@ -23,8 +24,6 @@ _NO_ADDRESS = (
     r"\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 )
 _ADDRESS = re.compile(rf"(?<![\w@/.+-])https?://[^{_NO_ADDRESS}]+", re.IGNORECASE)
-# A time as players show it, such as 1:05 or 1:02:03, but not inside of a longer number.
-_TIME = re.compile(r"(?<![\w:.,/-])(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)(?![\w:]|[.,/-]\d)")
 COUNT_UNITS = ("", "K", "M", "B")
 _CLOSING = {")": "(", "]": "["}
 # Punctuation that ends a sentence or a quotation rather than an address.
@@ -99,12 +98,17 @@ def views_in_words(views: int) -> str:
     return f"{number}{COUNT_UNITS[unit]} {'view' if views == 1 else 'views'}"
 
 
-def linkify(text: str, duration_s: float = 0.0) -> Markup:
+def linkify(text: str, times: DescribedTimes | None = None) -> Markup:
     """Return a text as markup: escaped, with links for addresses and for times in the video.
 
-    Links of times start the player at that time.
+    Links of times start the player at that time, and show it if a cut has moved it.
     """
-    return Markup("").join(_link_pieces(text, duration_s))
+    return Markup("").join(_link_pieces(text, times))
+
+
+def with_shown_times(text: str, times: DescribedTimes) -> str:
+    """Return a description with the times of the film that viewers get."""
+    return "".join(piece for piece, _ in _time_pieces(text, times))
 
 
 FILTERS = (
@@ -121,32 +125,42 @@ FILTERS = (
     time_left,
     views_in_words,
     whole_seconds,
+    with_shown_times,
 )
 
 
-def _link_pieces(text: str, duration_s: float) -> Iterator[Markup]:
+def _link_pieces(text: str, times: DescribedTimes | None) -> Iterator[Markup]:
     done = 0
     for match in _ADDRESS.finditer(text):
         address = _trim_address(match[0])
         if not _is_safe_address(address):
             continue
-        yield from _link_times(text[done : match.start()], duration_s)
+        yield from _link_times(text[done : match.start()], times)
         yield Markup('<a href="{0}" rel="{1}">{0}</a>').format(address, REL)
         done = match.start() + len(address)
-    yield from _link_times(text[done:], duration_s)
+    yield from _link_times(text[done:], times)
 
 
-def _link_times(text: str, duration_s: float) -> Iterator[Markup]:
+def _link_times(text: str, times: DescribedTimes | None) -> Iterator[Markup]:
+    for piece, at_s in [(text, None)] if times is None else _time_pieces(text, times):
+        if at_s is None:
+            yield Markup.escape(piece)
+        else:
+            link = Markup('<a href="?t={}" data-seek="{}">{}</a>')
+            yield link.format(int(at_s), round(at_s, 3), piece)
+
+
+def _time_pieces(text: str, times: DescribedTimes) -> Iterator[tuple[str, float | None]]:
+    """Yield a text in pieces: times in the video with their seconds, and what is between them."""
     done = 0
-    for match in _TIME.finditer(text):
-        hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        time_s = hours * 3600 + minutes * 60 + seconds
-        if time_s >= duration_s or (match[1] and minutes > 59):
-            continue
-        yield Markup.escape(text[done : match.start()])
-        yield Markup('<a href="?t={0}" data-seek="{0}">{1}</a>').format(time_s, match[0])
-        done = match.end()
-    yield Markup.escape(text[done:])
+    for match, seconds in find_times(text):
+        at_s = times.shown_s(seconds)
+        if at_s is not None:
+            yield text[done : match.start()], None
+            moved = clock(at_s) if at_s >= 0.5 else "0:00"
+            yield match[0] if at_s == seconds else moved, at_s
+            done = match.end()
+    yield text[done:], None
 
 
 def _trim_address(address: str) -> str:

@@ -15,6 +15,7 @@ from portal.accounts.people import names_of
 from portal.database.models import Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest, NothingToRetry
 from portal.text import whole_number
+from portal.transcoding.planning.described_times import DescribedTimes
 from portal.videos import publishing, watching
 from portal.videos.library import related_videos
 from portal.videos.posters import poster_revision
@@ -95,6 +96,12 @@ async def position_attributes(video: Video) -> dict[str, object]:
         "data-position": saved and saved.position_s,
         "data-position-age": saved and saved.age_s,
     }
+
+
+@blueprint.app_template_global()
+def described_times(video: Video) -> DescribedTimes:
+    """Return where the times in a video's description lead."""
+    return DescribedTimes.of(video.described_times, video.keep, video.duration_s)
 
 
 @blueprint.app_template_global()

@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from portal.transcoding.planning.described_times import DescribedTimes
 from portal.web.pages.formatting import MAX_ADDRESS_LENGTH, linkify
 
 
@@ -47,7 +48,7 @@ def addresses(text: str) -> list[str | None]:
     ],
 )
 def test_times_within_the_video_become_links(text: str, expected: list[str]) -> None:
-    reader = Reader(str(linkify(text, 7200)))
+    reader = Reader(str(linkify(text, DescribedTimes({}, None, 7200))))
     assert reader.text == text
     times = [attributes for _, attributes in reader.tags if "data-seek" in attributes]
     assert [attributes["data-seek"] for attributes in times] == expected
