@@ -94,7 +94,6 @@ async def adopt(video_id: UUID, output: PassOutput, queue: Queue) -> int | None:
 
     Returns the id of the job that stores the video's captions; None if there are none.
     """
-    await _derive_texts(await Video.get(id=video_id))
     rows = await Caption.filter(video_id=video_id).only("id", "rendition", "language")
     adopted = {row.rendition for row in rows}
     languages = {row.language for row in rows}
@@ -130,7 +129,7 @@ async def follow_cut(video: Video, queue: Queue) -> int | None:
     Returns the id of the job that stores all captions again, because their segments end with the
     film; None without captions.
     """
-    await _derive_texts(video)
+    await derive_texts(video)
     tracks = Caption.filter(video_id=video.id)
     # Viewers get no folder of the last version, which may have captions that are cut now.
     change = F("version") + 2
@@ -146,7 +145,7 @@ def whole_text_of(text: str, former: str, keep: Keep) -> str:
     return webvtt(Kept.of(keep).whole_cues(read_webvtt(text), read_webvtt(former)))
 
 
-async def _derive_texts(video: Video) -> None:
+async def derive_texts(video: Video) -> None:
     """Derive what viewers of a locked video get of its captions from those of the whole film."""
     film_s = video.duration_s
     if video.base_id is not None:
@@ -202,8 +201,13 @@ async def store_again(video_id: UUID, queue: Queue) -> None:
     await Publication.filter(id=video_id).update(captions_job_id=job_id)
 
 
-def _track(row: Caption, name: str) -> FinishedRendition:
+def language_of_track(row: Caption) -> str | None:
+    """Return the language of a track, also of a further one in it; None if it is unknown."""
     language = row.language.partition("-x-")[0]
+    return None if language == UNDETERMINED else language
+
+
+def _track(row: Caption, name: str) -> FinishedRendition:
     return FinishedRendition(
         kind=Kind.SUBTITLES,
         name=name,
@@ -212,7 +216,7 @@ def _track(row: Caption, name: str) -> FinishedRendition:
         average_bandwidth_bps=0,
         size_bytes=0,
         segment_count=0,
-        language=None if language == UNDETERMINED else language,
+        language=language_of_track(row),
         label=row.label,
         is_default=row.is_default,
     )

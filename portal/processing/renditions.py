@@ -166,6 +166,8 @@ async def publish(
             raise LeaseLost
         await request_storyboard(version, queue)
         if await is_current(version):
+            # Captions may have been saved before the length of the film was known.
+            await captions.derive_texts(await Video.get(id=version.video_id))
             await note_outcome(EventType.READY, version.video_id)
         else:
             await make_current(version, queue)

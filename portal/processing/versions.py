@@ -1,12 +1,13 @@
 """The current version of a video: its change, and what follows it.
 
-Captions move to the times of the version (`captions.follow_cut`), a transcription restarts, and a
+Captions move to the times of the version (`captions.derive_texts`), a transcription restarts, and a
 poster that shows a removed frame is not used. Chapters, watch positions and figures of viewers are
 stored for the whole film, and their readers map them to that of the current version.
 
 A new file begins with the captions and chapters that viewers got before, without those of removed
-parts. The captions and chapters of the former file are kept with its version, those of removed
-parts included, and restored with it. The database deletes them with the version.
+parts; captions that a machine wrote are written anew. The captions and chapters of the former file
+are kept with its version, those of removed parts included, and restored with it. The database
+deletes them with the version.
 
 Each function belongs to a transaction that has locked the video.
 """
@@ -133,14 +134,16 @@ async def make_current(version: Version, queue: Queue) -> None:
     video = await Video.get(id=version.video_id)
     if video.poster_path is not None and not lacks_poster_frame(video):
         await Version.filter(id=version.id).update(has_poster=True)
+    await _transcribe_again(version.video_id, queue)
     if is_same_file:
         captions_job_id = await captions.follow_cut(video, queue)
     else:
         captions_job_id = await _follow_file(former, video, queue)
     await publications.update(captions_job_id=captions_job_id)
-    await _transcribe_again(version.video_id, queue)
     event = EventType.CUTS_CHANGED if is_same_file else EventType.REPLACED
     await note_outcome(event, version.video_id)
+    if former.status is not VideoStatus.READY:
+        await note_outcome(EventType.READY, version.video_id)
 
 
 async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
@@ -170,7 +173,24 @@ async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
         # Viewers may still get the folder of the last version. A track of the same name in the new
         # file is another one.
         await tracks.update(version=F("version") + 1, rendition=None, **columns)
+        await _rewrite_machine_captions(video.id, queue)
+        await captions.derive_texts(video)
     return await defer_captions(video.id, queue) if changed else None
+
+
+async def _rewrite_machine_captions(video_id: UUID, queue: Queue) -> None:
+    """Delete captions that a machine wrote for another file, and request new ones."""
+    tracks = Caption.filter(video_id=video_id, source=CaptionSource.MACHINE)
+    track = await tracks.only("id", "language").first()
+    if track is None:
+        return
+    await tracks.delete()
+    requests = Transcription.filter(video_id=video_id)
+    await requests.filter(error_code__isnull=False).delete()
+    if not await requests.exists():
+        job_id = await defer_transcription(video_id, queue)
+        language = captions.language_of_track(track)
+        await Transcription.create(video_id=video_id, language=language, job_id=job_id)
 
 
 async def _keep_shown_chapters(video_id: UUID, cut: Kept) -> None:

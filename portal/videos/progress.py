@@ -66,7 +66,8 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
         ) busy) AS workers,
        COALESCE(made.renditions, '[]') AS renditions,
        (SELECT json_agg(track ORDER BY is_default DESC, label) FROM (
-          SELECT language, label, is_default, source, id || '-' || version AS version
+          SELECT language, label, is_default, source, id || '-' || version AS version,
+                 whole_text IS NOT NULL AND video.keep IS NULL AS has_late
           FROM captions WHERE video_id = video.id AND text IS NOT NULL
         ) track) AS captions,
        (SELECT row_to_json(chapters) FROM chapters WHERE video_id = video.id) AS chapters,
@@ -196,13 +197,17 @@ class RenditionProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionTrack:
-    """Captions that players can show; each change has another `version`."""
+    """Captions that players can show; each change has another `version`.
+
+    `has_late` says that some cues begin after the end of the film, so that viewers don't get them.
+    """
 
     language: str
     label: str
     is_default: bool
     source: str
     version: str
+    has_late: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

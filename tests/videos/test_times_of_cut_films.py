@@ -8,12 +8,21 @@ from uuid import uuid4
 import pytest
 from api_client import Client, answered
 from page_rows import READY, cut_video, make_rendition, make_row, make_upload_row
-from page_texts import page
+from page_texts import page, words_of
 from psycopg.sql import SQL
 from stored_objects import stored
 
 from portal.database.connection import transaction
-from portal.database.models import Caption, PosterRequest, Publication, Version, Video
+from portal.database.event_models import Event
+from portal.database.models import (
+    Caption,
+    CaptionSource,
+    PosterRequest,
+    Publication,
+    Version,
+    Video,
+    VideoStatus,
+)
 from portal.database.work_models import Transcription
 from portal.processing.captions import CaptionText
 from portal.processing.versions import make_current
@@ -239,12 +248,12 @@ async def test_another_file_begins_with_the_times_that_viewers_got(
     assert len(await described(client, video)) == 4
 
 
-async def replace_file(video: Video, resources: WebContext) -> Version:
+async def replace_file(video: Video, resources: WebContext, **columns: Any) -> Version:
     """Make a version of another file, which is not cut, the current one."""
     upload = await make_upload_row()
     version = await video.current_version()
     version.update_from_dict({"id": uuid4(), "storage_key": upload.key, "keep": None})
-    version.update_from_dict({"base_id": None, "transcode_job_id": -3_000_000})
+    version.update_from_dict({"base_id": None, "transcode_job_id": -3_000_000, **columns})
     await version.save(force_create=True)
     await go_to(version, resources)
     return version
@@ -255,6 +264,56 @@ async def go_to(version: Version, resources: WebContext) -> Video:
     async with transaction():
         await make_current(version, resources.queue)
     return await Video.get(id=version.video_id)
+
+
+async def test_what_begins_after_the_end_of_a_shorter_file_is_for_editors_alone(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film()
+    await save_captions(video, resources, *CUES)
+    await save_chapters(client, video, CHAPTERS)
+    former = await video.current_version()
+    await replace_file(video, resources, duration_s=60.0)
+    assert await shown_cues(video) == CUES[:2]
+    assert await videos_that_say(["harbour"], among=SQL("true")) == []
+    assert await chapters_of(client, video) == CHAPTERS[:3]
+    editable = await client.get(f"/api/videos/{video.id}/captions/en")
+    assert "the harbour" in await editable.get_data(as_text=True)
+    words = words_of(await page(client, f"/videos/{video.id}/replacement"))
+    assert "viewers don\u2019t get them: English" in words
+    assert "Chapters: 3. 1 more begins after the end" in words
+    await go_to(former, resources)
+    assert await shown_cues(video) == CUES
+    assert await chapters_of(client, video) == CHAPTERS
+
+
+async def test_machine_captions_are_written_anew_for_another_file(resources: WebContext) -> None:
+    video = await film()
+    await save_captions(video, resources, *CUES)
+    await captions.add(
+        video.id,
+        "pt-BR",
+        CaptionChange(content=CaptionText.of([]), source=CaptionSource.MACHINE),
+        queue=resources.queue,
+    )
+    former = await video.current_version()
+    await replace_file(video, resources)
+    assert [track.language for track in await captions.list_captions(video.id)] == ["en"]
+    request = await Transcription.get(video_id=video.id)
+    assert (request.language, request.text, request.error_code) == ("pt-BR", "", None)
+    await go_to(former, resources)
+    assert len(await captions.list_captions(video.id)) == 2
+
+
+async def test_file_that_makes_a_failed_video_ready_is_announced(resources: WebContext) -> None:
+    video = await film(status=VideoStatus.FAILED, published_attempt=None)
+    await replace_file(video, resources, status=VideoStatus.READY, published_attempt=2)
+    events = Event.filter(video_id=video.id, number__isnull=False).order_by("number")
+    types = await events.values_list("type", flat=True)
+    assert types[-2:] == ["video.replaced", "video.ready"]
+    video = await Video.get(id=video.id)
+    await replace_file(video, resources, transcode_job_id=-3_000_001)
+    assert await events.filter(type="video.ready").count() == 1
 
 
 async def watch(video: Video, start_s: float, end_s: float, viewer: bytes) -> None:

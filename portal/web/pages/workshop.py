@@ -163,7 +163,13 @@ async def replacement_panel(video_id: str) -> ResponseReturnValue:
     """Render the section that replaces the file, which polls itself during the processing."""
     video = await read_video(video_id)
     panel = await _replacement_values(video)
-    text = await render_template("videos/_replacement.html", video=video, **panel)
+    text = await render_template(
+        "videos/_replacement.html",
+        video=video,
+        transcoding=await read_progress(video.id),
+        **await captions.panel(video),
+        **panel,
+    )
     current = panel["replacement"]
     is_live = current is not None and current.state is VersionState.LIVE
     return (text, REPLACED) if is_live else text
