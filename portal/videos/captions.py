@@ -102,9 +102,9 @@ async def read_default_captions(video_id: UUID) -> Caption | None:
     return await Caption.filter(video_id=video_id, cue_count__gt=0, text__isnull=False).first()
 
 
-async def is_served(video_id: UUID, folder: str) -> bool:
-    """Return whether viewers may get a folder of captions in storage."""
-    return any(folder in served_folders(track) for track in await list_captions(video_id))
+async def list_served_folders(video_id: UUID) -> set[str]:
+    """Return the names of the folders of captions in storage that viewers may get."""
+    return {folder for track in await list_captions(video_id) for folder in served_folders(track)}
 
 
 async def find_captions(video_id: UUID, language: str) -> Caption:
@@ -366,11 +366,7 @@ async def _write_track(track: Caption, video: Video, storage: Storage) -> None:
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:
     """Remove the stored versions that viewers can't get."""
     root = captions_root(video_id)
-    used = {
-        f"{root}{folder}/"
-        for track in await list_captions(video_id)
-        for folder in served_folders(track)
-    }
+    used = {f"{root}{folder}/" for folder in await list_served_folders(video_id)}
     entries = [entry async for entry in entries_of(root, storage)]
     for folder in entries:
         if isinstance(folder, str) and folder not in used:

@@ -39,7 +39,7 @@ from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix
 from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
 from portal.transcoding.packaging.hls import media_playlist_name
-from portal.transcoding.packaging.master import MASTER_NAME
+from portal.transcoding.packaging.master import MASTER_NAME, without_missing_captions
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos import captions, cuts, preview
 from portal.videos.chapters import read_chapters
@@ -149,7 +149,9 @@ async def stored_captions(video_id: UUID, name: str) -> WerkzeugResponse | Respo
     """Return captions in segments, as the master playlist names them."""
     video = await read_video(str(video_id))
     folder = name.partition("/")[0]
-    if not OUTPUT_NAME.fullmatch(name) or not await captions.is_served(video_id, folder):
+    if not OUTPUT_NAME.fullmatch(name) or folder not in await captions.list_served_folders(
+        video_id
+    ):
         raise NotFound
     key = captions_root(video_id) + name
     clip = await _requested_clip(video_id, name)
@@ -300,15 +302,20 @@ async def _is_named(served: Served, video_id: UUID, key: str) -> bool:
 
 
 async def _master_response(video: Video, *, base: str) -> Response:
-    """Return the master playlist of a video, with addresses below `base`."""
+    """Return the master playlist of a video, with addresses below `base`.
+
+    After an undone cut or replacement the stored one names captions of before, until the present
+    ones are stored. They are left out.
+    """
     if video.published_attempt is None:
         raise NotFound
     key = output_prefix(video.id, video.published_attempt) + MASTER_NAME
     clip = await _requested_clip(video.id, MASTER_NAME)
     delivery = delivery_of(video)
     text = await web_context().playlists.master(key, clip, delivery, base=base)
+    folders = await captions.list_served_folders(video.id)
     max_age_s = 0 if delivery is Delivery.PORTAL else MASTER_MAX_AGE_S
-    return await _text_response(text, PLAYLIST_TYPE, max_age_s)
+    return await _text_response(without_missing_captions(text, folders), PLAYLIST_TYPE, max_age_s)
 
 
 async def _output_response(

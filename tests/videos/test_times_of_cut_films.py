@@ -121,6 +121,36 @@ async def test_viewers_get_no_segments_of_captions_from_before_a_cut(
     assert not any(b"secret" in text for text in files.values())
 
 
+async def test_no_playlist_names_captions_that_are_not_stored(
+    client: Client, resources: WebContext
+) -> None:
+    video = await film()
+    await save_captions(video, resources, *CUES)
+    former = await video.current_version()
+    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    address = f"/hls/{video.id}/{video.published_attempt}/master.m3u8"
+
+    async def named() -> list[str]:
+        """Return the captions that the master playlist of the first file names."""
+        master = await (await client.get(address)).get_data(as_text=True)
+        uris = re.findall(r"captions/.*playlist.m3u8", master)
+        assert bool(uris) == ("SUBTITLES=" in master)
+        return uris
+
+    [stored_captions] = await named()
+    await cut_video(video, KEEP, resources.queue)
+    video = await cut_video(video, None, resources.queue)
+    assert await named() == []
+    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    await replace_file(video, resources)
+    await go_to(former, resources)
+    assert await named() == []
+    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    [present] = await named()
+    assert present != stored_captions
+    assert (await client.get(f"/hls/{video.id}/{present}")).status_code == 200
+
+
 async def test_captions_after_the_end_are_for_editors_alone(
     client: Client, resources: WebContext
 ) -> None:

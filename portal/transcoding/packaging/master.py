@@ -1,6 +1,7 @@
 """Write the multivariant (master) playlist from the measures of finished renditions. Pure."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -48,6 +49,11 @@ class FinishedRendition:
     is_default: bool = False
 
 
+_STORED_CAPTIONS = re.compile(
+    r'^#EXT-X-MEDIA:TYPE=SUBTITLES,.*URI="(?:[^"]*/)?captions/(?P<folder>[^/"]+)/.*\n', re.MULTILINE
+)
+_SUBTITLES_GROUP = f',SUBTITLES="{Kind.SUBTITLES}"'
+
 # The folder of a rendition, relative to the master playlist (such as "" or "../2/"), and itself.
 Entry = tuple[str, FinishedRendition]
 
@@ -72,6 +78,17 @@ def master_playlist(entries: Sequence[Entry]) -> str:
         _iframe_stream_inf(folder, video) for folder, video in videos if video.iframe_bandwidth_bps
     ]
     return "\n".join(lines) + "\n"
+
+
+def without_missing_captions(playlist: str, served_folders: Collection[str]) -> str:
+    """Return a master playlist without captions in other folders than these.
+
+    Captions of files, which are in the folders of renditions, stay.
+    """
+    text = _STORED_CAPTIONS.sub(
+        lambda tag: tag[0] if tag["folder"] in served_folders else "", playlist
+    )
+    return text if "TYPE=SUBTITLES" in text else text.replace(_SUBTITLES_GROUP, "")
 
 
 def _stream_inf(
