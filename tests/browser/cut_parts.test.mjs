@@ -69,9 +69,19 @@ test("marked sentences that follow each other are one part, with their pauses", 
   assert.deepEqual(joined(0, 2), [part(0, 0.9), part(2, 2.9)]);
 });
 
-test("parts end with the film", () => {
-  const sentences = [part(50, 59), part(59, 63), part(63, 65)];
-  assert.deepEqual(parts.within(sentences, FILM_S), [part(50, 59), part(59, FILM_S)]);
+test("a sentence is cut with all frames in which it is spoken, up to the end of the film", () => {
+  const whole = (start_s, end_s) => parts.toWholeFrames(part(start_s, end_s), 0.04, FILM_S);
+  assert.deepEqual(whole(29.99, 33.143), part(29.96, 33.16));
+  assert.deepEqual(whole(30, 33.16), part(30, 33.16));
+  assert.deepEqual(whole(59, 63), part(59, FILM_S));
+  assert.deepEqual(whole(59.99, 63), part(59.96, FILM_S));
+  for (const rate of [24, 30_000 / 1001, 60]) {
+    for (let at_s = 1.003; at_s < 50; at_s += 0.777) {
+      const cut = parts.toWholeFrames(part(at_s, at_s + 2.345), 1 / rate, FILM_S);
+      assert.ok(cut.startSeconds <= at_s + 0.001 && cut.startSeconds > at_s - 1 / rate - 0.002);
+      assert.ok(cut.endSeconds >= at_s + 2.343 && cut.endSeconds < at_s + 2.345 + 1 / rate);
+    }
+  }
 });
 
 test("what the portal refuses is told before", () => {

@@ -8,6 +8,10 @@ MAX_FILE_BYTES = 4 * 1024**2
 # A film of ten hours with a cue each second has as many.
 MAX_CUES = 36_000
 TOO_LARGE = f"Send at most {MAX_CUES:,} cues, in a file of at most {MAX_FILE_BYTES // 1024**2} MiB."
+TOO_LARGE_TEXT = (
+    f"As WebVTT in UTF-8, the text of these cues has more than {MAX_FILE_BYTES // 1024**2} MiB. "
+    "Send fewer or shorter cues."
+)
 MAX_WARNINGS = 100
 
 

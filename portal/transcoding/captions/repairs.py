@@ -7,7 +7,13 @@ from dataclasses import replace
 from math import floor
 
 from portal.transcoding.captions.blocks import FileCue
-from portal.transcoding.captions.faults import CaptionsUnreadable, CaptionWarning, WarningCode
+from portal.transcoding.captions.faults import (
+    MAX_FILE_BYTES,
+    TOO_LARGE_TEXT,
+    CaptionsUnreadable,
+    CaptionWarning,
+    WarningCode,
+)
 from portal.transcoding.packaging.webvtt import SEGMENT_S, Cue, clock
 
 # A cue without a length is shown until the next one begins, for this time at most.
@@ -128,7 +134,12 @@ def suggested_shift_s(cues: Sequence[FileCue], duration_s: float | None) -> floa
 
 
 def check_size(cues: Sequence[FileCue], duration_s: float | None) -> None:
-    """Raise `CaptionsUnreadable` if cues are shown for so long that segments would be huge."""
+    """Raise `CaptionsUnreadable` if the text of cues, or their segments, would be huge.
+
+    Text may be larger than its file, because a "<" is stored as four characters.
+    """
+    if sum(len(file_cue.cue.text.encode()) for file_cue in cues) > MAX_FILE_BYTES:
+        raise CaptionsUnreadable(TOO_LARGE_TEXT)
     sizes_bytes = [_written_bytes(file_cue.cue, duration_s) for file_cue in cues]
     if sum(sizes_bytes) <= _MAX_WRITTEN_BYTES:
         return

@@ -258,6 +258,9 @@ def _read_subtitles(folder: Path, rung: TrackRung, probe: Probe) -> list[Cue] | 
         for cue in parse_webvtt(path.read_text("utf-8"))
         if not any(from_s <= cue.start_s < until_s for from_s, until_s in hidden)
     ]
+    # Escapes make the text of cues larger than the file.
+    if sum(len(cue.text.encode()) for cue in cues) >= command.MAX_SUBTITLE_BYTES:
+        return errors.Note.SUBTITLES_LEFT_OUT
     if is_telemetry([cue.plain_text for cue in cues]):
         return errors.Note.TELEMETRY_LEFT_OUT
     return cues

@@ -197,11 +197,12 @@ class CutsEditor {
   }
 
   #cutSentences() {
-    // Captions may go on after the film.
-    const marked = parts.within(this.sentences.marked, this.film_s);
+    const { film_s, frame_s, picture_s } = this;
+    const marked = this.sentences.marked;
     if (!marked.length) return messages.show(this.root, messages.NO_SENTENCES);
     this.sentences.unmark();
-    this.#change(marked.reduce(parts.withPart, this.#removed));
+    const removed = marked.map((part) => parts.toWholeFrames(part, frame_s, film_s, picture_s));
+    this.#change(removed.reduce(parts.withPart, this.#removed));
   }
 
   /** Show the frame at a time. @param {number} at_s */

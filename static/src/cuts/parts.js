@@ -34,13 +34,6 @@ export function without(parts, part) {
   return parts.filter((other) => other !== part);
 }
 
-/** Return the parts as far as they are in the film. @param {Parts} parts @param {number} film_s @returns {Parts} */
-export function within(parts, film_s) {
-  return parts
-    .map((part) => ({ ...part, endSeconds: Math.min(part.endSeconds, film_s) }))
-    .filter((part) => lengthOf_s([part]) > ROUNDING_S);
-}
-
 /**
  * Return whether two lists have the same parts, with bounds that differ by less than a time.
  * @param {Parts} parts @param {Parts} others @param {number} tolerance_s
@@ -100,6 +93,20 @@ export function frameStart_s(at_s, frame_s, film_s, picture_s = film_s) {
   if (at_s > picture_s - frame_s + ROUNDING_S) return film_s;
   // Products such as 803 × 0.04 are a little too small.
   return Math.floor(frameAt(at_s, frame_s) * frame_s * 1000 + 1e-6) / 1000;
+}
+
+/**
+ * Return a part with its bounds moved outwards to whole frames, so that nothing of it is left.
+ * @param {Part} part @param {number} frame_s @param {number} film_s @param {number} picture_s
+ * @returns {Part}
+ */
+export function toWholeFrames({ startSeconds, endSeconds }, frame_s, film_s, picture_s = film_s) {
+  const start_s = Math.min(startSeconds, picture_s - frame_s);
+  const end_s = endSeconds + frame_s - 2 * ROUNDING_S;
+  return {
+    startSeconds: frameStart_s(start_s, frame_s, film_s, picture_s),
+    endSeconds: frameStart_s(end_s, frame_s, film_s, picture_s),
+  };
 }
 
 /**

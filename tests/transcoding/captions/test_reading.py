@@ -377,6 +377,7 @@ BOMB = '<!DOCTYPE tt [<!ENTITY a "x"><!ENTITY b "&a;&a;">]><tt><p begin="1s" end
         ("00:00 -> 00:01\nx\n" * (MAX_CUES + 1), "Send at most 36,000 cues"),
         ("<tt>" + "<p begin='1s' end='2s'>x</p>" * (MAX_CUES + 1) + "</tt>", "Send at most 36,000"),
         ("x" * (MAX_FILE_BYTES + 1), "Send at most 36,000 cues, in a file of at most 4 MiB."),
+        (f"{FIRST}\n{'<' * 1_100_000}", "As WebVTT in UTF-8, the text of these cues has more"),
     ],
 )
 def test_files_without_captions_are_refused_with_the_reason(text: str, words: str) -> None:

@@ -80,11 +80,16 @@ async def test_each_cue_has_its_time_and_text(make_media: MakeMedia, publish: Pu
     check_published(published, corners=CORNERS, in_sync=True)
 
 
+@pytest.mark.parametrize("text", ["word " * 200, "< " * 100], ids=["words", "escapes"])
 async def test_a_track_that_is_too_large_is_left_out_and_noted(
-    make_media: MakeMedia, sink: FolderSink, work_dir: Path, monkeypatch: pytest.MonkeyPatch
+    text: str,
+    make_media: MakeMedia,
+    sink: FolderSink,
+    work_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    large = [(at / 10, at / 10 + 0.1, "word " * 200) for at in range(60)]
-    source = with_subtitles(make_media, "one large track.mp4", large, GERMAN)
+    large = [(at / 10, at / 10 + 0.1, text) for at in range(60)]
+    source = with_subtitles(make_media, f"large {len(text)}.mp4", large, GERMAN)
     monkeypatch.setattr(command, "MAX_SUBTITLE_BYTES", 20_000)
 
     result = await transcode(str(source), sink=sink, work_dir=work_dir)
