@@ -169,6 +169,12 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await page.keyboard.press("Control+z")
     await page.keyboard.press("Control+z")
     await expect(trouble).to_be_empty()
+    await page.get_by_label("cue 2: ends at").fill("9:00:00")
+    await page.get_by_label("cue 2: starts at").fill("8:00:00")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_text("Begins after the end of the video.")).to_be_visible()
+    await page.keyboard.press("Control+z")
+    await page.keyboard.press("Control+z")
     await page.get_by_text("Shift all, find and replace").click()
     shift = page.get_by_role("button", name="Shift all cues")
     await shift.click()
@@ -188,7 +194,7 @@ async def test_cues_are_edited_by_keyboard_and_undone(page: Page, video: str) ->
     await page.get_by_label("Replace with").fill("Schönen")
     await page.get_by_role("button", name="Replace all").click()
     assert await texts_of(page) == ["Schönen Morgen,", "Schönen Abend."]
-    await expect(trouble).to_have_text("Replaced in 2 captions.")
+    await expect(trouble).to_have_text("Replaced in 2 cues.")
     # A click on a cue's text seeks to it, and a new cue is added after it.
     await read(page, "video.currentTime = 0")
     await page.get_by_label("cue 1: text").click()

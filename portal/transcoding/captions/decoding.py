@@ -43,6 +43,25 @@ CHARSETS = {
     "euc-kr": "cp949",
     "macintosh": "mac_roman",
 }
+# Scripts and systems by which people know encodings; others are of Western Europe.
+_KNOWN_AS = {
+    **dict.fromkeys(("utf-8", "utf-16le", "utf-16be"), "Unicode"),
+    **dict.fromkeys(("windows-1250", "iso-8859-2"), "Central European"),
+    **dict.fromkeys(("windows-1251", "koi8-u", "iso-8859-5", "ibm866"), "Cyrillic"),
+    "windows-1253": "Greek",
+    "windows-1254": "Turkish",
+    "windows-1255": "Hebrew",
+    "windows-1256": "Arabic",
+    "windows-1257": "Baltic",
+    "windows-1258": "Vietnamese",
+    "windows-874": "Thai",
+    "gb18030": "Simplified Chinese",
+    "big5": "Traditional Chinese",
+    **dict.fromkeys(("shift_jis", "euc-jp", "iso-2022-jp"), "Japanese"),
+    "euc-kr": "Korean",
+    "macintosh": "Western, old Macs",
+}
+CHARSET_LABELS = {name: f"{_KNOWN_AS.get(name, 'Western')} ({name})" for name in CHARSETS}
 # Encodings that are never guessed.
 _NOT_GUESSED = ("utf-8", "utf-16le", "utf-16be", "iso-2022-jp", "macintosh")
 # Names of subsets, as `codecs.lookup` spells them.

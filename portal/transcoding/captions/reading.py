@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 from portal.text import unescaped, with_line_feeds
 from portal.transcoding.captions import repairs
 from portal.transcoding.captions.blocks import FileCue, read_blocks
-from portal.transcoding.captions.decoding import Decoded, decode, known_charset
+from portal.transcoding.captions.decoding import CHARSET_LABELS, Decoded, decode, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,
     MAX_WARNINGS,
@@ -111,9 +111,10 @@ def _limited(warnings: Sequence[CaptionWarning]) -> tuple[CaptionWarning, ...]:
 
 def _decoding_warnings(decoded: Decoded) -> list[CaptionWarning]:
     warnings = []
+    label = CHARSET_LABELS[decoded.charset]
     if decoded.is_guessed:
         message = (
-            f"The file isn't UTF-8. It was read as {decoded.charset}; if the text looks wrong, "
+            f"The file isn't UTF-8. It was read as {label}; if the text looks wrong, "
             "choose another encoding."
         )
         warnings.append(CaptionWarning(WarningCode.ENCODING_DETECTED, message))
@@ -121,7 +122,7 @@ def _decoding_warnings(decoded: Decoded) -> list[CaptionWarning]:
     if bad:
         count = decoded.text.count("\ufffd")
         characters = "1 character" if count == 1 else f"{count:,} characters"
-        message = f"{characters} can't be read as {decoded.charset}, and became \ufffd."
+        message = f"{characters} can't be read as {label}, and became \ufffd."
         line = with_line_feeds(before).count("\n") + 1
         warnings.append(CaptionWarning(WarningCode.CHARACTERS_REPLACED, message, line))
     return warnings
@@ -181,11 +182,11 @@ def _late_warnings(
     if not late:
         return []
     end = f"after the end of the video, at {clock(duration_s)}"
-    count = "All captions begin" if len(late) == len(cues) else f"{len(late):,} captions begin"
+    count = "All cues begin" if len(late) == len(cues) else f"{len(late):,} cues begin"
     if len(late) == 1 < len(cues):
-        count = "1 caption begins"
-    remedy = "They are never shown."
+        count = "1 cue begins"
+    remedy = "Viewers don't get what begins there."
     if suggested_shift_s is not None:
-        remedy = f"Shift the captions by {suggested_shift_s:g} s to show all."
+        remedy = f"Shift the cues by {suggested_shift_s:g} s to show all."
     message = f"{count} {end}. {remedy}"
     return [CaptionWarning(WarningCode.AFTER_END, message, late[0].line)]

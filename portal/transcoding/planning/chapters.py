@@ -27,7 +27,7 @@ def cut_chapters(chapters: Sequence[Chapter], cut: Kept) -> tuple[Chapter, ...]:
     A chapter whose beginning was removed begins at the join, and the first one with the film.
     """
     starts_s = [chapter.start_s for chapter in chapters]
-    remaining = []
+    remaining: list[Chapter] = []
     for chapter, end_s in zip(chapters, [*starts_s[1:], inf], strict=False):
         parts = cut.overlapping(chapter.start_s, end_s)
         left_s = sum(part.end_s - part.start_s for part in parts)

@@ -126,7 +126,7 @@ class SavedCaptions(CaptionRecord):
 
     charset: str = Field(description="The character encoding of the file, as it was read.")
     suggested_shift_seconds: float | None = Field(
-        description="If all captions begin after the end of the video, a `shiftSeconds` that moves "
+        description="If all cues begin after the end of the video, a `shiftSeconds` that moves "
         "them into it."
     )
     warnings: list[FileWarning] = Field(
@@ -289,7 +289,7 @@ async def add_captions(id: str) -> Response:
 async def get_captions(id: str, language: str) -> Response:
     """Read captions as WebVTT. The ETag names their version.
 
-    People who may edit the video also get cues that begin after its end.
+    With permission to edit the video, they include cues that begin after its end.
     """
     video = await read_video(id)
     row = await captions.read_captions_of(video.id, language)

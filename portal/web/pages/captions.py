@@ -22,7 +22,7 @@ from portal.errors import (
     TranscriptionNotFound,
 )
 from portal.processing.captions import CaptionText
-from portal.transcoding.captions.decoding import CHARSETS, known_charset
+from portal.transcoding.captions.decoding import CHARSET_LABELS, known_charset
 from portal.transcoding.captions.faults import (
     MAX_FILE_BYTES,
     CaptionsUnreadable,
@@ -92,7 +92,7 @@ class FileCheck:
     sample: Sequence[tuple[str, str]]
     cue_count: int
     is_default: bool
-    charsets: Sequence[tuple[str, str]] = tuple((name, name) for name in CHARSETS)
+    charsets: Sequence[tuple[str, str]] = tuple(CHARSET_LABELS.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ async def _read_sent(
     offered_s = shift_s or contents.suggested_shift_s or 0.0
     direction = "earlier" if offered_s < 0 else "later"
     shifts = [
-        (f"{offered_s:g}", f"Shift all captions {clock(abs(offered_s))} {direction}"),
+        (f"{offered_s:g}", f"Shift all cues {clock(abs(offered_s))} {direction}"),
         ("0", "Keep the times of the file"),
     ]
     check = FileCheck(
@@ -290,12 +290,11 @@ def _shift_s(text: str) -> float:
 
 async def panel(video: Video, form: CaptionsForm | None = None) -> dict[str, object]:
     """Return the values of the workshop's captions panel, with a submitted form."""
-    can_transcribe = web_context().config.captions_model is not None
     return {
         "captions_sent": form or CaptionsForm(),
         "languages": LANGUAGES,
-        "can_transcribe": can_transcribe,
-        "transcription": await transcription.read(video.id) if can_transcribe else None,
+        "can_transcribe": web_context().config.captions_model is not None,
+        "transcription": await transcription.read(video.id),
     }
 
 

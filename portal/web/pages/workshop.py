@@ -115,7 +115,7 @@ async def add_captions(video_id: str) -> ResponseReturnValue:
     if not added.cue_count:
         editor = url_for("captions.editor", video_id=video.id, language=added.language)
         return redirect(editor, 303)
-    return _redirect_to_part(video.id, "captions-panel")
+    return _redirect_to_part(video.id, "captions-panel", saved="captions")
 
 
 @blueprint.post("/videos/<video_id>/captions/transcription")
@@ -207,6 +207,7 @@ async def _render_workshop(video: Video, **changed: object) -> str:
         "access": await visibility.recorded_form(video, kept=kept, is_saved=saved == "access"),
         "poster": await posters.poster_view(video, watched=posters.watched_poster()),
         **await captions.panel(video),
+        "is_captions_saved": saved == "captions",
         **await _replacement_values(video),
         "link_fault": "",
         **changed,

@@ -179,8 +179,10 @@ class Editor {
     Object.assign(link, { textContent: String(index + 1), ariaLabel: `Play ${name}` });
     link.dataset.seek = String(cue.start_ms / 1000);
     const fault = edit.cueFault(cue);
+    const { film = Infinity } = this.root.dataset;
+    const late = cue.start_ms < Number(film) * 1000 ? "" : "Begins after the end of the video.";
     const note =
-      !this.isChapters && edit.overlaps(this.cues, index) ? `Overlaps cue ${index}.` : "";
+      !this.isChapters && edit.overlaps(this.cues, index) ? `Overlaps cue ${index}.` : late;
     const reason = element(row, "[data-cue-fault]");
     Object.assign(reason, { id: `cue-fault-${index}`, textContent: fault || note });
     reason.classList.toggle("cue__fault--bad", fault !== "");
@@ -342,8 +344,9 @@ class Editor {
     const cues = query ? edit.replaceText(this.cues, query, replacement) : this.cues;
     const count = cues.filter((cue, index) => cue !== this.cues[index]).length;
     if (count) this.#applyAll(cues);
-    const captions = count === 1 ? "1 caption" : `${count.toLocaleString()} captions`;
-    this.#showMessage(count ? `Replaced in ${captions}.` : `No matches for “${query}”.`);
+    const noun = this.isChapters ? "chapter" : "cue";
+    const places = `${count.toLocaleString()} ${noun}${count === 1 ? "" : "s"}`;
+    this.#showMessage(count ? `Replaced in ${places}.` : `No matches for “${query}”.`);
   }
 
   /** Show and announce a message. @param {string} message empty to remove the last one */
@@ -376,7 +379,7 @@ class Editor {
     try {
       this.etag = (await request("PUT", api, sent)).etag;
       this.saved = cues;
-      announce("Saved.");
+      this.#showMessage("Saved.");
       document.body.dispatchEvent(new Event("captions-changed"));
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 412) throw error;

@@ -43,13 +43,16 @@ async def test_a_plain_file_is_saved_at_once(client: Client, video: Video) -> No
     )
     assert answer.status_code == 303
     assert (await Caption.get()).text.endswith("Good morning.\n")
+    workshop = answer.headers["Location"].partition("#")[0]
+    assert "Captions saved." in words_of(await shown(await client.get(workshop)))
 
 
 async def test_another_encoding_is_shown_and_can_be_changed(client: Client, video: Video) -> None:
     text = await shown(await send_file(client, video, RUSSIAN, language="ru", isDefault="on"))
     assert CHECK in words_of(text)
     assert "Доброе утро, друзья." in text
-    assert "It was read as windows-1251" in words_of(text)
+    assert "It was read as Cyrillic (windows-1251)" in words_of(text)
+    assert "Cyrillic (koi8-u)" in words_of(text)
     assert not await Caption.exists()
     address = f"/videos/{video.id}/captions"
     other = sent_back(text, charset="koi8-u", step="preview")
