@@ -182,12 +182,10 @@ async def _rewrite_machine_captions(video_id: UUID, queue: Queue) -> None:
     """Delete captions that a machine wrote for another file, and request new ones."""
     tracks = Caption.filter(video_id=video_id, source=CaptionSource.MACHINE)
     track = await tracks.only("id", "language").first()
-    if track is None:
-        return
-    await tracks.delete()
-    requests = Transcription.filter(video_id=video_id)
-    await requests.filter(error_code__isnull=False).delete()
-    if not await requests.exists():
+    if track is not None:
+        await tracks.delete()
+        # The job of another request does nothing without its row.
+        await Transcription.filter(video_id=video_id).delete()
         job_id = await defer_transcription(video_id, queue)
         language = captions.language_of_track(track)
         await Transcription.create(video_id=video_id, language=language, job_id=job_id)

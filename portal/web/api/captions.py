@@ -103,7 +103,7 @@ class CaptionRecord(Shape):
     label: str = Field(description="Name in menus.")
     is_default: bool = Field(description="Whether players show them by default.")
     source: CaptionSource = Field(description="`upload` once a person has saved them.")
-    cue_count: int = Field(description="Number of cues.")
+    cue_count: int = Field(description="Number of cues that viewers get.")
     changed_at: Timestamp = Field(description="Time of the last change.")
     error_code: str | None = Field(
         description="Why players on other sites don't get this version, if storing it failed."

@@ -2,10 +2,15 @@
 
 import pytest
 from api_client import Client, app_client
-from page_rows import READY, make_row
+from page_rows import READY, cut_video, make_row
 
 from portal.config import Config
 from portal.database.models import Version, VideoStatus
+from portal.processing.captions import CaptionText
+from portal.transcoding.packaging.webvtt import Cue
+from portal.videos import captions
+from portal.videos.captions import CaptionChange
+from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
 
@@ -22,6 +27,20 @@ async def test_editor_opens_once_the_film_is_complete(client: Client) -> None:
     assert "data-cuts" in editor
     assert "hx-get" not in editor.partition("cuts-state")[0]
     assert "The new video will be public, like this one" in editor
+
+
+async def test_sentences_after_the_end_of_the_film_are_not_offered(
+    client: Client, resources: WebContext
+) -> None:
+    video = await make_row(**{**READY, "duration_s": 60.0})
+    cues = [Cue(start_s=at_s, end_s=at_s + 2, text=f"At {at_s}.") for at_s in (59, 60, 90)]
+    change = CaptionChange(content=CaptionText.of(cues, film_s=60.0))
+    await captions.put(video.id, "en", change, queue=resources.queue)
+    for keep in (None, [[50.0, 60.0]]):
+        await cut_video(video, keep, resources.queue)
+        page = await (await client.get(f"/videos/{video.id}/cuts")).get_data(as_text=True)
+        assert page.count("data-sentence") == 1
+        assert "At 59." in page
 
 
 async def test_failed_video_is_not_polled(client: Client) -> None:
