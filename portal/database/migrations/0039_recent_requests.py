@@ -14,6 +14,6 @@ REQUESTERS = "ALTER TABLE downloads ADD requester text NOT NULL DEFAULT ''"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0037_makers_of_links")]
+    dependencies = [("portal", "0038_described_times")]
 
     operations = [ops.RunSQL(TABLE), ops.RunSQL(REQUESTERS)]
