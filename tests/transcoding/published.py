@@ -3,7 +3,9 @@
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from portal.transcoding.encoding.pictures import put_poster
 from portal.transcoding.encoding.sink import Sink, ignore_stored
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging import hls
+from portal.transcoding.packaging.cmaf import read_samples, time_scale
+from portal.transcoding.packaging.fragments import decoded_early, shown_until, write_segment
 from portal.transcoding.packaging.master import (
     MASTER_NAME,
     FinishedRendition,
@@ -231,7 +235,38 @@ def joined(folder: Path, rendition: str, *segments: int) -> bytes:
     """Return some segments, all by default, after their init segment."""
     uris = [segment.uri for segment in playlist(folder, rendition).segments]
     chosen = [uris[number] for number in segments] if segments else uris
-    return b"".join((folder / rendition / uri).read_bytes() for uri in (hls.INIT_NAME, *chosen))
+    init, *contents = [(folder / rendition / uri).read_bytes() for uri in (hls.INIT_NAME, *chosen)]
+    return init + b"".join(map(_for_ffmpeg, contents) if b"avcC" in init else contents)
+
+
+def _for_ffmpeg(segment: bytes) -> bytes:
+    """Return a segment whose frames FFmpeg shows at their times, as players do."""
+    samples, until = read_samples(segment, is_sound=False)
+    if all(sample.offset >= 0 for sample in samples):
+        return segment
+    end = shown_until(samples, until)
+    return write_segment(0, decoded_early(samples, earliest=samples[0].decode_at), end)
+
+
+def frame_times(folder: Path, rendition: str) -> list[tuple[Fraction, Fraction]]:
+    """Return when each frame is shown, and how long its sample lasts, in the order of showing."""
+    scale = time_scale((folder / rendition / hls.INIT_NAME).read_bytes())
+    times = []
+    for segment in playlist(folder, rendition).segments:
+        content = (folder / rendition / segment.uri).read_bytes()
+        samples, until = read_samples(content, is_sound=False)
+        assert samples[0].offset == 0, "decoded before it is shown"
+        ends = [*(sample.decode_at for sample in samples[1:]), until]
+        for sample, end in zip(samples, ends, strict=True):
+            shown_at = Fraction(sample.decode_at + sample.offset, scale)
+            times.append((shown_at, Fraction(end - sample.decode_at, scale)))
+    return sorted(times)
+
+
+def check_durations(folder: Path, rendition: str) -> None:
+    """Check that each sample lasts until the next frame is shown."""
+    for (shown_s, lasts_s), (next_s, _) in pairwise(frame_times(folder, rendition)):
+        assert lasts_s == next_s - shown_s, f"{rendition} at {float(shown_s)} s"
 
 
 def frames(folder: Path, rendition: str, *segments: int) -> list[av.VideoFrame]:

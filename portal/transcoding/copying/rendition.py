@@ -76,19 +76,19 @@ class Rendition:
             raise NotWritten(exc.errno, exc.strerror) from exc
 
 
-def init_segment(stream: Any, first: bytes, *, pts: int, dts: int) -> bytes:
-    """Return the init segment of a copy of an FFmpeg stream, whose first packet has these times.
+def init_segment(stream: Any, first: bytes, *, at: int) -> bytes:
+    """Return the init segment of a copy of an FFmpeg stream, whose first packet is at this time.
 
-    The times are in the stream's ticks, and `dts` is at most zero. The presentation begins at zero,
-    by the edit list.
+    The time is in the stream's ticks, and at most zero. An edit list begins the presentation at
+    zero.
     """
     buffer = io.BytesIO()
     with av.open(buffer, "w", format="mp4", options=_INIT_OPTIONS) as output:
         packet: av.Packet[Any] = av.Packet(first)
         packet.stream = output.add_stream_from_template(stream)
         packet.time_base = stream.time_base
-        packet.pts = pts
-        packet.dts = dts
+        packet.pts = at
+        packet.dts = at
         packet.duration = 1
         packet.is_keyframe = True
         output.mux_one(packet)

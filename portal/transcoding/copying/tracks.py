@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +18,15 @@ import av
 from portal.transcoding.copying.rendition import Rendition, init_segment
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.cmaf import time_scale
-from portal.transcoding.packaging.fragments import Sample
+from portal.transcoding.packaging.fragments import Sample, lasting_as_shown
 from portal.transcoding.probing import source
 from portal.transcoding.probing.cuts import MAX_GOP_S, SEGMENT_S, SHORTEST_END_S, Cutter
 
 # Bytes of the length of a NAL unit, as all encoders write them.
 _NAL_LENGTH_BYTES = 4
+# Longest time for which a frame may be shown before it is decoded, in the times that are written.
+# Players built on ffmpeg show the picture later than the sound by that time.
+_MAX_EARLY_S = 0.2
 # A hole in a damaged file. A slice never has three zeros in a row (ISO/IEC 14496-10, 7.4.1), but
 # cameras add a few at its end.
 _HOLE = bytes(64)
@@ -68,13 +72,11 @@ class VideoCopy:
         self._end = round(span_s[1] * self.ticks_per_s) - self._start
         # Ticks of the copy per tick of the source.
         self._scale = 1
-        # Time from decoding the first frame until it is shown.
-        self._delay = 0
+        # Frames in the order of decoding, with the times at which they are shown.
         self._waiting: list[Sample] = []
         # Numbers of IDR pictures by the times at which they are shown.
         self._keys: dict[int, int] = {}
-        self._key_at = self._last_at = self._decode_at = self._shown_at = -1
-        self._duration = 0
+        self._key_at = self._last_at = self._last_until = -1
         self.frame_count = 0
 
     def take(self, packet: av.Packet[Any]) -> list[int]:
@@ -82,23 +84,18 @@ class VideoCopy:
         data = bytes(packet)
         is_key = self._is_key(packet, data)
         data = source.without_private_units(data, _NAL_LENGTH_BYTES)
-        if packet.pts is None or packet.dts is None or packet.pts < packet.dts:
-            raise self._refusal("times", "shown before it is decoded")
+        if packet.pts is None:
+            raise self._refusal("times", "it has no time")
         if self.frame_count:
             shown_at = packet.pts - self._start
-            decode_at = packet.dts - self._start + self._delay
         else:
             # A late first frame is shown from zero, for longer.
             shown_at = 0
-            decode_at = 0
-            self._begin(packet, data)
-        self._check_times(shown_at, decode_at, is_key=is_key)
-        offset = shown_at + self._delay - decode_at
-        self._waiting.append(Sample(decode_at * self._scale, offset * self._scale, is_key, data))
-        self._duration = packet.duration or decode_at - self._decode_at
-        self._decode_at = decode_at
-        self._shown_at = shown_at
+            self._begin(data)
+        self._check_times(shown_at, is_key=is_key)
+        self._waiting.append(Sample(shown_at * self._scale, 0, is_key, data))
         self._last_at = max(self._last_at, shown_at)
+        self._last_until = max(self._last_until, shown_at + (packet.duration or 0))
         self.frame_count += 1
         if is_key:
             self._key_at = shown_at
@@ -111,17 +108,11 @@ class VideoCopy:
         if not self.frame_count:
             raise self._refusal("first_frame", "there is no frame")
         # An edit list, or the header, may end the last frame earlier than the sample table.
-        lasts = max(1, min(self._duration, self._end - self._shown_at))
-        until = (self._decode_at + lasts) * self._scale
-        ends = (*(sample.decode_at for sample in self._waiting[1:]), until)
-        shown_until = max(
-            end + sample.offset for sample, end in zip(self._waiting, ends, strict=True)
-        )
-        end: int = shown_until // self._scale - self._delay
+        end: int = max(self._last_at + 1, min(self._last_until, self._end))
         self._check_gop(end)
         self._uncertain_cuts += self._cutter.push(end)
         self._write_certain(end)
-        self._rendition.add(self._waiting, until=until, end_s=end / self.ticks_per_s)
+        self._add(self._waiting, end)
         self._rendition.finish()
         return end
 
@@ -148,19 +139,16 @@ class VideoCopy:
             raise self._refusal("damaged", str(exc)) from exc
         return has_idr and not has_other
 
-    def _begin(self, first: av.Packet[Any], data: bytes) -> None:
-        self._delay = int(first.pts or 0) - int(first.dts or 0)
-        init = init_segment(self._stream, data, pts=0, dts=-self._delay)
+    def _begin(self, data: bytes) -> None:
+        init = init_segment(self._stream, data, at=0)
         self._scale, remainder = divmod(time_scale(init), self.ticks_per_s)
         if remainder:
             raise self._refusal("times", "the time scale is too fine")
         self._rendition.begin(init)
 
-    def _check_times(self, shown_at: int, decode_at: int, *, is_key: bool) -> None:
+    def _check_times(self, shown_at: int, *, is_key: bool) -> None:
         if not (self.frame_count or is_key):
             raise self._refusal("first_frame", "the first is no IDR picture")
-        if decode_at <= self._decode_at:
-            raise self._refusal("times", "decoded no later than the one before")
         # A frame that is decoded after an IDR picture must be shown after it.
         if shown_at <= (self._last_at if is_key else self._key_at):
             raise self._refusal("times", "shown out of its group of pictures")
@@ -183,10 +171,20 @@ class VideoCopy:
     def _write(self, cut: int) -> None:
         """Write the segment that ends before the IDR picture which is shown at `cut`."""
         place = len(self._waiting) - (self.frame_count - self._keys[cut])
-        until = self._waiting[place].decode_at
-        self._rendition.add(self._waiting[:place], until=until, end_s=cut / self.ticks_per_s)
+        self._add(self._waiting[:place], cut)
         del self._waiting[:place]
         self._keys = {at: number for at, number in self._keys.items() if at > cut}
+
+    def _add(self, frames: Sequence[Sample], end: int) -> None:
+        """Write a segment of these frames, which are shown until `end`."""
+        if len({frame.decode_at for frame in frames}) < len(frames):
+            raise self._refusal("times", "two before have the same time")
+        until = end * self._scale
+        samples = lasting_as_shown(frames, until)
+        earliest = -_MAX_EARLY_S * self.ticks_per_s * self._scale
+        if min(sample.offset for sample in samples) < earliest:
+            raise self._refusal("times", "one before is shown long before it is decoded")
+        self._rendition.add(samples, until=until, end_s=end / self.ticks_per_s)
 
     def _refusal(self, reason: str, detail: str) -> CopyUndeliverable:
         return CopyUndeliverable(reason, detail=f"frame {self.frame_count}: {detail}")
@@ -281,7 +279,7 @@ class AudioCopy:
         if self._ends_at is None:
             self._priming = max(0, -at)
             first = round(min(0, at) / self._samples_per_tick)
-            self._rendition.begin(init_segment(self._stream, data, pts=first, dts=first))
+            self._rendition.begin(init_segment(self._stream, data, at=first))
             self._ends_at = at
         # A frame begins at the end of the one before, even if the source's ticks are coarser.
         self._waiting.append(Sample(self._ends_at + self._priming, 0, True, data))

@@ -1,7 +1,7 @@
 """Copy a stored rendition into one fragmented MP4 file whose times are continuous.
 
-Segments of a cut film have the times of the whole film. Here they get those of the cut film.
-Segments whose times don't change are copied as they are.
+Segments of a cut film have the times of the whole film. Here they get those of the cut film. Frames
+are decoded before they are shown, because ffmpeg shows all of a track later otherwise.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from portal.transcoding.packaging.cmaf import (
     read_samples,
     time_scale,
 )
-from portal.transcoding.packaging.fragments import Sample, shown_until, write_segment
+from portal.transcoding.packaging.fragments import decoded_early, shown_until, write_segment
 
 
 async def copy_continuously(
@@ -52,12 +52,12 @@ async def copy_continuously(
                 own_move_s = Fraction(first_at - join_at, ticks_per_s)
                 moved_s.append(_move_of(len(moved_s), moves_s, own_move_s))
             move = round(moved_s[-1] * ticks_per_s)
-            if move or samples[0].decode_at < next_decode_at:
-                samples, until = _moved(samples, until, move, next_decode_at)
-                data = write_segment(number, samples, until)
-            await asyncio.to_thread(file.write, data)
+            end = shown_until(samples, until) - move
+            # Frames of sound may overlap at a join.
+            samples = decoded_early(samples, move=move, earliest=next_decode_at)
             next_decode_at = samples[-1].decode_at + 1
-            end = shown_until(samples, until)
+            data = write_segment(number, samples, max(end, next_decode_at))
+            await asyncio.to_thread(file.write, data)
     return moved_s
 
 
@@ -68,20 +68,3 @@ def _move_of(number: int, moves_s: Sequence[Fraction] | None, own_s: Fraction) -
     if number >= len(moves_s):
         raise SegmentError(f"another track has {len(moves_s)} intervals only")
     return moves_s[number]
-
-
-def _moved(
-    samples: Sequence[Sample], until: int, move: int, earliest: int
-) -> tuple[list[Sample], int]:
-    """Return samples that are shown earlier by some ticks, and when the last one ends.
-
-    The first one is decoded at `earliest` or later, because frames of sound may overlap at a join,
-    and encoders differ in the time from decoding a frame until it is shown.
-    """
-    moved = []
-    for sample in samples:
-        shown_at = sample.decode_at + sample.offset - move
-        decode_at = max(sample.decode_at - move, earliest)
-        moved.append(sample._replace(decode_at=decode_at, offset=max(0, shown_at - decode_at)))
-        earliest = decode_at + 1
-    return moved, max(until - move, earliest)

@@ -6,6 +6,7 @@ segments, and would need another process for each.
 
 import struct
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 _BASE_IS_MOOF = 0x020000
@@ -15,6 +16,8 @@ _DURATION = 0x100
 _SIZE = 0x200
 _FLAGS = 0x400
 _COMPOSITION = 0x800
+# Version 1 of the box.
+_SIGNED_OFFSETS = 1 << 24
 # A sample that depends on no other one, and a sample that depends on others.
 _SYNC = 0x02000000
 _NOT_SYNC = 0x01010000
@@ -24,7 +27,10 @@ _BOX_HEADER_BYTES = 8
 
 
 class Sample(NamedTuple):
-    """Access unit: when it is decoded, in ticks, and the time from then until it is shown."""
+    """Access unit: when it is decoded, in ticks, and the time from then until it is shown.
+
+    The time is negative for a frame that is decoded after one that is shown later.
+    """
 
     decode_at: int
     offset: int
@@ -40,6 +46,38 @@ def shown_until(samples: Sequence[Sample], until: int) -> int:
     """
     ends = (*(sample.decode_at for sample in samples[1:]), until)
     return max(end + sample.offset for sample, end in zip(samples, ends, strict=True))
+
+
+def lasting_as_shown(samples: Sequence[Sample], until: int) -> list[Sample]:
+    """Return samples that last as long as their frames are shown, which is up to `until`, in ticks.
+
+    Chromium shows a frame for the duration of its sample, whatever is shown next. Decoding begins
+    when the first frame is shown, because hls.js and others ignore a delay in an edit list.
+    """
+    shown_at = [sample.decode_at + sample.offset for sample in samples]
+    in_order = sorted(shown_at)
+    durations = {at: end - at for at, end in pairwise([*in_order, until])}
+    decoded_at = accumulate((durations[at] for at in shown_at), initial=in_order[0])
+    return [
+        sample._replace(decode_at=at, offset=shown - at)
+        for sample, shown, at in zip(samples, shown_at, decoded_at, strict=False)
+    ]
+
+
+def decoded_early(samples: Sequence[Sample], *, move: int = 0, earliest: int = 0) -> list[Sample]:
+    """Return samples that are shown earlier by `move`, and decoded before that, in ticks.
+
+    Each is decoded as late as possible, and the first one at `earliest` or later. FFmpeg needs this
+    order: it shows all frames of a track later if some are decoded after they are shown.
+    """
+    shown_at = [sample.decode_at + sample.offset - move for sample in samples]
+    latest = [*accumulate(reversed(shown_at), lambda after, at: min(after - 1, at))]
+    early = []
+    for sample, shown, at in zip(samples, shown_at, reversed(latest), strict=True):
+        decode_at = max(at, earliest)
+        early.append(sample._replace(decode_at=decode_at, offset=max(0, shown - decode_at)))
+        earliest = decode_at + 1
+    return early
 
 
 def write_segment(number: int, samples: Sequence[Sample], until: int) -> bytes:
@@ -59,12 +97,13 @@ def segment_head(number: int, samples: Sequence[Sample], until: int) -> bytes:
     is_plain = all(sample.is_sync and not sample.offset for sample in samples)
     columns = _DURATION | _SIZE | (0 if is_plain else _FLAGS | _COMPOSITION)
     ends = (*(sample.decode_at for sample in samples[1:]), until)
-    rows: list[int] = []
-    for (at, offset, is_sync, data), end in zip(samples, ends, strict=True):
-        rows += (end - at, len(data))
-        if not is_plain:
-            rows += (_SYNC if is_sync else _NOT_SYNC, offset)
-    table = struct.pack(f">{len(rows)}I", *rows)
+    row = struct.Struct(">II" if is_plain else ">IIIi")
+    table = b"".join(
+        row.pack(
+            end - at, len(data), *(() if is_plain else (_SYNC if is_sync else _NOT_SYNC, offset))
+        )
+        for (at, offset, is_sync, data), end in zip(samples, ends, strict=True)
+    )
     # The fragment contains the offset of the data, which is its size, so it is built twice.
     size_bytes = len(_movie_fragment(number, samples, columns, table, data_offset=0))
     data_offset = size_bytes + _BOX_HEADER_BYTES
@@ -76,7 +115,8 @@ def segment_head(number: int, samples: Sequence[Sample], until: int) -> bytes:
 def _movie_fragment(
     number: int, samples: Sequence[Sample], columns: int, table: bytes, *, data_offset: int
 ) -> bytes:
-    run = struct.pack(">III", _DATA_OFFSET | columns, len(samples), data_offset)
+    flags = _SIGNED_OFFSETS | _DATA_OFFSET | columns
+    run = struct.pack(">III", flags, len(samples), data_offset)
     return _box(
         b"moof",
         _box(b"mfhd", struct.pack(">II", 0, number + 1)),
