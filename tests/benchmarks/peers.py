@@ -161,7 +161,7 @@ def _peertube(rung: Rung) -> tuple[str, ...]:
 
 def _rate(rung: Rung) -> tuple[str, ...]:
     """Return the options that all flows share."""
-    quality = ("-preset", PRESET, "-pix_fmt", "yuv420p", "-crf", str(CRF))
+    quality = ("-preset", PRESET, "-pix_fmt", "yuv420p", "-bf", "0", "-crf", str(CRF))
     return (*quality, "-maxrate", str(rung.max_bitrate_bps), "-bufsize", str(rung.buffer_bits))
 
 

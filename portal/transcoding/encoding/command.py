@@ -38,9 +38,8 @@ BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
 # Damage of the source is judged after the run.
 _TOLERANT = ("-max_error_rate", "1")
 KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
-# Makes decode times count from the film's start in a part that begins later. Sound can't have this
-# option: it begins before zero with samples that the decoder discards, so its first decode time
-# would be negative.
+# Makes times count from the film's start in a part that begins later. Sound can't have this option:
+# it begins before zero with samples that the decoder discards, so its first time would be negative.
 _LATER_START = "+frag_discont"
 # Allowed drift of sound: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
@@ -67,33 +66,17 @@ _KEYFRAME_NEVER = 2000
 _EVERY_KEYFRAME_S = 0.001
 # The distance counts from the previous key frame, not from zero: only the last segment is short.
 _KEYFRAME_RULE = f"expr:if(isnan(prev_forced_t),1,gte(t,prev_forced_t+{SEGMENT_S}))"
-# The muxer ends a segment before it knows when the next one begins, and uses the last frame's
-# duration, which the encoder only guesses. This filter sets the true distance between frames. The
-# film's last frame lasts until the picture's end, where that is known, else as long as guessed.
-_TRUE_DURATIONS = (
-    "setts=pts=PTS:dts=DTS:duration='0*st(0,max(ld(0),PTS{guessed}))"
-    "+if(eq(NEXT_DTS,NOPTS),max(1,{end}-PTS),NEXT_DTS-DTS)'"
-)
+# Players decide by a sample's duration which frame they show, and the encoder only guesses it. This
+# filter sets the true distance between frames, which are decoded in the order in which they are
+# shown. The film's last frame lasts until the picture's end, where that is known, else as guessed.
+_TRUE_DURATIONS = "setts=duration='if(eq(NEXT_PTS,NOPTS),max(1,{last}),NEXT_PTS-PTS)'"
 # Removes the times of misplaced frames, which then follow the frames before them. Decode times are
 # removed too, because FFmpeg would doubt all later times otherwise.
 _MISPLACED = "setts=pts='if(gt(PTS*TB,{after_s:.6f}),NOPTS,PTS)':dts=NOPTS"
 _MISPLACED_AFTER_S = 5  # half of the probe's limit
 # Limit on making the last frame longer: a source that breaks off early must not seem complete.
 _MAX_LENGTHENED_S = 1.0
-# A sample lasts until the next one is decoded. The encoder sets decode times to the times of
-# earlier frames, usually two before. At an even rate that makes no difference; at an uneven one,
-# samples would last longer or shorter than their frames, and the film would end at another time.
-# These filters decode a frame when it is shown, and a frame that others refer to 4 ms earlier (the
-# shortest frame lasts 13 ms). Each filter sees one frame ahead, so two are needed, because a frame
-# may refer to two later ones.
-_LEAD_S = 0.004
-_DECODED_WHEN_SHOWN = (
-    f"setts=pts=PTS:dts='if(gt(NEXT_PTS,NOPTS)*lt(NEXT_PTS,PTS),NEXT_PTS-{_LEAD_S}/TB,PTS)',"
-    "setts=pts=PTS:dts='max(PREV_OUTDTS+1,"
-    f"if(gt(NEXT_DTS,NOPTS)*lt(NEXT_DTS,DTS),NEXT_DTS-{_LEAD_S}/TB,DTS))',"
-)
-# Fits segments to the time scale and the edit list of another encoder's init segment. Any delay
-# between decoding and showing is long enough, because no frame refers to later ones.
+# Fits segments to the time scale and the edit list of another encoder's init segment.
 _DELAYED = ",setts=time_base=1/{scale}:prescale=1:pts=PTS:dts=PTS-{delay}"
 # A later part is decoded from a key frame at least this long before the first encoded frame:
 # frames just after a key frame may depend on frames before it, and a deinterlacer looks back.
@@ -267,18 +250,19 @@ def _video_output(of_pass: Pass, part: Part, rung: Rung) -> tuple[str, ...]:
     buffer: tuple[str, ...] = ()
     if part.first:
         buffer = ("-rc_init_occupancy", str(round(rung.buffer_bits * _LATER_BUFFER)))
-    timing = ("" if of_pass.is_even else _DECODED_WHEN_SHOWN) + _durations(of_pass)
+    timing = _durations(of_pass)
     fitting: tuple[str, ...] = ()
     ticks_per_s = None
     if init := of_pass.foreign_inits.get(rung.name):
         ticks_per_s = time_scale(init)
         timing += _DELAYED.format(scale=ticks_per_s, delay=first_media_time(init))
-        fitting = ("-x264-params", f"sps-id={free_number(init)}:bframes=0")
+        fitting = ("-x264-params", f"sps-id={free_number(init)}")
     return (
         *("-map", f"[{rung.name}]", *BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
         *("-threads", str(_threads(rung))),
-        *("-crf", str(CRF), "-maxrate", str(rung.max_bitrate_bps)),
+        # Players differ in how they treat the decode times that B-frames need.
+        *("-bf", "0", "-crf", str(CRF), "-maxrate", str(rung.max_bitrate_bps)),
         *("-bufsize", str(rung.buffer_bits), *buffer, *fitting),
         *("-force_key_frames", _keyframes(of_pass, part), "-forced-idr", "1"),
         *("-sc_threshold", "0", "-g", str(_KEYFRAME_NEVER)),
@@ -294,10 +278,10 @@ def _durations(of_pass: Pass) -> str:
     picture_s = of_pass.plan.picture_s
     last_frame_s = of_pass.probe.video.last_frame_s
     if picture_s is None or last_frame_s is None:
-        return _TRUE_DURATIONS.format(guessed="+DURATION", end="ld(0)")
+        return _TRUE_DURATIONS.format(last="DURATION")
     last_s = SEGMENT_S if of_pass.plan.is_held else picture_s - last_frame_s
-    end = f"min({picture_s:.6f}/TB,ld(0)+{last_s + _MAX_LENGTHENED_S:.6f}/TB)"
-    return _TRUE_DURATIONS.format(guessed="", end=end)
+    last = f"min({picture_s:.6f}/TB-PTS,{last_s + _MAX_LENGTHENED_S:.6f}/TB)"
+    return _TRUE_DURATIONS.format(last=last)
 
 
 def _threads(rung: Rung) -> int:

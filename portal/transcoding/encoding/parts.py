@@ -97,14 +97,6 @@ class Pass:
         keeps_times = self.plan.keeps_times or self.plan.is_held or video.changes_size
         return video.grid_lead is not None and not keeps_times
 
-    @property
-    def is_even(self) -> bool:
-        """Return whether all frames last equally long.
-
-        The first frame of a film that begins late is shown from the start, and so lasts longer.
-        """
-        return self.is_snapped and self.probe.video.start_s == 0
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:

@@ -39,7 +39,8 @@ _ALONE_PEAK_BPS = 16_000_000
 
 # The standard sizes are encoded at a constant quality, with a cap in bit/s by the short side.
 # Chosen by measurement (VMAF 0.6.1 of each rung at its own size,
-# three real 1080p clips: a forest, a street, a room; kbit/s beside it):
+# three real 1080p clips: a forest, a street, a room; kbit/s beside it; with B-frames and a crf of
+# 23, which take as many bits as 24 without B-frames):
 #
 #            240p      360p      480p       720p       1080p
 #   forest   87  327   91  759   95 1472    97 2544    99 4272
@@ -56,8 +57,11 @@ _ALONE_PEAK_BPS = 16_000_000
 # The caps are for 16:9 at 30 fps; those of other shapes and rates are computed from them. Apple's
 # HLS authoring specification has similar rates: 145 kbit/s at 416x234, 365 at 640x360, 1100 at
 # 768x432, 3000 and 4500 at 720p, 6000 and 7800 at 1080p.
+#
+# At this preset B-frames gain nothing. In nine encodings of six real clips, at 480p and 720p, no
+# B-frames and a crf of 24 take 1 % fewer bits than three and 23, for 0.4 points more VMAF.
 PRESET = "veryfast"
-CRF = 23
+CRF = 24
 _LADDER = {
     240: 300_000,  # plays on the poorest link, and costs about 3 % of encoding 1080p
     360: 700_000,
