@@ -5,10 +5,12 @@ from uuid import UUID
 
 from api_client import Client
 from passes import make_missing, make_playable, published_file, tools_for
+from stored_objects import stored
 
 from portal.database.models import Rendition, Version, Video, VideoStatus
 from portal.processing import first_pass, later_passes, storyboards
-from portal.transcoding.packaging.master import Kind
+from portal.storage.objects import output_root
+from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.kept import Interval
 from portal.videos import cuts
 from portal.web.composition import WebContext
@@ -41,3 +43,13 @@ async def pictures(version_id: UUID) -> list[Rendition]:
     """Return the complete renditions of a version's picture, the lowest first."""
     rows = Rendition.filter(version_id=version_id, kind=Kind.VIDEO, state="complete")
     return await rows.order_by("position")
+
+
+async def save_stream(video: Video, resources: WebContext, folder: Path) -> Path:
+    """Write all stored files of a video into a folder, and return its master playlist."""
+    root = output_root(video.id)
+    for key in await stored(resources.storage, video.id):
+        path = folder / key.removeprefix(root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(await resources.storage.get(key))
+    return folder / str(video.published_attempt) / MASTER_NAME

@@ -9,7 +9,7 @@ from typing import Any
 import imageio_ffmpeg
 import pytest
 from api_client import Client
-from cut_films import cut, pictures, whole_video
+from cut_films import cut, pictures, save_stream, whole_video
 from decoded_media import listen
 from media_recipes import EXACT_TIMES
 from numbered_film import FPS, make_numbered, shown_numbers, time_of_tone
@@ -17,18 +17,16 @@ from page_rows import make_attempt
 from passes import make_playable, published_file, states, tools_for
 from published_checks import check_playlists
 from running_portal import run_ffmpeg
-from stored_objects import stored
 
 from portal.database.event_models import Event
 from portal.database.models import Rendition, Version, Video
 from portal.processing import cutting, later_passes, renditions, storyboards
 from portal.processing.attempts import OpenAttempt
 from portal.processing.outputs import open_rendition
-from portal.storage.objects import output_root
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.encoding.joining import StoredTrack, join_tracks
 from portal.transcoding.packaging import hls
-from portal.transcoding.packaging.master import MASTER_NAME, Kind
+from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.kept import Interval, Kept
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.videos import cuts
@@ -95,14 +93,9 @@ async def check_stream(
     video: Video, expected: Sequence[int], resources: WebContext, folder: Path
 ) -> None:
     """Check that the playlists of a video keep to the rules, and that ffmpeg plays them."""
-    root = output_root(video.id)
     folder = folder / "stream"
-    for key in await stored(resources.storage, video.id):
-        path = folder / key.removeprefix(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(await resources.storage.get(key))
+    master = await save_stream(video, resources, folder)
     rows = await Rendition.filter(version_id=video.version_id)
-    master = folder / str(video.published_attempt) / MASTER_NAME
     check_playlists(master, [renditions.finished_rendition(row) for row in rows])
     for row in rows:
         playlist = folder / str(row.attempt_number) / hls.media_playlist_name(row.name)

@@ -306,9 +306,9 @@ export class HlsStream extends EventTarget {
 }
 
 /**
- * Keep the segments of a cut film at the times of its playlist. hls.js moves the segments after one
- * that it has loaded by the reordering of its frames, because it ignores edit lists; at each
- * discontinuity that would delay the film.
+ * Keep the segments of a cut film at the times of its playlist. Films of version 0.5 delay their
+ * picture by an edit list, which hls.js ignores. It moves the segments after one that it has loaded
+ * by that delay; at each discontinuity that would delay the film.
  * @param {Hls} hls
  */
 function keepTimesOfPlaylists(hls) {

@@ -1,0 +1,118 @@
+"""Whole and cut films in players of other sites, which know nothing of the portal."""
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from api_client import Client
+from cut_films import cut, save_stream, whole_video
+from front_end import STATIC
+from http_server import listening
+from numbered_film import DIGITS, FPS, make_numbered
+from playwright.async_api import Browser, Page
+
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.slow
+
+FILM_S = 12
+# Beginnings in the middle of a segment, at a segment, and at a key frame inside one.
+KEPT_S = ((0.52, 3.0), (4.0, 7.48), (10.0, FILM_S))
+STEPS = 50
+PAGE = """<!doctype html><video muted></video><script src="/player.js"></script>"""
+# Loads a film in one of its qualities with hls.js, and returns once all of it is in the buffer.
+LOAD = """([master, level]) => new Promise((resolve, reject) => {
+    const video = document.querySelector("video");
+    window.seeks = 0;
+    const hls = new Hls({ startLevel: level, enableWorker: false });
+    hls.on(Hls.Events.ERROR, (_event, { fatal, details }) => fatal && reject(details));
+    hls.on(Hls.Events.BUFFERED_TO_END, () => resolve(hls.levels.length));
+    hls.once(Hls.Events.MANIFEST_PARSED, () => { hls.currentLevel = level; });
+    hls.loadSource(master);
+    hls.attachMedia(video);
+})"""
+PLAY = """async () => {
+    const video = document.querySelector("video");
+    let seeks = 0;
+    video.addEventListener("seeking", () => { seeks += 1; });
+    const ended = new Promise((resolve) => video.addEventListener("ended", resolve));
+    video.playbackRate = 4;
+    await video.play();
+    await ended;
+    return [seeks, video.buffered.length, video.buffered.start(0), video.duration];
+}"""
+# Presses "+ Frame" and returns the numbers that the frames show.
+STEP = """async ([first, count, fps, digits]) => {
+    const video = document.querySelector("video");
+    const canvas = new OffscreenCanvas(digits, 1);
+    const context = canvas.getContext("2d");
+    context.imageSmoothingEnabled = false;
+    const numbers = [];
+    for (let frame = first; frame < first + count; frame += 1) {
+        // The frame is presented some time after the seek has ended.
+        const presented = new Promise((resolve) => video.requestVideoFrameCallback(resolve));
+        video.currentTime = (frame + 0.5) / fps;
+        await presented;
+        context.drawImage(video, 0, 0, canvas.width, 1);
+        const { data } = context.getImageData(0, 0, canvas.width, 1);
+        let number = 0;
+        for (let digit = 0; digit < canvas.width; digit += 1)
+            if (data[4 * digit] > 128) number += 2 ** digit;
+        numbers.push(number);
+    }
+    return numbers;
+}"""
+
+
+@asynccontextmanager
+async def site_with(folder: Path) -> AsyncIterator[str]:
+    """Serve a folder with films, and a page with hls.js."""
+    (folder / "page.html").write_text(PAGE)
+    player = STATIC / "node_modules" / "hls.js" / "dist" / "hls.min.js"
+    shutil.copyfile(player, folder / "player.js")
+    app = web.Application()
+    app.router.add_static("/", folder)
+    async with listening(web.AppRunner(app)) as address:
+        yield address
+
+
+async def check_qualities(page: Page, master: str, expected: list[int]) -> None:
+    """Check in each quality that a film plays to its end, and shows each frame."""
+    level = 0
+    levels = 2
+    while level < levels:
+        await page.goto("/page.html")
+        levels = await page.evaluate(LOAD, [master, level])
+        middle = len(expected) // 2
+        for first in (middle - STEPS // 2, len(expected) - STEPS):
+            numbers = await page.evaluate(STEP, [first, STEPS, FPS, DIGITS])
+            assert numbers == expected[first : first + STEPS], f"quality {level}"
+        await page.evaluate("document.querySelector('video').currentTime = 0")
+        seeks, ranges, start_s, end_s = await page.evaluate(PLAY)
+        assert (seeks, ranges) == (0, 1), f"quality {level}"
+        assert start_s == pytest.approx(0, abs=0.001)
+        assert end_s == pytest.approx(len(expected) / FPS, abs=0.05)
+        level += 1
+
+
+async def test_whole_and_cut_films_play_to_their_end_and_show_each_frame_in_hls_js(
+    client: Client, resources: WebContext, browser: Browser, tmp_path: Path
+) -> None:
+    groups = ("-g", "50", "-bf", "3", "-sc_threshold", "0")
+    film = make_numbered(tmp_path / "film.mp4", *groups, seconds=FILM_S)
+    whole = await whole_video(client, resources, film, tmp_path)
+    frames = list(range(FILM_S * FPS))
+    kept = [n for first, last in KEPT_S for n in frames[round(first * FPS) : round(last * FPS)]]
+    folder = tmp_path / "stream"
+    folder.mkdir()
+    async with site_with(folder) as address:
+        page = await browser.new_page(base_url=address)
+        master = await save_stream(whole, resources, folder)
+        await check_qualities(page, f"/{master.relative_to(folder)}", frames)
+        video = await cut(whole, resources, tmp_path, *KEPT_S)
+        master = await save_stream(video, resources, folder)
+        await check_qualities(page, f"/{master.relative_to(folder)}", kept)
+        await page.close()
