@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import firefox_bridge
 import pytest
 from chromium import TIMEOUT_MS, OpenPage, Publish, find_or_install, publish_file, run
 from player_page import make_film
@@ -26,6 +27,26 @@ async def browser() -> AsyncIterator[Browser]:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         arguments += ["--autoplay-policy=no-user-gesture-required"]
         browser = await playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+async def firefox(tmp_path: Path) -> AsyncIterator[Browser]:
+    """Debian's Firefox."""
+    installed = find_or_install("firefox-esr", "firefox-esr", "firefox")
+    if installed is None:
+        pytest.skip("there is no Firefox, and only root can install it, with apt-get")
+    program = tmp_path / "firefox"
+    bridge = f"{sys.executable} {firefox_bridge.__file__} {installed}"
+    program.write_text(f'#!/bin/sh\nexec {bridge} "$@"')
+    program.chmod(0o700)
+    async with async_playwright() as playwright:
+        browser = await playwright.firefox.launch(
+            channel="moz-firefox",
+            executable_path=program,
+            firefox_user_prefs={"media.autoplay.default": 0},
+        )
         yield browser
         await browser.close()
 

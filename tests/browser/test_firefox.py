@@ -1,13 +1,11 @@
 """The main journey in Debian's Firefox."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import firefox_bridge
 import pytest
-from chromium import TIMEOUT_MS, TRANSCODE_TIMEOUT_MS, find_or_install, play_past
-from playwright.async_api import Page, async_playwright, expect
+from chromium import TIMEOUT_MS, TRANSCODE_TIMEOUT_MS, play_past
+from playwright.async_api import Browser, Page, expect
 from running_portal import LivePortal, call
 from upload_page import fill_in, open_video, press_publish, start_upload
 
@@ -21,41 +19,27 @@ CAPTIONS = {
 @pytest.mark.complaint("NetworkError when attempting to fetch resource")
 @pytest.mark.slow
 async def test_video_is_uploaded_published_and_played(
-    live_portal: LivePortal, watch: Callable[[Page], None], short_video: Path, tmp_path: Path
+    live_portal: LivePortal, watch: Callable[[Page], None], short_video: Path, firefox: Browser
 ) -> None:
-    installed = find_or_install("firefox-esr", "firefox-esr", "firefox")
-    if installed is None:
-        pytest.skip("there is no Firefox, and only root can install it, with apt-get")
-    program = tmp_path / "firefox"
-    bridge = f"{sys.executable} {firefox_bridge.__file__} {installed}"
-    program.write_text(f'#!/bin/sh\nexec {bridge} "$@"')
-    program.chmod(0o700)
-    async with async_playwright() as playwright:
-        browser = await playwright.firefox.launch(
-            channel="moz-firefox",
-            executable_path=program,
-            firefox_user_prefs={"media.autoplay.default": 0},
-        )
-        page = await browser.new_page(base_url=live_portal.base_url)
-        page.set_default_timeout(TIMEOUT_MS)
-        watch(page)
-        await start_upload(page, short_video)
-        await fill_in(page, title="Sent by Firefox")
-        await press_publish(page, title="Sent by Firefox")
-        await open_video(page, "Sent by Firefox")
-        video = page.locator("video")
-        await expect(video).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
-        await play_past(page, 0.5)
-        # The player uses Media Source Extensions, not a file.
-        assert (await video.evaluate("video => video.currentSrc")).startswith("blob:")
-        assert await video.evaluate("video => video.videoWidth") == 320
+    page = await firefox.new_page(base_url=live_portal.base_url)
+    page.set_default_timeout(TIMEOUT_MS)
+    watch(page)
+    await start_upload(page, short_video)
+    await fill_in(page, title="Sent by Firefox")
+    await press_publish(page, title="Sent by Firefox")
+    await open_video(page, "Sent by Firefox")
+    video = page.locator("video")
+    await expect(video).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
+    await play_past(page, 0.5)
+    # The player uses Media Source Extensions, not a file.
+    assert (await video.evaluate("video => video.currentSrc")).startswith("blob:")
+    assert await video.evaluate("video => video.videoWidth") == 320
 
-        # Captions are uploaded while the video plays.
-        track = f"{page.url.partition('/videos/')[2]}/captions/en"
-        await call("PUT", f"{live_portal.base_url}/api/videos/{track}", status=201, **CAPTIONS)
-        await page.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
-        await page.get_by_text("Transcript", exact=True).click()
-        cue = page.get_by_role("link", name="Good morning.")
-        await cue.click()
-        await expect(cue).to_have_attribute("aria-current", "true")
-        await browser.close()
+    # Captions are uploaded while the video plays.
+    track = f"{page.url.partition('/videos/')[2]}/captions/en"
+    await call("PUT", f"{live_portal.base_url}/api/videos/{track}", status=201, **CAPTIONS)
+    await page.evaluate("document.body.dispatchEvent(new Event('captions-changed'))")
+    await page.get_by_text("Transcript", exact=True).click()
+    cue = page.get_by_role("link", name="Good morning.")
+    await cue.click()
+    await expect(cue).to_have_attribute("aria-current", "true")
