@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from portal.telemetry.tracing import span
 from portal.transcoding import errors
@@ -31,6 +32,8 @@ from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.telemetry import is_telemetry
 
+# Difference of two times that are meant to be the same.
+_SAME_TIME_S = 0.1
 # Cues of each subtitle track, or the note that tells why the track is left out.
 Subtitles = Mapping[str, list[Cue] | errors.Note]
 
@@ -239,15 +242,15 @@ async def encode_sound(
                 sink=sink,
                 on_stored=on_stored,
             )
-        cues = {
+        tracks = {
             rung.name: await asyncio.to_thread(_read_subtitles, folder, rung, probe)
             for rung in subtitles
         }
-    return report, renditions, cues
+    return report, renditions, {name: cues for name, cues in tracks.items() if cues is not None}
 
 
-def _read_subtitles(folder: Path, rung: TrackRung, probe: Probe) -> list[Cue] | errors.Note:
-    """Return the cues of a subtitle track, or why it is left out."""
+def _read_subtitles(folder: Path, rung: TrackRung, probe: Probe) -> list[Cue] | errors.Note | None:
+    """Return the cues of a subtitle track, or why it is left out; None if it has the chapters."""
     path = folder / command.subtitle_file(rung)
     # ffmpeg stopped writing it at the limit.
     if path.stat().st_size >= command.MAX_SUBTITLE_BYTES:
@@ -263,4 +266,13 @@ def _read_subtitles(folder: Path, rung: TrackRung, probe: Probe) -> list[Cue] | 
         return errors.Note.SUBTITLES_LEFT_OUT
     if is_telemetry([cue.plain_text for cue in cues]):
         return errors.Note.TELEMETRY_LEFT_OUT
-    return cues
+    return None if _are_chapters(cues, probe.chapters) else cues
+
+
+def _are_chapters(cues: Sequence[Cue], chapters: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether these are the chapters of the film, which writers store as text, too."""
+    starts_s = {chapter["title"]: chapter["start_s"] for chapter in chapters}
+    titles = [" ".join(cue.plain_text.split()) for cue in cues]
+    # Titles may repeat, and the first chapter is moved to the film's start.
+    are_titles = 0 < len(titles) <= len(chapters) and starts_s.keys() >= set(titles)
+    return are_titles and abs(cues[-1].start_s - starts_s[titles[-1]]) < _SAME_TIME_S
