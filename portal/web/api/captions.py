@@ -17,11 +17,7 @@ from quart_schema import (
 from werkzeug.routing import BaseConverter
 
 from portal.database.models import Caption, CaptionSource, Video
-from portal.errors import (
-    FieldError,
-    InvalidRequest,
-    NotCaptions,
-)
+from portal.errors import FieldError, InvalidRequest, NotCaptions
 from portal.events.records import Shape
 from portal.processing.captions import CaptionText, folder_name
 from portal.transcoding.captions.decoding import CHARSETS, known_charset
