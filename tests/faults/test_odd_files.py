@@ -274,6 +274,19 @@ EXPECTED = {
     "b1d-edit-list-gap-between.mp4": Expected(duration_s=7, sound_levels=(False,)),
     "b1f-edit-list-freeze.mp4": Expected(duration_s=13, sound_levels=(True,)),
     "b1g-edit-list-zero-duration.mp4": Expected(duration_s=10, sound_levels=(True,)),
+    "a4b-sar-1-100.mp4": Expected(sound_levels=None, notes=SILENT),
+    "a6i-hlg-bt2020c.mov": Expected(
+        duration_s=2, sound_levels=None, notes=frozenset({"no_audio", "hdr_converted"})
+    ),
+    "a10-chapters-timecode.mov": Expected(duration_s=6, sound_levels=None, notes=SILENT),
+    "a12-out-of-phase.mp4": Expected(duration_s=4),
+    "b2-chapters-beyond-the-end.mp4": Expected(duration_s=6, sound_levels=None, notes=SILENT),
+    "c1-fragmented-screen-gap-of-33s.mp4": Expected(
+        duration_s=38, size=(160, 90), sound_levels=(True,)
+    ),
+    "d1-anamorphic-only-in-stream.mp4": Expected(
+        duration_s=5, size=(480, 360), sound_levels=None, notes=SILENT
+    ),
 }
 
 # For each caption file the language it is sent for, and its first words once it is stored.
