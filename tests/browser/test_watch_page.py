@@ -14,7 +14,7 @@ from running_portal import LivePortal, create, final_status
 @pytest.fixture(scope="module")
 async def video(live_portal: LivePortal, short_video: Path) -> str:
     """The id of a video with times in its description."""
-    times = "0:00 Begins\n0:01 Goes on\n9:59 Never"
+    times = "Begins at 0:00, goes on at 0:01, and never gets to 9:59"
     record = await create(live_portal.base_url, short_video, title="Watched", description=times)
     assert await final_status(live_portal.base_url, record["id"]) == "ready"
     return str(record["id"])

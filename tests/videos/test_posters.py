@@ -294,7 +294,7 @@ async def test_frames_of_the_whole_video_are_offered(client: Client, resources: 
     text = await page(client, f"/videos/{video.id}/poster")
     times = re.findall(r'name="time"\s+value="([\d.]+)"', text)
     assert times == ["1.502", "3.502", "5.502", "7.502", "9.502", "11.502"]
-    assert 'aria-label="Use the frame at 0:10"' in text
+    assert 'aria-label="Use the frame at 0:09"' in text
     assert f'href="/hls/{video.id}/{video.published_attempt}/storyboard-000.jpg"' in text
     assert 'viewBox="0 108 192 108"' in text
 

@@ -60,9 +60,9 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
     [
         ("/", {}, ("preview",), 31_500),
         ("/upload", {}, ("page",), 57_000),
-        ("/videos/{}", READY, ("share", "watch", "copy"), 33_500),
+        ("/videos/{}", READY, ("share", "watch", "copy"), 34_000),
         ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 37_500),
-        ("/videos/{}/cuts", READY, ("cuts", "watch"), 46_500),
+        ("/videos/{}/cuts", READY, ("cuts", "watch"), 47_000),
     ],
 )
 async def test_page_is_light(

@@ -33,7 +33,7 @@ const TABLET = /iPad|Tablet|Android(?!.*Mobile)/;
 export function startReports(video, signal) {
   const { reports } = video.dataset;
   // The portal refuses reports from the origin of a sandboxed frame, which is that of no site.
-  if (reports && self.origin !== "null") new Reports(video, new Outbox(reports), signal);
+  if (reports && globalThis.origin !== "null") new Reports(video, new Outbox(reports), signal);
 }
 
 class Reports {
