@@ -252,9 +252,11 @@ async def require_video(account_id: UUID | None, quota: Quota) -> None:
 
 @asynccontextmanager
 async def taking_room(account_id: UUID | None, quota: Quota) -> AsyncIterator[None]:
-    """Require room for what the block records. Raise `StorageQuotaExceeded` after the block.
+    """Check after the block that an account has storage for the rows which the block has written.
 
-    To be used in the transaction, which is then undone.
+    Locks the account's usage before the block, so that concurrent transactions wait. A block that
+    doesn't increase the usage always passes. Raises `StorageQuotaExceeded` if the rows exceed the
+    quota; the caller's transaction then has to be rolled back.
     """
     before = await _lock_usage(account_id, quota)
     yield
