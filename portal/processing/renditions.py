@@ -405,9 +405,10 @@ async def _queue_completion(version: Version, queue: Queue) -> int | None:
 
 
 async def note_if_complete(version: Version) -> None:
-    """Record the event that a locked video is complete, once nothing is added to it any more.
+    """Record the event `video.completed` if no job adds renditions or a storyboard any more.
 
-    `version` is the one that a job has just completed: the current one, or its whole film.
+    The caller has locked the video, and has just ended a job of `version`. Jobs of the current
+    version count, and those of the whole film of which that is a cut.
     """
     if await fetch_rows(IS_COMPLETE, version.video_id, version.id):
         await note_outcome(EventType.COMPLETED, version.video_id)

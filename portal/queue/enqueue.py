@@ -122,9 +122,9 @@ def _looked_at_bytes(version: Version) -> int:
 
 
 async def _due_since(version: Version) -> datetime:
-    """Return the time from which the priority of a version's probe counts.
+    """Return the time from which the due time of a version's probe was counted.
 
-    It is later than the time of the request if the requester had many recent jobs.
+    This is the time of the request. It is days later if the requester had many recent jobs.
     """
     priority = await priority_of(version.transcode_job_id)
     if priority is None:

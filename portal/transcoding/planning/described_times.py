@@ -28,10 +28,10 @@ def find_times(text: str) -> Iterator[tuple[re.Match[str], int]]:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTimes:
-    """Times that the description of a video leads to: of its film, cut to `keep` if that is set.
+    """Links of the times in a description, such as 1:05, to moments of the film that viewers get.
 
-    `duration_s` is the length of the film that viewers get; None while it is unknown, and no time
-    leads anywhere.
+    That is the whole film, or its intervals `keep`, and lasts `duration_s`. While the duration is
+    None, no time is a link.
     """
 
     recorded: Recorded
@@ -57,7 +57,11 @@ class DescribedTimes:
         return at_s if at_s is not None and at_s < (self.duration_s or 0.0) else None
 
     def of_edited(self, former: str, text: str) -> dict[str, float | None]:
-        """Return what is recorded with a new text: new times are those that viewers get."""
+        """Return the record for a description that was `former` and is now `text`.
+
+        Times that both texts have keep their record. Times that are new in `text` are those of the
+        film that viewers get. Times that are the same in the whole film need no record.
+        """
         known = {seconds for _, seconds in find_times(former)}
         recorded = {}
         for _, seconds in find_times(text):

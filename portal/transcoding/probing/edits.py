@@ -52,11 +52,12 @@ class TimeLine:
         return max(self.first_s, min(_starts_s(edits) for edits in self.edits.values()))
 
     def hidden_spans(self, stream: Any) -> list[tuple[float, float]]:
-        """Return what FFmpeg shows of a track, but its list doesn't, in seconds of the film.
+        """Return the spans in which FFmpeg plays media that the track's edit list doesn't.
 
-        These are gaps, and the rest of an edit that plays less of the track than it lasts. A
-        frame that stands still is shown before it is hidden, and then lasts until the end. Raises
-        ValueError if there are very many.
+        Spans have a start and an end in seconds of the film, and have to be hidden. They are empty
+        edits, and the ends of edits that are longer than the media they play. A dwell (an edit with
+        a rate of 0) plays one frame, so the span begins after that frame. Raises ValueError if
+        there are more than `_MAX_HIDDEN_SPANS`.
         """
         edits = self.edits.get(stream.id, ())
         rate = getattr(stream, "average_rate", None)

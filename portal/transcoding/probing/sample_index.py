@@ -147,12 +147,12 @@ def facts(
 def fragment_facts(
     container: InputContainer, stream: av.VideoStream, end_s: float, *, start_s: float
 ) -> dict[str, Any]:
-    """Return the facts about the times of a fragmented file's track.
+    """Return when a fragmented track ends, and when its last frame begins, in seconds of the film.
 
-    The film begins at `start_s` on the file's time line, and ends at `end_s` of its own.
-
-    FFmpeg lists the samples of all fragments, unless the file has an index of its fragments. The
-    list has decode times, from which the times of frames differ by a few frames.
+    The longest duration of a frame is added if FFmpeg's index entries reach the end of the track
+    (`end_s`). They don't in a file with a `sidx` or `mfra` box, of which FFmpeg reads only the
+    beginning. The entries have decode times, which differ from presentation times by a few frames.
+    The film begins at `start_s` on the file's time line.
     """
     frame_s = float(1 / stream.average_rate) if stream.average_rate else 0.0
     facts = {"fragments_end_s": end_s, "last_frame_s": end_s - frame_s}
