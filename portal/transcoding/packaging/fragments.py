@@ -53,8 +53,9 @@ def lasting_as_shown(samples: Sequence[Sample], until: int) -> list[Sample]:
 
     Each sample lasts until the next frame in the order of presentation; the last one of these lasts
     until `until`, in ticks of the track. Chromium shows a frame for the duration of its sample,
-    even if another frame is due. The first decode time is the first presentation time, so that no edit
-    list has to delay the track: hls.js ignores edit lists. Composition offsets may be negative.
+    even if another frame is due. The first decode time is the first presentation time, so that no
+    edit list has to delay the track: hls.js ignores edit lists. Composition offsets may be
+    negative.
     """
     shown_at = [sample.decode_at + sample.offset for sample in samples]
     in_order = sorted(shown_at)
