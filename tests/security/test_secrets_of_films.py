@@ -241,7 +241,8 @@ class Story:
         await first_pass.publish_version(version.id, tools, may_encode=True)
 
     async def undo_replacement(self) -> None:
-        await replacement.withdraw(self.video_id, queue=self.resources.queue)
+        storage = self.resources.storage
+        await replacement.withdraw(self.video_id, storage=storage, queue=self.resources.queue)
 
     async def run_jobs(self) -> None:
         """Run the jobs of a playable video: renditions, storyboard, captions, files to save."""

@@ -125,8 +125,11 @@ class CutsEditor {
     for (const name of ["play", "seeking", "timeupdate", "ended"]) {
       video.addEventListener(name, () => this.#follow(), { signal });
     }
-    // The player seeks to the end of the sound.
-    const showLastFrame = () => video.currentTime > this.picture_s && this.#seek(this.picture_s);
+    // The player seeks to the end of the sound, where that seek may not end without a picture.
+    const showLastFrame = () => {
+      const last_s = this.picture_s - this.frame_s / 2;
+      if (video.currentTime >= this.picture_s) this.scrubber.jump(last_s);
+    };
     video.addEventListener("seeking", showLastFrame, { signal });
     signal.addEventListener("abort", () => cancelAnimationFrame(this.#frameRequest));
     // People who may not publish have no form.
