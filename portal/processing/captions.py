@@ -64,18 +64,18 @@ class CaptionText:
         length of the film is None while it is unknown.
         """
         end_s = film_s or inf
-        shown = [cue for cue in cues if cue.start_s < end_s]
-        has_all = len(shown) == len(cues) and keep is None
+        for_viewers = [cue for cue in cues if cue.start_s < end_s]
+        has_all = len(for_viewers) == len(cues) and keep is None
         if keep is not None:
             # The last cue may end after the film, which removes nothing of it.
-            within = (replace(cue, end_s=min(cue.end_s, end_s)) for cue in shown)
-            shown = Kept.of(keep).cut_cues(within)
-        spoken = ((cue.start_s, cue.plain_text) for cue in shown)
+            within = (replace(cue, end_s=min(cue.end_s, end_s)) for cue in for_viewers)
+            for_viewers = Kept.of(keep).cut_cues(within)
+        spoken = ((cue.start_s, cue.plain_text) for cue in for_viewers)
         return cls(
-            text=webvtt(shown),
+            text=webvtt(for_viewers),
             whole_text=None if has_all else webvtt(cues),
             search=spoken_document(spoken),
-            cue_count=len(shown),
+            cue_count=len(for_viewers),
         )
 
 

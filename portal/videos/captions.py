@@ -356,9 +356,9 @@ async def _write_track(track: Caption, video: Video, storage: Storage) -> None:
     intervals: Sequence[tuple[float, float]] = [(0.0, video.duration_s or 0.0)]
     if video.keep is not None:
         # Segments have the times of the whole film, as those of video and sound.
-        kept = Kept.of(video.keep)
-        intervals = kept.intervals
-        cues = [kept.around_cuts(cue) for cue in cues]
+        cut = Kept.of(video.keep)
+        intervals = cut.intervals
+        cues = [cut.around_cuts(cue) for cue in cues]
     await put_captions(cues, put, intervals=intervals, stored=stored)
     await same.update(written_version=track.version, size_bytes=sum(sizes_bytes.values()))
 

@@ -98,8 +98,8 @@ def chapters_of(row: Row | None, video: Row) -> Chapters:
     if video["keep"] is not None:
         chapters = cut_chapters(chapters, Kept.of(video["keep"]))
     end_s = video["duration_s"] or inf
-    shown = tuple(chapter for chapter in chapters if chapter.start_s < end_s)
-    return Chapters(shown, source, len(chapters) - len(shown))
+    in_film = tuple(chapter for chapter in chapters if chapter.start_s < end_s)
+    return Chapters(in_film, source, len(chapters) - len(in_film))
 
 
 async def read_chapters(video_id: UUID) -> Chapters:

@@ -310,8 +310,8 @@ def _filters(query: LibraryQuery) -> sql.Composable:
     """Return the condition of the filters, without that for the text."""
     conditions = [sql.SQL(IS_PRESENT), listed_for(query.seen_by)]
     if query.hides_failed and not query.seen_by.sees_all:
-        shown = "(status <> 'failed' OR owner_id = {own_id}::uuid)"
-        conditions.append(sql_with(shown, own_id=query.seen_by.account_id))
+        condition = "(status <> 'failed' OR owner_id = {own_id}::uuid)"
+        conditions.append(sql_with(condition, own_id=query.seen_by.account_id))
     if query.tag:
         conditions.append(_finds(tag_query(query.tag)))
     if query.category_id is not None:

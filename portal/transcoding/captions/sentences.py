@@ -61,7 +61,7 @@ def text_within(cue: Cue, parts: Sequence[tuple[float, float]]) -> str:
     without words are left out, and so are times in the text.
     """
     letter_s = (cue.end_s - cue.start_s) / max(len(" ".join(cue.plain_text.split())), 1)
-    kept: list[str] = []
+    pieces: list[str] = []
     opened_spans: list[str] = []
     letters = 0
     space = ""
@@ -74,7 +74,7 @@ def text_within(cue: Cue, parts: Sequence[tuple[float, float]]) -> str:
             if opened_spans:
                 opened_spans.pop()
             else:
-                kept.append(text)
+                pieces.append(text)
         elif piece["span"]:
             if text.startswith("<v"):
                 # A voice ends where the next one begins.
@@ -86,7 +86,7 @@ def text_within(cue: Cue, parts: Sequence[tuple[float, float]]) -> str:
             letters += length
             if any(start_s <= middle_s < end_s for start_s, end_s in parts):
                 separator = "\n" if "\n" in space else space[:1]
-                kept += [separator if kept else "", *opened_spans, text]
+                pieces += [separator if pieces else "", *opened_spans, text]
                 opened_spans = []
                 space = ""
-    return "".join(kept)
+    return "".join(pieces)

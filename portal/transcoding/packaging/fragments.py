@@ -62,8 +62,8 @@ def lasting_as_shown(samples: Sequence[Sample], until: int) -> list[Sample]:
     durations = {at: end - at for at, end in pairwise([*in_order, until])}
     decoded_at = accumulate((durations[at] for at in shown_at), initial=in_order[0])
     return [
-        sample._replace(decode_at=at, offset=shown - at)
-        for sample, shown, at in zip(samples, shown_at, decoded_at, strict=False)
+        sample._replace(decode_at=at, offset=show_at - at)
+        for sample, show_at, at in zip(samples, shown_at, decoded_at, strict=False)
     ]
 
 
@@ -76,9 +76,9 @@ def decoded_early(samples: Sequence[Sample], *, move: int = 0, earliest: int = 0
     shown_at = [sample.decode_at + sample.offset - move for sample in samples]
     latest = [*accumulate(reversed(shown_at), lambda after, at: min(after - 1, at))]
     early = []
-    for sample, shown, at in zip(samples, shown_at, reversed(latest), strict=True):
+    for sample, show_at, at in zip(samples, shown_at, reversed(latest), strict=True):
         decode_at = max(at, earliest)
-        early.append(sample._replace(decode_at=decode_at, offset=max(0, shown - decode_at)))
+        early.append(sample._replace(decode_at=decode_at, offset=max(0, show_at - decode_at)))
         earliest = decode_at + 1
     return early
 

@@ -62,10 +62,10 @@ class DescribedTimes:
         Times that both texts have keep their record. Times that are new in `text` are those of the
         film that viewers get. Times that are the same in the whole film need no record.
         """
-        known = {seconds for _, seconds in find_times(former)}
+        former_times = {seconds for _, seconds in find_times(former)}
         recorded = {}
         for _, seconds in find_times(text):
-            if seconds in known:
+            if seconds in former_times:
                 whole_s = self.whole_s(seconds)
             else:
                 whole_s = seconds if self.keep is None else self.keep.whole_time_s(seconds)
@@ -75,5 +75,5 @@ class DescribedTimes:
 
     def of_next_film(self, text: str) -> dict[str, float | None]:
         """Return what is recorded for another film, which begins with the times of this one."""
-        shown = {seconds: self.shown_s(seconds) for _, seconds in find_times(text)}
-        return {str(seconds): at_s for seconds, at_s in shown.items() if at_s != seconds}
+        next_times = {seconds: self.shown_s(seconds) for _, seconds in find_times(text)}
+        return {str(seconds): at_s for seconds, at_s in next_times.items() if at_s != seconds}

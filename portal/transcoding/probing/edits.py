@@ -88,8 +88,8 @@ def are_open(lists: Iterable[Sequence[Edit]]) -> bool:
 
     Then FFmpeg must only move the tracks.
     """
-    shown = [[edit for edit in edits if not edit.is_empty] for edits in lists if edits]
-    return bool(shown) and all([edit.duration_s for edit in edits] == [0.0] for edits in shown)
+    played = [[edit for edit in edits if not edit.is_empty] for edits in lists if edits]
+    return bool(played) and all([edit.duration_s for edit in edits] == [0.0] for edits in played)
 
 
 def are_followed(edits: Sequence[Edit]) -> bool:
@@ -97,6 +97,6 @@ def are_followed(edits: Sequence[Edit]) -> bool:
 
     Changes of speed aren't, nor one of several edits that lasts to the end of the track.
     """
-    shown = [edit for edit in edits if not edit.is_empty]
-    are_plain = all(edit.rate in (0, 1) for edit in shown)
-    return are_plain and (len(shown) < 2 or all(edit.duration_s for edit in shown))
+    played = [edit for edit in edits if not edit.is_empty]
+    are_plain = all(edit.rate in (0, 1) for edit in played)
+    return are_plain and (len(played) < 2 or all(edit.duration_s for edit in played))

@@ -67,7 +67,7 @@ def is_telemetry(cues: Sequence[str]) -> bool:
 
 def _is_reading(text: str) -> bool:
     """Return whether a text has readings, and no more words than these."""
-    rest, readings = _READING.subn(" ", text)
-    rest, pairs = _PAIR.subn(" ", rest)
+    without_readings, readings = _READING.subn(" ", text)
+    prose, pairs = _PAIR.subn(" ", without_readings)
     has_any = readings > 0 or pairs >= _MIN_PAIRS
-    return has_any and len(_WORD.findall(rest)) <= readings + pairs
+    return has_any and len(_WORD.findall(prose)) <= readings + pairs
