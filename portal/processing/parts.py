@@ -32,10 +32,11 @@ from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME
 
 # Expected time to encode a part, with two processors. Each part costs a start of ffmpeg, and the
-# decoding of the frames since the key frame before it: about 1.5 s of processor time. Shorter parts
-# at the end let several workers finish together.
+# decoding of the frames since the key frame before it: up to 1.5 s of processor time.
 LONGEST_PART_S = 60.0
-SHORTEST_PART_S = 6.0
+SHORTEST_PART_S = 3.0
+# Work after which several workers finish together, even if it takes longer than expected.
+SURE_S = 6.0
 # Failures of helpers after which a pass is left to its own worker.
 MAX_FAILURES = 2
 FACTS = ("sample_count", "key_size_bytes", "from_ticks", "last_ticks", "until_ticks")
@@ -56,6 +57,12 @@ STATE = f"""
 SELECT array(SELECT number FROM ({UNCLAIMED}) unclaimed ORDER BY number) AS unclaimed,
        (SELECT count(*) FROM pass_parts part
         WHERE part.version_id = pass.version_id AND {IS_LIVE}) AS live_parts,
+       (SELECT count(*) FROM pass_parts part
+        CROSS JOIN generate_series(start, least(until, pass.segment_count) - 1) number
+        WHERE part.version_id = pass.version_id AND {IS_LIVE} AND NOT EXISTS (
+          SELECT FROM made_segments made WHERE made.version_id = pass.version_id
+          AND made.rendition = pass.renditions->>0 AND made.number = number
+        )) AS claimed_count,
        (SELECT count(*) FROM pass_parts part
         WHERE part.version_id = pass.version_id AND has_failed) AS helper_failures,
        (SELECT count(*) FROM made_segments made WHERE made.version_id = pass.version_id
@@ -97,13 +104,14 @@ class PassState:
     """Progress of a pass.
 
     `unclaimed` has the numbers of segments that no worker has stored or taken. `live_parts` counts
-    the parts under a live lease, `helper_failures` the parts that failed at helpers. `share_stored`
-    is the share of the film's segments that are stored, 0 to 1. `worker_processes` counts the
-    processes of all machines.
+    the parts under a live lease, `claimed_count` their segments that are not stored yet, and
+    `helper_failures` the parts that failed at helpers. `share_stored` is the share of the film's
+    segments that are stored, 0 to 1. `worker_processes` counts the processes of all machines.
     """
 
     unclaimed: Sequence[int]
     live_parts: int
+    claimed_count: int
     helper_failures: int
     share_stored: float
     worker_processes: int
@@ -198,18 +206,19 @@ def part_length(state: PassState, segment_s: float) -> int:
     """Return the number of segments of the next part, which begins at the first unclaimed one.
 
     A segment is expected to take `segment_s` to encode. A part is one worker's share of the
-    unclaimed segments, between `SHORTEST_PART_S` and `LONGEST_PART_S`. It ends before a claimed
-    segment.
+    unclaimed segments, between `SHORTEST_PART_S` and `LONGEST_PART_S`. Near the end of a pass it is
+    a share of the claimed segments, too, so that the other workers don't wait for the last part.
+    A part ends before a claimed segment.
     """
     numbers = state.unclaimed
     consecutive_count = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(numbers, count(numbers[0])))
     )
-    left_s = len(numbers) * segment_s
-    if left_s < 2 * SHORTEST_PART_S:
-        return consecutive_count
-    share_s = left_s / max(state.worker_processes, state.live_parts + 1)
-    length = round(min(max(share_s, SHORTEST_PART_S), LONGEST_PART_S) / segment_s)
+    workers = max(state.worker_processes, state.live_parts + 1)
+    share_s = len(numbers) * segment_s / workers
+    share_of_all_s = (len(numbers) + state.claimed_count) * segment_s / workers
+    wanted_s = max(share_s, min(share_of_all_s, SURE_S), SHORTEST_PART_S)
+    length = round(min(wanted_s, LONGEST_PART_S) / segment_s)
     return min(consecutive_count, max(1, length))
 
 

@@ -60,6 +60,8 @@ logger = logging.getLogger(__name__)
 
 # Longest delay of a job whose notification was missed.
 FETCH_INTERVAL_S = 2
+# Mean pause between two looks for a pass that an idle worker can help with.
+HELP_INTERVAL_S = 1
 # Two, so that one job can wait for storage while the other one cuts a frame.
 SIDE_CONCURRENCY = 2
 # Jobs wait for receivers; a slow receiver takes at most four slots.
@@ -400,7 +402,7 @@ async def _help_forever(worker: Worker, ending: asyncio.Event) -> None:
     """Offer help with another worker's pass while a slot for encodes is free and no job waits."""
     while not ending.is_set():
         # Random pauses keep workers from looking all at once.
-        await asyncio.sleep(random.uniform(0.5, 1.5) * FETCH_INTERVAL_S)  # noqa: S311
+        await asyncio.sleep(random.uniform(0.5, 1.5) * HELP_INTERVAL_S)  # noqa: S311
         # Sharing is optional: skip it while the database is away.
         with skipped_in_outage():
             if len(worker.encoding) < worker.config.worker_concurrency:

@@ -1,8 +1,8 @@
 """Simulation of many workers of one core that share one film.
 
-An idle worker looks every 2 s, and takes the next part of the film. Encoding takes as long as the
-ladder's plan estimates. Measured on a machine with two cores: ffmpeg starts 0.1 s after its job and
-decodes a second of film before its first frame; 40 s of film are ready 0.3 s after their last
+An idle worker looks every second, and takes the next part of the film. Encoding takes as long as
+the ladder's plan estimates. Measured on a machine with two cores: ffmpeg starts 0.1 s after its job
+and decodes a second of film before its first frame; 40 s of film are ready 0.3 s after their last
 segment; one core encodes 57 s of sound in a second.
 
     python tests/benchmarks/cluster.py
@@ -19,7 +19,7 @@ from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
 STEP_S = 0.1
-LOOK_S = 2.0
+LOOK_S = 1.0
 # From the job to the first frame.
 START_S = 1.5
 # Time of a pass after its last part.
@@ -121,11 +121,12 @@ def make(passes: list[float], segment_count: int, workers: int, seed: int) -> fl
         ]
         while unclaimed:
             now_s = min(busy_until_s)
-            at_work = sum(until_s > now_s for until_s in busy_until_s)
+            at_work_s = [until_s - now_s for until_s in busy_until_s if until_s > now_s]
             # Plans estimate the time on two cores.
             state = PassState(
                 unclaimed,
-                live_parts=at_work,
+                live_parts=len(at_work_s),
+                claimed_count=round(sum(at_work_s) / segment_s),
                 helper_failures=0,
                 share_stored=0.0,
                 worker_processes=workers,

@@ -59,33 +59,40 @@ async def claim(video: Video, *, is_helper: bool = False) -> Lease | None:
 
 
 @pytest.mark.parametrize(
-    ("unclaimed", "processes", "live_parts", "segment_s", "length"),
+    ("unclaimed", "processes", "live_parts", "claimed", "segment_s", "length"),
     [
-        # Little work isn't divided.
-        (range(2), 2, 0, 4.0, 2),
         # The only worker takes all, up to a minute.
-        (range(10), 1, 0, 4.0, 10),
-        (range(200), 1, 0, 4.0, 15),
+        (range(10), 1, 0, 0, 4.0, 10),
+        (range(200), 1, 0, 0, 4.0, 15),
         # The first of two workers takes half, and the second one half of the rest.
-        (range(20), 2, 0, 4.0, 10),
-        (range(10), 2, 1, 4.0, 5),
-        # Each of many workers takes its share, but at least 6 s.
-        (range(20), 4, 0, 4.0, 5),
-        (range(20), 64, 0, 4.0, 2),
+        (range(20), 2, 0, 0, 4.0, 10),
+        (range(10), 2, 1, 10, 4.0, 5),
+        # Near the end, both finish together.
+        (range(24), 2, 0, 0, 0.5, 12),
+        (range(12), 2, 1, 8, 0.5, 10),
+        # Each of many workers takes its share, but at least 3 s.
+        (range(20), 4, 0, 0, 4.0, 5),
+        (range(20), 64, 0, 0, 1.0, 3),
         # The names of workers may be hidden, so their parts count, too.
-        (range(20), 0, 1, 4.0, 10),
+        (range(20), 0, 1, 0, 4.0, 10),
         # A part ends where a segment is stored.
-        ([3, 4, 9, 10, 11, 12, 13, 14, 15, 16], 1, 0, 4.0, 2),
+        ([3, 4, 9, 10, 11, 12, 13, 14, 15, 16], 1, 0, 0, 4.0, 2),
         # A segment can be longer than a part.
-        (range(5), 1, 0, 90.0, 1),
+        (range(5), 1, 0, 0, 90.0, 1),
     ],
 )
 def test_part_is_the_share_of_a_worker(
-    unclaimed: Sequence[int], processes: int, live_parts: int, segment_s: float, length: int
+    unclaimed: Sequence[int],
+    processes: int,
+    live_parts: int,
+    claimed: int,
+    segment_s: float,
+    length: int,
 ) -> None:
     state = PassState(
         list(unclaimed),
         live_parts=live_parts,
+        claimed_count=claimed,
         helper_failures=0,
         share_stored=0.0,
         worker_processes=processes,
@@ -105,6 +112,8 @@ async def test_part_is_shorter_if_another_worker_process_is_there(
     await parts.release(lease)
     async with await AsyncConnection.connect(url, application_name=f"{WORKER_PREFIX}1@other"):
         assert (await claimed(video)).part.until == 6
+        _, state = await parts.claim(video.id, worker="other")
+        assert (state.live_parts, state.claimed_count) == (1, 4)
     await connector.close_async()
 
 
