@@ -20,9 +20,7 @@ def hence(**delta: float) -> datetime:
 
 async def tidy(resources: WebContext, *, now: datetime | None = None) -> janitor.Tidied:
     """Run the janitor once, as if at this moment."""
-    return await janitor.tidy(
-        resources.config, storage=resources.storage, queue=resources.queue, now=now
-    )
+    return await janitor.tidy(resources.config, storage=resources.storage, now=now)
 
 
 async def put_output(resources: WebContext, video: Video, attempt: int, *names: str) -> list[str]:

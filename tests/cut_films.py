@@ -30,7 +30,7 @@ async def cut(
 ) -> Video:
     """Cut a video, and run the jobs that make the cut."""
     keep = [Interval(*each) for each in intervals]
-    await cuts.save(video.id, keep, expected=None, queue=resources.queue)
+    await cuts.save(video.id, keep, expected=None)
     version = await Version.get(video_id=video.id, retired_at=None, status=VideoStatus.PROCESSING)
     tools = tools_for(resources, folder)
     await first_pass.publish_version(version.id, tools, may_encode=False)

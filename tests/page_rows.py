@@ -19,7 +19,6 @@ from portal.database.models import (
 from portal.database.search import search_columns
 from portal.database.work_models import MadeSegment
 from portal.processing.versions import make_current
-from portal.queue.app import Queue
 from portal.storage.objects import upload_key
 from portal.transcoding.packaging.master import Kind
 
@@ -121,7 +120,7 @@ async def change_video(video_id: UUID | str, **columns: Any) -> None:
         await Version.filter(id=video.version_id).update(**of_version)
 
 
-async def cut_video(video: Video, keep: list[list[float]] | None, queue: Queue) -> Video:
+async def cut_video(video: Video, keep: list[list[float]] | None) -> Video:
     """Make a version that keeps these intervals the current one; None for the whole film."""
     current = await (await Video.get(id=video.id)).current_version()
     base = await Version.get(id=current.base_id or current.id)
@@ -136,7 +135,7 @@ async def cut_video(video: Video, keep: list[list[float]] | None, queue: Queue) 
             now = datetime.now(UTC)
             version = await Version.create(id=uuid4(), video_id=video.id, created_at=now, **columns)
         await lock_video(video.id)
-        await make_current(version, queue)
+        await make_current(version)
     return await Video.get(id=video.id)
 
 

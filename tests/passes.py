@@ -55,7 +55,7 @@ def tools_for(resources: WebContext, work_dir: Path) -> Tools:
         max_size_bytes=config.max_source_bytes,
         max_transcode_s=config.max_transcode_s,
     )
-    used = {"storage": resources.storage, "queue": resources.queue, "limits": limits}
+    used = {"storage": resources.storage, "limits": limits}
     return Tools(worker="test", work_dir=work_dir, **used)
 
 

@@ -23,7 +23,7 @@ from portal.config import Config, misspelt_variables
 from portal.database.connection import connect_once, server_time
 from portal.database.models import Category
 from portal.errors import ProviderUnavailable
-from portal.queue.app import Queue
+from portal.queue.app import open_queue
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import OUTPUT_FOLDER, UPLOAD_FOLDER
@@ -94,7 +94,6 @@ class Parts:
 
     config: Config
     storage: Storage
-    queue: Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ async def check_database(parts: Parts) -> None:
 
 
 async def _queue(parts: Parts) -> None:
-    queue = parts.queue
+    queue = open_queue(parts.config.database_url)
     ran = asyncio.Event()
 
     @queue.task(name=f"portal:doctor:{uuid4().hex}", queue=QUEUE)

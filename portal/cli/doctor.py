@@ -16,7 +16,6 @@ from portal.config import Config
 from portal.database.connection import open_database
 from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
-from portal.queue.app import open_queue
 from portal.storage.bucket import open_storage
 
 CHECK_TIMEOUT_S = 20
@@ -75,7 +74,7 @@ def _print_report(report: Report) -> None:
 @asynccontextmanager
 async def _opened(config: Config) -> AsyncIterator[checks.Parts]:
     async with open_database(config), open_storage(config) as storage:
-        yield checks.Parts(config, storage, open_queue(config.database_url))
+        yield checks.Parts(config, storage)
 
 
 async def _examine(config: Config) -> bool:
@@ -101,8 +100,7 @@ async def _examine_deeply(config: Config, *, fix: bool, quietly: bool) -> Report
             is_needed = check.run in (checks.check_database, checks.check_bucket)
             if is_needed and not await _passes(check, parts, quietly):
                 return None
-        async with parts.queue.open_async():
-            return await compare(config, storage=parts.storage, queue=parts.queue, fix=fix)
+        return await compare(config, storage=parts.storage, fix=fix)
 
 
 async def _passes(check: checks.Check, parts: checks.Parts, quietly: bool = False) -> bool:

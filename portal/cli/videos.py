@@ -7,11 +7,9 @@ import click
 
 from portal.accounts.permissions import EVERYONES
 from portal.cli import common
-from portal.config import Config
 from portal.database.connection import Row, fetch_rows
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
-from portal.queue.app import open_queue
 from portal.queue.rows import JOBS_OF_VIDEO, read_queue
 from portal.videos import deletion, library, publishing, reading
 from portal.videos.library_queries import LibraryQuery
@@ -107,10 +105,9 @@ async def show_command(video_id: str, as_json: bool) -> None:
 @videos.command("retry")
 @click.argument("video_ids", metavar="ID...", nargs=-1, required=True)
 @common.with_database
-@click.pass_obj
-async def retry_command(config: Config, video_ids: tuple[str, ...]) -> None:
+async def retry_command(video_ids: tuple[str, ...]) -> None:
     """Retry failed videos, and failed renditions of ready videos."""
-    await _change_each(config, video_ids, publishing.retry_transcode, done="is queued again")
+    await _change_each(video_ids, publishing.retry_transcode, done="is queued again")
 
 
 @videos.command("delete")
@@ -125,30 +122,26 @@ def delete_command(video_ids: tuple[str, ...], yes: bool, data_dir: Path | None)
     common.ask(data_dir, _delete, video_ids=video_ids)
 
 
-@click.pass_obj
-async def _delete(config: Config, video_ids: tuple[str, ...]) -> None:
+async def _delete(video_ids: tuple[str, ...]) -> None:
     await _change_each(
-        config,
         video_ids,
-        lambda video, queue: deletion.delete_video(video.id, queue=queue),
+        lambda video: deletion.delete_video(video.id),
         done="is deleted; its files follow",
     )
 
 
 async def _change_each(
-    config: Config, video_ids: Sequence[str], change: Callable[..., Awaitable[object]], *, done: str
+    video_ids: Sequence[str], change: Callable[..., Awaitable[object]], *, done: str
 ) -> None:
     """Change each video and print the outcome; an error of one does not stop the others."""
     has_failed = False
-    queue = open_queue(config.database_url)
-    async with queue.open_async():
-        for video_id in video_ids:
-            try:
-                await change(await reading.get_video(video_id), queue=queue)
-                click.echo(f"{video_id} {done}.")
-            except PortalError as exc:
-                has_failed = True
-                click.echo(f"Error: {video_id}: {exc.detail}", err=True)
+    for video_id in video_ids:
+        try:
+            await change(await reading.get_video(video_id))
+            click.echo(f"{video_id} {done}.")
+        except PortalError as exc:
+            has_failed = True
+            click.echo(f"Error: {video_id}: {exc.detail}", err=True)
     if has_failed:
         raise click.exceptions.Exit(1)
 

@@ -15,7 +15,6 @@ from portal.maintenance.janitor import PERIOD_S, Cutoffs, is_settled
 from portal.maintenance.video_files import Difference, enqueue_missing, find_defects
 from portal.processing.outputs import unused_below, used_folders
 from portal.processing.sources import holds_source, identify
-from portal.queue.app import Queue
 from portal.storage.bucket import Storage, entries_of, objects_below
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import OUTPUT_FOLDER, UPLOAD_FOLDER, StoredObject, output_root
@@ -70,13 +69,12 @@ async def compare(
     config: Config,
     *,
     storage: Storage,
-    queue: Queue,
     fix: bool = False,
     now: datetime | None = None,
 ) -> Report:
     """Compare database and storage; with `fix` enqueue the jobs that make missing files again.
 
-    The queue has to be open. `now` is the database's time by default.
+    `now` is the database's time by default.
     """
     report = Report()
     cutoffs = Cutoffs.at(now or await server_time(), config)
@@ -85,7 +83,7 @@ async def compare(
     async for row in rows_by_key(VIDEOS, page=PAGE):
         video_id = UUID(row["key"])
         await _check_source(video_id, report, storage)
-        await _check_files(video_id, report, storage, queue if fix else None)
+        await _check_files(video_id, report, storage, fix=fix)
         await _check_unused(video_id, report, storage, settled_since)
     async for stored in objects_below(UPLOAD_FOLDER, storage):
         if not await fetch_rows(IS_KEY_KNOWN, *[stored.key] * 3):
@@ -118,18 +116,16 @@ async def _check_source(video_id: UUID, report: Report, storage: Storage) -> Non
     report.add(Difference.SOURCE_CHANGED, subject)
 
 
-async def _check_files(
-    video_id: UUID, report: Report, storage: Storage, queue: Queue | None
-) -> None:
-    """Report the defects of a video; with a queue enqueue the jobs that repair them."""
+async def _check_files(video_id: UUID, report: Report, storage: Storage, *, fix: bool) -> None:
+    """Report the defects of a video; with `fix` enqueue the jobs that repair them."""
     defects = await find_defects(video_id, storage)
     if defects:
         # The video may have been published, completed or deleted during the first look.
         confirmed = await find_defects(video_id, storage)
         defects = [defect for defect in defects if defect in confirmed]
     enqueued: set[Difference] = set()
-    if defects and queue is not None:
-        enqueued = await enqueue_missing(video_id, defects, storage=storage, queue=queue)
+    if defects and fix:
+        enqueued = await enqueue_missing(video_id, defects, storage=storage)
     for defect in defects:
         example = f"{output_root(video_id)} {defect}"
         report.add(defect.kind, example, is_enqueued=defect.kind in enqueued)

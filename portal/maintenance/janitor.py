@@ -39,7 +39,6 @@ from portal.processing.attempts import close_lost
 from portal.processing.outputs import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below, remove_source
 from portal.processing.versions import REVERTIBLE_S, WITHDRAWN_AT
-from portal.queue.app import Queue
 from portal.queue.rows import delete_forgotten_requests, prune_jobs
 from portal.statistics.folding import delete_old_viewers
 from portal.storage.bucket import Storage
@@ -170,9 +169,7 @@ class Cutoffs:
         )
 
 
-async def tidy(
-    config: Config, *, storage: Storage, queue: Queue, now: datetime | None = None
-) -> Tidied:
+async def tidy(config: Config, *, storage: Storage, now: datetime | None = None) -> Tidied:
     """Remove everything that is due; `now` is the database's time by default.
 
     Raises `StorageUnavailable` when storage is unreachable.
@@ -184,7 +181,7 @@ async def tidy(
         replaced_sources=await remove_replaced(cutoffs, storage),
         objects=await sweep_attempts(cutoffs, storage),
         expired_versions=await remove_expired_versions(cutoffs, storage),
-        deleted_videos=await remove_late_files(cutoffs, storage, queue),
+        deleted_videos=await remove_late_files(cutoffs, storage),
         downloads=await remove_downloads(cutoffs, storage),
         audit_lines=await prune(keep_days=config.audit_days) if config.audit_days else 0,
     )
@@ -242,7 +239,7 @@ async def sweep_attempts(cutoffs: Cutoffs, storage: Storage) -> int:
     return removed
 
 
-async def remove_late_files(cutoffs: Cutoffs, storage: Storage, queue: Queue) -> int:
+async def remove_late_files(cutoffs: Cutoffs, storage: Storage) -> int:
     """Remove due tombstones, and files that arrived late; return the number of videos."""
     videos = 0
     async for row in rows_by_key(DUE_TOMBSTONES, cutoffs.idle_since, page=BATCH):
@@ -250,7 +247,7 @@ async def remove_late_files(cutoffs: Cutoffs, storage: Storage, queue: Queue) ->
         storage_key = row["storage_key"]
         has_source = await storage.list_some(storage_key)
         if has_source or await storage.list_some(output_root(video_id)):
-            await remove_again(video_id, storage_key, queue=queue)
+            await remove_again(video_id, storage_key)
         videos += await Tombstone.filter(video_id=video_id).delete()
     return videos
 

@@ -36,8 +36,7 @@ from portal.database.models import Deletion, PosterRequest, Publication, Version
 from portal.database.work_models import Download, Transcription
 from portal.processing import storyboards
 from portal.queue import enqueue
-from portal.queue.app import Queue, QueueUnavailable
-from portal.queue.rows import DEAD_AFTER_S
+from portal.queue.rows import DEAD_AFTER_S, end_job, queue_again
 from portal.videos import downloads
 from portal.videos.deletion import finish_deletions
 from portal.videos.progress import JOB_OF_VERSION
@@ -109,14 +108,14 @@ WHERE coalesce(job.status NOT IN ('todo', 'doing', 'failed'), true) AND NOT EXIS
 """  # noqa: S608
 
 
-async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
+async def recover_forever(ending: asyncio.Event) -> None:
     """Recover jobs and finish deletions every few seconds, in every worker until it ends."""
     # Checked in addition to cancellation, because the queue's pool may swallow a cancellation.
     while not ending.is_set():
         try:
-            await recover(queue)
-            await finish_deletions(queue=queue)
-        except (psycopg.Error, QueueUnavailable):
+            await recover()
+            await finish_deletions()
+        except psycopg.Error:
             logger.warning("Recovery failed", exc_info=True, extra={"action": "recovery_failed"})
             await retry_outage(server_time, timeout_s=math.inf)
             # No worker could send a heartbeat during the outage; living workers do so first.
@@ -124,7 +123,7 @@ async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
         await asyncio.sleep(RECOVERY_INTERVAL_S)
 
 
-async def recover(queue: Queue) -> int:
+async def recover() -> int:
     """Enqueue stalled jobs again and replace lost ones; return how many.
 
     A job that two workers recover at the same time is enqueued once.
@@ -137,22 +136,22 @@ async def recover(queue: Queue) -> int:
         )
         # The next periodic job of the kind may be queued already, or the video was deleted.
         if row["queueing_lock"] or row["abort_requested"]:
-            await enqueue.end_job(row["id"], queue)
+            await end_job(row["id"])
         else:
-            await enqueue.queue_again(row["id"], queue)
+            await queue_again(row["id"])
     lost = await fetch_rows(WITHOUT_JOB)
     for row in lost:
         fields = {"kind": row["kind"], "owner_id": str(row["id"]), "job_id": row["job_id"]}
         logger.warning("Replacing a lost job", extra={"action": "recover", **fields})
         async with transaction():
-            await _replace_lost_job(row, queue)
+            await _replace_lost_job(row)
     return len(stalled) + len(lost)
 
 
-async def _replace_lost_job(row: Row, queue: Queue) -> None:
+async def _replace_lost_job(row: Row) -> None:
     """Enqueue a new job for a row that requires one, unless another worker has done so."""
     if row["kind"] == "version":
-        await _replace_lost_pass(row["id"], row["job_id"], queue)
+        await _replace_lost_pass(row["id"], row["job_id"])
         return
     owner_id = row["id"]
     number = row["number"]
@@ -173,17 +172,17 @@ async def _replace_lost_job(row: Row, queue: Queue) -> None:
     rows, column, defer = kinds[row["kind"]]
     owner = rows.filter(**{column: row["job_id"]})
     if await owner.select_for_update().exists():
-        await owner.update(**{column: await defer(owner_id, queue=queue)})
+        await owner.update(**{column: await defer(owner_id)})
 
 
-async def _replace_lost_pass(version_id: UUID, lost_id: int, queue: Queue) -> None:
+async def _replace_lost_pass(version_id: UUID, lost_id: int) -> None:
     version = await lock_version(version_id)
     rows = Version.filter(id=version_id)
     if version is None:
         return
     if version.status is VideoStatus.PROCESSING and version.first_job_id == lost_id:
-        job_id = await enqueue.defer_transcode(version, queue)
+        job_id = await enqueue.defer_transcode(version)
         await rows.update(transcode_job_id=job_id, encode_job_id=None)
         await Publication.filter(id=version.video_id).update(updated_at=NOW)
     elif version.status is VideoStatus.READY and version.complete_job_id == lost_id:
-        await rows.update(complete_job_id=await enqueue.defer_completion(version, queue))
+        await rows.update(complete_job_id=await enqueue.defer_completion(version))

@@ -11,7 +11,6 @@ from portal.database.connection import lock_video, transaction
 from portal.database.models import Attempt, Rendition, RenditionState, Version, Video, VideoStatus
 from portal.processing import captions, outputs, renditions
 from portal.processing.sources import holds_source
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion
 from portal.storage.bucket import Storage, objects_below
 from portal.storage.calls import ObjectMissing
@@ -195,7 +194,7 @@ async def _read_text(key: str, storage: Storage) -> str | None:
 
 
 async def enqueue_missing(
-    video_id: UUID, defects: Collection[Defect], *, storage: Storage, queue: Queue
+    video_id: UUID, defects: Collection[Defect], *, storage: Storage
 ) -> set[Difference]:
     """Enqueue jobs that make lost files of a ready video again; return what they will repair.
 
@@ -217,23 +216,23 @@ async def enqueue_missing(
             return set()
         version = await video.current_version()
         if Difference.CAPTIONS_INCOMPLETE in kinds:
-            await captions.store_again(video_id, queue)
+            await captions.store_again(video_id)
             enqueued.add(Difference.CAPTIONS_INCOMPLETE)
         if lost:
-            if has_source and await _plan_lost_renditions(version, lost, queue):
+            if has_source and await _plan_lost_renditions(version, lost):
                 enqueued |= {Difference.RENDITION_INCOMPLETE, *MASTER_DIFFERENCES}
         elif kinds & MASTER_DIFFERENCES:
             # A pass without renditions only writes the master playlist.
-            job_id = version.complete_job_id or await defer_completion(version, queue)
+            job_id = version.complete_job_id or await defer_completion(version)
             await Version.filter(id=version.id).update(complete_job_id=job_id)
             enqueued |= MASTER_DIFFERENCES
         if Difference.STORYBOARD_MISSING in kinds:
-            await renditions.request_storyboard(version, queue)
+            await renditions.request_storyboard(version)
             enqueued.add(Difference.STORYBOARD_MISSING)
     return enqueued
 
 
-async def _plan_lost_renditions(version: Version, names: Collection[str], queue: Queue) -> bool:
+async def _plan_lost_renditions(version: Version, names: Collection[str]) -> bool:
     """Plan lost renditions of a locked version again; return whether that is possible.
 
     Those of a cut are made by saving another one. Sound is made by a first pass only, and a later
@@ -253,4 +252,4 @@ async def _plan_lost_renditions(version: Version, names: Collection[str], queue:
     cut_ids = await Version.filter(base_id=version.id).values_list("id", flat=True)
     of_cuts = Rendition.filter(version_id__in=cut_ids, name__in=[row.name for row in lost])
     await of_cuts.update(**renditions.PLANNED_ANEW)
-    return await renditions.plan_again(version, again, queue)
+    return await renditions.plan_again(version, again)

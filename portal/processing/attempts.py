@@ -39,7 +39,6 @@ from portal.database.models import (
 from portal.database.work_models import MadeSegment
 from portal.events.log import EventType, note_outcome
 from portal.processing.versions import delete_progress, note_of_version
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.transcoding.errors import FailCode
 
@@ -295,7 +294,7 @@ async def fail_version(version_id: UUID, *, code: str, message: str) -> None:
     await note_of_version(version, EventType.FAILED, otherwise=otherwise)
 
 
-async def start_again(version: Version, queue: Queue, *, since: datetime | None = None) -> None:
+async def start_again(version: Version, *, since: datetime | None = None) -> None:
     """Restart the processing of a locked version; earlier attempts no longer count.
 
     The job's priority counts from `since`, or from the version's creation.
@@ -312,7 +311,7 @@ async def start_again(version: Version, queue: Queue, *, since: datetime | None 
         has_storyboard=False,
         storyboard_job_id=None,
         notes=[],
-        transcode_job_id=await defer_transcode(version, queue, since=since),
+        transcode_job_id=await defer_transcode(version, since=since),
         encode_job_id=None,
         forgiven_attempts=last.number if last else 0,
     )

@@ -29,7 +29,6 @@ from portal.database.models import (
 )
 from portal.database.pool import extend_transaction
 from portal.database.search import spoken_document
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_captions
 from portal.storage.objects import output_root
 from portal.transcoding.encoding.assembly import WEBVTT, PassOutput
@@ -89,7 +88,7 @@ def folder_name(row: Caption) -> str:
     return f"{row.id}-{row.version}"
 
 
-async def adopt(video_id: UUID, output: PassOutput, queue: Queue) -> int | None:
+async def adopt(video_id: UUID, output: PassOutput) -> int | None:
     """Save the new subtitle tracks of a file, in the transaction that publishes the video.
 
     Returns the id of the job that stores the video's captions; None if there are none.
@@ -112,7 +111,7 @@ async def adopt(video_id: UUID, output: PassOutput, queue: Queue) -> int | None:
             **asdict(text),
         )
         languages.add(row.language)
-    return await defer_captions(video_id, queue) if languages else None
+    return await defer_captions(video_id) if languages else None
 
 
 def language_tags(language: str | None) -> Iterator[str]:
@@ -123,7 +122,7 @@ def language_tags(language: str | None) -> Iterator[str]:
         yield f"{tag}-x-{number}"
 
 
-async def follow_cut(video: Video, queue: Queue) -> int | None:
+async def follow_cut(video: Video) -> int | None:
     """Give the captions of a locked video the times of its version, after another of the same file.
 
     Returns the id of the job that stores all captions again, because their segments end with the
@@ -134,7 +133,7 @@ async def follow_cut(video: Video, queue: Queue) -> int | None:
     # Viewers get no folder of the last version, which may have captions that are cut now.
     change = F("version") + 2
     changed = await tracks.update(version=change, written_version=None, tries=0, error_code=None)
-    return await defer_captions(video.id, queue) if changed else None
+    return await defer_captions(video.id) if changed else None
 
 
 def whole_text_of(text: str, former: str, keep: Keep) -> str:
@@ -193,11 +192,11 @@ async def written_folders(video_id: UUID) -> list[str]:
     return [f"{FOLDER}/{row.id}-{row.written_version}" for row in rows]
 
 
-async def store_again(video_id: UUID, queue: Queue) -> None:
+async def store_again(video_id: UUID) -> None:
     """Queue the job that stores all captions of a locked video again."""
     tracks = Caption.filter(video_id=video_id)
     await tracks.update(written_version=None, tries=0, error_code=None)
-    job_id = await defer_captions(video_id, queue)
+    job_id = await defer_captions(video_id)
     await Publication.filter(id=video_id).update(captions_job_id=job_id)
 
 

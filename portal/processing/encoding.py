@@ -32,7 +32,6 @@ from portal.processing.progress import (
 )
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, probed_source
-from portal.queue.app import Queue
 from portal.queue.rows import is_overtaken
 from portal.storage.bucket import Storage
 from portal.transcoding import errors
@@ -115,7 +114,6 @@ class Tools:
 
     worker: str
     storage: Storage
-    queue: Queue
     limits: SourceLimits
     work_dir: Path
 
@@ -275,7 +273,7 @@ async def help_with(version_id: UUID, tools: Tools, *, job_id: int) -> None:
         raise
     finally:
         if not await Version.exists(id=version_id):
-            await remove_again(version.video_id, version.storage_key, queue=tools.queue)
+            await remove_again(version.video_id, version.storage_key)
 
 
 async def ignore_progress(written_s: float) -> None:

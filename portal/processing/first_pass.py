@@ -72,14 +72,12 @@ async def make_playable(attempt: OpenAttempt, tools: Tools, *, may_encode: bool 
             await attempts.reject(attempt, failure, message=exc.message)
             return
         if isinstance(result, Plan):
-            queue_encode = partial(
-                renditions.queue_encode, attempt, result, source, queue=tools.queue
-            )
+            queue_encode = partial(renditions.queue_encode, attempt, result, source)
             await retry_outage(queue_encode)
             fields = {"action": "encode_queued", "video_id": str(attempt.video_id)}
             logger.info("Encode is queued", extra=fields)
             return
-        publish = partial(renditions.publish, attempt, result, source, queue=tools.queue)
+        publish = partial(renditions.publish, attempt, result, source)
         with span("publish"):
             await retry_outage(publish)
         logger.info("Video is ready", extra={"action": "video_ready"})

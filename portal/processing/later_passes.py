@@ -41,7 +41,7 @@ async def make_missing(attempt: OpenAttempt, tools: Tools) -> None:
         try:
             async with held(attempt) as reports:
                 await _later_pass(attempt, tools, reports)
-            finish = partial(renditions.finish_pass, attempt, queue=tools.queue)
+            finish = partial(renditions.finish_pass, attempt)
             is_complete = await retry_outage(finish)
         except (errors.SourceRejected, SourceChanged) as exc:
             logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})

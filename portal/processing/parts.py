@@ -20,7 +20,6 @@ from portal.database.work_models import PassInProgress, PassPart
 from portal.processing import attempts
 from portal.processing.attempts import LEASE_S, LeaseLost, OpenAttempt
 from portal.processing.versions import delete_progress
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_share
 from portal.queue.rows import NOTHING_WAITS, WORKER_PROCESSES
 from portal.storage.bucket import Storage
@@ -281,7 +280,7 @@ async def _delete_segments(version_id: UUID, part_id: int) -> None:
     await SegmentRow.filter(version_id=version_id, uri__startswith=_prefix(part_id)).delete()
 
 
-async def offer_help(queue: Queue) -> UUID | None:
+async def offer_help() -> UUID | None:
     """Enqueue a job for the pass with the most unclaimed work, and return its version's id.
 
     None if a job waits, or no pass has enough work for another worker.
@@ -291,7 +290,7 @@ async def offer_help(queue: Queue) -> UUID | None:
         return None
     version_id: UUID = rows[0]["version_id"]
     async with transaction():
-        await defer_share(version_id, queue)
+        await defer_share(version_id)
     return version_id
 
 

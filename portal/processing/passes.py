@@ -75,7 +75,7 @@ async def closed_afterwards(attempt: OpenAttempt, tools: Tools) -> AsyncIterator
     finally:
         if not await attempts.release(attempt, outcome, failure):
             storage_key = attempt.version.storage_key
-            await remove_again(attempt.video_id, storage_key, queue=tools.queue)
+            await remove_again(attempt.video_id, storage_key)
 
 
 def _interruption_reason(exc: BaseException) -> Failure | None:

@@ -15,7 +15,6 @@ from uuid import UUID
 from portal.database.connection import server_time, transaction
 from portal.database.models import Deletion, Publication, Version
 from portal.errors import StorageUnavailable
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_removal
 from portal.storage.bucket import Storage
 from portal.storage.objects import output_root
@@ -32,9 +31,7 @@ class Unsettled(Exception):
     """The removal has to run again: it took long, or more files may have been written."""
 
 
-async def promise_removal(
-    video_id: UUID, storage_keys: Sequence[str], queue: Queue, *, is_written: bool
-) -> None:
+async def promise_removal(video_id: UUID, storage_keys: Sequence[str], *, is_written: bool) -> None:
     """Queue the removal of a video's files, in the transaction that deletes the video.
 
     `storage_keys` are the keys of its sources.
@@ -45,12 +42,12 @@ async def promise_removal(
     await Deletion.create(
         video_id=video_id,
         storage_keys=list(storage_keys),
-        job_id=await defer_removal(video_id, queue),
+        job_id=await defer_removal(video_id),
         settles_at=now + timedelta(seconds=SETTLE_S) if is_written else now,
     )
 
 
-async def remove_again(video_id: UUID, storage_key: str, *, queue: Queue) -> None:
+async def remove_again(video_id: UUID, storage_key: str) -> None:
     """Queue another removal of a deleted video's files: some may have been written since.
 
     Does nothing if the video exists: a worker may find its version deleted, but not the video.
@@ -60,7 +57,7 @@ async def remove_again(video_id: UUID, storage_key: str, *, queue: Queue) -> Non
             return
         settles_at = await server_time() + timedelta(seconds=SETTLE_S)
         if not await Deletion.filter(video_id=video_id).update(settles_at=settles_at):
-            await promise_removal(video_id, [storage_key], queue, is_written=True)
+            await promise_removal(video_id, [storage_key], is_written=True)
 
 
 async def remove_files(video_id: UUID, *, storage: Storage) -> None:

@@ -38,7 +38,6 @@ from portal.processing.versions import (
     make_current,
     note_of_version,
 )
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode, defer_storyboard
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.errors import Note
@@ -116,9 +115,7 @@ async def plan_cut(attempt: OpenAttempt, keep: Kept, *, targets: Collection[str]
         await Version.filter(id=attempt.version_id).update(keep=keep.intervals)
 
 
-async def queue_encode(
-    attempt: OpenAttempt, planned: Plan, source: Source, *, queue: Queue
-) -> None:
+async def queue_encode(attempt: OpenAttempt, planned: Plan, source: Source) -> None:
     """Record the plan for a source, and queue the job that encodes its first pass.
 
     The attempt is deleted, because that job begins another one. Raises `LeaseLost`.
@@ -132,15 +129,13 @@ async def queue_encode(
             version,
             planned,
             source,
-            encode_job_id=await defer_encode(version, queue, expected_s=expected_s),
+            encode_job_id=await defer_encode(version, expected_s=expected_s),
             notes=list(source.notes),
         )
         await Publication.filter(id=version.video_id).update(updated_at=NOW)
 
 
-async def publish(
-    attempt: OpenAttempt, output: PassOutput, source: Source, *, queue: Queue
-) -> None:
+async def publish(attempt: OpenAttempt, output: PassOutput, source: Source) -> None:
     """Make the version ready with the output of a first pass, and queue the jobs that complete it.
 
     Raises `LeaseLost`.
@@ -155,7 +150,7 @@ async def publish(
         changed = await Version.filter(id=version.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
             published_attempt=attempt.number,
-            complete_job_id=await _queue_completion(version, queue),
+            complete_job_id=await _queue_completion(version),
             duration_s=output.duration_s,
             width=probe.video.width,
             height=probe.video.height,
@@ -164,27 +159,27 @@ async def publish(
         )
         if not changed:
             raise LeaseLost
-        await request_storyboard(version, queue)
+        await request_storyboard(version)
         if await is_current(version):
             # Captions may have been saved before the length of the film was known.
             await captions.derive_texts(await Video.get(id=version.video_id))
             await note_outcome(EventType.READY, version.video_id)
         else:
-            await make_current(version, queue)
+            await make_current(version)
         # `make_current` has archived the former file's captions, so the new file's tracks are added
         # after it.
-        captions_job_id = await captions.adopt(version.video_id, output, queue)
+        captions_job_id = await captions.adopt(version.video_id, output)
         await Publication.filter(id=version.video_id).update(captions_job_id=captions_job_id)
         if probe.chapters:
             await execute(STORE_FILE_CHAPTERS, version.video_id, json.dumps(probe.chapters))
 
 
-async def request_storyboard(version: Version, queue: Queue) -> None:
+async def request_storyboard(version: Version) -> None:
     """Queue the job for the storyboard of a locked, ready version."""
     await Version.filter(id=version.id).update(
         has_storyboard=False,
         storyboard_tries=0,
-        storyboard_job_id=await defer_storyboard(version.id, queue),
+        storyboard_job_id=await defer_storyboard(version.id),
     )
 
 
@@ -359,7 +354,7 @@ async def _next_renditions(version: Version, missing: Sequence[Rendition]) -> Se
     return [row for row in missing if row.name == early]
 
 
-async def finish_pass(attempt: OpenAttempt, *, queue: Queue) -> bool:
+async def finish_pass(attempt: OpenAttempt) -> bool:
     """Close the attempt and queue the next pass; return whether the ladder is complete.
 
     Each pass has its own job, so that videos that wait to be playable go first. Raises `LeaseLost`.
@@ -371,28 +366,28 @@ async def finish_pass(attempt: OpenAttempt, *, queue: Queue) -> bool:
         await attempts.publish(attempt, media_s=media_s)
         if attempt.targets:
             await note_of_version(attempt.version, EventType.RENDITION_ADDED)
-        await _complete_cuts(attempt.version, queue)
-        return await _queue_next(attempt.version, queue)
+        await _complete_cuts(attempt.version)
+        return await _queue_next(attempt.version)
 
 
-async def _complete_cuts(film: Version, queue: Queue) -> None:
+async def _complete_cuts(film: Version) -> None:
     """Plan the renditions of a whole film that its ready cuts lack."""
     cuts = Version.filter(base_id=film.id, retired_at=None, status=VideoStatus.READY)
     for cut in await cuts:
         added = await execute(PLAN_LIKE_FILM, cut.id, cut.id)
         if added and cut.complete_job_id is None:
-            await _queue_next(cut, queue)
+            await _queue_next(cut)
 
 
-async def _queue_next(version: Version, queue: Queue) -> bool:
+async def _queue_next(version: Version) -> bool:
     """Queue the next pass of a locked version, unless none is needed; return whether none is."""
-    job_id = await _queue_completion(version, queue)
+    job_id = await _queue_completion(version)
     await Version.filter(id=version.id).update(complete_job_id=job_id)
     await note_if_complete(version)
     return job_id is None
 
 
-async def _queue_completion(version: Version, queue: Queue) -> int | None:
+async def _queue_completion(version: Version) -> int | None:
     """Queue the pass for planned renditions; return its job's id, or None if there are none.
 
     A retired version is not completed, unless it is the whole film of the current one.
@@ -401,7 +396,7 @@ async def _queue_completion(version: Version, queue: Queue) -> int | None:
     if is_retired and not await Video.exists(id=version.video_id, base_id=version.id):
         return None
     planned = Rendition.filter(version_id=version.id, state=RenditionState.PLANNED)
-    return await defer_completion(version, queue) if await planned.exists() else None
+    return await defer_completion(version) if await planned.exists() else None
 
 
 async def note_if_complete(version: Version) -> None:
@@ -427,23 +422,23 @@ async def fail_missing(attempt: OpenAttempt, failure: Failure) -> None:
         await note_if_complete(attempt.version)
 
 
-async def plan_missing(version: Version, queue: Queue) -> None:
+async def plan_missing(version: Version) -> None:
     """Plan what a ready version lacks, and queue a pass for it; the caller has locked the video.
 
     Those are its planned renditions and, for a cut, those of the whole film.
     """
     film = await Version.get_or_none(id=version.base_id)
     if film is not None:
-        await plan_missing(film, queue)
+        await plan_missing(film)
     await execute(PLAN_LIKE_FILM, version.id, version.id)
     planned = Rendition.filter(version_id=version.id, state=RenditionState.PLANNED)
-    await plan_again(version, planned, queue)
+    await plan_again(version, planned)
 
 
-async def plan_again(version: Version, again: QuerySet[Rendition], queue: Queue) -> bool:
+async def plan_again(version: Version, again: QuerySet[Rendition]) -> bool:
     """Plan renditions of a locked, ready version again; return whether there are any."""
     changed = await again.update(**PLANNED_ANEW)
     if changed and version.complete_job_id is None:
-        job_id = await defer_completion(version, queue)
+        job_id = await defer_completion(version)
         await Version.filter(id=version.id).update(complete_job_id=job_id)
     return bool(changed)

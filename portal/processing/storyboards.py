@@ -66,7 +66,7 @@ async def make(version_id: UUID, tools: Tools) -> None:
         raise
     finally:
         if not await Version.exists(id=version_id):
-            await remove_again(version.video_id, version.storage_key, queue=tools.queue)
+            await remove_again(version.video_id, version.storage_key)
     await retry_outage(partial(_finish, version, is_made=True))
 
 

@@ -33,7 +33,6 @@ from portal.database.models import (
 from portal.database.work_models import MadeSegment, PassInProgress, Transcription
 from portal.events.log import EventType, note_outcome
 from portal.processing import captions
-from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job, defer_captions, defer_transcription
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.chapters import chapters_from, cut_chapters
@@ -102,7 +101,7 @@ async def note_of_version(
         await note_outcome(event, version.video_id)
 
 
-async def make_current(version: Version, queue: Queue) -> None:
+async def make_current(version: Version) -> None:
     """Make a ready version the current one, and retire the former one. Record the event.
 
     A retired version gets no more renditions, unless it is the whole film of the current one. Later
@@ -125,7 +124,7 @@ async def make_current(version: Version, queue: Queue) -> None:
     if not is_same_file:
         cuts = Version.filter(video_id=version.video_id, retired_at=None, base_id__isnull=False)
         for cut in await cuts.exclude(id=version.id):
-            await withdraw(cut, queue)
+            await withdraw(cut)
     await Version.filter(id=version.id).update(retired_at=None)
     publications = Publication.filter(id=version.video_id)
     if not is_same_file and lacks_poster_frame(former):
@@ -134,11 +133,11 @@ async def make_current(version: Version, queue: Queue) -> None:
     video = await Video.get(id=version.video_id)
     if video.poster_path is not None and not lacks_poster_frame(video):
         await Version.filter(id=version.id).update(has_poster=True)
-    await _transcribe_again(version.video_id, queue)
+    await _transcribe_again(version.video_id)
     if is_same_file:
-        captions_job_id = await captions.follow_cut(video, queue)
+        captions_job_id = await captions.follow_cut(video)
     else:
-        captions_job_id = await _follow_file(former, video, queue)
+        captions_job_id = await _follow_file(former, video)
     await publications.update(captions_job_id=captions_job_id)
     event = EventType.CUTS_CHANGED if is_same_file else EventType.REPLACED
     await note_outcome(event, version.video_id)
@@ -146,7 +145,7 @@ async def make_current(version: Version, queue: Queue) -> None:
         await note_outcome(EventType.READY, version.video_id)
 
 
-async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
+async def _follow_file(former: Video, video: Video) -> int | None:
     """Restore the captions and chapters of a video's new current file, or pass the former ones on.
 
     The subtitles of the former file are not passed on to a file that has its own.
@@ -173,12 +172,12 @@ async def _follow_file(former: Video, video: Video, queue: Queue) -> int | None:
         # Viewers may still get the folder of the last version. A track of the same name in the new
         # file is another one.
         await tracks.update(version=F("version") + 1, rendition=None, **columns)
-        await _rewrite_machine_captions(video.id, queue)
+        await _rewrite_machine_captions(video.id)
         await captions.derive_texts(video)
-    return await defer_captions(video.id, queue) if changed else None
+    return await defer_captions(video.id) if changed else None
 
 
-async def _rewrite_machine_captions(video_id: UUID, queue: Queue) -> None:
+async def _rewrite_machine_captions(video_id: UUID) -> None:
     """Delete captions that a machine wrote for another file, and request new ones."""
     tracks = Caption.filter(video_id=video_id, source=CaptionSource.MACHINE)
     track = await tracks.only("id", "language").first()
@@ -186,7 +185,7 @@ async def _rewrite_machine_captions(video_id: UUID, queue: Queue) -> None:
         await tracks.delete()
         # The job of another request does nothing without its row.
         await Transcription.filter(video_id=video_id).delete()
-        job_id = await defer_transcription(video_id, queue)
+        job_id = await defer_transcription(video_id)
         language = captions.language_of_track(track)
         await Transcription.create(video_id=video_id, language=language, job_id=job_id)
 
@@ -212,9 +211,9 @@ def lacks_poster_frame(video: Video) -> bool:
     return Kept.of(video.keep).cut_time_s(video.poster_time_s) is None
 
 
-async def withdraw(version: Version, queue: Queue) -> None:
+async def withdraw(version: Version) -> None:
     """Withdraw a version that is not the current one, whose workers can then publish nothing."""
-    await cancel_jobs([version], queue)
+    await cancel_jobs([version])
     rows = Version.filter(id=version.id)
     await rows.update(status=VideoStatus.FAILED, retired_at=WITHDRAWN_AT)
 
@@ -225,19 +224,19 @@ async def delete_progress(version_id: UUID) -> None:
     await PassInProgress.filter(version_id=version_id).delete()
 
 
-async def cancel_jobs(versions: Iterable[Version], queue: Queue) -> None:
+async def cancel_jobs(versions: Iterable[Version]) -> None:
     """Cancel the jobs of passes over these versions."""
     for version in versions:
         for job_id in {version.transcode_job_id, version.encode_job_id, version.complete_job_id}:
             if job_id is not None:
-                await cancel_job(job_id, queue)
+                await cancel_job(job_id)
 
 
-async def _transcribe_again(video_id: UUID, queue: Queue) -> None:
+async def _transcribe_again(video_id: UUID) -> None:
     """Restart a pending transcription, because it has the times of another film."""
     request = await Transcription.get_or_none(video_id=video_id, error_code=None)
     if request is not None:
-        await cancel_job(request.job_id, queue)
+        await cancel_job(request.job_id)
         await Transcription.filter(video_id=video_id).update(
-            job_id=await defer_transcription(video_id, queue), text="", until_s=0.0, tries=0
+            job_id=await defer_transcription(video_id), text="", until_s=0.0, tries=0
         )

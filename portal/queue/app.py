@@ -30,17 +30,17 @@ PERIODIC_DELAY_S = 3600
 
 
 def queue_app(connector: PsycopgConnector) -> Queue:
-    """Return an app on this connector.
-
-    The worker opens the connector's pool (`open_async`). Enqueuing needs no pool, since it uses the
-    connection of the current transaction.
-    """
+    """Return an app on this connector, whose pool is open after `open_async`."""
     return App(connector=connector, periodic_defaults={"max_delay": PERIODIC_DELAY_S})
 
 
 def open_queue(database_url: str) -> Queue:
-    """Return the app of a process that enqueues jobs and runs none."""
+    """Return an app with its own connections, which runs no jobs of the portal."""
     return queue_app(PsycopgConnector(conninfo=database_url))
+
+
+# App that enqueues and cancels jobs on the connection of the current transaction, and has no other.
+IN_TRANSACTION = queue_app(PsycopgConnector())
 
 
 @contextmanager

@@ -28,13 +28,10 @@ from datetime import UTC, datetime, timedelta
 from math import sqrt
 from uuid import UUID
 
-from procrastinate import PsycopgConnector
-from procrastinate.jobs import Status
-
 from portal.database.connection import server_time
 from portal.database.models import Version
 from portal.database.pool import transaction_connection
-from portal.queue.app import Queue, database_errors, queue_app
+from portal.queue.app import IN_TRANSACTION, database_errors
 from portal.queue.rows import (
     count_request,
     emptiest_import_lane,
@@ -59,8 +56,6 @@ TRANSCODE_QUEUE = "transcode"
 # Queue of short jobs, apart from the slots of transcoding. The name is stored.
 SIDE_QUEUE = "chores"
 WEBHOOK_QUEUE = "webhooks"
-# App for enqueuing deliveries. It needs no address, since it uses the transaction's connection.
-DELIVERIES = queue_app(PsycopgConnector())
 # Queue of jobs that wait for other servers.
 IMPORT_QUEUE = "imports"
 # Queue of joined files, which may take as long as copying a whole video.
@@ -133,7 +128,7 @@ async def _due_since(version: Version) -> datetime:
     return EPOCH + timedelta(seconds=since_s)
 
 
-async def defer_transcode(version: Version, queue: Queue, *, since: datetime | None = None) -> int:
+async def defer_transcode(version: Version, *, since: datetime | None = None) -> int:
     """Enqueue the job that probes a version's file, and return the job's id.
 
     Its priority counts from `since`, by default from the version's creation. It has its own lock:
@@ -142,14 +137,13 @@ async def defer_transcode(version: Version, queue: Queue, *, since: datetime | N
     return await _defer(
         "portal:transcode",
         PREPARE_QUEUE,
-        queue,
         lock=f"look:{version.id}",
         priority=look_priority(_looked_at_bytes(version), since=since or version.created_at),
         version_id=str(version.id),
     )
 
 
-async def defer_encode(version: Version, queue: Queue, *, expected_s: float) -> int:
+async def defer_encode(version: Version, *, expected_s: float) -> int:
     """Enqueue the job that makes a version playable by encoding, and return the job's id.
 
     The encode is expected to take `expected_s`. Its priority counts from the same time as that of
@@ -159,38 +153,35 @@ async def defer_encode(version: Version, queue: Queue, *, expected_s: float) -> 
     return await _defer(
         "portal:encode",
         TRANSCODE_QUEUE,
-        queue,
         lock=f"video:{version.id}",
         priority=encode_priority(expected_s, since=since),
         version_id=str(version.id),
     )
 
 
-async def defer_completion(version: Version, queue: Queue) -> int:
+async def defer_completion(version: Version) -> int:
     """Enqueue the job that completes a ready version's ladder, and return the job's id."""
     return await _defer(
         "portal:complete",
         TRANSCODE_QUEUE,
-        queue,
         lock=f"video:{version.id}",
         priority=completion_priority(version.size_bytes, since=await _due_since(version)),
         version_id=str(version.id),
     )
 
 
-async def defer_share(version_id: UUID, queue: Queue) -> int:
+async def defer_share(version_id: UUID) -> int:
     """Enqueue the job that makes parts of another worker's pass, behind all other jobs."""
     return await _defer(
         "portal:share",
         TRANSCODE_QUEUE,
-        queue,
         lock=None,
         priority=SHARE_PRIORITY,
         version_id=str(version_id),
     )
 
 
-async def defer_removal(video_id: UUID, queue: Queue) -> int:
+async def defer_removal(video_id: UUID) -> int:
     """Enqueue the job that removes a deleted video's files, and return the job's id.
 
     Its lock makes it wait for a running pass. A probe, which may copy, and a storyboard end soon
@@ -199,14 +190,13 @@ async def defer_removal(video_id: UUID, queue: Queue) -> int:
     return await _defer(
         "portal:remove",
         SIDE_QUEUE,
-        queue,
         lock=f"video:{video_id}",
         priority=_due_priority(await server_time(), ALLOWANCE_S),
         video_id=str(video_id),
     )
 
 
-async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
+async def defer_poster(video_id: UUID, number: int) -> int:
     """Enqueue the job that cuts a poster, and return the job's id.
 
     It has its own lock, since completing a long ladder takes hours.
@@ -214,60 +204,55 @@ async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
     return await _defer(
         "portal:poster",
         SIDE_QUEUE,
-        queue,
         lock=f"poster:{video_id}",
         video_id=str(video_id),
         number=number,
     )
 
 
-async def defer_storyboard(version_id: UUID, queue: Queue) -> int:
+async def defer_storyboard(version_id: UUID) -> int:
     """Enqueue the job that makes a ready version's storyboard, and return the job's id."""
     return await _defer(
         "portal:storyboard",
         SIDE_QUEUE,
-        queue,
         lock=f"storyboard:{version_id}",
         priority=_due_priority(await server_time(), ALLOWANCE_S),
         version_id=str(version_id),
     )
 
 
-async def defer_captions(video_id: UUID, queue: Queue) -> int:
+async def defer_captions(video_id: UUID) -> int:
     """Enqueue the job that stores a video's captions, and return the job's id."""
     return await _defer(
         "portal:captions",
         SIDE_QUEUE,
-        queue,
         lock=f"captions:{video_id}",
         video_id=str(video_id),
     )
 
 
-async def defer_download(video_id: UUID, number: int, queue: Queue) -> int:
+async def defer_download(video_id: UUID, number: int) -> int:
     """Enqueue the job that makes the download with the id `number`, and return the job's id."""
     return await _defer(
         "portal:download",
         DOWNLOAD_QUEUE,
-        queue,
         lock=f"download:{number}",
         video_id=str(video_id),
         number=number,
     )
 
 
-async def defer_transcription(video_id: UUID, queue: Queue) -> int:
+async def defer_transcription(video_id: UUID) -> int:
     """Enqueue the job that transcribes a video's speech, and return the job's id."""
     return await _defer(
         "portal:transcribe",
         SPEECH_QUEUE,
-        queue,
         lock=f"speech:{video_id}",
         video_id=str(video_id),
     )
 
 
-async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> int:
+async def defer_import(import_id: UUID, owner_id: UUID | None) -> int:
     """Enqueue the job that fetches a file, and return the job's id.
 
     The locks of four lanes limit an account to four slots.
@@ -275,7 +260,6 @@ async def defer_import(import_id: UUID, owner_id: UUID | None, queue: Queue) -> 
     return await _defer(
         "portal:import",
         IMPORT_QUEUE,
-        queue,
         lock=await emptiest_import_lane(f"import:{owner_id or REQUESTER.get()}:"),
         import_id=str(import_id),
     )
@@ -294,7 +278,7 @@ async def defer_delivery(webhook_id: UUID, lane: int, *, at: datetime | None = N
     lock = f"webhook:{webhook_id}:{lane}"
     if at is None and await wake_waiting_job(lock):
         return
-    job = DELIVERIES.configure_task(
+    job = IN_TRANSACTION.configure_task(
         "portal:send_webhook",
         queue=WEBHOOK_QUEUE,
         lock=lock,
@@ -309,7 +293,6 @@ async def defer_delivery(webhook_id: UUID, lane: int, *, at: datetime | None = N
 async def _defer(
     task: str,
     queue_name: str,
-    queue: Queue,
     *,
     lock: str | None,
     priority: int | None = None,
@@ -326,7 +309,7 @@ async def _defer(
     if requester:
         recent = await count_request(requester)
         priority -= MAX_ALLOWANCE_S * sum(recent >= many for many in MANY_JOBS)
-    job = queue.configure_task(
+    job = IN_TRANSACTION.configure_task(
         task,
         queue=queue_name,
         lock=lock,
@@ -337,21 +320,9 @@ async def _defer(
         return await job.defer_async(**arguments, cause=current_trace_context())
 
 
-async def queue_again(job_id: int, queue: Queue) -> None:
-    """Enqueue a started or failed job again."""
-    await queue.job_manager.retry_job_by_id_async(job_id=job_id, retry_at=await server_time())
-
-
-async def end_job(job_id: int, queue: Queue) -> None:
-    """End a job whose worker is gone, which releases the job's lock."""
-    await queue.job_manager.finish_job_by_id_async(
-        job_id=job_id, status=Status.ABORTED, delete_job=False
-    )
-
-
-async def cancel_job(job_id: int, queue: Queue) -> None:
+async def cancel_job(job_id: int) -> None:
     """Cancel a waiting job in the current transaction, or ask a running job to end."""
     with database_errors():
-        await queue.job_manager.cancel_job_by_id_async(
+        await IN_TRANSACTION.job_manager.cancel_job_by_id_async(
             job_id, abort=True, connection=transaction_connection()
         )

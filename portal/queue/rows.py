@@ -137,6 +137,9 @@ SET forgotten_at = interval '1 minute'
   + least(greatest(recent.forgotten_at, now()), now() + interval '20 minutes')
 RETURNING ceil(extract(epoch FROM forgotten_at - now()) / 60 - 1)::int AS recent
 """
+# Functions of procrastinate, which offers no others for a job without its worker.
+QUEUE_AGAIN = "SELECT procrastinate_retry_job_v2(%s, now(), NULL, NULL, NULL)"
+END = "SELECT procrastinate_finish_job_v1(%s, 'aborted', false)"
 DELETE_FORGOTTEN = "DELETE FROM recent_requests WHERE forgotten_at < now()"
 # procrastinate's own function deletes all jobs at once and sorts every event.
 PRUNE = """
@@ -174,6 +177,16 @@ async def count_request(requester: str) -> int:
     [row] = await fetch_rows(COUNT_REQUEST, requester)
     recent: int = row["recent"]
     return recent
+
+
+async def queue_again(job_id: int) -> None:
+    """Enqueue a started or failed job again."""
+    await execute(QUEUE_AGAIN, job_id)
+
+
+async def end_job(job_id: int) -> None:
+    """End a job whose worker is gone, which releases the job's lock."""
+    await execute(END, job_id)
 
 
 async def delete_forgotten_requests() -> None:

@@ -40,7 +40,6 @@ from portal.processing.captions import (
 from portal.processing.outputs import put_master
 from portal.processing.removal import remove_again, remove_below
 from portal.processing.tries import TriesExhausted, counted_try
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_captions
 from portal.storage.bucket import Storage, entries_of
 from portal.transcoding.captions.reading import CaptionContents, ReadOptions, read_captions
@@ -153,7 +152,7 @@ async def read_file(data: bytes, options: ReadOptions) -> CaptionContents:
     return await asyncio.to_thread(read_captions, data, options)
 
 
-async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Queue) -> Caption:
+async def add(video_id: UUID, language: str, change: CaptionChange) -> Caption:
     """Add captions in another language.
 
     Raises `InvalidRequest` for a label that is taken, `CaptionsExist` unless the same captions are
@@ -161,15 +160,13 @@ async def add(video_id: UUID, language: str, change: CaptionChange, *, queue: Qu
     """
     async with _locked_track(video_id, language) as (video, track):
         if track is None:
-            return await _insert(video, language, change, queue)
+            return await _insert(video, language, change)
         if await _is_change(track, change, video):
             raise CaptionsExist
         return track
 
 
-async def put(
-    video_id: UUID, language: str, change: CaptionChange, *, queue: Queue
-) -> tuple[Caption, bool]:
+async def put(video_id: UUID, language: str, change: CaptionChange) -> tuple[Caption, bool]:
     """Replace captions whatever their version, or add them.
 
     Returns the captions, and whether they were added. Raises `InvalidRequest` for a label that is
@@ -177,9 +174,9 @@ async def put(
     """
     async with _locked_track(video_id, language) as (video, track):
         if track is None:
-            return await _insert(video, language, change, queue), True
+            return await _insert(video, language, change), True
         if await _is_change(track, change, video):
-            await _save(track, change, video, queue)
+            await _save(track, change, video)
         return track, False
 
 
@@ -189,7 +186,6 @@ async def change(
     change: CaptionChange,
     *,
     versions: Collection[str] | None,
-    queue: Queue,
 ) -> Caption:
     """Change captions of one of these versions; None changes any version.
 
@@ -201,13 +197,11 @@ async def change(
             raise CaptionsNotFound
         if await _is_change(track, change, video):
             check_version(folder_name(track), versions, CaptionsChanged)
-            await _save(track, change, video, queue)
+            await _save(track, change, video)
         return track
 
 
-async def remove(
-    video_id: UUID, language: str, *, versions: Collection[str] | None, queue: Queue
-) -> None:
+async def remove(video_id: UUID, language: str, *, versions: Collection[str] | None) -> None:
     """Remove captions of one of these versions; None removes any version.
 
     Raises `CaptionsNotFound`, `CaptionsChanged`, or `VideoNotFound`.
@@ -217,7 +211,7 @@ async def remove(
             raise CaptionsNotFound
         check_version(folder_name(track), versions, CaptionsChanged)
         await track.delete()
-        await _announce(video, track.language, queue)
+        await _announce(video, track.language)
 
 
 @asynccontextmanager
@@ -244,7 +238,7 @@ async def _is_change(track: Caption, change: CaptionChange, video: Video) -> boo
     return not await same.exists()
 
 
-async def _insert(video: Video, language: str, change: CaptionChange, queue: Queue) -> Caption:
+async def _insert(video: Video, language: str, change: CaptionChange) -> Caption:
     tracks = await Caption.filter(video_id=video.id).only("label")
     if len(tracks) >= MAX_TRACKS:
         raise TooManyCaptions
@@ -252,11 +246,11 @@ async def _insert(video: Video, language: str, change: CaptionChange, queue: Que
     is_taken = name in {track.label for track in tracks}
     label = f"{name} ({language})" if is_taken else name
     track = Caption(video_id=video.id, language=language, label=label, version=0)
-    await _save(track, change, video, queue)
+    await _save(track, change, video)
     return track
 
 
-async def _save(track: Caption, change: CaptionChange, video: Video, queue: Queue) -> None:
+async def _save(track: Caption, change: CaptionChange, video: Video) -> None:
     """Write a change of a track as its next version."""
     is_new = track.version == 0
     label = change.label or track.label
@@ -276,7 +270,7 @@ async def _save(track: Caption, change: CaptionChange, video: Video, queue: Queu
             columns["whole_text"] = await _whole_text(track, change.content.text, video.keep)
     track.update_from_dict(columns)
     await track.save(update_fields=None if is_new else [*columns, "changed_at"])
-    await _announce(video, track.language, queue)
+    await _announce(video, track.language)
 
 
 async def _whole_text(track: Caption, text: str, keep: Keep) -> str:
@@ -286,15 +280,15 @@ async def _whole_text(track: Caption, text: str, keep: Keep) -> str:
     return await asyncio.to_thread(whole_text_of, text, former or "", keep)
 
 
-async def _announce(video: Video, language: str, queue: Queue) -> None:
+async def _announce(video: Video, language: str) -> None:
     """Record the event of a change, and queue the job that stores it for players."""
     if video.status is VideoStatus.READY:
-        job_id = await defer_captions(video.id, queue)
+        job_id = await defer_captions(video.id)
         await Publication.filter(id=video.id).update(captions_job_id=job_id)
     await note(AuditAction.CAPTIONS_CHANGED, video.id, detail={"language": language})
 
 
-async def store(video_id: UUID, *, storage: Storage, queue: Queue) -> None:
+async def store(video_id: UUID, *, storage: Storage) -> None:
     """Store the captions of a ready video and name them in its master playlist.
 
     May run any number of times. Raises `StorageUnavailable`.
@@ -315,7 +309,7 @@ async def store(video_id: UUID, *, storage: Storage, queue: Queue) -> None:
     promised = Publication.filter(id=video_id, captions_job_id=video.captions_job_id)
     is_kept = await promised.update(captions_job_id=None)
     if not is_kept and not await Publication.exists(id=video_id):
-        await remove_again(video_id, video.storage_key, queue=queue)
+        await remove_again(video_id, video.storage_key)
 
 
 async def _store_track(track_id: int, video_id: UUID, storage: Storage) -> None:

@@ -15,7 +15,6 @@ from portal.errors import CutsChanged, FilmIncomplete
 from portal.events.log import AuditAction, note
 from portal.processing.attempts import fail_version
 from portal.processing.captions import follow_cut
-from portal.queue.app import Queue
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
 from portal.uploads import quotas
 from portal.uploads.quotas import Quota
@@ -54,7 +53,6 @@ async def begin(
     title: str,
     expected: Collection[str] | None,
     owner_id: UUID | None,
-    queue: Queue,
     quota: Quota,
 ) -> Video:
     """Create a video of an account that keeps these intervals of another video's whole film.
@@ -81,11 +79,11 @@ async def begin(
         film = await Version.get(id=present.film_id)
         async with quotas.taking_room(owner_id, quota):
             copy_id = await _insert_publication(video, title, owner_id)
-            await cuts.insert_cut(film, keep, queue, version_id=copy_id, video_id=copy_id)
+            await cuts.insert_cut(film, keep, version_id=copy_id, video_id=copy_id)
         await execute(COPY_CHAPTERS, copy_id, video_id)
         await execute(COPY_CAPTIONS, copy_id, video_id)
         copy = await Video.get(id=copy_id)
-        await follow_cut(copy, queue)
+        await follow_cut(copy)
         await note(AuditAction.VIDEO_PUBLISHED, copy_id)
         return copy
 

@@ -17,7 +17,6 @@ from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.processing.versions import REVERTIBLE_S
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.transcoding.planning.kept import (
     MOST_MOVED_S,
@@ -101,7 +100,6 @@ async def save(
     intervals: Sequence[Interval] | None,
     *,
     expected: Collection[str] | None,
-    queue: Queue,
     quota: Quota = NO_QUOTA,
 ) -> Cuts:
     """Cut a ready video to these intervals of its film, or show the whole film again (None).
@@ -135,17 +133,15 @@ async def save(
         if await replacement.is_in_progress(video):
             raise errors.ReplacementInProgress
         film = await Version.get(id=present.film_id)
-        await _stop_pending(film, video.version_id, queue)
+        await _stop_pending(film, video.version_id)
         if not _is_same(keep, present.live_keep, present.same_s):
             async with quotas.taking_room(video.owner_id, quota):
-                await _make_live(film, keep, queue, same_s=present.same_s)
+                await _make_live(film, keep, same_s=present.same_s)
         await note(AuditAction.VIDEO_CUT, video_id)
         return await read(video_id)
 
 
-async def insert_cut(
-    film: Version, keep: Kept, queue: Queue, *, version_id: UUID, video_id: UUID
-) -> None:
+async def insert_cut(film: Version, keep: Kept, *, version_id: UUID, video_id: UUID) -> None:
     """Insert a version that keeps intervals of a film, and queue the job that makes it.
 
     `video_id` is the video that gets the version; the film, a whole version, may be another's.
@@ -163,29 +159,29 @@ async def insert_cut(
         notes=film.notes,
         created_at=await server_time(),
     )
-    version.transcode_job_id = await defer_transcode(version, queue)
+    version.transcode_job_id = await defer_transcode(version)
     await version.save(force_create=True)
 
 
-async def _stop_pending(film: Version, current_id: UUID, queue: Queue) -> None:
+async def _stop_pending(film: Version, current_id: UUID) -> None:
     """Stop the cut of a film that is being made, or dismiss the one that has failed."""
     cuts = Version.filter(video_id=film.video_id, base_id=film.id)
     pending = cuts.filter(retired_at=None).exclude(id=current_id)
     for version in await pending:
-        await replacement.stop(version, queue)
+        await replacement.stop(version)
         if not await Attempt.exists(version_id=version.id):
             # No worker has stored anything of it.
             await version.delete()
 
 
-async def _make_live(film: Version, keep: Kept | None, queue: Queue, *, same_s: float) -> None:
+async def _make_live(film: Version, keep: Kept | None, *, same_s: float) -> None:
     """Make the whole film or a former cut current, or queue the job that makes a new cut."""
     if keep is None:
-        await replacement.restore(film, queue)
+        await replacement.restore(film)
     elif former := await _former_cut(film, keep, same_s):
-        await replacement.restore(former, queue)
+        await replacement.restore(former)
     else:
-        await insert_cut(film, keep, queue, version_id=uuid4(), video_id=film.video_id)
+        await insert_cut(film, keep, version_id=uuid4(), video_id=film.video_id)
 
 
 async def _former_cut(film: Version, keep: Kept, same_s: float) -> Version | None:

@@ -37,7 +37,6 @@ from portal.events.log import AuditAction, note
 from portal.events.records import AUDIENCE_COLUMNS
 from portal.processing.removal import promise_removal
 from portal.processing.versions import cancel_jobs
-from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job
 from portal.videos.copies import fail_copies
 from portal.videos.reading import check_version, locked_video, parse_video_id
@@ -62,9 +61,7 @@ WHERE video_id = %s AND type IS NOT NULL
 """
 
 
-async def delete_video(
-    video_id: UUID, *, queue: Queue, versions: Collection[str] | None = None
-) -> None:
+async def delete_video(video_id: UUID, *, versions: Collection[str] | None = None) -> None:
     """Delete a video for good at once, and queue the removal of its files.
 
     The metadata must have one of these versions; None deletes any version.
@@ -77,7 +74,7 @@ async def delete_video(
         await execute(LOCK_UPLOADS, video_id)
         video = await locked_video(video_id)
         check_version(str(video.metadata_version), versions, MetadataChanged)
-        await _remove(video, queue)
+        await _remove(video)
         await _note_deleted(video)
 
 
@@ -113,7 +110,7 @@ async def fetch_with_deleted(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
     return {video.id: video for video in await Video.filter(id__in=video_ids)}
 
 
-async def finish_deletions(*, queue: Queue) -> int:
+async def finish_deletions() -> int:
     """Remove videos whose undo window has passed. Return their number.
 
     The state is in their rows alone, so nothing is lost if the process dies. Several processes may
@@ -125,7 +122,7 @@ async def finish_deletions(*, queue: Queue) -> int:
             await execute(LOCK_UPLOADS, row["id"])
             video = await lock_video(row["id"])
             if video is not None and _is_over(video, await server_time()):
-                await _remove(video, queue)
+                await _remove(video)
                 finished += 1
     return finished
 
@@ -164,9 +161,9 @@ async def _note_deleted(video: Video) -> None:
     await note(AuditAction.VIDEO_DELETED, video.id, detail={"title": video.title})
 
 
-async def _remove(video: Video, queue: Queue) -> None:
+async def _remove(video: Video) -> None:
     """Delete the record of a locked video, and queue the removal of its files."""
-    is_written = await _stop_work(video, queue)
+    is_written = await _stop_work(video)
     versions = await Version.filter(video_id=video.id)
     await fail_copies(versions)
     # The database deletes its versions, attempts, renditions and poster request with it.
@@ -184,14 +181,14 @@ async def _remove(video: Video, queue: Queue) -> None:
         deleted_at=await server_time(),
     )
     keys = [version.storage_key for version in versions]
-    await promise_removal(video.id, keys, queue, is_written=is_written)
+    await promise_removal(video.id, keys, is_written=is_written)
 
 
-async def _stop_work(video: Video, queue: Queue) -> bool:
+async def _stop_work(video: Video) -> bool:
     """Cancel the jobs of a video. Return whether a worker may still be writing files of it."""
     poster = await PosterRequest.get_or_none(video_id=video.id)
-    await cancel_jobs(await Version.filter(video_id=video.id), queue)
+    await cancel_jobs(await Version.filter(video_id=video.id))
     if poster is not None:
-        await cancel_job(poster.job_id, queue)
+        await cancel_job(poster.job_id)
     is_making_poster = poster is not None and poster.state is PosterState.WORKING
     return is_making_poster or await Attempt.filter(video_id=video.id, outcome=None).exists()

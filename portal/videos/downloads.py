@@ -27,7 +27,6 @@ from portal.database.work_models import Download, DownloadState
 from portal.errors import DownloadNotFound, DownloadsBusy
 from portal.processing.outputs import open_rendition
 from portal.processing.tries import TriesExhausted, counted_try
-from portal.queue.app import Queue
 from portal.queue.enqueue import REQUESTER, defer_download
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
@@ -162,7 +161,6 @@ async def request_file(
     video_id: UUID,
     name: str,
     *,
-    queue: Queue,
     account_id: UUID | None = None,
     quota: Quota = NO_QUOTA,
 ) -> SavedFile:
@@ -192,7 +190,7 @@ async def request_file(
         suffix = name.rpartition(".")[2]
         await Download.filter(id=row.id).update(
             key=f"{_folder(video_id)}{row.id}.{suffix}",
-            job_id=await defer_download(video_id, row.id, queue),
+            job_id=await defer_download(video_id, row.id),
         )
         await _require_place(row)
     return replace(file, state=FileState.PREPARING, error_code=None)

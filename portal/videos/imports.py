@@ -23,7 +23,6 @@ from portal.database.connection import server_time, transaction
 from portal.database.models import Upload, Visibility
 from portal.database.work_models import Import
 from portal.events.log import Actor, EventType, act_as, note_outcome
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_import
 from portal.storage.bucket import Storage
 from portal.uploads import service as uploads
@@ -50,7 +49,6 @@ async def begin(
     audience: Audience,
     passthrough: str,
     quota: Quota,
-    queue: Queue,
 ) -> UUID:
     """Queue the import of a file. Return the id that its video will have.
 
@@ -70,7 +68,7 @@ async def begin(
         if not await publishing.issue_uploads([upload]):
             raise errors.NotSignedIn("Your account was removed.")
         row = await Import.create(id=uuid4(), upload_id=upload.id, url=url, asked=columns)
-        await defer_import(row.id, owner_id, queue)
+        await defer_import(row.id, owner_id)
     return row.id
 
 
@@ -101,7 +99,6 @@ async def run(
     *,
     config: Config,
     storage: Storage,
-    queue: Queue,
     is_overtaken: Callable[[], Awaitable[bool]],
 ) -> None:
     """Fetch a file and publish it, or record a permanent error. Resumes an earlier run.
@@ -115,7 +112,7 @@ async def run(
     try:
         await record(row, started_at=row.started_at or await server_time())
         fetch = Fetch(row, config=config, storage=storage, is_overtaken=is_overtaken)
-        await _make_video(row, fetch, config, storage, queue)
+        await _make_video(row, fetch, config, storage)
     except Superseded:
         # Both runs have the same job, which the end of this one would finish.
         while await Import.exists(id=import_id, error_code=None):  # noqa: ASYNC110 - other processes
@@ -132,9 +129,7 @@ async def cancel(row: Import, *, storage: Storage) -> None:
     await uploads.discard(row.upload_id, storage=storage)
 
 
-async def _make_video(
-    row: Import, fetch: Fetch, config: Config, storage: Storage, queue: Queue
-) -> None:
+async def _make_video(row: Import, fetch: Fetch, config: Config, storage: Storage) -> None:
     """Fetch and publish; on a permanent error, record it and discard the upload."""
     try:
         await _act_as_owner(row.upload)
@@ -142,7 +137,7 @@ async def _make_video(
         # Meanwhile the account may have been disabled, or its uploads given to another one.
         row.upload = await Upload.get_or_none(id=row.upload_id) or row.upload
         await _act_as_owner(row.upload)
-        await _publish_import(row, config, storage, queue)
+        await _publish_import(row, config, storage)
     except errors.Unavailable:
         raise
     except errors.PortalError as exc:
@@ -177,7 +172,7 @@ async def _act_as_owner(upload: Upload) -> None:
     act_as(Actor("person", owner.account_id, owner.email))
 
 
-async def _publish_import(row: Import, config: Config, storage: Storage, queue: Queue) -> None:
+async def _publish_import(row: Import, config: Config, storage: Storage) -> None:
     columns = dict(row.asked)
     visibility = Visibility(columns.pop("visibility"))
     passthrough = columns.pop("passthrough")
@@ -191,7 +186,6 @@ async def _publish_import(row: Import, config: Config, storage: Storage, queue: 
             import_id=row.id,
         ),
         storage=storage,
-        queue=queue,
         max_source_bytes=config.max_source_bytes,
         audience=Audience(visibility, owner_id=row.upload.owner_id),
         quota=Quota.of(config),

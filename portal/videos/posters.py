@@ -31,7 +31,6 @@ from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
 from portal.processing.tries import TriesExhausted, counted_try
 from portal.processing.versions import lacks_poster_frame
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_poster
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
@@ -81,7 +80,7 @@ def requested_path(number: int) -> str:
 
 
 async def request_poster(
-    video_id: UUID, *, queue: Queue, time_s: float | None = None, picture: bytes | None = None
+    video_id: UUID, *, time_s: float | None = None, picture: bytes | None = None
 ) -> PosterRequest:
     """Request the frame at this time, or an uploaded picture, as the poster.
 
@@ -99,7 +98,7 @@ async def request_poster(
         request.error_code = None
         request.time_s = None if time_s is None else _whole_time_s(video, time_s)
         request.state = PosterState.WAITING
-        request.job_id = await defer_poster(video_id, request.number, queue)
+        request.job_id = await defer_poster(video_id, request.number)
         await request.save()
         await execute(DROP_PICTURE, video_id)
         if picture is not None:
@@ -114,9 +113,7 @@ def _whole_time_s(video: Video, time_s: float) -> float:
     return at_s if video.keep is None else Kept.of(video.keep).whole_time_s(at_s)
 
 
-async def make_poster(
-    video_id: UUID, number: int, *, storage: Storage, queue: Queue, work_dir: Path
-) -> None:
+async def make_poster(video_id: UUID, number: int, *, storage: Storage, work_dir: Path) -> None:
     """Carry out a request. May run any number of times; a superseded one makes no poster."""
     requests = PosterRequest.filter(video_id=video_id, number=number)
     pending = requests.exclude(state=PosterState.DONE)
@@ -130,7 +127,7 @@ async def make_poster(
                 picture = await _make_picture(video, request, storage, work_dir)
                 key = output_root(video_id) + requested_path(number)
                 await storage.put(key, picture, content_type="image/jpeg")
-                await _set_poster(video, number, key, storage, queue)
+                await _set_poster(video, number, key, storage)
             await _remove_unused_posters(video_id, storage)
     except (*FAULTS, TriesExhausted) as exc:
         logger.warning("No poster was made: %s", exc, extra={"action": "poster_failed"})
@@ -183,7 +180,7 @@ async def _poster_rendition(video: Video) -> Rendition:
     return by_size[min(large_sizes) if large_sizes else max(by_size)]
 
 
-async def _set_poster(former: Video, number: int, key: str, storage: Storage, queue: Queue) -> None:
+async def _set_poster(former: Video, number: int, key: str, storage: Storage) -> None:
     """Make the stored picture the video's poster, unless the request is superseded."""
     async with transaction():
         video = await lock_video(former.id)
@@ -202,7 +199,7 @@ async def _set_poster(former: Video, number: int, key: str, storage: Storage, qu
             await execute(DROP_PICTURE, former.id)
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:
-        await remove_again(former.id, former.storage_key, queue=queue)
+        await remove_again(former.id, former.storage_key)
     elif not is_current:
         await storage.delete(key)
 

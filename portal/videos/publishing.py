@@ -27,7 +27,6 @@ from portal.database.search import search_columns
 from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, sources
-from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
@@ -113,7 +112,6 @@ async def publish(
     submission: Submission,
     *,
     storage: Storage,
-    queue: Queue,
     max_source_bytes: int,
     audience: Audience,
     quota: Quota = NO_QUOTA,
@@ -148,7 +146,7 @@ async def publish(
         source = check_stored(upload, stored, max_source_bytes)
         refusal = await room_refusal(upload, source, owner_id, quota)
         if refusal is None:
-            video = await _insert_video(submission, source, queue, audience)
+            video = await _insert_video(submission, source, audience)
     # The refusal follows the commit, which records that the file is kept.
     if refusal is not None:
         raise refusal
@@ -248,9 +246,7 @@ def check_stored(upload: Upload, source: ObjectInfo | None, max_source_bytes: in
     return source
 
 
-async def _insert_video(
-    submission: Submission, source: ObjectInfo, queue: Queue, audience: Audience
-) -> Video:
+async def _insert_video(submission: Submission, source: ObjectInfo, audience: Audience) -> Video:
     now = await server_time()
     metadata = submission.metadata
     video_id = submission.import_id or uuid4()
@@ -276,22 +272,22 @@ async def _insert_video(
         storage_key=submission.key,
         created_at=now,
     )
-    await insert_version(first, source, queue)
+    await insert_version(first, source)
     if submission.import_id is not None:
         await Import.filter(id=video_id).delete()
     await note(AuditAction.VIDEO_PUBLISHED, video_id)
     return await Video.get(id=video_id)
 
 
-async def insert_version(version: Version, source: ObjectInfo, queue: Queue) -> None:
+async def insert_version(version: Version, source: ObjectInfo) -> None:
     """Complete a version by the facts of its file, insert it, and queue its transcoding."""
     version.size_bytes = source.size_bytes
     version.source_etag = source.etag
-    version.transcode_job_id = await defer_transcode(version, queue)
+    version.transcode_job_id = await defer_transcode(version)
     await version.save(force_create=True)
 
 
-async def retry_transcode(video: Video, *, queue: Queue) -> None:
+async def retry_transcode(video: Video) -> None:
     """Retry a failed video, or the failed renditions of a ready video.
 
     Raises `VideoNotFound`, or `NothingToRetry` if nothing has failed or a retry is queued already.
@@ -301,10 +297,10 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
         version = await locked.current_version()
         is_lost_copy = version.keep is not None and version.base_id is None
         if version.status is VideoStatus.FAILED and not is_lost_copy:
-            await attempts.start_again(version, queue, since=await server_time())
+            await attempts.start_again(version, since=await server_time())
         elif version.status is VideoStatus.READY:
             failed = Rendition.filter(version_id=version.id, state=RenditionState.FAILED)
-            if not await renditions.plan_again(version, failed, queue):
+            if not await renditions.plan_again(version, failed):
                 raise errors.NothingToRetry
         else:
             raise errors.NothingToRetry

@@ -22,7 +22,6 @@ from portal.events.log import AuditAction, note
 from portal.processing import attempts, captions, renditions, versions
 from portal.processing.removal import remove_source
 from portal.processing.versions import REVERTIBLE_S, make_current
-from portal.queue.app import Queue
 from portal.storage.bucket import Storage
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.publishing import (
@@ -98,7 +97,6 @@ async def begin(
     key: str,
     file_name: str,
     storage: Storage,
-    queue: Queue,
     max_source_bytes: int,
     quota: Quota = NO_QUOTA,
     owner_id: UUID | None,
@@ -125,7 +123,7 @@ async def begin(
         refusal = await room_refusal(upload, source, owner_id, quota)
         if refusal is None:
             if pending is not None:
-                await stop(pending, queue)
+                await stop(pending)
             version = Version(
                 id=uuid4(),
                 video_id=video_id,
@@ -133,7 +131,7 @@ async def begin(
                 storage_key=key,
                 created_at=await server_time(),
             )
-            await insert_version(version, source, queue)
+            await insert_version(version, source)
             await note(AuditAction.REPLACEMENT_BEGUN, video_id)
     # The refusal follows the commit, which records that the file is kept.
     if refusal is not None:
@@ -141,7 +139,7 @@ async def begin(
 
 
 async def withdraw(
-    video_id: UUID, *, storage: Storage, queue: Queue, expected: Collection[str] | None = None
+    video_id: UUID, *, storage: Storage, expected: Collection[str] | None = None
 ) -> None:
     """Cancel a replacement in progress, dismiss a failed one, or else go back to the former file.
 
@@ -163,9 +161,9 @@ async def withdraw(
         pending = await _pending(video)
         former = await _former(video)
         if pending is not None:
-            await stop(pending, queue)
+            await stop(pending)
         elif former is not None:
-            await restore(former, queue)
+            await restore(former)
         await note(AuditAction.REPLACEMENT_WITHDRAWN, video_id)
     if pending is not None:
         # The change is made even if storage is away. The janitor then removes the file.
@@ -179,20 +177,20 @@ async def is_in_progress(video: Video) -> bool:
     return pending is not None and pending.status is VideoStatus.PROCESSING
 
 
-async def restore(version: Version, queue: Queue) -> None:
+async def restore(version: Version) -> None:
     """Make a retired version of a locked video the current one, and queue what it lacks."""
-    await make_current(version, queue)
+    await make_current(version)
     if not await Publication.exists(id=version.video_id, captions_job_id__not_isnull=True):
         # The master playlist may name captions that were deleted while another version was current.
-        await captions.store_again(version.video_id, queue)
-    await renditions.plan_missing(version, queue)
+        await captions.store_again(version.video_id)
+    await renditions.plan_missing(version)
     if not version.has_storyboard and version.storyboard_job_id is None:
-        await renditions.request_storyboard(version, queue)
+        await renditions.request_storyboard(version)
 
 
-async def stop(version: Version, queue: Queue) -> None:
+async def stop(version: Version) -> None:
     """Stop the work on a version of a locked video that never became current."""
-    await versions.withdraw(version, queue)
+    await versions.withdraw(version)
     # Workers that are making it lose their leases.
     await attempts.close_lost(await Attempt.filter(version_id=version.id))
     await versions.delete_progress(version.id)

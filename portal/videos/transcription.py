@@ -33,7 +33,6 @@ from portal.errors import (
 from portal.processing.captions import UNDETERMINED, CaptionText, language_tags
 from portal.processing.outputs import open_rendition
 from portal.processing.tries import TriesExhausted, counted_try
-from portal.queue.app import Queue
 from portal.queue.enqueue import cancel_job, defer_transcription
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
@@ -60,7 +59,7 @@ class _Superseded(Exception):
     """The request was cancelled, or another job carries it out."""
 
 
-async def request(video_id: UUID, language: str | None, *, queue: Queue) -> None:
+async def request(video_id: UUID, language: str | None) -> None:
     """Request machine captions, unless a request is pending.
 
     `language` is the spoken language, None to detect it. Raises `VideoNotFound`, `NotPlayable` or
@@ -73,11 +72,11 @@ async def request(video_id: UUID, language: str | None, *, queue: Queue) -> None
         if await Transcription.exists(video_id=video_id, error_code=None):
             return
         await Transcription.filter(video_id=video_id).delete()
-        job_id = await defer_transcription(video_id, queue)
+        job_id = await defer_transcription(video_id)
         await Transcription.create(video_id=video_id, language=language, job_id=job_id)
 
 
-async def cancel(video_id: UUID, *, queue: Queue) -> None:
+async def cancel(video_id: UUID) -> None:
     """Cancel a request, or dismiss a failed one. Raises `TranscriptionNotFound`."""
     async with transaction():
         await locked_video(video_id)
@@ -85,7 +84,7 @@ async def cancel(video_id: UUID, *, queue: Queue) -> None:
         if row is None:
             raise TranscriptionNotFound
         await row.delete()
-        await cancel_job(row.job_id, queue)
+        await cancel_job(row.job_id)
 
 
 async def read(video_id: UUID) -> Transcription | None:
@@ -98,7 +97,6 @@ async def make_captions(
     *,
     model: Path,
     storage: Storage,
-    queue: Queue,
     work_dir: Path,
     paused: asyncio.Event,
 ) -> None:
@@ -137,7 +135,7 @@ async def make_captions(
             except BaseException:
                 await held.update(**_written(transcript))
                 raise
-            await retry_outage(lambda: _finish(held, video_id, transcript, queue))
+            await retry_outage(lambda: _finish(held, video_id, transcript))
         logger.info("Transcription is done", extra={"action": "transcription_done"})
     except (_Superseded, VideoNotFound):
         logger.info("Transcription is superseded", extra={"action": "transcription_unwanted"})
@@ -168,9 +166,7 @@ def _written(transcript: Transcript) -> dict[str, object]:
     }
 
 
-async def _finish(
-    held: QuerySet[Transcription], video_id: UUID, transcript: Transcript, queue: Queue
-) -> None:
+async def _finish(held: QuerySet[Transcription], video_id: UUID, transcript: Transcript) -> None:
     """Save a whole transcript as captions. Raises `_Superseded`, or as `captions.put` does."""
     if not transcript.cues:
         await held.update(error_code=NO_SPEECH)
@@ -185,4 +181,4 @@ async def _finish(
             tracks = Caption.filter(video_id=video_id, language=language)
             if not await tracks.exclude(source=CaptionSource.MACHINE).exists():
                 break
-        await captions.put(video_id, language, change, queue=queue)
+        await captions.put(video_id, language, change)

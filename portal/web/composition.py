@@ -22,7 +22,6 @@ from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
-from portal.queue.app import Queue, open_queue
 from portal.statistics.intake import InboxReport, Visitors, write_reports
 from portal.statistics.reading import read_playback_sums
 from portal.storage.bucket import Storage, open_storage
@@ -119,7 +118,6 @@ class WebContext:
 
     config: Config
     storage: Storage
-    queue: Queue
     playlists: Playlists
     streams: EventStreams
     # Limit of concurrent searches, the most expensive requests that anyone may send.
@@ -180,8 +178,7 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
     """Open the context for the lifetime of a process.
 
     Nothing is contacted yet, so that the web process starts, and reports what is missing, while the
-    database or storage is down. The queue's own pool is not opened: enqueuing uses the connection
-    of the current transaction.
+    database or storage is down.
     """
     async with (
         open_database(config, fail_fast=True),
@@ -190,7 +187,6 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
         yield WebContext(
             config=config,
             storage=storage,
-            queue=open_queue(config.database_url),
             playlists=Playlists(
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),

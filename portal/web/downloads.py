@@ -63,7 +63,7 @@ async def request_file(video: Video, name: str) -> SavedFile:
     await _read_file(video, name)
     web = web_context()
     return await downloads.request_file(
-        video.id, name, queue=web.queue, account_id=await account_id(), quota=web.quota
+        video.id, name, account_id=await account_id(), quota=web.quota
     )
 
 

@@ -42,7 +42,7 @@ from portal.processing.encoding import Preempted, Tools
 from portal.processing.sources import SourceInterrupted
 from portal.processing.tries import is_out_of_memory
 from portal.queue import enqueue
-from portal.queue.app import WorkerConnector, queue_app
+from portal.queue.app import Queue, WorkerConnector, queue_app
 from portal.queue.rows import import_waits
 from portal.retry import Backoff
 from portal.statistics.folding import fold_forever
@@ -186,7 +186,6 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
             UUID(video_id),
             number,
             storage=tools.storage,
-            queue=tools.queue,
             work_dir=tools.work_dir,
         )
 
@@ -202,7 +201,7 @@ async def make_storyboard(context: JobContext, version_id: str, cause: Cause = N
 async def store_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Store saved captions, and name them in the master playlist."""
     with _work_on(context, cause, video_id=video_id) as tools:
-        await captions.store(UUID(video_id), storage=tools.storage, queue=tools.queue)
+        await captions.store(UUID(video_id), storage=tools.storage)
 
 
 @tasks.task(name="download", queue=enqueue.DOWNLOAD_QUEUE, pass_context=True, retry=Retries())
@@ -226,7 +225,6 @@ async def write_captions(context: JobContext, video_id: str, cause: Cause = None
             UUID(video_id),
             model=model,
             storage=tools.storage,
-            queue=tools.queue,
             work_dir=tools.work_dir,
             paused=worker.busy,
         )
@@ -253,7 +251,6 @@ async def import_file(context: JobContext, import_id: str, cause: Cause = None) 
             UUID(import_id),
             config=worker.config,
             storage=worker.tools.storage,
-            queue=worker.tools.queue,
             is_overtaken=partial(import_waits, job_id, above_priority),
         )
 
@@ -270,7 +267,7 @@ async def import_file(context: JobContext, import_id: str, cause: Cause = None) 
 async def tidy(context: JobContext, timestamp: int) -> None:
     """Remove unused files from storage, and old jobs from the queue."""
     worker = _worker_of(context)
-    await janitor.tidy(worker.config, storage=worker.tools.storage, queue=worker.tools.queue)
+    await janitor.tidy(worker.config, storage=worker.tools.storage)
 
 
 def _worker_of(context: JobContext) -> Worker:
@@ -313,8 +310,8 @@ async def work(config: Config) -> None:
 async def _run(config: Config, storage: Storage) -> None:
     """Run jobs until SIGTERM or SIGINT; running jobs are then queued again at once."""
     connector = WorkerConnector(config.database_url)
-    tools = _tools(config, storage, connector)
-    queue = tools.queue
+    tools = _tools(config, storage)
+    queue = queue_app(connector)
     queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(config.work_dir)
     open_threads()
@@ -335,8 +332,8 @@ async def _run(config: Config, storage: Storage) -> None:
             if config.captions_model:
                 slots[enqueue.SPEECH_QUEUE] = 1
             running = [
-                *(group.create_task(_serve(name, slots[name], worker)) for name in slots),
-                group.create_task(recover_forever(queue, ending)),
+                *(group.create_task(_serve(queue, name, slots[name], worker)) for name in slots),
+                group.create_task(recover_forever(ending)),
                 group.create_task(_help_forever(worker, ending)),
                 group.create_task(fold_forever(ending)),
                 group.create_task(ending.wait()),
@@ -383,11 +380,10 @@ def remove_leftovers(work_dir: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _tools(config: Config, storage: Storage, connector: WorkerConnector) -> Tools:
+def _tools(config: Config, storage: Storage) -> Tools:
     return Tools(
         worker=f"{socket.gethostname()}:{os.getpid()}",
         storage=storage,
-        queue=queue_app(connector),
         limits=SourceLimits(
             max_pixels=config.max_source_pixels,
             max_duration_s=config.max_source_duration_s,
@@ -406,12 +402,12 @@ async def _help_forever(worker: Worker, ending: asyncio.Event) -> None:
         # Sharing is optional: skip it while the database is away.
         with skipped_in_outage():
             if len(worker.encoding) < worker.config.worker_concurrency:
-                await parts.offer_help(worker.tools.queue)
+                await parts.offer_help()
 
 
-async def _serve(queue_name: str, concurrency: int, worker: Worker) -> None:
+async def _serve(queue: Queue, queue_name: str, concurrency: int, worker: Worker) -> None:
     """Run the jobs of one queue; each has its own slots, so that only encodes wait for encodes."""
-    await worker.tools.queue.run_worker_async(
+    await queue.run_worker_async(
         queues=[queue_name],
         name=worker.tools.worker,
         concurrency=concurrency,

@@ -17,7 +17,6 @@ from serving import serving
 from portal.cli import checks
 from portal.cli.checks import Concern, Parts, Trouble
 from portal.config import Config
-from portal.queue.app import open_queue
 from portal.storage.bucket import open_storage
 
 REFUSAL = b'SFATAL\0C28P01\0Mpassword authentication failed for user "ann"\0\0'
@@ -37,14 +36,14 @@ async def test_database_check_reports_the_error_of_the_server(config: Config) ->
     async with server, open_storage(config) as storage:
         port = server.sockets[0].getsockname()[1]
         url = f"postgresql://ann:wrong@127.0.0.1:{port}/portal"
-        parts = Parts(replace(config, database_url=url), storage, open_queue(url))
+        parts = Parts(replace(config, database_url=url), storage)
         with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
             await checks.check_database(parts)
 
 
 async def test_full_disk_is_named(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_storage(config) as storage:
-        parts = Parts(config, storage, open_queue(config.database_url))
+        parts = Parts(config, storage)
         await checks.check_disk(parts)
         monkeypatch.setattr(checks, "MIN_FREE_BYTES", 10**18)
         with pytest.raises(Trouble, match="is full"):
@@ -61,7 +60,7 @@ async def test_wrong_clock_is_named(config: Config, minutes: int, words: str) ->
         other = replace(config, s3_endpoint_url=url, s3_public_endpoint_url=url)
         async with open_storage(other) as storage:
             with pytest.raises(Trouble, match=f"{words} that of storage"):
-                await checks.check_clock(Parts(other, storage, open_queue(config.database_url)))
+                await checks.check_clock(Parts(other, storage))
 
 
 async def test_storage_with_a_full_disk_is_not_blamed_on_credentials(config: Config) -> None:
@@ -99,7 +98,7 @@ async def test_storage_must_allow_players_on_other_sites(config: Config) -> None
     async with serving(web.route("*", "/{path:.*}", answer)) as address:
         config = replace(config, public_url=origin, s3_public_endpoint_url=address)
         async with open_storage(config) as storage:
-            parts = Parts(config, storage, open_queue(config.database_url))
+            parts = Parts(config, storage)
             with pytest.raises(Concern, match="players on other sites") as concern:
                 await checks._browser_upload(parts)
     [_, rule, _] = concern.value.fix.split("'")

@@ -11,7 +11,6 @@ from serving import serving
 
 from portal.cli.checks import Concern, Parts, check_exposure
 from portal.config import Config
-from portal.queue.app import open_queue
 from portal.storage.bucket import open_storage
 from portal.storage.calls import ObjectMissing
 
@@ -62,7 +61,7 @@ async def examine(config: Config) -> str:
     """Return the concern with its fix; empty if there is none."""
     async with open_storage(config) as storage:
         try:
-            await check_exposure(Parts(config, storage, open_queue(config.database_url)))
+            await check_exposure(Parts(config, storage))
         except Concern as exposed:
             return f"{exposed}: {exposed.fix}"
         finally:

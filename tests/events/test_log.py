@@ -46,7 +46,6 @@ async def event_types(video_id: UUID) -> list[str]:
 
 def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[Change, list[str]]]:
     """Return changes of a ready video, and the types of the events of each."""
-    queue = resources.queue
     edit = partial(metadata.patch_video, video.id, versions=None)
     access = VideoAccess(visibility=Visibility.PRIVATE, signed_in_only=True)
     text = CaptionChange(content=CaptionText.of([]))
@@ -54,15 +53,15 @@ def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[
 
     async def replace_poster() -> None:
         storage = resources.storage
-        await posters.request_poster(video.id, queue=queue, time_s=0.0)
-        await posters.make_poster(video.id, 1, storage=storage, queue=queue, work_dir=work_dir)
+        await posters.request_poster(video.id, time_s=0.0)
+        await posters.make_poster(video.id, 1, storage=storage, work_dir=work_dir)
 
     async def add_rendition() -> None:
         row = await make_attempt(video, number=9)
         attempt = OpenAttempt(
             id=row.id, version=await video.current_version(), number=9, targets=("180p",)
         )
-        await renditions.finish_pass(attempt, queue=queue)
+        await renditions.finish_pass(attempt)
 
     async def fail() -> None:
         await change_video(video.id, status="processing", published_attempt=None)
@@ -73,9 +72,9 @@ def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[
         (partial(edit, title="New", passthrough="a"), ["updated"]),
         (partial(edit, tags="new", visibility=Visibility.UNLISTED), ["updated", "updated"]),
         (partial(save_access, video.id, access, versions=None), ["updated"]),
-        (partial(captions.put, video.id, "en", text, queue=queue), ["captions_changed"]),
+        (partial(captions.put, video.id, "en", text), ["captions_changed"]),
         (
-            partial(captions.remove, video.id, "en", versions=None, queue=queue),
+            partial(captions.remove, video.id, "en", versions=None),
             ["captions_changed"],
         ),
         (
@@ -85,7 +84,7 @@ def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[
         (replace_poster, ["updated"]),
         (add_rendition, ["rendition_added", "completed"]),
         (fail, ["failed"]),
-        (partial(publishing.retry_transcode, video, queue=queue), ["updated"]),
+        (partial(publishing.retry_transcode, video), ["updated"]),
         (partial(deletion.delete_undoably, video.id), ["deleted"]),
         (partial(deletion.undo_deletion, video.id), ["updated"]),
     ]
@@ -105,7 +104,7 @@ async def test_every_kind_of_change_has_an_event_with_the_record_after_it(
         assert last.sequence == len(types)
         record = await read_record(video.id)
         assert last.data == (audience_columns(record) if added == ["deleted"] else record)
-    await deletion.delete_video(video.id, queue=resources.queue)
+    await deletion.delete_video(video.id)
     assert await event_types(video.id) == [*types, "deleted"]
     assert not any("title" in (event.data or {}) for event in await public_events(video.id))
 

@@ -156,7 +156,7 @@ async def test_old_or_new_version_is_live_whenever_a_worker_dies(
     film = make_numbered(tmp_path / "film.mp4", "-g", "999", seconds=6, size="544x306")
     whole = await whole_video(client, resources, film, tmp_path)
     video = Watched(whole.id, resources, environ)
-    await cuts.save(video.id, [Interval(1.0, 5.0)], expected=None, queue=resources.queue)
+    await cuts.save(video.id, [Interval(1.0, 5.0)], expected=None)
     await video.make_version(CUT_STEPS)
 
     key = (await presign(client))["key"]
@@ -167,14 +167,13 @@ async def test_old_or_new_version_is_live_whenever_a_worker_dies(
         key=key,
         file_name="other.mp4",
         storage=resources.storage,
-        queue=resources.queue,
         max_source_bytes=0,
         owner_id=None,
     )
     await video.make_version(REPLACEMENT_STEPS)
 
     later = await server_time() + timedelta(days=2)
-    await janitor.tidy(config, storage=resources.storage, queue=resources.queue, now=later)
+    await janitor.tidy(config, storage=resources.storage, now=later)
     root = output_root(video.id)
     names = {key.removeprefix(root) for key in await stored(resources.storage, video.id)}
     assert names - await video.named_files() == set()

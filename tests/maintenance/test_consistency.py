@@ -49,9 +49,7 @@ async def environ(environ: dict[str, str]) -> dict[str, str]:
 
 
 async def compared(resources: WebContext, **options: Any) -> Report:
-    queue = resources.queue
-    async with queue.open_async():
-        return await compare(resources.config, storage=resources.storage, queue=queue, **options)
+    return await compare(resources.config, storage=resources.storage, **options)
 
 
 async def differences(resources: WebContext, **options: Any) -> dict[str, int]:
@@ -119,13 +117,12 @@ async def test_lost_files_of_a_ready_video_are_reported_and_made_again_by_jobs(
         f"/api/videos/{video.id}/captions?language=en", data=cues, headers=headers
     )
     caption = await answered(added, 201)
-    stores = {"storage": resources.storage, "queue": resources.queue}
-    await captions.store(video.id, **stores)
+    await captions.store(video.id, storage=resources.storage)
     assert await differences(resources) == {}
     await resources.storage.delete(f"hls/{video.id}/captions/{caption['version']}/00000.vtt")
     assert await differences(resources) == {"captions_incomplete": 1}
     assert await count_left_after_fix(resources) == 0
-    await captions.store(video.id, **stores)
+    await captions.store(video.id, storage=resources.storage)
     assert await differences(resources) == {}
 
     # Only a first pass makes sound, and only an editor chooses another poster.
@@ -237,7 +234,7 @@ async def test_a_portal_at_work_has_no_differences(
 ) -> None:
     async with run_portal(environ) as live:
         records = [await create(live.base_url, short_video) for _ in range(2)]
-        await deletion.delete_video(UUID(records[0]["id"]), queue=resources.queue)
+        await deletion.delete_video(UUID(records[0]["id"]))
 
         async def is_ready() -> bool:
             assert await differences(resources) == {}

@@ -201,7 +201,7 @@ async def test_film_stays_as_long_as_a_cut_plays_its_segments(resources: WebCont
     for number in (2, 3):
         cut = await make_cut(video, published_attempt=number, transcode_job_id=number)
         async with transaction():
-            await make_current(cut, resources.queue)
+            await make_current(cut)
         video = await Video.get(id=video.id)
         await ended_attempt(video, number, Outcome.PUBLISHED)
         await make_rendition(video, "360p", attempt_number=number)
@@ -224,7 +224,7 @@ async def test_poster_that_an_earlier_portal_stored_outlasts_the_replaced_file(
     former = await Version.get(id=video.version_id)
     new = await make_replacement(video)
     async with transaction():
-        await make_current(new, resources.queue)
+        await make_current(new)
     await run_sql(
         resources.config.database_url,
         "UPDATE versions SET retired_at = retired_at - interval '8 days'",
@@ -274,7 +274,7 @@ async def test_file_that_was_put_after_its_video_was_deleted_is_removed(
     client: Client, resources: WebContext
 ) -> None:
     video, address = await created(client)
-    await deletion.delete_video(video.id, queue=resources.queue)
+    await deletion.delete_video(video.id)
     await remove_now(video, resources)
 
     assert await put(address, RAW_FILE) == 200
@@ -292,7 +292,7 @@ async def test_file_that_replaced_a_published_one_is_removed_after_its_upload_ur
     untouched, _ = await created(client)
     replaced, replaced_url = await created(client)
     deleted, deleted_url = await created(client)
-    await deletion.delete_video(deleted.id, queue=resources.queue)
+    await deletion.delete_video(deleted.id)
     await remove_now(deleted, resources)
     for url in (replaced_url, deleted_url):
         assert await put(url, RAW_FILE * 6) == 200
@@ -334,7 +334,7 @@ async def test_events_of_videos_are_kept_as_long_as_they_are_listed(
     client: Client, resources: WebContext
 ) -> None:
     video, _ = await created(client)
-    await deletion.delete_video(video.id, queue=resources.queue)
+    await deletion.delete_video(video.id)
     url = resources.config.database_url
     await run_sql(url, "UPDATE events SET at = now() - interval '20 days'")
     public = Event.filter(type__not_isnull=True)

@@ -169,7 +169,7 @@ async def test_end_after_the_picture_is_recorded_as_the_end_of_the_film(
 
     assert video.keep == [[0.0, 1.0], [2.0, pytest.approx(film_s)]]
     keep = [Interval(0.0, 1.0), Interval(2.0, film_s)]
-    repeated = await cuts.save(video.id, keep, expected=None, queue=resources.queue)
+    repeated = await cuts.save(video.id, keep, expected=None)
     assert repeated.state is VersionState.LIVE
 
 
@@ -244,7 +244,7 @@ async def test_a_cut_gets_the_renditions_that_its_film_gets_later(
     attempt = await make_attempt(whole, number=9)
     film_version = await Version.get(id=whole.version_id)
     finished = OpenAttempt(id=attempt.id, version=film_version, number=9, targets=(lowest.name,))
-    await renditions.finish_pass(finished, queue=resources.queue)
+    await renditions.finish_pass(finished)
     assert await states(video) == complete | {lowest.name: "planned"}
     assert (await Video.get(id=video.id)).complete_job_id is not None
 

@@ -189,17 +189,16 @@ async def test_pass_of_an_earlier_attempt_is_resumed_if_it_is_the_same(video: Vi
 async def test_help_is_offered_only_while_nothing_waits(
     video: Video, resources: WebContext
 ) -> None:
-    queue = resources.queue
     database_url = resources.config.database_url
     await PassInProgress.all().update(segment_s=0.5)
-    assert await parts.offer_help(queue) is None, "too little is left"
+    assert await parts.offer_help() is None, "too little is left"
     await PassInProgress.all().update(segment_s=10.0)
     async with transaction():
-        await defer_encode(await make_row(2), queue, expected_s=1)
-    assert await parts.offer_help(queue) is None, "an encode waits"
+        await defer_encode(await make_row(2), expected_s=1)
+    assert await parts.offer_help() is None, "an encode waits"
     await run_sql(database_url, END_JOBS)
-    assert await parts.offer_help(queue) == video.id
-    assert await parts.offer_help(queue) is None, "help is under way"
+    assert await parts.offer_help() == video.id
+    assert await parts.offer_help() is None, "help is under way"
     jobs = """
         SELECT args->>'version_id' FROM procrastinate_jobs
         WHERE task_name = 'portal:share' AND status = 'todo'

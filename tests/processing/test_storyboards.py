@@ -96,7 +96,7 @@ async def test_storyboard_of_an_earlier_output_is_not_used(
         async with transaction():
             video = await lock_video(ready.id)
             assert video is not None
-            await attempts.start_again(await video.current_version(), resources.queue)
+            await attempts.start_again(await video.current_version())
 
     monkeypatch.setattr(storyboards, "make_storyboard", process_again)
     await storyboards.make(ready.id, tools_for(resources, tmp_path))

@@ -16,7 +16,7 @@ from portal.database.connection import transaction
 from portal.database.models import Version, Video
 from portal.events.log import PORTAL, Actor, act_as
 from portal.processing.versions import withdraw
-from portal.queue.app import Queue
+from portal.queue.app import Queue, open_queue
 from portal.queue.enqueue import (
     EPOCH,
     IMPORT_QUEUE,
@@ -33,11 +33,10 @@ from portal.queue.enqueue import (
     defer_transcode,
     defer_transcription,
     encode_priority,
-    end_job,
     look_priority,
     slow_import_priority,
 )
-from portal.queue.rows import import_waits, is_overtaken
+from portal.queue.rows import end_job, import_waits, is_overtaken
 from portal.transcoding.planning.kept import Kept
 from portal.videos.cuts import insert_cut
 from portal.videos.progress import fetch_progress
@@ -50,13 +49,14 @@ NUMBERS = count(1)
 
 
 @pytest.fixture
-async def queue(resources: WebContext) -> AsyncIterator[WebContext]:
-    async with resources.queue.open_async():
-        yield resources
+async def queue(resources: WebContext) -> AsyncIterator[Queue]:
+    """Return an app that fetches jobs like a worker."""
+    opened = open_queue(resources.config.database_url)
+    async with opened.open_async():
+        yield opened
 
 
 async def waiting(
-    resources: WebContext,
     size_bytes: int,
     since: datetime,
     *,
@@ -69,20 +69,18 @@ async def waiting(
         video = await make_row(**row, **values)
         version = await video.current_version()
         if values:
-            version.complete_job_id = await defer_completion(version, resources.queue)
+            version.complete_job_id = await defer_completion(version)
         elif expected_s is None:
-            version.transcode_job_id = await defer_transcode(version, resources.queue)
+            version.transcode_job_id = await defer_transcode(version)
         else:
-            version.transcode_job_id = await defer_encode(
-                version, resources.queue, expected_s=expected_s
-            )
+            version.transcode_job_id = await defer_encode(version, expected_s=expected_s)
         await version.save()
     return await Video.get(id=video.id)
 
 
-async def next_video(resources: WebContext, queue_name: str = TRANSCODE_QUEUE) -> UUID | None:
+async def next_video(queue: Queue, queue_name: str = TRANSCODE_QUEUE) -> UUID | None:
     """Return the video of the job that a worker fetches now."""
-    manager = resources.queue.job_manager
+    manager = queue.job_manager
     worker_id = await manager.register_worker()
     job = await manager.fetch_job(queues=[queue_name], worker_id=worker_id)
     return UUID(str(job.task_kwargs["version_id"])) if job else None
@@ -112,7 +110,7 @@ def test_short_work_goes_first_and_no_video_waits_for_ever() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_shown_place_in_the_queue_is_the_order_in_which_workers_fetch(
-    seed: int, queue: WebContext
+    seed: int, queue: Queue
 ) -> None:
     rng = Random(seed)  # noqa: S311  # repeatable, no secret
     videos = []
@@ -120,7 +118,7 @@ async def test_shown_place_in_the_queue_is_the_order_in_which_workers_fetch(
         since = NOW + timedelta(hours=rng.randrange(100))
         kind = rng.choice([{}, READY, {"expected_s": rng.choice([1, 60, 3600])}])
         size_bytes = rng.choice([1, 50, 2000, 2000]) * 10**6
-        videos.append((await waiting(queue, size_bytes, since, **kind), bool(kind)))
+        videos.append((await waiting(size_bytes, since, **kind), bool(kind)))
     places: dict[str, dict[int, UUID]] = {PREPARE_QUEUE: {}, TRANSCODE_QUEUE: {}}
     for video, is_encoded in videos:
         progress = (await fetch_progress([video.id]))[video.id]
@@ -177,9 +175,9 @@ async def test_only_an_earlier_due_job_without_another_slot_overtakes(
     assert await is_overtaken(1) is expected
 
 
-async def next_import(resources: WebContext) -> UUID | None:
+async def next_import(queue: Queue) -> UUID | None:
     """Return the import of the job that a worker fetches now."""
-    manager = resources.queue.job_manager
+    manager = queue.job_manager
     worker_id = await manager.register_worker()
     job = await manager.fetch_job(queues=[IMPORT_QUEUE], worker_id=worker_id)
     return UUID(str(job.task_kwargs["import_id"])) if job else None
@@ -192,13 +190,13 @@ def act_as_new_account() -> UUID:
     return account_id
 
 
-async def test_owner_with_many_imports_does_not_delay_those_of_another(queue: WebContext) -> None:
+async def test_owner_with_many_imports_does_not_delay_those_of_another(queue: Queue) -> None:
     imports = [uuid4() for _ in range(5)]
     async with transaction():
         busy = act_as_new_account()
         for import_id in imports[:4]:
-            await defer_import(import_id, busy, queue.queue)
-        await defer_import(imports[4], act_as_new_account(), queue.queue)
+            await defer_import(import_id, busy)
+        await defer_import(imports[4], act_as_new_account())
     order = [await next_import(queue) for _ in range(5)]
     assert order == [*imports[:3], imports[4], imports[3]]
 
@@ -206,118 +204,124 @@ async def test_owner_with_many_imports_does_not_delay_those_of_another(queue: We
 Kind = Callable[[Queue], Awaitable[int]]
 # Each kind of job that a person can request again and again, apart from those with a version.
 KINDS: dict[str, Kind] = {
-    "poster": lambda queue: defer_poster(uuid4(), 1, queue),
-    "captions": lambda queue: defer_captions(uuid4(), queue),
-    "removal": lambda queue: defer_removal(uuid4(), queue),
-    "download": lambda queue: defer_download(uuid4(), 1, queue),
-    "transcription": lambda queue: defer_transcription(uuid4(), queue),
-    "import": lambda queue: defer_import(uuid4(), None, queue),
+    "poster": lambda: defer_poster(uuid4(), 1),
+    "captions": lambda: defer_captions(uuid4()),
+    "removal": lambda: defer_removal(uuid4()),
+    "download": lambda: defer_download(uuid4(), 1),
+    "transcription": lambda: defer_transcription(uuid4()),
+    "import": lambda: defer_import(uuid4(), None),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_many_jobs_of_one_requester_delay_no_other(kind: str, queue: WebContext) -> None:
+async def test_many_jobs_of_one_requester_delay_no_other(kind: str, resources: WebContext) -> None:
     act_as(Actor("anyone", address="192.0.2.1"))
     mine = []
     for _ in range(25):
         async with transaction():
-            mine.append(await KINDS[kind](queue.queue))
+            mine.append(await KINDS[kind]())
     act_as(Actor("anyone", address="192.0.2.2"))
     async with transaction():
-        other = await KINDS[kind](queue.queue)
+        other = await KINDS[kind]()
     by_priority = "SELECT id FROM procrastinate_jobs ORDER BY priority DESC, id"
-    order = [id for (id,) in await rows(queue.config.database_url, by_priority)]
+    order = [id for (id,) in await rows(resources.config.database_url, by_priority)]
     assert order == [*mine[:3], other, *mine[3:]]
 
 
-async def test_jobs_of_parallel_requests_are_counted_one_after_another(queue: WebContext) -> None:
+async def test_jobs_of_parallel_requests_are_counted_one_after_another(
+    resources: WebContext,
+) -> None:
     act_as_new_account()
 
     async def request() -> None:
         async with transaction():
-            await defer_poster(uuid4(), 1, queue.queue)
+            await defer_poster(uuid4(), 1)
 
     await gather(*(request() for _ in range(12)))
     priorities = "SELECT priority FROM procrastinate_jobs ORDER BY priority DESC"
-    found = [priority for (priority,) in await rows(queue.config.database_url, priorities)]
+    found = [priority for (priority,) in await rows(resources.config.database_url, priorities)]
     days = [round((found[0] - priority) / 86_400) for priority in found]
     assert days == [0] * 3 + [14] * 7 + [28] * 2
 
 
-async def test_cuts_that_give_way_still_count_for_their_requester(queue: WebContext) -> None:
+async def test_cuts_that_give_way_still_count_for_their_requester(queue: Queue) -> None:
     now = datetime.now(UTC)
-    other = await waiting(queue, 20_000_000, now)
+    other = await waiting(20_000_000, now)
     film = await (await make_row(2, **READY)).current_version()
     act_as_new_account()
     for _ in range(5):
         async with transaction():
             for former in await Version.filter(base_id=film.id):
-                await withdraw(former, queue.queue)
+                await withdraw(former)
             keep = Kept.of([(0.0, 4.0)])
-            await insert_cut(film, keep, queue.queue, version_id=uuid4(), video_id=film.video_id)
+            await insert_cut(film, keep, version_id=uuid4(), video_id=film.video_id)
     assert await next_video(queue, PREPARE_QUEUE) == other.id
 
 
 async def test_requester_of_much_does_not_keep_a_requester_of_some_waiting(
-    queue: WebContext,
+    queue: Queue,
 ) -> None:
     act_as_new_account()
-    some = [await waiting(queue, 100_000_000, NOW) for _ in range(5)]
+    some = [await waiting(100_000_000, NOW) for _ in range(5)]
     act_as_new_account()
-    much = [await waiting(queue, 0, NOW) for _ in range(15)]
+    much = [await waiting(0, NOW) for _ in range(15)]
     order = [await next_video(queue, PREPARE_QUEUE) for _ in (*some, *much)]
     expected = [*much[:3], *some[:3], *much[3:10], *some[3:], *much[10:]]
     assert order == [video.id for video in expected]
 
 
 async def test_short_video_overtakes_most_of_the_long_ones_of_its_requester(
-    queue: WebContext,
+    queue: Queue,
 ) -> None:
     act_as_new_account()
-    videos = [await waiting(queue, 1, NOW, expected_s=600) for _ in range(8)]
-    videos.append(await waiting(queue, 1, NOW, expected_s=1))
+    videos = [await waiting(1, NOW, expected_s=600) for _ in range(8)]
+    videos.append(await waiting(1, NOW, expected_s=1))
     order = [await next_video(queue) for _ in videos]
     assert order == [video.id for video in (*videos[:3], videos[8], *videos[3:8])]
 
 
-async def test_encode_and_ladder_count_from_the_same_time_as_the_probe(queue: WebContext) -> None:
+async def test_encode_and_ladder_count_from_the_same_time_as_the_probe(
+    resources: WebContext,
+) -> None:
     act_as_new_account()
-    videos = [await waiting(queue, 1_000_000, NOW) for _ in range(4)]
+    videos = [await waiting(1_000_000, NOW) for _ in range(4)]
     act_as(PORTAL)
     since = NOW + timedelta(days=14)
     version = await videos[-1].current_version()
     async with transaction():
-        await defer_encode(version, queue.queue, expected_s=60)
-        await defer_completion(version, queue.queue)
+        await defer_encode(version, expected_s=60)
+        await defer_completion(version)
     query = "SELECT priority FROM procrastinate_jobs WHERE queue_name = 'transcode' ORDER BY id"
-    found = [priority for (priority,) in await rows(queue.config.database_url, query)]
+    found = [priority for (priority,) in await rows(resources.config.database_url, query)]
     expected = [encode_priority(60, since=since), completion_priority(1_000_000, since=since)]
     assert found == pytest.approx(expected, abs=60)
 
 
-async def test_account_takes_four_slots_and_fills_the_emptiest_lane(queue: WebContext) -> None:
+async def test_account_takes_four_slots_and_fills_the_emptiest_lane(queue: Queue) -> None:
     owner = uuid4()
     imports = [uuid4() for _ in range(6)]
     async with transaction():
-        jobs = [await defer_import(import_id, owner, queue.queue) for import_id in imports[:5]]
+        jobs = [await defer_import(import_id, owner) for import_id in imports[:5]]
     assert [await next_import(queue) for _ in range(5)] == [*imports[:4], None]
-    await end_job(jobs[1], queue.queue)
+    await end_job(jobs[1])
     async with transaction():
-        await defer_import(imports[5], owner, queue.queue)
+        await defer_import(imports[5], owner)
     assert await next_import(queue) == imports[5]
 
 
-async def test_slow_import_gives_way_to_one_that_could_begin(queue: WebContext) -> None:
+async def test_slow_import_gives_way_to_one_that_could_begin(
+    queue: Queue, resources: WebContext
+) -> None:
     owner = uuid4()
     async with transaction():
-        slow = await defer_import(uuid4(), owner, queue.queue)
+        slow = await defer_import(uuid4(), owner)
     await next_import(queue)
-    url = queue.config.database_url
+    url = resources.config.database_url
     [(priority,)] = await rows(url, "SELECT priority FROM procrastinate_jobs")
     above = slow_import_priority(priority)
     assert not await import_waits(slow, above)
     async with transaction():
-        waiting = await defer_import(uuid4(), owner, queue.queue)
+        waiting = await defer_import(uuid4(), owner)
     # The second import has the same lock, which the slow one holds, and a lower priority.
     await run_sql(url, "UPDATE procrastinate_jobs SET lock = 'same'")
     assert await import_waits(slow, above)

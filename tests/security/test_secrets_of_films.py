@@ -219,7 +219,7 @@ class Story:
         await cut(await self.video(), self.resources, self.folder, *KEPT)
 
     async def show_whole_film(self) -> None:
-        await cuts.save(self.video_id, None, expected=None, queue=self.resources.queue)
+        await cuts.save(self.video_id, None, expected=None)
 
     async def begin_replacement(self) -> None:
         """Upload the second film, which waits for a worker."""
@@ -230,7 +230,6 @@ class Story:
             key=key,
             file_name=film.name,
             storage=self.resources.storage,
-            queue=self.resources.queue,
             max_source_bytes=0,
             owner_id=self.cast.editor.id,
         )
@@ -242,7 +241,7 @@ class Story:
 
     async def undo_replacement(self) -> None:
         storage = self.resources.storage
-        await replacement.withdraw(self.video_id, storage=storage, queue=self.resources.queue)
+        await replacement.withdraw(self.video_id, storage=storage)
 
     async def run_jobs(self) -> None:
         """Run the jobs of a playable video: renditions, storyboard, captions, files to save."""
@@ -252,7 +251,7 @@ class Story:
         while (await self.video()).complete_job_id is not None:
             await later_passes.complete_ladder(version_id, tools)
         await storyboards.make(version_id, tools)
-        await captions.store(self.video_id, storage=resources.storage, queue=resources.queue)
+        await captions.store(self.video_id, storage=resources.storage)
         for row in await Download.filter(video_id=self.video_id):
             await downloads.make_file(row.id, storage=resources.storage, work_dir=self.folder)
 

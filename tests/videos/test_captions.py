@@ -62,7 +62,7 @@ async def add(client: Client, video: Video, text: str = SRT, **options: str) -> 
 
 async def store(video: Video, resources: WebContext) -> str:
     """Run the job that stores captions, and return the master playlist."""
-    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    await captions.store(video.id, storage=resources.storage)
     return (await resources.storage.get(f"hls/{video.id}/1/master.m3u8")).decode()
 
 
@@ -295,7 +295,7 @@ async def test_a_save_holds_no_text_but_its_own(client: Client, resources: WebCo
     change = CaptionChange(content=text)
     tracemalloc.start()
     try:
-        await captions.put(video.id, "en", change, queue=resources.queue)
+        await captions.put(video.id, "en", change)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -342,7 +342,7 @@ async def test_a_worker_may_be_killed_at_any_step(client: Client, resources: Web
     # Each try resumes after the files of the previous one: two segments, a playlist, the master.
     for mortal.writes_left in (0, 1, 1, 1):
         with pytest.raises(Ends):
-            await captions.store(video.id, storage=mortal, queue=resources.queue)
+            await captions.store(video.id, storage=mortal)
         master = await resources.storage.get(f"hls/{video.id}/1/master.m3u8")
         assert master.decode() == before, "one version or the other"
     assert (await Video.get(id=video.id)).captions_job_id is not None
@@ -393,7 +393,7 @@ async def test_a_lost_job_is_replaced(client: Client, resources: WebContext) -> 
     await run_sql(
         resources.config.database_url, f"DELETE FROM procrastinate_jobs WHERE id = {lost}"
     )
-    assert await recover(resources.queue) == 1
+    assert await recover() == 1
     assert (await Video.get(id=video.id)).captions_job_id not in (None, lost)
 
 

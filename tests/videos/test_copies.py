@@ -57,7 +57,7 @@ async def complete_video(
 
 async def remove(video: Video, resources: WebContext) -> None:
     """Delete a video with its files."""
-    await delete_video(video.id, queue=resources.queue)
+    await delete_video(video.id)
     await Deletion.all().update(settles_at=datetime.now(UTC))
     await removal.remove_files(video.id, storage=resources.storage)
 
@@ -69,7 +69,7 @@ async def test_new_video_outlives_the_one_from_which_it_is_made(
     video = await complete_video(client, resources, source, tmp_path)
     cues = [Cue(start_s=at, end_s=at + 1, text=f"At {at}") for at in (1, 4, 7)]
     change = CaptionChange(content=CaptionText.of(cues))
-    await captions.add(video.id, "en", change, queue=resources.queue)
+    await captions.add(video.id, "en", change)
     named = [Chapter(0.0, "First"), Chapter(7.0, "Last")]
     await chapters.save_chapters(video.id, named, versions=None)
 

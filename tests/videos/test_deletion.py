@@ -50,9 +50,9 @@ async def test_deletion_locks_the_upload_before_the_video(
     url = resources.config.database_url
     if is_undoable:
         await run_sql(url, "UPDATE publications SET deleted_at = now() - interval '1 hour'")
-        deletion = finish_deletions(queue=resources.queue)
+        deletion = finish_deletions()
     else:
-        deletion = delete_video(video.id, queue=resources.queue)
+        deletion = delete_video(video.id)
     async with await psycopg.AsyncConnection.connect(url) as replacing:
         await replacing.execute("SELECT FROM uploads FOR UPDATE")
         deleting = asyncio.create_task(deletion)
@@ -113,13 +113,13 @@ async def test_deletion_is_final_once_its_time_is_over(
     video = await make_row(1, **READY)
     other = await make_row(2, **READY)
     await delete(client, video.id)
-    assert await finish_deletions(queue=resources.queue) == 0
+    assert await finish_deletions() == 0
     await pass_time(resources)
     await delete(client, other.id)
     # The undo window has passed, though the video is not removed yet.
     with pytest.raises(VideoNotFound):
         await undo_deletion(video.id)
-    assert await finish_deletions(queue=resources.queue) == 1
+    assert await finish_deletions() == 1
     assert not await Video.exists(id=video.id)
     assert not await Upload.exists(key=video.storage_key)
     assert await Tombstone.exists(video_id=video.id)
@@ -140,12 +140,12 @@ async def test_of_undoing_and_removing_at_once_one_wins(
         await pass_time(resources, UNDO_S - 0.01 * number)
         undone, *_ = await asyncio.gather(
             undo_deletion(video.id),
-            finish_deletions(queue=resources.queue),
-            finish_deletions(queue=resources.queue),
+            finish_deletions(),
+            finish_deletions(),
             return_exceptions=True,
         )
         await pass_time(resources)
-        await finish_deletions(queue=resources.queue)
+        await finish_deletions()
         assert (undone is None) is await Video.exists(id=video.id)
         assert (undone is None) is not await Deletion.exists(video_id=video.id)
 
@@ -159,7 +159,7 @@ async def test_every_object_of_a_video_is_removed_and_of_no_other_once_storage_i
     for owner in (video, other):
         await put_output(resources, owner, 1, "720p/00001.m4s")
     keys = await stored(storage, other.id, other.storage_key)
-    await delete_video(video.id, queue=resources.queue)
+    await delete_video(video.id)
     job = "SELECT status::text FROM procrastinate_jobs WHERE id = %s"
     url = resources.config.database_url
     assert await rows(url, job, video.transcode_job_id) == [("cancelled",)]
@@ -180,7 +180,7 @@ async def test_file_that_videos_share_is_removed_with_the_last_of_them(
     first = await Video.get(id=(await published(client))["id"])
     second = await make_row(storage_key=first.storage_key)
     for video, is_left in ((first, True), (second, False)):
-        await delete_video(video.id, queue=resources.queue)
+        await delete_video(video.id)
         await removal.remove_files(video.id, storage=resources.storage)
         assert bool(await resources.storage.list_some(first.storage_key)) is is_left
         assert await Upload.exists(key=first.storage_key) is is_left
@@ -192,8 +192,8 @@ async def test_removal_looks_again_after_someone_may_have_written(
 ) -> None:
     monkeypatch.setattr(removal, "SETTLE_S", 3600)
     video = await make_row(**READY)
-    await delete_video(video.id, queue=resources.queue)
-    await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
+    await delete_video(video.id)
+    await removal.remove_again(video.id, video.storage_key)
     with pytest.raises(Unsettled):
         await removal.remove_files(video.id, storage=resources.storage)
     # A worker that woke up late.
@@ -203,7 +203,7 @@ async def test_removal_looks_again_after_someone_may_have_written(
     assert await stored(resources.storage, video.id) == []
     # Even when the removal was over already.
     await put_output(resources, video, 1, "720p/00001.m4s")
-    await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
+    await removal.remove_again(video.id, video.storage_key)
     assert await Deletion.exists(video_id=video.id)
 
 
@@ -211,7 +211,7 @@ async def test_files_of_a_video_stay_if_a_worker_finds_only_its_version_deleted(
     resources: WebContext,
 ) -> None:
     video = await make_row(**READY)
-    await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
+    await removal.remove_again(video.id, video.storage_key)
     assert not await Deletion.exists(video_id=video.id)
 
 

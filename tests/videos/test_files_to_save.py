@@ -36,7 +36,7 @@ class Saving:
     work_dir: Path
 
     async def request(self) -> SavedFile:
-        return await downloads.request_file(self.video.id, self.name, queue=self.resources.queue)
+        return await downloads.request_file(self.video.id, self.name)
 
     async def make(self) -> SavedFile:
         """Carry out the last request as a worker does."""
@@ -195,7 +195,7 @@ async def test_lost_job_is_replaced(saving: Saving) -> None:
         saving.resources.config.database_url,
         f"DELETE FROM procrastinate_jobs WHERE id = {lost.job_id}",
     )
-    await recover(saving.resources.queue)
+    await recover()
     assert (await Download.get()).job_id > lost.job_id
 
 

@@ -141,7 +141,6 @@ async def carry_out(resources: WebContext, video_id: str, **settings: Any) -> No
         UUID(video_id),
         config=replace(resources.config, **settings),
         storage=resources.storage,
-        queue=resources.queue,
         is_overtaken=never_overtaken,
     )
 
@@ -340,7 +339,7 @@ async def import_worker(resources: WebContext) -> AsyncIterator[None]:
     """A worker of the queue of imports, with as many slots as a real one."""
     queue = queue_app(WorkerConnector(resources.config.database_url))
     queue.add_tasks_from(tasks, namespace="portal")
-    tools: Any = SimpleNamespace(storage=resources.storage, queue=queue)
+    tools: Any = SimpleNamespace(storage=resources.storage)
     async with queue.open_async(), asyncio.TaskGroup() as group:
         work = queue.run_worker_async(
             queues=[IMPORT_QUEUE],

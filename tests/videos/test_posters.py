@@ -67,7 +67,7 @@ class Poster:
     async def make(self, number: int = 1) -> PosterRequest:
         """Carry out a request as a worker does."""
         resources = self.resources
-        tools = {"storage": resources.storage, "queue": resources.queue, "work_dir": self.work_dir}
+        tools = {"storage": resources.storage, "work_dir": self.work_dir}
         await posters.make_poster(self.video.id, number, **tools)
         return await PosterRequest.get(video_id=self.video.id)
 
@@ -135,12 +135,11 @@ async def test_request_is_carried_out_once_and_voids_the_one_that_waits(poster: 
 async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(poster: Poster) -> None:
     video = poster.video
     storage = poster.resources.storage
-    queue = poster.resources.queue
     await poster.ask(1)
     await PosterRequest.all().update(state=PosterState.WORKING)
-    await deletion.delete_video(video.id, queue=queue)
+    await deletion.delete_video(video.id)
     await storage.put(poster.key(1), b"late", content_type="image/jpeg")
-    await posters._set_poster(video, 1, poster.key(1), storage, queue)
+    await posters._set_poster(video, 1, poster.key(1), storage)
     await run_sql(poster.resources.config.database_url, "UPDATE deletions SET settles_at = now()")
     await removal.remove_files(video.id, storage=storage)
     assert await stored(storage, video.id) == []

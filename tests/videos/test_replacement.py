@@ -50,7 +50,6 @@ class Replaced:
             key=key,
             file_name=name,
             storage=self.resources.storage,
-            queue=self.resources.queue,
             max_source_bytes=0,
             owner_id=None,
         )
@@ -63,7 +62,7 @@ class Replaced:
 
     async def withdraw(self) -> None:
         resources = self.resources
-        await replacement.withdraw(self.video.id, storage=resources.storage, queue=resources.queue)
+        await replacement.withdraw(self.video.id, storage=resources.storage)
 
     async def read(self) -> Replacement:
         present = await replacement.read(self.video.id)
@@ -91,9 +90,7 @@ class Replaced:
     async def tidy(self) -> None:
         later = datetime.now(UTC) + timedelta(days=3)
         resources = self.resources
-        await janitor.tidy(
-            resources.config, storage=resources.storage, queue=resources.queue, now=later
-        )
+        await janitor.tidy(resources.config, storage=resources.storage, now=later)
 
 
 @pytest.fixture
@@ -109,11 +106,10 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
 ) -> None:
     video = replaced.video
     change = CaptionChange(content=CaptionText.of([]))
-    await captions.add(video.id, "en", change, queue=replaced.resources.queue)
-    await posters.request_poster(video.id, time_s=1.0, queue=replaced.resources.queue)
+    await captions.add(video.id, "en", change)
+    await posters.request_poster(video.id, time_s=1.0)
     storage = replaced.resources.storage
-    queue = replaced.resources.queue
-    await posters.make_poster(video.id, 1, storage=storage, queue=queue, work_dir=tmp_path)
+    await posters.make_poster(video.id, 1, storage=storage, work_dir=tmp_path)
     before = await replaced.record()
     former_playlist = await replaced.playlist()
     key = await replaced.begin(make_video(tmp_path / "new.mp4", seconds=3))
@@ -132,7 +128,7 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
     assert changed.duration_s == pytest.approx(3, abs=0.1)
     assert (await replaced.client.get(f"/videos/{video.id}/poster.jpg")).status_code == 302
     assert changed.captions_job_id is not None
-    await captions.store(video.id, storage=storage, queue=queue)
+    await captions.store(video.id, storage=storage)
     playlist = await replaced.playlist()
     assert playlist != former_playlist
     assert await replaced.plays(former_playlist)
@@ -283,7 +279,7 @@ async def test_deletion_removes_all_files(replaced: Replaced, short_video: Path)
     await replaced.begin(short_video)
     await replaced.process()
     key = await replaced.begin(short_video)
-    await deletion.delete_video(replaced.video.id, queue=replaced.resources.queue)
+    await deletion.delete_video(replaced.video.id)
     storage = replaced.resources.storage
     database_url = replaced.resources.config.database_url
     await run_sql(database_url, "UPDATE deletions SET settles_at = now()")
@@ -305,7 +301,7 @@ async def test_replaced_file_is_not_completed_until_it_comes_back(
     former = await Version.get(id=former_id)
     async with transaction():
         planned = Rendition.filter(version_id=former_id, state="planned")
-        await renditions.plan_again(former, planned, resources.queue)
+        await renditions.plan_again(former, planned)
     attempt = await renditions.begin_next(former_id, worker="test")
     assert attempt is not None
     await replaced.begin(short_video)
@@ -331,7 +327,7 @@ async def test_failed_file_that_is_tried_again_does_not_come_back(
         await replaced.begin(short_video)
     await attempts.reject(await first_attempt(video), Failure("transcode_failed"), message="No.")
     key = await replaced.begin(short_video)
-    await publishing.retry_transcode(video, queue=resources.queue)
+    await publishing.retry_transcode(video)
     former = await first_attempt(video)
     [pending] = await Version.filter(storage_key=key)
     tools = tools_for(resources, tmp_path)

@@ -64,7 +64,7 @@ async def save_captions(
         [Cue(start_s=start, end_s=end, text=text) for start, end, text in cues]
     )
     change = CaptionChange(content=content)
-    await captions.put(video.id, "en", change, queue=resources.queue)
+    await captions.put(video.id, "en", change)
 
 
 async def shown_cues(video: Video) -> list[tuple[float, float, str]]:
@@ -78,7 +78,7 @@ async def shown_cues(video: Video) -> list[tuple[float, float, str]]:
 async def test_captions_move_with_cuts_and_come_back(resources: WebContext) -> None:
     video = await film()
     await save_captions(video, resources, *CUES)
-    await cut_video(video, KEEP, resources.queue)
+    await cut_video(video, KEEP)
     cut = [(4.0, 16.0, "Over join"), (30.0, 35.0, "the harbour")]
     assert await shown_cues(video) == cut
     assert await videos_that_say(["secret"], among=SQL("true")) == []
@@ -86,9 +86,9 @@ async def test_captions_move_with_cuts_and_come_back(resources: WebContext) -> N
     # An editor corrects the captions of the cut film, with words after its end.
     corrected = [cut[0], (31.0, 36.0, "our harbour"), (50.0, 55.0, "beyond")]
     await save_captions(video, resources, *corrected)
-    video = await cut_video(video, [[0.0, 10.0], [60.0, 100.0]], resources.queue)
+    video = await cut_video(video, [[0.0, 10.0], [60.0, 100.0]])
     assert await shown_cues(video) == [(5.0, 8.0, "a secret name"), (21.0, 26.0, "our harbour")]
-    await cut_video(video, None, resources.queue)
+    await cut_video(video, None)
     assert await shown_cues(video) == [*CUES[:2], (71.0, 76.0, "our harbour")]
     assert (await Caption.get(video_id=video.id)).whole_text is None
 
@@ -99,14 +99,14 @@ async def test_viewers_get_no_segments_of_captions_from_before_a_cut(
     video = await film()
     await save_captions(video, resources, *CUES)
     before = (await Caption.get(video_id=video.id)).version
-    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
-    video = await cut_video(video, KEEP, resources.queue)
+    await captions.store(video.id, storage=resources.storage)
+    video = await cut_video(video, KEEP)
     track = await Caption.get(video_id=video.id)
     old, new = (
         f"/hls/{video.id}/captions/{track.id}-{number}" for number in (before, track.version)
     )
     assert (await client.get(f"{old}/playlist.m3u8")).status_code == 404
-    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    await captions.store(video.id, storage=resources.storage)
     playlist = await (await client.get(f"{new}/playlist.m3u8")).get_data(as_text=True)
     assert playlist.count("#EXT-X-DISCONTINUITY") == 1
     files = {
@@ -127,7 +127,7 @@ async def test_no_playlist_names_captions_that_are_not_stored(
     video = await film()
     await save_captions(video, resources, *CUES)
     former = await video.current_version()
-    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    await captions.store(video.id, storage=resources.storage)
     address = f"/hls/{video.id}/{video.published_attempt}/master.m3u8"
 
     async def named() -> list[str]:
@@ -138,14 +138,14 @@ async def test_no_playlist_names_captions_that_are_not_stored(
         return uris
 
     [stored_captions] = await named()
-    await cut_video(video, KEEP, resources.queue)
-    video = await cut_video(video, None, resources.queue)
+    await cut_video(video, KEEP)
+    video = await cut_video(video, None)
     assert await named() == []
-    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    await captions.store(video.id, storage=resources.storage)
     await replace_file(video, resources)
     await go_to(former, resources)
     assert await named() == []
-    await captions.store(video.id, storage=resources.storage, queue=resources.queue)
+    await captions.store(video.id, storage=resources.storage)
     [present] = await named()
     assert present != stored_captions
     assert (await client.get(f"/hls/{video.id}/{present}")).status_code == 200
@@ -168,18 +168,18 @@ async def test_captions_after_the_end_are_for_editors_alone(
     assert await shown_cues(video) == [(95.0, 105.0, "Last.")]
     assert await videos_that_say(["secret"], among=SQL("true")) == []
     # The part after the end takes nothing from the last cue.
-    video = await cut_video(video, [[90.0, 100.0]], resources.queue)
+    video = await cut_video(video, [[90.0, 100.0]])
     assert await shown_cues(video) == [(5.0, 10.0, "Last.")]
-    await cut_video(video, None, resources.queue)
+    await cut_video(video, None)
     assert await (await client.get(address)).get_data(as_text=True) == late
 
 
 async def test_a_transcription_begins_anew_with_the_cut_film(resources: WebContext) -> None:
     video = await film()
     async with transaction():
-        job_id = await defer_transcription(video.id, resources.queue)
+        job_id = await defer_transcription(video.id)
     await Transcription.create(video_id=video.id, job_id=job_id, text="WEBVTT\n", until_s=50.0)
-    await cut_video(video, KEEP, resources.queue)
+    await cut_video(video, KEEP)
     request = await Transcription.get(video_id=video.id)
     assert (request.until_s, request.text) == (0.0, "")
     assert request.job_id != job_id
@@ -198,20 +198,20 @@ async def save_chapters(client: Client, video: Video, chapters: list[tuple[str, 
 async def test_chapters_move_with_cuts_and_come_back(client: Client, resources: WebContext) -> None:
     video = await film()
     await save_chapters(client, video, CHAPTERS)
-    await cut_video(video, KEEP, resources.queue)
+    await cut_video(video, KEEP)
     cut = [("Intro", 0), ("Harbour", 10)]
     assert await chapters_of(client, video) == cut
     # Saving them again changes nothing in the whole film.
     await save_chapters(client, video, [*cut, ("Crane", 30)])
     await save_chapters(client, video, cut)
     assert await chapters_of(client, video) == cut
-    video = await cut_video(video, None, resources.queue)
+    video = await cut_video(video, None)
     assert await chapters_of(client, video) == CHAPTERS
     # A chapter that takes the place of one at a join does not show those of the removed part.
-    video = await cut_video(video, KEEP, resources.queue)
+    video = await cut_video(video, KEEP)
     await save_chapters(client, video, [("Opening", 0), ("Ships", 20)])
     assert await chapters_of(client, video) == [("Opening", 0), ("Ships", 20)]
-    await cut_video(video, None, resources.queue)
+    await cut_video(video, None)
     whole = [("Intro", 0), ("Opening", 10), ("Intro", 20), ("Secret", 25), ("Harbour", 45)]
     whole += [("Opening", 50), ("Ships", 60), ("Harbour", 80), ("Home", 90)]
     assert await chapters_of(client, video) == whole
@@ -234,7 +234,7 @@ async def test_times_of_a_description_move_with_cuts_and_the_text_stays(
     video = await film(description=DESCRIPTION)
     whole = [("0:00", 0), ("0:12", 12), ("0:25", 25), ("0:55", 55)]
     assert await described(client, video) == whole
-    await cut_video(video, KEEP, resources.queue)
+    await cut_video(video, KEEP)
     assert await chapters_of(client, video) == [("A", 0), ("B", 2), ("C", 10), ("D", 15)]
     # The moments of A and C were removed.
     assert await described(client, video) == [("0:02", 2), ("0:15", 15)]
@@ -243,9 +243,9 @@ async def test_times_of_a_description_move_with_cuts_and_the_text_stays(
     record = await answered(await client.get(f"/api/videos/{video.id}"))
     assert record["description"] == DESCRIPTION
     assert "0:12 B" in await page(client, f"/videos/{video.id}/edit")
-    await cut_video(video, [[0.0, 30.0]], resources.queue)
+    await cut_video(video, [[0.0, 30.0]])
     assert await chapters_of(client, video) == [("A", 0), ("B", 12), ("C", 25)]
-    await cut_video(video, None, resources.queue)
+    await cut_video(video, None)
     assert await described(client, video) == whole
 
 
@@ -253,14 +253,14 @@ async def test_times_that_are_written_for_a_cut_film_are_its_own(
     client: Client, resources: WebContext
 ) -> None:
     video = await film(description=DESCRIPTION)
-    await cut_video(video, KEEP, resources.queue)
+    await cut_video(video, KEEP)
     # A correction leaves the times that were there.
     edited = DESCRIPTION.replace("B", "Bridge") + "\n0:30 E"
     await answered(await client.patch(f"/api/videos/{video.id}", json={"description": edited}))
     assert await described(client, video) == [("0:02", 2), ("0:15", 15), ("0:30", 30)]
     expected = [("A", 0), ("Bridge", 2), ("C", 10), ("D", 15), ("E", 30)]
     assert await chapters_of(client, video) == expected
-    video = await cut_video(video, None, resources.queue)
+    video = await cut_video(video, None)
     assert (await described(client, video))[-1] == ("1:10", 70)
     assert (await chapters_of(client, video))[-1] == ("E", 70)
 
@@ -269,12 +269,12 @@ async def test_another_file_begins_with_the_times_that_viewers_got(
     client: Client, resources: WebContext
 ) -> None:
     video = await film(description=DESCRIPTION)
-    video = await cut_video(video, KEEP, resources.queue)
+    video = await cut_video(video, KEEP)
     former = await video.current_version()
     await replace_file(video, resources)
     assert await described(client, video) == [("0:02", 2), ("0:15", 15)]
     await go_to(former, resources)
-    video = await cut_video(video, None, resources.queue)
+    video = await cut_video(video, None)
     assert len(await described(client, video)) == 4
 
 
@@ -292,7 +292,7 @@ async def replace_file(video: Video, resources: WebContext, **columns: Any) -> V
 async def go_to(version: Version, resources: WebContext) -> Video:
     """Make a version the current one of its video."""
     async with transaction():
-        await make_current(version, resources.queue)
+        await make_current(version)
     return await Video.get(id=version.video_id)
 
 
@@ -324,7 +324,6 @@ async def test_machine_captions_are_written_anew_for_another_file(resources: Web
         video.id,
         "pt-BR",
         CaptionChange(content=CaptionText.of([]), source=CaptionSource.MACHINE),
-        queue=resources.queue,
     )
     former = await video.current_version()
     await replace_file(video, resources)
@@ -361,7 +360,7 @@ async def watch(video: Video, start_s: float, end_s: float, viewer: bytes) -> No
 async def test_retention_follows_the_cuts(client: Client, resources: WebContext) -> None:
     video = await film()
     await watch(video, 0, 60, b"one")
-    await cut_video(video, KEEP, resources.queue)
+    await cut_video(video, KEEP)
     path = f"/api/videos/{video.id}/statistics"
     statistics = await answered(await client.get(path))
     # The first 20 of the 40 s were watched in the whole film.
@@ -370,7 +369,7 @@ async def test_retention_follows_the_cuts(client: Client, resources: WebContext)
     statistics = await answered(await client.get(path))
     assert statistics["retention"] == [0.5] * 25 + [1.0] * 25 + [0.5] * 50
     assert statistics["averageShare"] == pytest.approx((0.6 + 0.75) / 2)
-    await cut_video(video, None, resources.queue)
+    await cut_video(video, None)
     statistics = await answered(await client.get(path))
     assert statistics["retention"] == [0.5] * 50 + [1.0] * 10 + [0.5] * 20 + [0.0] * 20
 
@@ -384,17 +383,17 @@ async def test_a_poster_that_shows_a_removed_frame_is_hidden(resources: WebConte
     chosen = f"hls/{video.id}/posters/poster-1.jpg"
     video = await Video.get(id=video.id)
     of_film = posters.poster_revision(video)
-    video = await cut_video(video, KEEP, resources.queue)
+    video = await cut_video(video, KEEP)
     # Browsers that have the removed frame don't show it any more.
     assert posters.poster_revision(video) != of_film
     assert posters.poster_key(video) == f"hls/{video.id}/{video.published_attempt}/poster.jpg"
-    video = await cut_video(video, [[25.0, 60.0]], resources.queue)
+    video = await cut_video(video, [[25.0, 60.0]])
     assert posters.poster_key(video) == chosen
-    video = await cut_video(video, KEEP, resources.queue)
+    video = await cut_video(video, KEEP)
     # A request is for a time of the cut film.
-    await posters.request_poster(video.id, queue=resources.queue, time_s=12.0)
+    await posters.request_poster(video.id, time_s=12.0)
     assert (await PosterRequest.get(video_id=video.id)).time_s == 52.0
-    video = await cut_video(video, None, resources.queue)
+    video = await cut_video(video, None)
     assert posters.poster_key(video) == chosen
 
 
@@ -404,7 +403,7 @@ async def test_another_file_shows_nothing_that_was_cut_before(
     video = await film(poster_version=1, poster_path=posters.requested_path(1), poster_time_s=30.0)
     await save_captions(video, resources, *CUES)
     await save_chapters(client, video, CHAPTERS)
-    video = await cut_video(video, KEEP, resources.queue)
+    video = await cut_video(video, KEEP)
     cues = await shown_cues(video)
     chapters = await chapters_of(client, video)
     former = await video.current_version()
@@ -422,16 +421,14 @@ async def test_captions_and_chapters_come_back_with_the_former_file(
     video = await film()
     await save_captions(video, resources, *CUES)
     await save_chapters(client, video, CHAPTERS)
-    video = await cut_video(video, KEEP, resources.queue)
+    video = await cut_video(video, KEEP)
     former = await video.current_version()
     track = await Caption.get(video_id=video.id)
     other = await replace_file(video, resources)
     # An editor changes both for the new file, and adds a language.
     edited = [(1.0, 2.0, "a new voice")]
     await save_captions(video, resources, *edited)
-    await captions.add(
-        video.id, "de", CaptionChange(content=CaptionText.of([])), queue=resources.queue
-    )
+    await captions.add(video.id, "de", CaptionChange(content=CaptionText.of([])))
     await save_chapters(client, video, [("Take two", 0)])
 
     video = await go_to(former, resources)
@@ -439,7 +436,7 @@ async def test_captions_and_chapters_come_back_with_the_former_file(
     assert (back.id, back.written_version) == (track.id, None)
     # Folders never change, so the name of the new folder was never used.
     assert back.version > track.version + 1
-    video = await cut_video(video, None, resources.queue)
+    video = await cut_video(video, None)
     assert await shown_cues(video) == CUES
     assert await chapters_of(client, video) == CHAPTERS
     assert await videos_that_say(["secret"], among=SQL("true")) == [video.id]

@@ -57,7 +57,6 @@ async def write(video: Video, resources: WebContext, model: Path, work_dir: Path
         video.id,
         model=model,
         storage=resources.storage,
-        queue=resources.queue,
         work_dir=work_dir,
         paused=asyncio.Event(),
     )
@@ -129,7 +128,7 @@ async def test_speech_of_a_cut_film_has_its_times(
     await resources.storage.put(key, text, content_type="application/vnd.apple.mpegurl")
     keep = [[0.0, join_s], [join_s + removed_s, 13.0]]
     await Version.filter(id=video.version_id).update(keep=keep)
-    await transcription.request(video.id, "en", queue=resources.queue)
+    await transcription.request(video.id, "en")
     await write(video, resources, model, tmp_path)
     track = await Caption.get(video_id=video.id)
     last = read_webvtt(track.text or "")[-1]
@@ -168,7 +167,7 @@ async def test_transcription_stands_still_for_encodes_and_can_be_cancelled(
     await client.post(address)
     paused = asyncio.Event()
     paused.set()
-    used = {"storage": resources.storage, "queue": resources.queue, "work_dir": tmp_path}
+    used = {"storage": resources.storage, "work_dir": tmp_path}
     work = transcription.make_captions(video.id, model=model, paused=paused, **used)
     working = asyncio.create_task(work)
 
@@ -231,10 +230,10 @@ async def test_a_lost_job_is_replaced_and_a_running_one_is_not(
     await client.post(f"/api/videos/{video.id}/captions/transcription")
     row = await Transcription.get(video_id=video.id)
     await execute("DELETE FROM procrastinate_jobs WHERE id = %s", row.job_id)
-    assert await recover(resources.queue) == 1
+    assert await recover() == 1
     replaced = (await Transcription.get(video_id=video.id)).job_id
     assert replaced != row.job_id
-    assert await recover(resources.queue) == 0
+    assert await recover() == 0
 
 
 async def test_without_a_model_the_feature_is_hidden(config: Config) -> None:

@@ -80,17 +80,16 @@ def test_beginning_and_ending_are_not_resumed(
 async def test_positions_move_with_cuts(app: Quart, sender: Sender) -> None:
     video = await ready_video()
     await change_video(video.id, duration_s=100.0)
-    queue = app.extensions["portal"].queue
     await save(sender, video, 60)
-    await cut_video(video, [[10.0, 20.0], [50.0, 80.0]], queue)
+    await cut_video(video, [[10.0, 20.0], [50.0, 80.0]])
     assert (await attributes(sender, video))["data-position"] == "20"
     await save(sender, video, 30)
     assert await positions() == {video.id: 70}
     # The position is in a part that is removed.
-    await cut_video(video, [[0.0, 60.0]], queue)
+    await cut_video(video, [[0.0, 60.0]])
     assert (await attributes(sender, video))["data-position"] == "0"
     assert await continued(sender) == []
-    await cut_video(video, None, queue)
+    await cut_video(video, None)
     assert (await attributes(sender, video))["data-position"] == "70"
 
 

@@ -33,7 +33,7 @@ async def change(video: Video, after: str, web: WebContext) -> None:
     if after == HIDDEN:
         await deletion.delete_undoably(video.id)
     elif after == REMOVED:
-        await deletion.delete_video(video.id, queue=web.queue)
+        await deletion.delete_video(video.id)
     else:
         visibility, signed_in_only = AUDIENCES[after]
         access = VideoAccess(visibility=visibility, signed_in_only=signed_in_only)

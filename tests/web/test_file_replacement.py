@@ -53,7 +53,7 @@ async def finish_new_file(video: Video, resources: WebContext) -> Version:
     await new_versions.update(status=VideoStatus.READY, published_attempt=1)
     version = await new_versions.get()
     async with transaction():
-        await make_current(version, resources.queue)
+        await make_current(version)
     return version
 
 

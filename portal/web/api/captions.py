@@ -36,7 +36,6 @@ from portal.videos.captions import CaptionChange
 from portal.videos.chapters import Chapters, ChapterSource
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, may_edit, policy
-from portal.web.composition import web_context
 from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, Text, Timestamp, reject_if
 from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.headers import conditional_response
@@ -275,7 +274,7 @@ async def add_captions(id: str) -> Response:
     query = validated_query(NewTrackQuery, request.args)
     language = captions.language_of(query.language)
     file, change = await _read_caption_body(video, language, query)
-    row = await captions.add(video.id, language, change, queue=web_context().queue)
+    row = await captions.add(video.id, language, change)
     return _saved_response(row, file, HTTPStatus.CREATED)
 
 
@@ -314,7 +313,7 @@ async def put_captions(id: str, language: str) -> Response:
     if "If-Match" in request.headers:
         row = await _change_captions(video, tag, change)
         return _saved_response(row, file, HTTPStatus.OK)
-    row, is_new = await captions.put(video.id, tag, change, queue=web_context().queue)
+    row, is_new = await captions.put(video.id, tag, change)
     return _saved_response(row, file, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 
@@ -343,7 +342,7 @@ async def delete_captions(id: str, language: str) -> Response:
     tag = captions.known_as(language)
     versions = json_bodies.named_versions()
     async with json_bodies.showing_present(partial(_present_captions, video, tag)):
-        await captions.remove(video.id, tag, versions=versions, queue=web_context().queue)
+        await captions.remove(video.id, tag, versions=versions)
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
@@ -454,9 +453,7 @@ async def _change_captions(video: Video, language: str, change: CaptionChange) -
     """Change captions of the version that If-Match names; a conflict shows the recorded ones."""
     versions = json_bodies.named_versions()
     async with json_bodies.showing_present(partial(_present_captions, video, language)):
-        return await captions.change(
-            video.id, language, change, versions=versions, queue=web_context().queue
-        )
+        return await captions.change(video.id, language, change, versions=versions)
 
 
 async def _present_captions(video: Video, language: str) -> tuple[PresentCaptions, str]:

@@ -135,7 +135,6 @@ async def copy_video(id: str) -> Response:
                 title=requested.title,
                 expected=versions,
                 owner_id=await account_id(),
-                queue=web.queue,
                 quota=web.quota,
             )
     response = json_response(CreatedVideo.model_validate(copy), HTTPStatus.CREATED)
@@ -168,9 +167,7 @@ async def put_cuts(id: str) -> Response:
         intervals = [Interval(row.start_seconds, row.end_seconds) for row in keep]
     async with showing_present(partial(_present_cuts, video)):
         with _naming_interval():
-            saved = await cuts.save(
-                video.id, intervals, expected=versions, queue=web.queue, quota=web.quota
-            )
+            saved = await cuts.save(video.id, intervals, expected=versions, quota=web.quota)
     is_processing = saved.state is VersionState.PROCESSING
     status = HTTPStatus.ACCEPTED if is_processing else HTTPStatus.OK
     return json_response(_cuts_record(video, saved), status, etag=saved.version)

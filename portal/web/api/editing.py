@@ -76,7 +76,7 @@ async def delete_video(id: str) -> Response:
         video = await read_video(id)
         versions = json_bodies.named_versions()
         async with json_bodies.showing_present(partial(_present_metadata, id)):
-            await deletion.delete_video(video.id, queue=web_context().queue, versions=versions)
+            await deletion.delete_video(video.id, versions=versions)
     except VideoNotFound:
         if await deletion.is_being_removed(id, by=await principal()):
             return Response(status=204)

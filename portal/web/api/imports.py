@@ -95,7 +95,6 @@ async def create_import() -> Response:
         audience=Audience(visibility, owner_id=await account_id()),
         passthrough=requested.passthrough,
         quota=web.quota,
-        queue=web.queue,
     )
     address = url_for("api_videos.get_video", id=video_id)
     response = json_bodies.json_response(ImportRecord(id=video_id, url=address), 202)

@@ -215,7 +215,7 @@ async def retry_transcode(id: str) -> Response:
     Send no body. A failed video returns to processing and gets a new `transcodeJobId`.
     """
     video = await read_video(id)
-    await publishing.retry_transcode(video, queue=web_context().queue)
+    await publishing.retry_transcode(video)
     return await _video_transcode_response(video, HTTPStatus.ACCEPTED)
 
 
@@ -255,7 +255,6 @@ async def replace_file(id: str) -> Response:
         key=requested.key,
         file_name=requested.file_name,
         storage=web.storage,
-        queue=web.queue,
         max_source_bytes=web.config.max_source_bytes,
         quota=web.quota,
         owner_id=await account_id(),
@@ -282,9 +281,7 @@ async def withdraw_replacement(id: str) -> Response:
     video = await read_video(id)
     versions = named_versions()
     async with showing_present(partial(_present_replacement, video)):
-        await replacement.withdraw(
-            video.id, storage=web.storage, queue=web.queue, expected=versions
-        )
+        await replacement.withdraw(video.id, storage=web.storage, expected=versions)
     return Response(status=HTTPStatus.NO_CONTENT)
 
 
@@ -310,7 +307,7 @@ async def transcribe(id: str) -> Response:
     spoken = validated_query(TranscriptionQuery, request.args).language
     video = await _read_transcribable(id)
     language = None if spoken is None else captions.language_of(spoken)
-    await transcription.request(video.id, language, queue=web_context().queue)
+    await transcription.request(video.id, language)
     return await _transcription_response(video, HTTPStatus.ACCEPTED)
 
 
@@ -319,7 +316,7 @@ async def transcribe(id: str) -> Response:
 async def cancel_transcription_answer(id: str) -> Response:
     """Cancel automatic captions."""
     video = await _read_transcribable(id)
-    await transcription.cancel(video.id, queue=web_context().queue)
+    await transcription.cancel(video.id)
     return Response(status=HTTPStatus.NO_CONTENT)
 
 

@@ -248,7 +248,6 @@ async def create_video() -> Response:
             visibility=options.visibility,
         ),
         storage=web.storage,
-        queue=web.queue,
         max_source_bytes=web.config.max_source_bytes,
         audience=Audience(Visibility(visibility), owner_id=await account_id()),
         quota=web.quota,

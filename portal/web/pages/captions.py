@@ -141,11 +141,10 @@ async def captions_panel(video_id: str) -> str:
 async def show_captions(video_id: str, language: str) -> ResponseReturnValue:
     """Show captions by default, or no longer."""
     video = await read_video(video_id)
-    queue = web_context().queue
     with suppress(CaptionsNotFound):
         track = await captions.find_captions(video.id, language)
         change = CaptionChange(is_default=not track.is_default)
-        await captions.change(video.id, track.language, change, versions=None, queue=queue)
+        await captions.change(video.id, track.language, change, versions=None)
     return _workshop(video)
 
 
@@ -155,7 +154,7 @@ async def remove_captions(video_id: str, language: str) -> ResponseReturnValue:
     """Delete captions, whatever their version. Missing ones are no fault."""
     video = await read_video(video_id)
     with suppress(CaptionsNotFound):
-        await captions.remove(video.id, language, versions=None, queue=web_context().queue)
+        await captions.remove(video.id, language, versions=None)
     return _workshop(video)
 
 
@@ -165,7 +164,7 @@ async def cancel_transcription(video_id: str) -> ResponseReturnValue:
     """Cancel machine captions. Finished ones are no fault."""
     video = await read_video(video_id)
     with suppress(TranscriptionNotFound):
-        await transcription.cancel(video.id, queue=web_context().queue)
+        await transcription.cancel(video.id)
     return _workshop(video)
 
 
@@ -214,7 +213,7 @@ async def add(video: Video) -> Caption | CaptionsForm:
             cues = contents.cues
         text = await asyncio.to_thread(CaptionText.of, cues, film_s=video.duration_s)
         change = CaptionChange(content=text, is_default="isDefault" in form)
-        return await captions.add(video.id, language, change, queue=web_context().queue)
+        return await captions.add(video.id, language, change)
     except CaptionsUnreadable as exc:
         faults = {"file": str(exc)}
     except InvalidRequest as exc:
@@ -303,7 +302,7 @@ async def transcribe(video: Video) -> CaptionsForm | None:
     spoken = (await request.form).get("spoken", "").strip()
     try:
         language = _language(spoken) if spoken else None
-        await transcription.request(video.id, language, queue=web_context().queue)
+        await transcription.request(video.id, language)
     except InvalidRequest as exc:
         return CaptionsForm(spoken=spoken, faults={"spoken": exc.by_field["language"]})
     except Conflict as exc:

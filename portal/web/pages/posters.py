@@ -102,7 +102,7 @@ async def request_frame(video_id: str) -> PosterRequest:
         time_s = math.nan
     if not math.isfinite(time_s):
         raise InvalidRequest([FieldError("/time", "Give the time of the frame in seconds.")])
-    return await posters.request_poster(video.id, time_s=time_s, queue=web_context().queue)
+    return await posters.request_poster(video.id, time_s=time_s)
 
 
 async def request_picture(video_id: str) -> PosterRequest | str:
@@ -119,7 +119,7 @@ async def request_picture(video_id: str) -> PosterRequest | str:
     if len(picture) > MAX_PICTURE_BYTES:
         return FAULTS[PictureFault.TOO_LARGE]
     try:
-        return await posters.request_poster(video.id, picture=picture, queue=web_context().queue)
+        return await posters.request_poster(video.id, picture=picture)
     except PictureRejected as exc:
         return FAULTS[exc.code]
 

@@ -233,5 +233,5 @@ async def _retry_and_read(video_id: str) -> Video:
     video = await read_video(video_id)
     # The button was pressed twice: the page shows that the retry is in progress.
     with suppress(NothingToRetry):
-        await publishing.retry_transcode(video, queue=web_context().queue)
+        await publishing.retry_transcode(video)
     return await read_video(video_id)

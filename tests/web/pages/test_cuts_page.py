@@ -35,9 +35,9 @@ async def test_sentences_after_the_end_of_the_film_are_not_offered(
     video = await make_row(**{**READY, "duration_s": 60.0})
     cues = [Cue(start_s=at_s, end_s=at_s + 2, text=f"At {at_s}.") for at_s in (59, 60, 90)]
     change = CaptionChange(content=CaptionText.of(cues, film_s=60.0))
-    await captions.put(video.id, "en", change, queue=resources.queue)
+    await captions.put(video.id, "en", change)
     for keep in (None, [[50.0, 60.0]]):
-        await cut_video(video, keep, resources.queue)
+        await cut_video(video, keep)
         page = await (await client.get(f"/videos/{video.id}/cuts")).get_data(as_text=True)
         assert page.count("data-sentence") == 1
         assert "At 59." in page

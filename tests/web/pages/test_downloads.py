@@ -86,7 +86,7 @@ async def test_viewers_of_a_cut_video_get_no_original(
 ) -> None:
     configure(app, downloads="all")
     video = await make_ready(resources, cast.editor, "for members")
-    await cut_video(video, [[0.0, 5.0]], resources.queue)
+    await cut_video(video, [[0.0, 5.0]])
     path = f"/api/videos/{video.id}/downloads"
     assert "original" not in await names(cast.senders["viewer"][0], path)
     refused = await cast.senders["viewer"][0].get(f"/videos/{video.id}/downloads/original")
