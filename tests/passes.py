@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 from uuid import UUID
 
@@ -17,7 +18,6 @@ from portal.processing.attempts import OpenAttempt
 from portal.processing.encoding import Tools
 from portal.processing.progress import Heartbeat
 from portal.transcoding.encoding.parts import Segment
-from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
 
 # Stands for the beginning of the sound; no segment has this number.
@@ -46,16 +46,9 @@ async def published_file(client: Client, resources: WebContext, file: Path) -> V
     return await Video.get(id=(await response.get_json())["id"])
 
 
-def tools_for(resources: WebContext, work_dir: Path) -> Tools:
-    """Return the tools of a worker."""
-    config = resources.config
-    limits = SourceLimits(
-        max_pixels=config.max_source_pixels,
-        max_duration_s=config.max_source_duration_s,
-        max_size_bytes=config.max_source_bytes,
-        max_transcode_s=config.max_transcode_s,
-    )
-    used = {"storage": resources.storage, "limits": limits}
+def tools_for(resources: WebContext, work_dir: Path = Path(), **changed: Any) -> Tools:
+    """Return the tools of a worker, some of them changed."""
+    used = {"config": resources.config, "storage": resources.storage, **changed}
     return Tools(worker="test", work_dir=work_dir, **used)
 
 

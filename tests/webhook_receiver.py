@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
 from time import time
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from yarl import URL
 
 from portal.config import Config
 from portal.queue.app import WorkerConnector, queue_app
-from portal.queue.enqueue import WEBHOOK_QUEUE
+from portal.queue.jobs import WEBHOOK_QUEUE
 from portal.webhooks import sending
 from portal.worker.run import WEBHOOK_CONCURRENCY
 
@@ -84,10 +85,12 @@ async def deliveries(client: Any, webhook: dict[str, Any]) -> list[dict[str, Any
 async def sending_worker(config: Config) -> AsyncIterator[None]:
     """Run a worker of the queue of webhooks."""
     queue = queue_app(WorkerConnector(config.database_url))
+    # Deliveries use nothing else of a worker.
+    tools: Any = SimpleNamespace(config=config)
 
     @queue.task(name="portal:send_webhook")
     async def send(webhook_id: str, lane: int) -> None:
-        await sending.send(UUID(webhook_id), lane, config=config)
+        await sending.send(UUID(webhook_id), lane, tools)
 
     async with queue.open_async(), asyncio.TaskGroup() as group:
         work = queue.run_worker_async(

@@ -22,7 +22,8 @@ from portal.database.connection import Row, fetch_rows
 from portal.database.event_models import Event
 from portal.database.pool import before_commit
 from portal.events.records import VideoColumns, audience_columns
-from portal.queue.enqueue import REQUESTER, defer_delivery
+from portal.queue.deliveries import enqueue_delivery
+from portal.queue.jobs import REQUESTER
 
 logger = logging.getLogger(__name__)
 
@@ -242,7 +243,7 @@ async def _write_public(
     statement = WRITE.format(columns=", ".join(columns), values=", ".join(["%s"] * len(columns)))
     values = [Jsonb(value) if isinstance(value, Mapping) else value for value in columns.values()]
     for row in await fetch_rows(statement, NUMBER_LOCK_ID, *values):
-        await defer_delivery(row["webhook_id"], row["lane"])
+        await enqueue_delivery(row["webhook_id"], row["lane"])
 
 
 async def _read_facts(type: EventType, video_id: UUID, detail: Mapping[str, str]) -> Row | None:

@@ -10,8 +10,8 @@ from uuid import UUID
 from portal.database.connection import lock_video, transaction
 from portal.database.models import Attempt, Rendition, RenditionState, Version, Video, VideoStatus
 from portal.processing import captions, outputs, renditions
+from portal.processing.jobs import enqueue_completion
 from portal.processing.sources import holds_source
-from portal.queue.enqueue import defer_completion
 from portal.storage.bucket import Storage, objects_below
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_root
@@ -223,7 +223,7 @@ async def enqueue_missing(
                 enqueued |= {Difference.RENDITION_INCOMPLETE, *MASTER_DIFFERENCES}
         elif kinds & MASTER_DIFFERENCES:
             # A pass without renditions only writes the master playlist.
-            job_id = version.complete_job_id or await defer_completion(version)
+            job_id = version.complete_job_id or await enqueue_completion(version)
             await Version.filter(id=version.id).update(complete_job_id=job_id)
             enqueued |= MASTER_DIFFERENCES
         if Difference.STORYBOARD_MISSING in kinds:

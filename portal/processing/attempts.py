@@ -38,8 +38,9 @@ from portal.database.models import (
 )
 from portal.database.work_models import MadeSegment
 from portal.events.log import EventType, note_outcome
+from portal.processing.jobs import enqueue_transcode
 from portal.processing.versions import delete_progress, note_of_version
-from portal.queue.enqueue import defer_transcode
+from portal.queue.jobs import RunAgain
 from portal.transcoding.errors import FailCode
 
 logger = logging.getLogger(__name__)
@@ -77,8 +78,10 @@ class LeaseLost(Exception):
     """Another worker took over; nothing that was made under the lease may be published."""
 
 
-class HeldByAnother(Exception):
+class HeldByAnother(RunAgain):
     """Another worker holds a live lease on the version."""
+
+    pause_s = LEASE_S
 
 
 class AttemptsExhausted(Exception):
@@ -311,7 +314,7 @@ async def start_again(version: Version, *, since: datetime | None = None) -> Non
         has_storyboard=False,
         storyboard_job_id=None,
         notes=[],
-        transcode_job_id=await defer_transcode(version, since=since),
+        transcode_job_id=await enqueue_transcode(version, since=since),
         encode_job_id=None,
         forgiven_attempts=last.number if last else 0,
     )

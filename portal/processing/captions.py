@@ -29,7 +29,7 @@ from portal.database.models import (
 )
 from portal.database.pool import extend_transaction
 from portal.database.search import spoken_document
-from portal.queue.enqueue import defer_captions
+from portal.queue.jobs import SIDE_QUEUE, SPEECH_QUEUE, Job, Required
 from portal.storage.objects import output_root
 from portal.transcoding.encoding.assembly import WEBVTT, PassOutput
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
@@ -40,6 +40,32 @@ FOLDER = "captions"
 UNDETERMINED = "und"
 # Intervals that a version keeps, as pairs of seconds.
 Keep = Sequence[Sequence[float]]
+CAPTIONS = Job(
+    name="captions",
+    queue=SIDE_QUEUE,
+    lock="captions:{video_id}",
+    # Those that store no segment of a track, before it is abandoned.
+    max_tries=5,
+    required=Required(
+        table="publications",
+        condition="EXISTS (SELECT FROM versions WHERE id = version_id AND status = 'ready')",
+        job_id="captions_job_id",
+        arguments={"video_id": "id"},
+    ),
+)
+TRANSCRIPTION = Job(
+    name="transcribe",
+    queue=SPEECH_QUEUE,
+    lock="speech:{video_id}",
+    is_under_way="""EXISTS (
+      SELECT FROM transcriptions WHERE job_id = job.id AND active_at > now() - interval '1 minute'
+    )""",
+    required=Required(
+        table="transcriptions",
+        condition="error_code IS NULL",
+        arguments={"video_id": "video_id"},
+    ),
+)
 # Columns that a playlist needs.
 NAMED = ("id", "language", "label", "is_default", "rendition", "written_version")
 
@@ -111,7 +137,7 @@ async def adopt(video_id: UUID, output: PassOutput) -> int | None:
             **asdict(text),
         )
         languages.add(row.language)
-    return await defer_captions(video_id) if languages else None
+    return await CAPTIONS.enqueue(video_id=video_id) if languages else None
 
 
 def language_tags(language: str | None) -> Iterator[str]:
@@ -133,7 +159,7 @@ async def follow_cut(video: Video) -> int | None:
     # Viewers get no folder of the last version, which may have captions that are cut now.
     change = F("version") + 2
     changed = await tracks.update(version=change, written_version=None, tries=0, error_code=None)
-    return await defer_captions(video.id) if changed else None
+    return await CAPTIONS.enqueue(video_id=video.id) if changed else None
 
 
 def whole_text_of(text: str, former: str, keep: Keep) -> str:
@@ -196,7 +222,7 @@ async def store_again(video_id: UUID) -> None:
     """Queue the job that stores all captions of a locked video again."""
     tracks = Caption.filter(video_id=video_id)
     await tracks.update(written_version=None, tries=0, error_code=None)
-    job_id = await defer_captions(video_id)
+    job_id = await CAPTIONS.enqueue(video_id=video_id)
     await Publication.filter(id=video_id).update(captions_job_id=job_id)
 
 

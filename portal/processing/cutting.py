@@ -14,10 +14,10 @@ from portal.concurrency import task_group
 from portal.database.models import Rendition, RenditionState, Version
 from portal.processing import renditions
 from portal.processing.attempts import OpenAttempt
-from portal.processing.encoding import Tools
 from portal.processing.outputs import StorageSink, open_rendition
 from portal.processing.progress import Reports, Stage
 from portal.processing.sources import Source
+from portal.queue.tools import Tools
 from portal.storage.bucket import Storage, objects_below
 from portal.storage.objects import output_prefix
 from portal.transcoding import errors

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import NoReturn
 from uuid import UUID
@@ -32,8 +31,9 @@ from portal.processing.progress import (
 )
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, probed_source
+from portal.queue.jobs import RunAgain
 from portal.queue.rows import is_overtaken
-from portal.storage.bucket import Storage
+from portal.queue.tools import Tools
 from portal.transcoding import errors
 from portal.transcoding.encoding.encode import encode_part
 from portal.transcoding.encoding.ffmpeg import OnFfmpegProgress, RunReport
@@ -62,7 +62,7 @@ MAX_STEP_S = 5.0
 FAULTS = (PartsDontJoin, SourceChanged, errors.SourceRejected, errors.TranscodeFailed)
 
 
-class Preempted(Exception):
+class Preempted(RunAgain):
     """A pass ended early for another video; it resumes when its job runs again."""
 
 
@@ -106,16 +106,6 @@ class WorkMeter:
         if expected_s > TOLERANCE * limit_s:
             detail = f"{share:.4%} of the pass took {self.worked_s:.0f} s"
             raise self.limits.rejection(errors.RejectCode.TOO_MUCH_WORK, detail)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """Clients that a worker's passes use, and limits of sources."""
-
-    worker: str
-    storage: Storage
-    limits: SourceLimits
-    work_dir: Path
 
 
 async def encode_missing(
@@ -232,10 +222,10 @@ async def _encode_leased(
         await retry_outage(partial(parts.release, lease), timeout_s=ENDING_TIMEOUT_S)
 
 
-async def help_with(version_id: UUID, tools: Tools, *, job_id: int) -> None:
+async def help_with(version_id: UUID, tools: Tools) -> None:
     """Encode parts of a pass that another worker carries out, until no segment is unclaimed.
 
-    `job_id` is the helper's own job. Raises `Preempted` if any other job waits, or the error that
+    Raises `Preempted` if any other job waits, or the error that
     ended a part. If the pass ends meanwhile, the helper ends, too.
     """
     version = await Version.get_or_none(id=version_id)
@@ -245,7 +235,7 @@ async def help_with(version_id: UUID, tools: Tools, *, job_id: int) -> None:
     try:
         async with (
             probed_source(version, tools.storage, tools.limits) as source,
-            running(watch_queue(job_id, is_done_soon=lambda: False)),
+            running(watch_queue(tools.job_id, is_done_soon=lambda: False)),
         ):
             plan = plan_renditions(source.probe)
             of_pass = Pass(

@@ -10,11 +10,11 @@ from uuid import UUID
 from portal.database.connection import retry_outage
 from portal.processing import attempts, cutting, renditions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
-from portal.processing.encoding import Tools
 from portal.processing.outputs import open_rendition, put_master
 from portal.processing.passes import closed_afterwards, make_renditions, source_of
 from portal.processing.progress import Reports, held
 from portal.processing.sources import Source, SourceChanged
+from portal.queue.tools import Tools
 from portal.transcoding import errors
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.planning.ladder import plan_renditions

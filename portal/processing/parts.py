@@ -19,8 +19,8 @@ from portal.database.work_models import MadeSegment as SegmentRow
 from portal.database.work_models import PassInProgress, PassPart
 from portal.processing import attempts
 from portal.processing.attempts import LEASE_S, LeaseLost, OpenAttempt
+from portal.processing.jobs import enqueue_share
 from portal.processing.versions import delete_progress
-from portal.queue.enqueue import defer_share
 from portal.queue.rows import NOTHING_WAITS, WORKER_PROCESSES
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
@@ -290,7 +290,7 @@ async def offer_help() -> UUID | None:
         return None
     version_id: UUID = rows[0]["version_id"]
     async with transaction():
-        await defer_share(version_id)
+        await enqueue_share(version_id)
     return version_id
 
 

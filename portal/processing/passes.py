@@ -19,12 +19,13 @@ from portal.database.outages import is_temporary
 from portal.errors import DatabaseUnavailable, Unavailable
 from portal.processing import attempts, parts
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
-from portal.processing.encoding import SOON_S, Preempted, Tools, encode_missing, watch_queue
+from portal.processing.encoding import SOON_S, Preempted, encode_missing, watch_queue
 from portal.processing.outputs import StorageSink
 from portal.processing.progress import Progress, Reports, Stage
 from portal.processing.removal import remove_again
 from portal.processing.sources import Source, SourceInterrupted, probed_source
-from portal.processing.tries import is_interruption, is_out_of_memory
+from portal.queue.tools import Tools
+from portal.queue.tries import is_interruption, is_out_of_memory
 from portal.telemetry.tracing import span
 from portal.text import error_words
 from portal.transcoding import errors

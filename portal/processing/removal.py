@@ -15,7 +15,9 @@ from uuid import UUID
 from portal.database.connection import server_time, transaction
 from portal.database.models import Deletion, Publication, Version
 from portal.errors import StorageUnavailable
-from portal.queue.enqueue import defer_removal
+from portal.processing.jobs import REMOVAL
+from portal.queue.jobs import RunAgain
+from portal.queue.tools import Tools
 from portal.storage.bucket import Storage
 from portal.storage.objects import output_root
 
@@ -23,12 +25,12 @@ logger = logging.getLogger(__name__)
 
 # Time after which files that a stopped worker was sending are in storage.
 SETTLE_S = 5
-# Limit of a run. The next one goes on; after twice the time `maintenance.recovery` begins it.
-JOB_TIMEOUT_S = 60
 
 
-class Unsettled(Exception):
+class Unsettled(RunAgain):
     """The removal has to run again: it took long, or more files may have been written."""
+
+    pause_s = SETTLE_S
 
 
 async def promise_removal(video_id: UUID, storage_keys: Sequence[str], *, is_written: bool) -> None:
@@ -42,7 +44,7 @@ async def promise_removal(video_id: UUID, storage_keys: Sequence[str], *, is_wri
     await Deletion.create(
         video_id=video_id,
         storage_keys=list(storage_keys),
-        job_id=await defer_removal(video_id),
+        job_id=await REMOVAL.enqueue(video_id=video_id),
         settles_at=now + timedelta(seconds=SETTLE_S) if is_written else now,
     )
 
@@ -60,7 +62,7 @@ async def remove_again(video_id: UUID, storage_key: str) -> None:
             await promise_removal(video_id, [storage_key], is_written=True)
 
 
-async def remove_files(video_id: UUID, *, storage: Storage) -> None:
+async def remove_files(video_id: UUID, tools: Tools) -> None:
     """Remove all files of a deleted video. May run any number of times.
 
     Sources that another video shares are kept.
@@ -73,10 +75,10 @@ async def remove_files(video_id: UUID, *, storage: Storage) -> None:
     if pending is None:
         return
     try:
-        async with asyncio.timeout(JOB_TIMEOUT_S):
-            removed = await remove_below(output_root(video_id), storage)
+        async with asyncio.timeout(REMOVAL.longest_s):
+            removed = await remove_below(output_root(video_id), tools.storage)
             if sources := await _unused_sources(pending.storage_keys):
-                await storage.delete_many(sources)
+                await tools.storage.delete_many(sources)
     except TimeoutError as exc:
         raise Unsettled from exc
     unchanged = Deletion.filter(video_id=video_id, settles_at=pending.settles_at)

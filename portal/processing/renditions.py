@@ -31,6 +31,7 @@ from portal.database.models import (
 from portal.events.log import EventType, note_outcome
 from portal.processing import attempts, captions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
+from portal.processing.jobs import STORYBOARD, enqueue_completion, enqueue_encode
 from portal.processing.sources import Source
 from portal.processing.versions import (
     delete_progress,
@@ -38,7 +39,6 @@ from portal.processing.versions import (
     make_current,
     note_of_version,
 )
-from portal.queue.enqueue import defer_completion, defer_encode, defer_storyboard
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
@@ -129,7 +129,7 @@ async def queue_encode(attempt: OpenAttempt, planned: Plan, source: Source) -> N
             version,
             planned,
             source,
-            encode_job_id=await defer_encode(version, expected_s=expected_s),
+            encode_job_id=await enqueue_encode(version, expected_s=expected_s),
             notes=list(source.notes),
         )
         await Publication.filter(id=version.video_id).update(updated_at=NOW)
@@ -179,7 +179,7 @@ async def request_storyboard(version: Version) -> None:
     await Version.filter(id=version.id).update(
         has_storyboard=False,
         storyboard_tries=0,
-        storyboard_job_id=await defer_storyboard(version.id),
+        storyboard_job_id=await STORYBOARD.enqueue(version_id=version.id),
     )
 
 
@@ -396,7 +396,7 @@ async def _queue_completion(version: Version) -> int | None:
     if is_retired and not await Video.exists(id=version.video_id, base_id=version.id):
         return None
     planned = Rendition.filter(version_id=version.id, state=RenditionState.PLANNED)
-    return await defer_completion(version) if await planned.exists() else None
+    return await enqueue_completion(version) if await planned.exists() else None
 
 
 async def note_if_complete(version: Version) -> None:
@@ -439,6 +439,6 @@ async def plan_again(version: Version, again: QuerySet[Rendition]) -> bool:
     """Plan renditions of a locked, ready version again; return whether there are any."""
     changed = await again.update(**PLANNED_ANEW)
     if changed and version.complete_job_id is None:
-        job_id = await defer_completion(version)
+        job_id = await enqueue_completion(version)
         await Version.filter(id=version.id).update(complete_job_id=job_id)
     return bool(changed)

@@ -18,10 +18,11 @@ from tortoise.expressions import F
 from portal.database.connection import lock_version, retry_outage, transaction
 from portal.database.models import Rendition, RenditionState, Version, VideoStatus
 from portal.processing import renditions
-from portal.processing.encoding import Tools
+from portal.processing.jobs import STORYBOARD
 from portal.processing.outputs import StorageSink, open_rendition
 from portal.processing.removal import remove_again
-from portal.processing.tries import is_interruption
+from portal.queue.tools import Tools
+from portal.queue.tries import is_interruption
 from portal.storage.calls import ObjectMissing
 from portal.transcoding.encoding.pictures import make_storyboard
 from portal.transcoding.encoding.sound_samples import make_waveform
@@ -32,16 +33,13 @@ from portal.transcoding.planning.storyboard import plan_storyboard
 
 logger = logging.getLogger(__name__)
 
-MAX_TRIES = 3
-# Time limit of a job. After twice this time `maintenance.recovery` runs it again.
-JOB_TIMEOUT_S = 1200
-# Part of it that the waveform may take.
+# Part of a job's time that the waveform may take.
 WAVEFORM_TIMEOUT_S = 300
 WAVEFORM_FAULTS = (TranscodeFailed, DiskFull, ObjectMissing, PlaylistError, TimeoutError)
 
 
 async def make(version_id: UUID, tools: Tools) -> None:
-    """Make the storyboard of a version that lacks one, or give it up after `MAX_TRIES` tries.
+    """Make the storyboard of a version that lacks one, or record that it gets none.
 
     Raises the error that ended the try, after which the job has to run again.
     """
@@ -52,12 +50,12 @@ async def make(version_id: UUID, tools: Tools) -> None:
     version = await pending.first()
     if version is None:
         return
-    if version.storyboard_tries > MAX_TRIES:
+    if version.storyboard_tries > STORYBOARD.max_tries:
         logger.warning("No storyboard was made", extra={"action": "storyboard_failed"})
         await _finish(version, is_made=False)
         return
     try:
-        async with asyncio.timeout(JOB_TIMEOUT_S):
+        async with asyncio.timeout(STORYBOARD.longest_s):
             await _make_and_store(version, tools)
     except BaseException as exc:
         if is_interruption(exc):

@@ -33,7 +33,7 @@ from portal.database.models import (
 from portal.database.work_models import MadeSegment, PassInProgress, Transcription
 from portal.events.log import EventType, note_outcome
 from portal.processing import captions
-from portal.queue.enqueue import cancel_job, defer_captions, defer_transcription
+from portal.queue.jobs import cancel_job
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.chapters import chapters_from, cut_chapters
 from portal.transcoding.planning.described_times import DescribedTimes
@@ -174,7 +174,7 @@ async def _follow_file(former: Video, video: Video) -> int | None:
         await tracks.update(version=F("version") + 1, rendition=None, **columns)
         await _rewrite_machine_captions(video.id)
         await captions.derive_texts(video)
-    return await defer_captions(video.id) if changed else None
+    return await captions.CAPTIONS.enqueue(video_id=video.id) if changed else None
 
 
 async def _rewrite_machine_captions(video_id: UUID) -> None:
@@ -185,7 +185,7 @@ async def _rewrite_machine_captions(video_id: UUID) -> None:
         await tracks.delete()
         # The job of another request does nothing without its row.
         await Transcription.filter(video_id=video_id).delete()
-        job_id = await defer_transcription(video_id)
+        job_id = await captions.TRANSCRIPTION.enqueue(video_id=video_id)
         language = captions.language_of_track(track)
         await Transcription.create(video_id=video_id, language=language, job_id=job_id)
 
@@ -238,5 +238,8 @@ async def _transcribe_again(video_id: UUID) -> None:
     if request is not None:
         await cancel_job(request.job_id)
         await Transcription.filter(video_id=video_id).update(
-            job_id=await defer_transcription(video_id), text="", until_s=0.0, tries=0
+            job_id=await captions.TRANSCRIPTION.enqueue(video_id=video_id),
+            text="",
+            until_s=0.0,
+            tries=0,
         )

@@ -30,6 +30,7 @@ from portal.errors import (
 )
 from portal.events.log import AuditAction, note
 from portal.processing.captions import (
+    CAPTIONS,
     CaptionText,
     Keep,
     captions_root,
@@ -39,8 +40,8 @@ from portal.processing.captions import (
 )
 from portal.processing.outputs import put_master
 from portal.processing.removal import remove_again, remove_below
-from portal.processing.tries import TriesExhausted, counted_try
-from portal.queue.enqueue import defer_captions
+from portal.queue.tools import Tools
+from portal.queue.tries import TriesExhausted, counted_try
 from portal.storage.bucket import Storage, entries_of
 from portal.transcoding.captions.reading import CaptionContents, ReadOptions, read_captions
 from portal.transcoding.encoding.assembly import caption_segment, put_captions
@@ -55,10 +56,6 @@ logger = logging.getLogger(__name__)
 MAX_TRACKS = 100
 MAX_LANGUAGE_LENGTH = 60
 MAX_LABEL_LENGTH = 100
-# Time limit of the job; after twice the time `maintenance.recovery` runs it again.
-JOB_TIMEOUT_S = 60
-# Tries of a job that stores no segment of a track, before it abandons the track.
-MAX_TRIES = 5
 NOT_STORED = "captions_not_stored"
 UNKNOWN_LANGUAGE = "Give a language by its BCP 47 tag, like en, pt-BR or zh-Hant."
 # All columns but the text and its search document.
@@ -283,21 +280,22 @@ async def _whole_text(track: Caption, text: str, keep: Keep) -> str:
 async def _announce(video: Video, language: str) -> None:
     """Record the event of a change, and queue the job that stores it for players."""
     if video.status is VideoStatus.READY:
-        job_id = await defer_captions(video.id)
+        job_id = await CAPTIONS.enqueue(video_id=video.id)
         await Publication.filter(id=video.id).update(captions_job_id=job_id)
     await note(AuditAction.CAPTIONS_CHANGED, video.id, detail={"language": language})
 
 
-async def store(video_id: UUID, *, storage: Storage) -> None:
+async def store(video_id: UUID, tools: Tools) -> None:
     """Store the captions of a ready video and name them in its master playlist.
 
     May run any number of times. Raises `StorageUnavailable`.
     """
+    storage = tools.storage
     video = await Video.get_or_none(id=video_id)
     if video is None or video.status is not VideoStatus.READY:
         return
     try:
-        async with asyncio.timeout(JOB_TIMEOUT_S):
+        async with asyncio.timeout(CAPTIONS.longest_s):
             stale = Q(written_version=None) | ~Q(written_version=F("version"))
             tracks = Caption.filter(stale, video_id=video_id, error_code=None)
             for track in await tracks.only("id"):
@@ -320,13 +318,13 @@ async def _store_track(track_id: int, video_id: UUID, storage: Storage) -> None:
     """
     tracks = Caption.filter(id=track_id, text__isnull=False)
     try:
-        async with counted_try(tracks, max_tries=MAX_TRIES) as track:
+        async with counted_try(tracks, max_tries=CAPTIONS.max_tries) as track:
             # Read after the track: another version of the video also changes that of the track.
             video = await Video.get_or_none(id=video_id)
             if track is not None and video is not None:
                 await _write_track(track, video, storage)
     except TriesExhausted:
-        await tracks.filter(tries__gt=MAX_TRIES).update(error_code=NOT_STORED)
+        await tracks.filter(tries__gt=CAPTIONS.max_tries).update(error_code=NOT_STORED)
         event = {"action": "captions_not_stored", "video_id": str(video_id)}
         logger.error("Captions can't be stored", extra=event)
 

@@ -16,8 +16,8 @@ from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, VideoStatus
 from portal.events.log import AuditAction, note
+from portal.processing.jobs import enqueue_transcode
 from portal.processing.versions import REVERTIBLE_S
-from portal.queue.enqueue import defer_transcode
 from portal.transcoding.planning.kept import (
     MOST_MOVED_S,
     ROUNDING_S,
@@ -159,7 +159,7 @@ async def insert_cut(film: Version, keep: Kept, *, version_id: UUID, video_id: U
         notes=film.notes,
         created_at=await server_time(),
     )
-    version.transcode_job_id = await defer_transcode(version)
+    version.transcode_job_id = await enqueue_transcode(version)
     await version.save(force_create=True)
 
 

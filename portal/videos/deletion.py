@@ -37,7 +37,7 @@ from portal.events.log import AuditAction, note
 from portal.events.records import AUDIENCE_COLUMNS
 from portal.processing.removal import promise_removal
 from portal.processing.versions import cancel_jobs
-from portal.queue.enqueue import cancel_job
+from portal.queue.jobs import cancel_job
 from portal.videos.copies import fail_copies
 from portal.videos.reading import check_version, locked_video, parse_video_id
 

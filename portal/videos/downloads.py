@@ -26,8 +26,9 @@ from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.work_models import Download, DownloadState
 from portal.errors import DownloadNotFound, DownloadsBusy
 from portal.processing.outputs import open_rendition
-from portal.processing.tries import TriesExhausted, counted_try
-from portal.queue.enqueue import REQUESTER, defer_download
+from portal.queue.jobs import DOWNLOAD_QUEUE, REQUESTER, Job, Required
+from portal.queue.tools import Tools
+from portal.queue.tries import TriesExhausted, one_try
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_root, part_count, part_size_bytes
@@ -45,9 +46,17 @@ from portal.videos.reading import locked_video
 logger = logging.getLogger(__name__)
 
 ORIGINAL = "original"
-MAX_TRIES = 3
-# Limit of a job. After twice the time `maintenance.recovery` runs it again.
-JOB_TIMEOUT_S = 7200
+DOWNLOAD = Job(
+    name="download",
+    queue=DOWNLOAD_QUEUE,
+    lock="download:{number}",
+    longest_s=7200,
+    required=Required(
+        table="downloads",
+        condition="state IN ('waiting', 'working') AND video_id IS NOT NULL",
+        arguments={"video_id": "video_id", "number": "id"},
+    ),
+)
 # Time for which a file is kept after its last request.
 KEPT_S = 24 * 3600
 # Limit on the files that wait for a worker, so that a catalogue does not fill storage.
@@ -190,7 +199,7 @@ async def request_file(
         suffix = name.rpartition(".")[2]
         await Download.filter(id=row.id).update(
             key=f"{_folder(video_id)}{row.id}.{suffix}",
-            job_id=await defer_download(video_id, row.id),
+            job_id=await DOWNLOAD.enqueue(video_id=video_id, number=row.id),
         )
         await _require_place(row)
     return replace(file, state=FileState.PREPARING, error_code=None)
@@ -229,17 +238,16 @@ async def captions_text(video_id: UUID, file: SavedFile) -> str:
     return await asyncio.to_thread(lambda: subrip(read_webvtt(text)))
 
 
-async def make_file(number: int, *, storage: Storage, work_dir: Path) -> None:
+async def make_file(video_id: UUID, number: int, tools: Tools) -> None:
     """Make and store the file of a row. May run any number of times."""
     rows = Download.filter(id=number)
     pending = rows.exclude(video_id=None).exclude(state=DownloadState.READY)
-    one_try = counted_try(pending, max_tries=MAX_TRIES, state=DownloadState.WORKING)
     try:
-        async with asyncio.timeout(JOB_TIMEOUT_S), one_try as row:
-            if row is not None and row.video_id is not None:
-                async for outdated in abandoned(page=PAGE, below=_folder(row.video_id)):
-                    await discard(outdated, storage)
-                await _make_and_store(row, storage, work_dir)
+        async with one_try(DOWNLOAD, pending, state=DownloadState.WORKING) as row:
+            if row is not None:
+                async for outdated in abandoned(page=PAGE, below=_folder(video_id)):
+                    await discard(outdated, tools.storage)
+                await _make_and_store(row, tools.storage, tools.work_dir)
     except (*FAULTS, TriesExhausted, DiskFull, TimeoutError) as exc:
         logger.warning("No file was made: %s", exc, extra={"action": "download_failed"})
         await rows.update(state=DownloadState.FAILED, error_code=_error_code(exc))
@@ -374,7 +382,7 @@ async def _make_and_store(row: Download, storage: Storage, work_dir: Path) -> No
             stored[1:] if is_video else stored,
             title=video.title,
             folder=folder,
-            timeout_s=JOB_TIMEOUT_S,
+            timeout_s=DOWNLOAD.longest_s,
         )
         size_bytes = await _upload(row, path, storage)
     # If the row was abandoned meanwhile, the janitor removes the file.

@@ -22,6 +22,8 @@ from portal.database.connection import server_time
 from portal.database.models import Upload
 from portal.database.work_models import Import
 from portal.events.outgoing import RequestFailed, address_fault, failure_words, open_session
+from portal.queue.jobs import RunAgain
+from portal.queue.priorities import slow_import_priority
 from portal.retry import Backoff
 from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, StorageCondition
@@ -71,8 +73,12 @@ class Superseded(Exception):
     """The import was cancelled, or another run of its job goes on with it."""
 
 
-class GivesWay(Exception):
+class GivesWay(RunAgain):
     """The fetch is slow, and other imports wait for its slot. It resumes after them."""
+
+    def next_priority(self, priority: int) -> int:
+        """Return a priority behind imports that did not prove slow."""
+        return slow_import_priority(priority)
 
 
 class ImportUnreachable(errors.PortalError, status=422, code="import_unreachable"):

@@ -7,9 +7,9 @@ takes over.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from urllib.parse import unquote, urlsplit
 from uuid import UUID, uuid4
 
@@ -23,7 +23,10 @@ from portal.database.connection import server_time, transaction
 from portal.database.models import Upload, Visibility
 from portal.database.work_models import Import
 from portal.events.log import Actor, EventType, act_as, note_outcome
-from portal.queue.enqueue import defer_import
+from portal.queue.jobs import IMPORT_QUEUE, REQUESTER, Job
+from portal.queue.priorities import slow_import_priority
+from portal.queue.rows import emptiest_import_lane, import_waits
+from portal.queue.tools import Tools
 from portal.storage.bucket import Storage
 from portal.uploads import service as uploads
 from portal.uploads.quotas import Quota
@@ -40,6 +43,15 @@ from portal.videos.fetching import (
 logger = logging.getLogger(__name__)
 
 WAIT_S = 10
+# The pause between two beats is at most that of three calls to storage that restart its upload.
+IMPORT = Job(
+    name="import",
+    queue=IMPORT_QUEUE,
+    is_under_way="""EXISTS (
+      SELECT FROM imports WHERE id = (job.args->>'import_id')::uuid
+        AND active_at > now() - interval '10 minutes'
+    )""",
+)
 
 
 async def begin(
@@ -68,8 +80,17 @@ async def begin(
         if not await publishing.issue_uploads([upload]):
             raise errors.NotSignedIn("Your account was removed.")
         row = await Import.create(id=uuid4(), upload_id=upload.id, url=url, asked=columns)
-        await defer_import(row.id, owner_id)
+        await enqueue(row.id, owner_id)
     return row.id
+
+
+async def enqueue(import_id: UUID, owner_id: UUID | None) -> int:
+    """Enqueue the job that fetches a file, and return the job's id.
+
+    The locks of four lanes limit an account to four slots.
+    """
+    lane = await emptiest_import_lane(f"import:{owner_id or REQUESTER.get()}:")
+    return await IMPORT.enqueue(lock=lane, import_id=import_id)
 
 
 async def find(import_id: UUID) -> Import | None:
@@ -94,18 +115,16 @@ async def list_imports(
     return await rows.limit(limit)
 
 
-async def run(
-    import_id: UUID,
-    *,
-    config: Config,
-    storage: Storage,
-    is_overtaken: Callable[[], Awaitable[bool]],
-) -> None:
+async def run(import_id: UUID, tools: Tools) -> None:
     """Fetch a file and publish it, or record a permanent error. Resumes an earlier run.
 
     Raises `StorageUnavailable` if the job should run again, and `GivesWay` if it should run again
-    after the imports that `is_overtaken` reports.
+    after the imports that wait for its slot.
     """
+    config = tools.config
+    storage = tools.storage
+    above_priority = slow_import_priority(tools.priority)
+    is_overtaken = partial(import_waits, tools.job_id, above_priority)
     row = await find(import_id)
     if row is None or row.error_code is not None:
         return

@@ -6,7 +6,6 @@ it the video's poster. The web process decodes nothing: only workers have the li
 folder and the recovery for that. The jobs are side jobs, which don't wait for transcodes.
 """
 
-import asyncio
 import logging
 from bisect import bisect_right
 from contextlib import suppress
@@ -29,9 +28,10 @@ from portal.errors import StorageUnavailable
 from portal.events.log import AuditAction, EventType, note, note_outcome
 from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
-from portal.processing.tries import TriesExhausted, counted_try
 from portal.processing.versions import lacks_poster_frame
-from portal.queue.enqueue import defer_poster
+from portal.queue.jobs import SIDE_QUEUE, Job, Required
+from portal.queue.tools import Tools
+from portal.queue.tries import TriesExhausted, one_try
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_root
@@ -44,11 +44,19 @@ from portal.videos.reading import locked_ready_video
 
 logger = logging.getLogger(__name__)
 
-MAX_TRIES = 3
 # Folder of requested posters, which outlast the version that was current at the request.
 FOLDER = "posters/"
-# Limit for a whole job. After twice the time `maintenance.recovery` runs it again.
-JOB_TIMEOUT_S = 60
+POSTER = Job(
+    name="poster",
+    queue=SIDE_QUEUE,
+    # Not the lock of passes, since completing a long ladder takes hours.
+    lock="poster:{video_id}",
+    required=Required(
+        table="poster_requests",
+        condition="state IN ('waiting', 'working')",
+        arguments={"video_id": "video_id", "number": "number"},
+    ),
+)
 # Permanent errors of a request.
 FAULTS = (TranscodeFailed, PictureRejected, ObjectMissing, hls.PlaylistError)
 # Posters are not larger than this.
@@ -98,7 +106,7 @@ async def request_poster(
         request.error_code = None
         request.time_s = None if time_s is None else _whole_time_s(video, time_s)
         request.state = PosterState.WAITING
-        request.job_id = await defer_poster(video_id, request.number)
+        request.job_id = await POSTER.enqueue(video_id=video_id, number=request.number)
         await request.save()
         await execute(DROP_PICTURE, video_id)
         if picture is not None:
@@ -113,18 +121,18 @@ def _whole_time_s(video: Video, time_s: float) -> float:
     return at_s if video.keep is None else Kept.of(video.keep).whole_time_s(at_s)
 
 
-async def make_poster(video_id: UUID, number: int, *, storage: Storage, work_dir: Path) -> None:
+async def make_poster(video_id: UUID, number: int, tools: Tools) -> None:
     """Carry out a request. May run any number of times; a superseded one makes no poster."""
     requests = PosterRequest.filter(video_id=video_id, number=number)
     pending = requests.exclude(state=PosterState.DONE)
-    one_try = counted_try(pending, max_tries=MAX_TRIES, state=PosterState.WORKING)
+    storage = tools.storage
     try:
-        async with asyncio.timeout(JOB_TIMEOUT_S), one_try as request:
+        async with one_try(POSTER, pending, state=PosterState.WORKING) as request:
             video = await Video.get_or_none(id=video_id)
             if video is None:
                 return
             if request is not None:
-                picture = await _make_picture(video, request, storage, work_dir)
+                picture = await _make_picture(video, request, storage, tools.work_dir)
                 key = output_root(video_id) + requested_path(number)
                 await storage.put(key, picture, content_type="image/jpeg")
                 await _set_poster(video, number, key, storage)

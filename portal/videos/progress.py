@@ -20,7 +20,7 @@ from portal.database.connection import (
     fetch_rows,
 )
 from portal.database.models import VideoStatus
-from portal.queue.enqueue import QUEUES
+from portal.queue.jobs import QUEUES
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 from portal.videos.chapters import Chapters, chapters_of

@@ -27,7 +27,7 @@ from portal.database.search import search_columns
 from portal.database.work_models import Import
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, sources
-from portal.queue.enqueue import defer_transcode
+from portal.processing.jobs import enqueue_transcode
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import UPLOAD_KEY, ObjectInfo, upload_key
@@ -283,7 +283,7 @@ async def insert_version(version: Version, source: ObjectInfo) -> None:
     """Complete a version by the facts of its file, insert it, and queue its transcoding."""
     version.size_bytes = source.size_bytes
     version.source_etag = source.etag
-    version.transcode_job_id = await defer_transcode(version)
+    version.transcode_job_id = await enqueue_transcode(version)
     await version.save(force_create=True)
 
 

@@ -8,7 +8,6 @@ captions, but never over captions that a person has saved.
 
 import asyncio
 import logging
-from pathlib import Path
 from time import monotonic
 from uuid import UUID
 
@@ -30,11 +29,11 @@ from portal.errors import (
     TranscriptionNotFound,
     VideoNotFound,
 )
-from portal.processing.captions import UNDETERMINED, CaptionText, language_tags
+from portal.processing.captions import TRANSCRIPTION, UNDETERMINED, CaptionText, language_tags
 from portal.processing.outputs import open_rendition
-from portal.processing.tries import TriesExhausted, counted_try
-from portal.queue.enqueue import cancel_job, defer_transcription
-from portal.storage.bucket import Storage
+from portal.queue.jobs import cancel_job
+from portal.queue.tools import Tools
+from portal.queue.tries import TriesExhausted, counted_try
 from portal.storage.calls import ObjectMissing
 from portal.transcoding.errors import TranscodeFailed
 from portal.transcoding.packaging.hls import PlaylistError
@@ -49,7 +48,6 @@ from portal.videos.reading import locked_ready_video, locked_video
 logger = logging.getLogger(__name__)
 
 BEAT_S = 3
-MAX_TRIES = 3
 NO_SPEECH = "no_speech"
 # Errors of a request that repeating it can't change.
 FAULTS = (TranscodeFailed, ObjectMissing, PlaylistError, TooManyCaptions)
@@ -72,7 +70,7 @@ async def request(video_id: UUID, language: str | None) -> None:
         if await Transcription.exists(video_id=video_id, error_code=None):
             return
         await Transcription.filter(video_id=video_id).delete()
-        job_id = await defer_transcription(video_id)
+        job_id = await TRANSCRIPTION.enqueue(video_id=video_id)
         await Transcription.create(video_id=video_id, language=language, job_id=job_id)
 
 
@@ -92,18 +90,14 @@ async def read(video_id: UUID) -> Transcription | None:
     return await Transcription.get_or_none(video_id=video_id).select_related("video")
 
 
-async def make_captions(
-    video_id: UUID,
-    *,
-    model: Path,
-    storage: Storage,
-    work_dir: Path,
-    paused: asyncio.Event,
-) -> None:
+async def make_captions(video_id: UUID, tools: Tools) -> None:
     """Carry out a request. May run any number of times; a cancelled one does nothing.
 
-    The child process stands still while `paused` is set.
+    The child process stands still while the worker encodes. Raises `LookupError` without a model.
     """
+    model = tools.config.captions_model
+    if model is None:
+        raise LookupError("This worker has no model. Set CAPTIONS_MODEL.")
     row = await Transcription.get_or_none(video_id=video_id, error_code=None)
     video = await Video.get_or_none(id=video_id)
     sound = await _audio_rendition(video.version_id) if video else None
@@ -119,13 +113,13 @@ async def make_captions(
     logger.info("Transcription begun", extra=fields)
     transcript = Transcript(tuple(read_webvtt(row.text)), row.until_s, row.language)
     try:
-        async with counted_try(held, max_tries=MAX_TRIES):
+        async with counted_try(held, max_tries=TRANSCRIPTION.max_tries):
             try:
                 async with running(_beat_forever(held)):
-                    files = await open_rendition(sound, video_id, storage)
+                    files = await open_rendition(sound, video_id, tools.storage)
                     written_at = monotonic()
                     async with transcribing(
-                        files, transcript, model=model, work_dir=work_dir, paused=paused
+                        files, transcript, model=model, work_dir=tools.work_dir, paused=tools.busy
                     ) as transcripts:
                         async for extended in transcripts:
                             transcript = extended

@@ -23,7 +23,7 @@ from portal.database.connection import Row, fetch_rows
 from portal.database.models import Outcome, VideoStatus
 from portal.errors import NotFound, StorageDenied
 from portal.processing.attempts import DURATION_BOUNDS_S
-from portal.queue.enqueue import QUEUES
+from portal.queue.jobs import QUEUES
 from portal.statistics.figures import STARTUP_BOUNDS_S
 from portal.telemetry.metrics import process_registry
 from portal.web.auth import Policy, policy

@@ -15,7 +15,7 @@ from portal.database.connection import NOW, server_time, transaction
 from portal.database.event_models import DisabledReason, Webhook, WebhookDelivery
 from portal.errors import TooManySecrets, TooManyWebhooks, WebhookDisabled, WebhookNotFound
 from portal.events.log import AuditAction, note
-from portal.queue.enqueue import defer_delivery
+from portal.queue.deliveries import enqueue_delivery
 
 MAX_WEBHOOKS = 50
 # Receivers and scanners recognize secrets by it.
@@ -132,7 +132,7 @@ async def send_test(webhook_id: UUID) -> WebhookDelivery:
         await _require_enabled(webhook_id)
         created = await WebhookDelivery.create(webhook_id=webhook_id, type=TEST)
         delivery = await WebhookDelivery.get(id=created.id)
-        await defer_delivery(webhook_id, delivery.lane)
+        await enqueue_delivery(webhook_id, delivery.lane)
     return delivery
 
 
@@ -147,7 +147,7 @@ async def redeliver(webhook_id: UUID, delivery_id: int) -> WebhookDelivery:
         if not await rows.update(tries=0, next_at=NOW):
             raise WebhookNotFound
         delivery = await rows.get()
-        await defer_delivery(webhook_id, delivery.lane)
+        await enqueue_delivery(webhook_id, delivery.lane)
     return delivery
 
 

@@ -26,7 +26,8 @@ from portal.events.outgoing import (
     open_session,
     read_start,
 )
-from portal.queue.enqueue import defer_delivery
+from portal.queue.deliveries import DELIVERY, enqueue_delivery
+from portal.queue.tools import Tools
 from portal.text import rfc3339, whole_number
 from portal.videos.events import read_event, record_in, shown_event
 from portal.videos.reading import is_private_in, stream_below
@@ -41,20 +42,18 @@ MAX_ANSWER_LENGTH = 2_000
 PAUSES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 FAILING_FOR = timedelta(days=5)
 GONE = 410
-# Recovery counts jobs that take longer as lost.
-LONGEST_JOB_S = 60
 
 
-async def send(webhook_id: UUID, lane: int, *, config: Config) -> None:
+async def send(webhook_id: UUID, lane: int, tools: Tools) -> None:
     """Send the due deliveries of one of a webhook's lanes, and those that become due meanwhile."""
-    ends_at = monotonic() + LONGEST_JOB_S
+    ends_at = monotonic() + DELIVERY.longest_s
     due = WebhookDelivery.filter(webhook_id=webhook_id, lane=lane, next_at__lte=NOW)
     while delivery := await due.order_by("id").select_related("webhook").first():
         if monotonic() > ends_at:
             async with transaction():
-                await defer_delivery(webhook_id, lane)
+                await enqueue_delivery(webhook_id, lane)
             return
-        await _send_delivery(delivery, config)
+        await _send_delivery(delivery, tools.config)
 
 
 async def _send_delivery(delivery: WebhookDelivery, config: Config) -> None:
@@ -188,7 +187,7 @@ async def _record_answer(
             **columns, status=status, tries=tries, sent_at=now, next_at=next_at
         )
         if next_at is not None:
-            await defer_delivery(webhook.id, delivery.lane, at=next_at)
+            await enqueue_delivery(webhook.id, delivery.lane, at=next_at)
         failing_since = None if is_success else webhook.failing_since or now
         if failing_since != webhook.failing_since:
             await Webhook.filter(id=webhook.id).update(failing_since=failing_since)

@@ -1,8 +1,4 @@
-"""Worker process: its clients, its queues, its tasks, and its end.
-
-A task calls one function. Its name is stored with its jobs, so it stays. A task gets an id, reads
-the state again, and skips finished work, so it may run any number of times.
-"""
+"""Worker process: its clients, its queues, its tasks, and its end."""
 
 import asyncio
 import logging
@@ -11,10 +7,10 @@ import os
 import random
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -27,23 +23,25 @@ from portal.config import Config
 from portal.database.connection import open_database, server_time
 from portal.database.outages import is_outage, skipped_in_outage
 from portal.errors import StorageUnavailable
+from portal.features import FEATURES
 from portal.maintenance import janitor
 from portal.maintenance.recovery import recover_forever
-from portal.processing import (
-    encoding,
-    first_pass,
-    later_passes,
-    parts,
-    removal,
-    storyboards,
-)
-from portal.processing.attempts import LEASE_S, HeldByAnother
-from portal.processing.encoding import Preempted, Tools
+from portal.processing import parts
+from portal.processing.features import Run
 from portal.processing.sources import SourceInterrupted
-from portal.processing.tries import is_out_of_memory
-from portal.queue import enqueue
 from portal.queue.app import Queue, WorkerConnector, queue_app
-from portal.queue.rows import import_waits
+from portal.queue.jobs import (
+    DOWNLOAD_QUEUE,
+    IMPORT_QUEUE,
+    PREPARE_QUEUE,
+    SIDE_QUEUE,
+    SPEECH_QUEUE,
+    TRANSCODE_QUEUE,
+    WEBHOOK_QUEUE,
+    RunAgain,
+)
+from portal.queue.tools import Tools
+from portal.queue.tries import is_out_of_memory
 from portal.retry import Backoff
 from portal.statistics.folding import fold_forever
 from portal.storage.bucket import Storage, open_storage
@@ -51,10 +49,6 @@ from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
-from portal.transcoding.probing.probe import SourceLimits
-from portal.videos import captions, downloads, imports, posters, transcription
-from portal.videos.fetching import GivesWay
-from portal.webhooks import sending
 
 logger = logging.getLogger(__name__)
 
@@ -88,8 +82,6 @@ class Retries(BaseRetryStrategy):
 
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
         """Return the pause before the next try, and its priority (called by procrastinate)."""
-        if isinstance(exception, GivesWay):
-            return RetryDecision(priority=enqueue.slow_import_priority(job.priority))
         pause_s = round(self._pause_s(exception, failures=job.attempts + 1))
         if pause_s > FAILURE_PAUSE_S:
             logger.warning(
@@ -98,16 +90,16 @@ class Retries(BaseRetryStrategy):
                 error_words(exception),
                 extra={"action": "job_waits", "job_id": job.id, "task": job.task_name},
             )
-        return RetryDecision(retry_in={"seconds": pause_s})
+        is_again = isinstance(exception, RunAgain)
+        priority = exception.next_priority(job.priority) if is_again else None
+        return RetryDecision(retry_in={"seconds": pause_s}, priority=priority)
 
     def _pause_s(self, exception: BaseException, *, failures: int) -> float:
         match exception:
-            case asyncio.CancelledError() | Preempted():
+            case asyncio.CancelledError():
                 return 0.0
-            case removal.Unsettled():
-                return removal.SETTLE_S
-            case HeldByAnother():
-                return LEASE_S
+            case RunAgain():
+                return exception.pause_s
             # Interruptions are counted, and storage answers.
             case SourceInterrupted():
                 return INTERRUPTION_PAUSE_S
@@ -125,172 +117,62 @@ CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 # Pause after a failure of the janitor, which takes long and isn't urgent.
 JANITOR_PAUSE_S = 60
 
-tasks = Blueprint()
 # Trace context of the request that queued a job, by `telemetry.tracing.current_trace_context`.
 Cause = Mapping[str, str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """Values that all jobs of this process share; `encoding` has the ids of running encodes.
+    """Values that all jobs of this process share; `encoding` has the ids of running encodes."""
 
-    `busy` is set while there are any.
-    """
-
-    config: Config
     tools: Tools
-    encoding: set[int | None] = field(default_factory=set)
-    busy: asyncio.Event = field(default_factory=asyncio.Event)
+    encoding: set[int] = field(default_factory=set)
 
 
-@tasks.task(name="transcode", queue=enqueue.PREPARE_QUEUE, pass_context=True, retry=Retries())
-async def transcode_video(context: JobContext, version_id: str, cause: Cause = None) -> None:
-    """Probe a file, then make its version failed, or playable by copying, or queue its encode."""
-    with _work_on(context, cause, version_id=version_id) as tools:
-        await first_pass.publish_version(UUID(version_id), tools, may_encode=False)
+def worker_tasks() -> Blueprint:
+    """Return the tasks of all kinds of jobs, and the periodic one of the janitor."""
+    tasks = Blueprint()
+    for feature in FEATURES:
+        for job, run in feature.jobs:
+            task = tasks.task(name=job.name, queue=job.queue, pass_context=True, retry=Retries())
+            task(partial(_run, run))
+    janitor_task = tasks.task(
+        name="janitor",
+        queue=SIDE_QUEUE,
+        # A single job may wait at a time.
+        queueing_lock="portal:janitor",
+        pass_context=True,
+        retry=Retries(failure_pause_s=JANITOR_PAUSE_S),
+    )
+    tasks.periodic(cron=janitor.CRON)(janitor_task(_tidy))
+    return tasks
 
 
-@tasks.task(name="encode", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
-async def encode_video(context: JobContext, version_id: str, cause: Cause = None) -> None:
-    """Make a version playable by encoding, or failed."""
-    with _work_on(context, cause, version_id=version_id) as tools:
-        await first_pass.publish_version(UUID(version_id), tools, may_encode=True)
-
-
-@tasks.task(name="complete", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
-async def complete_video(context: JobContext, version_id: str, cause: Cause = None) -> None:
-    """Make the next missing renditions of a playable version, in one pass."""
-    with _work_on(context, cause, version_id=version_id) as tools:
-        await later_passes.complete_ladder(UUID(version_id), tools)
-
-
-@tasks.task(name="share", queue=enqueue.TRANSCODE_QUEUE, pass_context=True, retry=Retries())
-async def make_parts(context: JobContext, version_id: str, cause: Cause = None) -> None:
-    """Make parts of a pass that another worker carries out."""
-    with _work_on(context, cause, version_id=version_id) as tools:
-        await encoding.help_with(UUID(version_id), tools, job_id=context.job.id or 0)
-
-
-@tasks.task(name="remove", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
-async def remove_files(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Remove the files of a deleted video from storage."""
-    with _work_on(context, cause, video_id=video_id) as tools:
-        await removal.remove_files(UUID(video_id), storage=tools.storage)
-
-
-@tasks.task(name="poster", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
-async def make_poster(context: JobContext, video_id: str, number: int, cause: Cause = None) -> None:
-    """Make the poster that an editor requested."""
-    with _work_on(context, cause, video_id=video_id) as tools:
-        await posters.make_poster(
-            UUID(video_id),
-            number,
-            storage=tools.storage,
-            work_dir=tools.work_dir,
-        )
-
-
-@tasks.task(name="storyboard", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
-async def make_storyboard(context: JobContext, version_id: str, cause: Cause = None) -> None:
-    """Make a ready version's storyboard."""
-    with _work_on(context, cause, version_id=version_id) as tools:
-        await storyboards.make(UUID(version_id), tools)
-
-
-@tasks.task(name="captions", queue=enqueue.SIDE_QUEUE, pass_context=True, retry=Retries())
-async def store_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Store saved captions, and name them in the master playlist."""
-    with _work_on(context, cause, video_id=video_id) as tools:
-        await captions.store(UUID(video_id), storage=tools.storage)
-
-
-@tasks.task(name="download", queue=enqueue.DOWNLOAD_QUEUE, pass_context=True, retry=Retries())
-async def make_download(
-    context: JobContext, video_id: str, number: int, cause: Cause = None
-) -> None:
-    """Make a file for download from a video's segments."""
-    with _work_on(context, cause, video_id=video_id) as tools:
-        await downloads.make_file(number, storage=tools.storage, work_dir=tools.work_dir)
-
-
-@tasks.task(name="transcribe", queue=enqueue.SPEECH_QUEUE, pass_context=True, retry=Retries())
-async def write_captions(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Transcribe a video while no encode runs."""
-    worker = _worker_of(context)
-    model = worker.config.captions_model
-    if model is None:
-        raise LookupError("This worker has no model. Set CAPTIONS_MODEL.")
-    with _work_on(context, cause, video_id=video_id) as tools:
-        await transcription.make_captions(
-            UUID(video_id),
-            model=model,
-            storage=tools.storage,
-            work_dir=tools.work_dir,
-            paused=worker.busy,
-        )
-
-
-@tasks.task(name="send_webhook", queue=enqueue.WEBHOOK_QUEUE, pass_context=True, retry=Retries())
-async def send_webhook(context: JobContext, webhook_id: str, lane: int) -> None:
-    """Send the due deliveries of one of a webhook's lanes."""
-    config = _worker_of(context).config
-    job = context.job
-    with tracing.traced_job(job.task_name, None, webhook_id=webhook_id, job_id=job.id or 0):
-        await sending.send(UUID(webhook_id), lane, config=config)
-
-
-@tasks.task(name="import", queue=enqueue.IMPORT_QUEUE, pass_context=True, retry=Retries())
-async def import_file(context: JobContext, import_id: str, cause: Cause = None) -> None:
-    """Fetch a file and publish it."""
-    worker = _worker_of(context)
+async def _run(run: Run, context: JobContext, cause: Cause = None, **arguments: str | int) -> None:
+    """Run a job with its arguments, and trace it."""
+    worker: Worker = context.additional_context["worker"]
     job = context.job
     job_id = job.id or 0
-    above_priority = enqueue.slow_import_priority(job.priority)
-    with tracing.traced_job(job.task_name, cause, video_id=import_id, job_id=job_id):
-        await imports.run(
-            UUID(import_id),
-            config=worker.config,
-            storage=worker.tools.storage,
-            is_overtaken=partial(import_waits, job_id, above_priority),
-        )
-
-
-@tasks.periodic(cron=janitor.CRON)
-@tasks.task(
-    name="janitor",
-    queue=enqueue.SIDE_QUEUE,
-    # A single job may wait at a time.
-    queueing_lock="portal:janitor",
-    pass_context=True,
-    retry=Retries(failure_pause_s=JANITOR_PAUSE_S),
-)
-async def tidy(context: JobContext, timestamp: int) -> None:
-    """Remove unused files from storage, and old jobs from the queue."""
-    worker = _worker_of(context)
-    await janitor.tidy(worker.config, storage=worker.tools.storage)
-
-
-def _worker_of(context: JobContext) -> Worker:
-    worker: Worker = context.additional_context["worker"]
-    return worker
-
-
-@contextmanager
-def _work_on(context: JobContext, cause: Cause, **ids: str) -> Iterator[Tools]:
-    """Trace a job of a video or a version, and count it among the encodes if it is one."""
-    worker = _worker_of(context)
-    job = context.job
-    with tracing.traced_job(job.task_name, cause, **ids, job_id=job.id or 0):
+    ids = {name: str(value) for name, value in arguments.items() if name.endswith("_id")}
+    values = {**arguments, **{name: UUID(value) for name, value in ids.items()}}
+    with tracing.traced_job(job.task_name, cause, **ids, job_id=job_id):
         worker.tools.work_dir.mkdir(parents=True, exist_ok=True)
-        if job.queue == enqueue.TRANSCODE_QUEUE:
-            worker.encoding.add(job.id)
-            worker.busy.set()
+        if job.queue == TRANSCODE_QUEUE:
+            worker.encoding.add(job_id)
+            worker.tools.busy.set()
         try:
-            yield worker.tools
+            tools = replace(worker.tools, job_id=job_id, priority=job.priority)
+            await run(tools=tools, **values)
         finally:
-            worker.encoding.discard(job.id)
+            worker.encoding.discard(job_id)
             if not worker.encoding:
-                worker.busy.clear()
+                worker.tools.busy.clear()
+
+
+async def _tidy(context: JobContext, timestamp: int) -> None:
+    """Remove unused files from storage, and old jobs from the queue."""
+    tools: Tools = context.additional_context["worker"].tools
+    await janitor.tidy(tools.config, storage=tools.storage)
 
 
 async def work(config: Config) -> None:
@@ -312,25 +194,25 @@ async def _run(config: Config, storage: Storage) -> None:
     connector = WorkerConnector(config.database_url)
     tools = _tools(config, storage)
     queue = queue_app(connector)
-    queue.add_tasks_from(tasks, namespace="portal")
+    queue.add_tasks_from(worker_tasks(), namespace="portal")
     remove_leftovers(config.work_dir)
     open_threads()
-    worker = Worker(config=config, tools=tools)
+    worker = Worker(tools=tools)
     ending = asyncio.Event()
     with on_stop(ending.set):
         async with queue.open_async(), asyncio.TaskGroup() as group:
             logger.info("Worker begins", extra={"action": "worker_begins", "worker": tools.worker})
             slots = {
-                enqueue.PREPARE_QUEUE: config.worker_prepare_concurrency,
-                enqueue.TRANSCODE_QUEUE: config.worker_concurrency,
-                enqueue.SIDE_QUEUE: SIDE_CONCURRENCY,
-                enqueue.WEBHOOK_QUEUE: WEBHOOK_CONCURRENCY,
-                enqueue.IMPORT_QUEUE: IMPORT_CONCURRENCY,
+                PREPARE_QUEUE: config.worker_prepare_concurrency,
+                TRANSCODE_QUEUE: config.worker_concurrency,
+                SIDE_QUEUE: SIDE_CONCURRENCY,
+                WEBHOOK_QUEUE: WEBHOOK_CONCURRENCY,
+                IMPORT_QUEUE: IMPORT_CONCURRENCY,
                 # Each file takes twice its size of the work folder.
-                enqueue.DOWNLOAD_QUEUE: 1,
+                DOWNLOAD_QUEUE: 1,
             }
             if config.captions_model:
-                slots[enqueue.SPEECH_QUEUE] = 1
+                slots[SPEECH_QUEUE] = 1
             running = [
                 *(group.create_task(_serve(queue, name, slots[name], worker)) for name in slots),
                 group.create_task(recover_forever(ending)),
@@ -383,13 +265,8 @@ def remove_leftovers(work_dir: Path) -> None:
 def _tools(config: Config, storage: Storage) -> Tools:
     return Tools(
         worker=f"{socket.gethostname()}:{os.getpid()}",
+        config=config,
         storage=storage,
-        limits=SourceLimits(
-            max_pixels=config.max_source_pixels,
-            max_duration_s=config.max_source_duration_s,
-            max_size_bytes=config.max_source_bytes,
-            max_transcode_s=config.max_transcode_s,
-        ),
         work_dir=config.work_dir / f"worker-{os.getpid()}",
     )
 
@@ -401,7 +278,7 @@ async def _help_forever(worker: Worker, ending: asyncio.Event) -> None:
         await asyncio.sleep(random.uniform(0.5, 1.5) * HELP_INTERVAL_S)  # noqa: S311
         # Sharing is optional: skip it while the database is away.
         with skipped_in_outage():
-            if len(worker.encoding) < worker.config.worker_concurrency:
+            if len(worker.encoding) < worker.tools.config.worker_concurrency:
                 await parts.offer_help()
 
 

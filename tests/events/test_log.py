@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from api_client import Client
 from page_rows import change_video, make_attempt, make_row
-from passes import ready_video
+from passes import ready_video, tools_for
 
 from portal.database.connection import transaction
 from portal.database.event_models import Event
@@ -52,9 +52,8 @@ def edits_of(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[
     chapter = Chapter(0.0, "Beginning")
 
     async def replace_poster() -> None:
-        storage = resources.storage
         await posters.request_poster(video.id, time_s=0.0)
-        await posters.make_poster(video.id, 1, storage=storage, work_dir=work_dir)
+        await posters.make_poster(video.id, 1, tools_for(resources, work_dir))
 
     async def add_rendition() -> None:
         row = await make_attempt(video, number=9)

@@ -117,12 +117,12 @@ async def test_lost_files_of_a_ready_video_are_reported_and_made_again_by_jobs(
         f"/api/videos/{video.id}/captions?language=en", data=cues, headers=headers
     )
     caption = await answered(added, 201)
-    await captions.store(video.id, storage=resources.storage)
+    await captions.store(video.id, tools_for(resources))
     assert await differences(resources) == {}
     await resources.storage.delete(f"hls/{video.id}/captions/{caption['version']}/00000.vtt")
     assert await differences(resources) == {"captions_incomplete": 1}
     assert await count_left_after_fix(resources) == 0
-    await captions.store(video.id, storage=resources.storage)
+    await captions.store(video.id, tools_for(resources))
     assert await differences(resources) == {}
 
     # Only a first pass makes sound, and only an editor chooses another poster.

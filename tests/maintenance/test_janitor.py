@@ -22,6 +22,7 @@ from api_client import (
 )
 from audit_lines import add_lines, lines
 from page_rows import READY, change_video, make_cut, make_rendition, make_replacement, make_row
+from passes import tools_for
 from stored_objects import stored
 from upload_client import look, multipart_uploads, send_part, sign, started
 
@@ -74,7 +75,7 @@ async def created(client: Client) -> tuple[Video, str]:
 async def remove_now(video: Video, resources: WebContext) -> None:
     """Remove a deleted video's files as if enough time had passed."""
     await Deletion.all().update(settles_at=datetime.now(UTC))
-    await removal.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, tools_for(resources))
     assert await stored(resources.storage, video.id, video.storage_key) == []
 
 

@@ -14,9 +14,9 @@ from portal.database.models import Outcome, Video
 from portal.database.work_models import MadeSegment, PassInProgress
 from portal.processing import attempts, encoding, parts
 from portal.processing.attempts import Failure, LeaseLost
+from portal.processing.jobs import enqueue_encode
 from portal.processing.parts import Lease, PassState
 from portal.queue.app import WorkerConnector
-from portal.queue.enqueue import defer_encode
 from portal.queue.rows import WORKER_PREFIX
 from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.parts import Part
@@ -171,7 +171,7 @@ async def test_helper_ends_once_its_part_is_no_longer_needed(
     await attempts.release(attempt, Outcome.FAILED, Failure("internal_error"))
     with pytest.raises(LeaseLost):
         await parts.renew(lease)
-    await encoding.help_with(video.id, tools_for(resources, tmp_path), job_id=0)
+    await encoding.help_with(video.id, tools_for(resources, tmp_path))
     assert not await MadeSegment.exists()
 
 
@@ -194,7 +194,7 @@ async def test_help_is_offered_only_while_nothing_waits(
     assert await parts.offer_help() is None, "too little is left"
     await PassInProgress.all().update(segment_s=10.0)
     async with transaction():
-        await defer_encode(await make_row(2), expected_s=1)
+        await enqueue_encode(await make_row(2), expected_s=1)
     assert await parts.offer_help() is None, "an encode waits"
     await run_sql(database_url, END_JOBS)
     assert await parts.offer_help() == video.id

@@ -77,7 +77,7 @@ async def test_lack_of_memory_is_not_the_fault_of_a_file(
     video = await published_file(client, resources, short_video)
     attempt = await first_attempt(video)
     monkeypatch.setattr("portal.transcoding.probing.probe._MEMORY_BYTES", 100 * 1024**2)
-    for module in ("processing.tries", "transcoding.probing.probe"):
+    for module in ("queue.tries", "transcoding.probing.probe"):
         monkeypatch.setattr(f"portal.{module}.lacks_memory", lambda: lacks)
     with pytest.raises(TranscodeFailed):
         await first_pass.make_playable(attempt, tools_for(resources, tmp_path))

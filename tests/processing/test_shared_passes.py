@@ -94,7 +94,7 @@ async def test_pass_is_made_in_parts_by_its_worker_and_a_helper(
     await PassPart.filter(id=other.id).update(
         lease_expires_at=datetime.now(UTC) + timedelta(hours=1)
     )
-    await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
+    await encoding.help_with(begun.id, tools_for(resources, tmp_path))
     numbers = [row.number for row in await MadeSegment.filter(rendition=EARLY_NAME)]
     assert sorted(numbers) == [0, 1, *range(3, SEGMENTS)]
     assert await PassPart.filter(is_done=True).count() == SEGMENTS - 3
@@ -107,7 +107,7 @@ async def test_pass_is_made_in_parts_by_its_worker_and_a_helper(
 async def test_helper_can_make_all_that_is_missing(
     begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
-    await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
+    await encoding.help_with(begun.id, tools_for(resources, tmp_path))
     await finished(begun, resources, tmp_path)
 
 
@@ -124,15 +124,15 @@ async def test_pass_at_which_helpers_fail_is_left_to_its_worker(
         patch.setattr(encoding, "encode_part", failing)
         for _ in range(parts.MAX_FAILURES):
             with pytest.raises(TranscodeFailed):
-                await encoding.help_with(begun.id, tools, job_id=0)
-        await encoding.help_with(begun.id, tools, job_id=0)
+                await encoding.help_with(begun.id, tools)
+        await encoding.help_with(begun.id, tools)
     await finished(begun, resources, tmp_path)
 
 
 async def test_segments_that_do_not_join_are_made_again(
     begun: Video, resources: WebContext, tmp_path: Path
 ) -> None:
-    await encoding.help_with(begun.id, tools_for(resources, tmp_path), job_id=0)
+    await encoding.help_with(begun.id, tools_for(resources, tmp_path))
     later = await MadeSegment.filter(rendition=EARLY_NAME, number__gte=2)
     await MadeSegment.filter(number=2, rendition=EARLY_NAME).update(from_ticks=0)
     uris = await finished(begun, resources, tmp_path)

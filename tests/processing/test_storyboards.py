@@ -12,6 +12,7 @@ from portal.database.connection import lock_video, transaction
 from portal.database.event_models import Event
 from portal.database.models import Video
 from portal.processing import attempts, storyboards
+from portal.processing.jobs import STORYBOARD
 from portal.transcoding.encoding.sound_samples import WAVEFORM_NAME
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
@@ -54,7 +55,7 @@ async def test_storyboard_that_fails_is_given_up_and_holds_up_no_rendition(
         raise TranscodeFailed(FailCode.FFMPEG_FAILED)
 
     monkeypatch.setattr(storyboards, "make_storyboard", fail)
-    for _ in range(storyboards.MAX_TRIES):
+    for _ in range(STORYBOARD.max_tries):
         with pytest.raises(TranscodeFailed):
             await storyboards.make(ready.id, tools_for(resources, tmp_path))
     await storyboards.make(ready.id, tools_for(resources, tmp_path))

@@ -15,30 +15,29 @@ from page_rows import READY, make_row
 from portal.database.connection import transaction
 from portal.database.models import Version, Video
 from portal.events.log import PORTAL, Actor, act_as
+from portal.processing.captions import CAPTIONS, TRANSCRIPTION
+from portal.processing.jobs import (
+    REMOVAL,
+    enqueue_completion,
+    enqueue_encode,
+    enqueue_transcode,
+)
 from portal.processing.versions import withdraw
 from portal.queue.app import Queue, open_queue
-from portal.queue.enqueue import (
+from portal.queue.jobs import IMPORT_QUEUE, PREPARE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.priorities import (
     EPOCH,
-    IMPORT_QUEUE,
-    PREPARE_QUEUE,
-    TRANSCODE_QUEUE,
     completion_priority,
-    defer_captions,
-    defer_completion,
-    defer_download,
-    defer_encode,
-    defer_import,
-    defer_poster,
-    defer_removal,
-    defer_transcode,
-    defer_transcription,
     encode_priority,
     look_priority,
     slow_import_priority,
 )
 from portal.queue.rows import end_job, import_waits, is_overtaken
 from portal.transcoding.planning.kept import Kept
+from portal.videos import imports as file_imports
 from portal.videos.cuts import insert_cut
+from portal.videos.downloads import DOWNLOAD
+from portal.videos.posters import POSTER
 from portal.videos.progress import fetch_progress
 from portal.web.composition import WebContext
 
@@ -69,11 +68,11 @@ async def waiting(
         video = await make_row(**row, **values)
         version = await video.current_version()
         if values:
-            version.complete_job_id = await defer_completion(version)
+            version.complete_job_id = await enqueue_completion(version)
         elif expected_s is None:
-            version.transcode_job_id = await defer_transcode(version)
+            version.transcode_job_id = await enqueue_transcode(version)
         else:
-            version.transcode_job_id = await defer_encode(version, expected_s=expected_s)
+            version.transcode_job_id = await enqueue_encode(version, expected_s=expected_s)
         await version.save()
     return await Video.get(id=video.id)
 
@@ -195,8 +194,8 @@ async def test_owner_with_many_imports_does_not_delay_those_of_another(queue: Qu
     async with transaction():
         busy = act_as_new_account()
         for import_id in imports[:4]:
-            await defer_import(import_id, busy)
-        await defer_import(imports[4], act_as_new_account())
+            await file_imports.enqueue(import_id, busy)
+        await file_imports.enqueue(imports[4], act_as_new_account())
     order = [await next_import(queue) for _ in range(5)]
     assert order == [*imports[:3], imports[4], imports[3]]
 
@@ -204,12 +203,12 @@ async def test_owner_with_many_imports_does_not_delay_those_of_another(queue: Qu
 Kind = Callable[[Queue], Awaitable[int]]
 # Each kind of job that a person can request again and again, apart from those with a version.
 KINDS: dict[str, Kind] = {
-    "poster": lambda: defer_poster(uuid4(), 1),
-    "captions": lambda: defer_captions(uuid4()),
-    "removal": lambda: defer_removal(uuid4()),
-    "download": lambda: defer_download(uuid4(), 1),
-    "transcription": lambda: defer_transcription(uuid4()),
-    "import": lambda: defer_import(uuid4(), None),
+    "poster": lambda: POSTER.enqueue(video_id=uuid4(), number=1),
+    "captions": lambda: CAPTIONS.enqueue(video_id=uuid4()),
+    "removal": lambda: REMOVAL.enqueue(video_id=uuid4()),
+    "download": lambda: DOWNLOAD.enqueue(video_id=uuid4(), number=1),
+    "transcription": lambda: TRANSCRIPTION.enqueue(video_id=uuid4()),
+    "import": lambda: file_imports.enqueue(uuid4(), None),
 }
 
 
@@ -235,7 +234,7 @@ async def test_jobs_of_parallel_requests_are_counted_one_after_another(
 
     async def request() -> None:
         async with transaction():
-            await defer_poster(uuid4(), 1)
+            await POSTER.enqueue(video_id=uuid4(), number=1)
 
     await gather(*(request() for _ in range(12)))
     priorities = "SELECT priority FROM procrastinate_jobs ORDER BY priority DESC"
@@ -289,8 +288,8 @@ async def test_encode_and_ladder_count_from_the_same_time_as_the_probe(
     since = NOW + timedelta(days=14)
     version = await videos[-1].current_version()
     async with transaction():
-        await defer_encode(version, expected_s=60)
-        await defer_completion(version)
+        await enqueue_encode(version, expected_s=60)
+        await enqueue_completion(version)
     query = "SELECT priority FROM procrastinate_jobs WHERE queue_name = 'transcode' ORDER BY id"
     found = [priority for (priority,) in await rows(resources.config.database_url, query)]
     expected = [encode_priority(60, since=since), completion_priority(1_000_000, since=since)]
@@ -301,11 +300,11 @@ async def test_account_takes_four_slots_and_fills_the_emptiest_lane(queue: Queue
     owner = uuid4()
     imports = [uuid4() for _ in range(6)]
     async with transaction():
-        jobs = [await defer_import(import_id, owner) for import_id in imports[:5]]
+        jobs = [await file_imports.enqueue(import_id, owner) for import_id in imports[:5]]
     assert [await next_import(queue) for _ in range(5)] == [*imports[:4], None]
     await end_job(jobs[1])
     async with transaction():
-        await defer_import(imports[5], owner)
+        await file_imports.enqueue(imports[5], owner)
     assert await next_import(queue) == imports[5]
 
 
@@ -314,14 +313,14 @@ async def test_slow_import_gives_way_to_one_that_could_begin(
 ) -> None:
     owner = uuid4()
     async with transaction():
-        slow = await defer_import(uuid4(), owner)
+        slow = await file_imports.enqueue(uuid4(), owner)
     await next_import(queue)
     url = resources.config.database_url
     [(priority,)] = await rows(url, "SELECT priority FROM procrastinate_jobs")
     above = slow_import_priority(priority)
     assert not await import_waits(slow, above)
     async with transaction():
-        waiting = await defer_import(uuid4(), owner)
+        waiting = await file_imports.enqueue(uuid4(), owner)
     # The second import has the same lock, which the slow one holds, and a lower priority.
     await run_sql(url, "UPDATE procrastinate_jobs SET lock = 'same'")
     assert await import_waits(slow, above)

@@ -251,9 +251,9 @@ class Story:
         while (await self.video()).complete_job_id is not None:
             await later_passes.complete_ladder(version_id, tools)
         await storyboards.make(version_id, tools)
-        await captions.store(self.video_id, storage=resources.storage)
+        await captions.store(self.video_id, tools_for(resources))
         for row in await Download.filter(video_id=self.video_id):
-            await downloads.make_file(row.id, storage=resources.storage, work_dir=self.folder)
+            await downloads.make_file(self.video_id, row.id, tools)
 
     def paths(self) -> list[str]:
         """Return the addresses that every viewer may request."""

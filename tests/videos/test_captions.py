@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import tracemalloc
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +13,7 @@ from api_client import Client, answered, faults, problem, run_sql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_rows import READY, make_rendition, make_row
-from passes import make_playable, published_file
+from passes import make_playable, published_file, tools_for
 from quart import Response
 from running_portal import run_ffmpeg
 from stored_objects import stored
@@ -23,7 +23,7 @@ from portal.database.event_models import Event
 from portal.database.models import Caption, Video
 from portal.errors import StorageUnavailable
 from portal.maintenance.recovery import recover
-from portal.processing.captions import CaptionText
+from portal.processing.captions import CAPTIONS, CaptionText
 from portal.storage.bucket import Storage, objects_below
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt
 from portal.videos import captions
@@ -62,7 +62,7 @@ async def add(client: Client, video: Video, text: str = SRT, **options: str) -> 
 
 async def store(video: Video, resources: WebContext) -> str:
     """Run the job that stores captions, and return the master playlist."""
-    await captions.store(video.id, storage=resources.storage)
+    await captions.store(video.id, tools_for(resources))
     return (await resources.storage.get(f"hls/{video.id}/1/master.m3u8")).decode()
 
 
@@ -342,7 +342,7 @@ async def test_a_worker_may_be_killed_at_any_step(client: Client, resources: Web
     # Each try resumes after the files of the previous one: two segments, a playlist, the master.
     for mortal.writes_left in (0, 1, 1, 1):
         with pytest.raises(Ends):
-            await captions.store(video.id, storage=mortal)
+            await captions.store(video.id, tools_for(resources, storage=mortal))
         master = await resources.storage.get(f"hls/{video.id}/1/master.m3u8")
         assert master.decode() == before, "one version or the other"
     assert (await Video.get(id=video.id)).captions_job_id is not None
@@ -369,7 +369,7 @@ async def test_job_that_stores_no_segment_is_abandoned(
     listed = await client.get(f"/api/videos/{video.id}/captions")
     with monkeypatch.context() as patched:
         patched.setattr(captions, "put_captions", fail)
-        for _ in range(captions.MAX_TRIES):
+        for _ in range(CAPTIONS.max_tries):
             with pytest.raises(Ends):
                 await store(video, resources)
     # Players have the last version that was stored.
@@ -432,7 +432,7 @@ async def test_outage_of_storage_is_waited_for(
 ) -> None:
     video = await playable()
     await add(client, video)
-    monkeypatch.setattr(captions, "JOB_TIMEOUT_S", 0)
+    monkeypatch.setattr(captions, "CAPTIONS", replace(CAPTIONS, longest_s=0))
     with pytest.raises(StorageUnavailable):
         await store(video, resources)
     monkeypatch.undo()

@@ -59,7 +59,7 @@ async def remove(video: Video, resources: WebContext) -> None:
     """Delete a video with its files."""
     await delete_video(video.id)
     await Deletion.all().update(settles_at=datetime.now(UTC))
-    await removal.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, tools_for(resources))
 
 
 async def test_new_video_outlives_the_one_from_which_it_is_made(

@@ -10,6 +10,7 @@ from aged_videos import hence, put_output, tidy
 from api_client import Client, metadata, problem, published, rows, run_sql, until_found
 from page_rows import READY, make_row
 from page_texts import page
+from passes import tools_for
 from playable_videos import make_ready
 from running_portal import LivePortal, call, create, process, until
 from stored_objects import stored, unreachable
@@ -166,9 +167,9 @@ async def test_every_object_of_a_video_is_removed_and_of_no_other_once_storage_i
     assert await rows(url, job, other.transcode_job_id) == [("todo",)]
     async with open_storage(unreachable(resources.config)) as nowhere:
         with pytest.raises(StorageUnavailable):
-            await removal.remove_files(video.id, storage=nowhere)
+            await removal.remove_files(video.id, tools_for(resources, storage=nowhere))
     assert await Deletion.exists(video_id=video.id)
-    await removal.remove_files(video.id, storage=storage)
+    await removal.remove_files(video.id, tools_for(resources))
     assert await stored(storage, video.id, video.storage_key) == []
     assert len(keys) == 2
     assert await stored(storage, other.id, other.storage_key) == keys
@@ -181,7 +182,7 @@ async def test_file_that_videos_share_is_removed_with_the_last_of_them(
     second = await make_row(storage_key=first.storage_key)
     for video, is_left in ((first, True), (second, False)):
         await delete_video(video.id)
-        await removal.remove_files(video.id, storage=resources.storage)
+        await removal.remove_files(video.id, tools_for(resources))
         assert bool(await resources.storage.list_some(first.storage_key)) is is_left
         assert await Upload.exists(key=first.storage_key) is is_left
         await tidy(resources, now=hence(days=2))
@@ -195,11 +196,11 @@ async def test_removal_looks_again_after_someone_may_have_written(
     await delete_video(video.id)
     await removal.remove_again(video.id, video.storage_key)
     with pytest.raises(Unsettled):
-        await removal.remove_files(video.id, storage=resources.storage)
+        await removal.remove_files(video.id, tools_for(resources))
     # A worker that woke up late.
     await put_output(resources, video, 1, "720p/00001.m4s")
     await run_sql(resources.config.database_url, "UPDATE deletions SET settles_at = now()")
-    await removal.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, tools_for(resources))
     assert await stored(resources.storage, video.id) == []
     # Even when the removal was over already.
     await put_output(resources, video, 1, "720p/00001.m4s")

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aged_videos import hence, tidy
 from api_client import Client, run_sql
-from passes import ready_video
+from passes import ready_video, tools_for
 from stored_objects import stored
 from upload_client import multipart_uploads
 
@@ -41,8 +41,8 @@ class Saving:
     async def make(self) -> SavedFile:
         """Carry out the last request as a worker does."""
         row = await Download.get(video_id=self.video.id, name=self.name)
-        storage = self.resources.storage
-        await downloads.make_file(row.id, storage=storage, work_dir=self.work_dir)
+        tools = tools_for(self.resources, self.work_dir)
+        await downloads.make_file(self.video.id, row.id, tools)
         return await downloads.find_file(await Video.get(id=self.video.id), self.name)
 
     async def end_jobs(self) -> None:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_network
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,6 +16,7 @@ from aiohttp import web
 from api_client import Client, answered, faults, problem, rows, run_sql, until_found
 from command_line import portal as command
 from http_server import listening
+from passes import tools_for
 from quart import Quart
 from running_portal import process, run_portal, until
 from signed_in import Sender, make_account, person, program, text_of, token_of
@@ -28,12 +28,12 @@ from portal.database.event_models import Webhook
 from portal.database.models import Upload, Video
 from portal.database.work_models import Import
 from portal.queue.app import WorkerConnector, queue_app
-from portal.queue.enqueue import IMPORT_QUEUE
+from portal.queue.jobs import IMPORT_QUEUE
 from portal.retry import Backoff
 from portal.videos import fetching, imports
 from portal.videos.fetching import Fetch
 from portal.web.composition import WebContext
-from portal.worker.run import IMPORT_CONCURRENCY, Worker, tasks
+from portal.worker.run import IMPORT_CONCURRENCY, Worker, worker_tasks
 
 pytestmark = pytest.mark.shared_app(**SETTINGS)
 
@@ -137,17 +137,8 @@ async def begun(client: Any, url: str, **more: Any) -> str:
 
 async def carry_out(resources: WebContext, video_id: str, **settings: Any) -> None:
     """Run an import as its job does."""
-    await imports.run(
-        UUID(video_id),
-        config=replace(resources.config, **settings),
-        storage=resources.storage,
-        is_overtaken=never_overtaken,
-    )
-
-
-async def never_overtaken() -> bool:
-    """Return that no other import waits."""
-    return False
+    config = replace(resources.config, **settings)
+    await imports.run(UUID(video_id), tools_for(resources, config=config))
 
 
 async def begin_fetch(resources: WebContext, video_id: str) -> asyncio.Task[None]:
@@ -335,24 +326,24 @@ async def test_failure_does_not_tell_what_a_host_name_resolves_to(
 
 
 @asynccontextmanager
-async def import_worker(resources: WebContext) -> AsyncIterator[None]:
+async def import_worker(resources: WebContext, work_dir: Path) -> AsyncIterator[None]:
     """A worker of the queue of imports, with as many slots as a real one."""
     queue = queue_app(WorkerConnector(resources.config.database_url))
-    queue.add_tasks_from(tasks, namespace="portal")
-    tools: Any = SimpleNamespace(storage=resources.storage)
+    queue.add_tasks_from(worker_tasks(), namespace="portal")
+    worker = Worker(tools=tools_for(resources, work_dir))
     async with queue.open_async(), asyncio.TaskGroup() as group:
         work = queue.run_worker_async(
             queues=[IMPORT_QUEUE],
             concurrency=IMPORT_CONCURRENCY,
             fetch_job_polling_interval=0.05,
-            additional_context={"worker": Worker(config=resources.config, tools=tools)},
+            additional_context={"worker": worker},
             shutdown_graceful_timeout=0,
             delete_jobs="never",
             install_signal_handlers=False,
         )
-        worker = group.create_task(work)
+        working = group.create_task(work)
         yield
-        worker.cancel()
+        working.cancel()
 
 
 @pytest.fixture
@@ -365,7 +356,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short_patience")
 async def test_slow_imports_do_not_keep_a_good_one_waiting(
-    client: Client, resources: WebContext
+    client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
     """All are of the same owner; the slow ones came first."""
     url = resources.config.database_url
@@ -375,7 +366,7 @@ async def test_slow_imports_do_not_keep_a_good_one_waiting(
     ):
         slow_ids = [await begun(client, slow.url) for _ in range(24)]
         good_id = await begun(client, good.url)
-        async with import_worker(resources):
+        async with import_worker(resources, tmp_path):
             await until_found(url, "SELECT FROM videos", timeout_s=5)
             assert (await Video.get()).id == UUID(good_id)
             # An import that is cancelled ends, and so does its job.

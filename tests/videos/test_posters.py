@@ -10,7 +10,7 @@ import pytest
 from api_client import Client, run_sql
 from page_rows import READY, make_row
 from page_texts import page, shown
-from passes import ready_video
+from passes import ready_video, tools_for
 from quart import Response
 from running_portal import run_ffmpeg
 from stored_objects import stored
@@ -66,9 +66,8 @@ class Poster:
 
     async def make(self, number: int = 1) -> PosterRequest:
         """Carry out a request as a worker does."""
-        resources = self.resources
-        tools = {"storage": resources.storage, "work_dir": self.work_dir}
-        await posters.make_poster(self.video.id, number, **tools)
+        tools = tools_for(self.resources, self.work_dir)
+        await posters.make_poster(self.video.id, number, tools)
         return await PosterRequest.get(video_id=self.video.id)
 
     def key(self, version: int) -> str:
@@ -141,7 +140,7 @@ async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(poste
     await storage.put(poster.key(1), b"late", content_type="image/jpeg")
     await posters._set_poster(video, 1, poster.key(1), storage)
     await run_sql(poster.resources.config.database_url, "UPDATE deletions SET settles_at = now()")
-    await removal.remove_files(video.id, storage=storage)
+    await removal.remove_files(video.id, tools_for(poster.resources))
     assert await stored(storage, video.id) == []
 
 

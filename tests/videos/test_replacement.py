@@ -108,8 +108,7 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
     change = CaptionChange(content=CaptionText.of([]))
     await captions.add(video.id, "en", change)
     await posters.request_poster(video.id, time_s=1.0)
-    storage = replaced.resources.storage
-    await posters.make_poster(video.id, 1, storage=storage, work_dir=tmp_path)
+    await posters.make_poster(video.id, 1, tools_for(replaced.resources, tmp_path))
     before = await replaced.record()
     former_playlist = await replaced.playlist()
     key = await replaced.begin(make_video(tmp_path / "new.mp4", seconds=3))
@@ -128,7 +127,7 @@ async def test_former_file_plays_until_the_new_one_is_ready_and_a_day_longer(
     assert changed.duration_s == pytest.approx(3, abs=0.1)
     assert (await replaced.client.get(f"/videos/{video.id}/poster.jpg")).status_code == 302
     assert changed.captions_job_id is not None
-    await captions.store(video.id, storage=storage)
+    await captions.store(video.id, tools_for(replaced.resources))
     playlist = await replaced.playlist()
     assert playlist != former_playlist
     assert await replaced.plays(former_playlist)
@@ -283,7 +282,7 @@ async def test_deletion_removes_all_files(replaced: Replaced, short_video: Path)
     storage = replaced.resources.storage
     database_url = replaced.resources.config.database_url
     await run_sql(database_url, "UPDATE deletions SET settles_at = now()")
-    await removal.remove_files(replaced.video.id, storage=storage)
+    await removal.remove_files(replaced.video.id, tools_for(replaced.resources))
     assert not await Deletion.exists()
     assert await stored(storage, replaced.video.id, before["storageKey"]) == []
     assert await storage.list_some(key) == []

@@ -9,6 +9,7 @@ import pytest
 from api_client import Client, answered
 from page_rows import READY, cut_video, make_rendition, make_row, make_upload_row
 from page_texts import page, words_of
+from passes import tools_for
 from psycopg.sql import SQL
 from stored_objects import stored
 
@@ -24,9 +25,8 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.database.work_models import Transcription
-from portal.processing.captions import CaptionText
+from portal.processing.captions import TRANSCRIPTION, CaptionText
 from portal.processing.versions import make_current
-from portal.queue.enqueue import defer_transcription
 from portal.statistics.cmcd import Device, Place, Record, SessionReport, State
 from portal.statistics.folding import fold_inbox
 from portal.statistics.intake import InboxReport, Visitor, write_reports
@@ -99,14 +99,14 @@ async def test_viewers_get_no_segments_of_captions_from_before_a_cut(
     video = await film()
     await save_captions(video, resources, *CUES)
     before = (await Caption.get(video_id=video.id)).version
-    await captions.store(video.id, storage=resources.storage)
+    await captions.store(video.id, tools_for(resources))
     video = await cut_video(video, KEEP)
     track = await Caption.get(video_id=video.id)
     old, new = (
         f"/hls/{video.id}/captions/{track.id}-{number}" for number in (before, track.version)
     )
     assert (await client.get(f"{old}/playlist.m3u8")).status_code == 404
-    await captions.store(video.id, storage=resources.storage)
+    await captions.store(video.id, tools_for(resources))
     playlist = await (await client.get(f"{new}/playlist.m3u8")).get_data(as_text=True)
     assert playlist.count("#EXT-X-DISCONTINUITY") == 1
     files = {
@@ -127,7 +127,7 @@ async def test_no_playlist_names_captions_that_are_not_stored(
     video = await film()
     await save_captions(video, resources, *CUES)
     former = await video.current_version()
-    await captions.store(video.id, storage=resources.storage)
+    await captions.store(video.id, tools_for(resources))
     address = f"/hls/{video.id}/{video.published_attempt}/master.m3u8"
 
     async def named() -> list[str]:
@@ -141,11 +141,11 @@ async def test_no_playlist_names_captions_that_are_not_stored(
     await cut_video(video, KEEP)
     video = await cut_video(video, None)
     assert await named() == []
-    await captions.store(video.id, storage=resources.storage)
+    await captions.store(video.id, tools_for(resources))
     await replace_file(video, resources)
     await go_to(former, resources)
     assert await named() == []
-    await captions.store(video.id, storage=resources.storage)
+    await captions.store(video.id, tools_for(resources))
     [present] = await named()
     assert present != stored_captions
     assert (await client.get(f"/hls/{video.id}/{present}")).status_code == 200
@@ -177,7 +177,7 @@ async def test_captions_after_the_end_are_for_editors_alone(
 async def test_a_transcription_begins_anew_with_the_cut_film(resources: WebContext) -> None:
     video = await film()
     async with transaction():
-        job_id = await defer_transcription(video.id)
+        job_id = await TRANSCRIPTION.enqueue(video_id=video.id)
     await Transcription.create(video_id=video.id, job_id=job_id, text="WEBVTT\n", until_s=50.0)
     await cut_video(video, KEEP)
     request = await Transcription.get(video_id=video.id)

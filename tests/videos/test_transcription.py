@@ -10,7 +10,7 @@ import pytest
 from api_client import Client, answered, app_client, faults, problem
 from page_rows import READY, make_rendition, make_row
 from page_texts import page, words_of
-from passes import make_playable, published_file
+from passes import make_playable, published_file, tools_for
 from serving import children_naming, eventually
 from speech import SENTENCE, Speech
 
@@ -19,6 +19,7 @@ from portal.database.connection import execute
 from portal.database.models import Caption, CaptionSource, Rendition, Version, Video
 from portal.database.work_models import Transcription
 from portal.maintenance.recovery import recover
+from portal.processing.captions import TRANSCRIPTION
 from portal.transcoding.packaging.caption_lines import CLAUSE_ENDS, wrapped
 from portal.transcoding.packaging.hls import media_playlist, parse_media_playlist
 from portal.transcoding.packaging.master import Kind
@@ -53,13 +54,7 @@ async def video(client: Client, resources: WebContext, spoken: Path, tmp_path: P
 
 async def write(video: Video, resources: WebContext, model: Path, work_dir: Path) -> None:
     """Carry out the request as a worker without encodes does."""
-    await transcription.make_captions(
-        video.id,
-        model=model,
-        storage=resources.storage,
-        work_dir=work_dir,
-        paused=asyncio.Event(),
-    )
+    await transcription.make_captions(video.id, tools_for(resources, work_dir))
 
 
 async def test_speech_becomes_captions_that_a_person_can_replace(
@@ -165,10 +160,9 @@ async def test_transcription_stands_still_for_encodes_and_can_be_cancelled(
 ) -> None:
     address = f"/api/videos/{video.id}/captions/transcription"
     await client.post(address)
-    paused = asyncio.Event()
-    paused.set()
-    used = {"storage": resources.storage, "work_dir": tmp_path}
-    work = transcription.make_captions(video.id, model=model, paused=paused, **used)
+    tools = tools_for(resources, tmp_path)
+    tools.busy.set()
+    work = transcription.make_captions(video.id, tools)
     working = asyncio.create_task(work)
 
     def is_suspended() -> bool:
@@ -202,7 +196,7 @@ async def test_failed_request_has_an_error_code(
     await write(video, resources, tmp_path / "empty", tmp_path)
     assert (await answered(await client.get(address)))["errorCode"] == "transcription_failed"
     await answered(await client.post(address), 202)
-    await Transcription.filter(video_id=video.id).update(tries=transcription.MAX_TRIES)
+    await Transcription.filter(video_id=video.id).update(tries=TRANSCRIPTION.max_tries)
     await write(video, resources, model, tmp_path)
     assert (await answered(await client.get(address)))["errorCode"] == "worker_lost"
     await answered(await client.post(address), 202)

@@ -1,5 +1,6 @@
 """Webhooks are sent each event, signed, until it is received or was tried often enough."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from portal.database.connection import execute, transaction
 from portal.database.event_models import WebhookDelivery
 from portal.database.models import Visibility
 from portal.events.log import EventType, note_outcome
-from portal.queue.enqueue import defer_delivery
+from portal.queue.deliveries import DELIVERY, enqueue_delivery
 from portal.videos import deletion
 from portal.web.composition import WebContext
 from portal.webhooks import sending
@@ -205,7 +206,7 @@ async def test_slow_receiver_delays_no_other(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A receiver never has more than four waiting jobs, however long they last."""
-    monkeypatch.setattr(sending, "LONGEST_JOB_S", 0.1)
+    monkeypatch.setattr(sending, "DELIVERY", replace(DELIVERY, longest_s=0.1))
     async with receiving(is_open=False) as slow, receiving() as quick:
         await add_webhook(client, slow.url)
         await add_webhook(client, quick.url)
@@ -232,7 +233,7 @@ async def test_delivery_that_waits_for_a_day_holds_up_none_that_is_due_before(
             columns = {"webhook_id": webhook["id"], "type": TEST, "lane": 0, "next_at": next_at}
             async with transaction():
                 delivery = await WebhookDelivery.create(**columns)
-                await defer_delivery(delivery.webhook_id, 0, at=next_at)
+                await enqueue_delivery(delivery.webhook_id, 0, at=next_at)
         async with sending_worker(resources.config):
             await until(lambda: receiver.requests, timeout_s=10)
 

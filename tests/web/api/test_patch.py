@@ -8,6 +8,7 @@ from api_client import CREATED_MEMBERS, Client, answered, faults, problem
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from page_rows import change_video, make_row
+from passes import tools_for
 from quart import Quart, Response
 from signed_in import make_account, make_video, program, token_of
 
@@ -205,5 +206,5 @@ async def test_viewers_of_a_deleted_video_may_repeat_delete_until_the_files_are_
     assert await answered(await owner.ask("DELETE", address), 202) == {"id": str(video.id)}
     await problem(await edna.ask("DELETE", address), 404, "video_not_found")
     assert (await owner.ask("DELETE", address)).status_code == 204
-    await remove_files(video.id, storage=resources.storage)
+    await remove_files(video.id, tools_for(resources))
     await problem(await owner.ask("DELETE", address), 404, "video_not_found")

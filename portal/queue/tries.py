@@ -1,4 +1,4 @@
-"""Tries of background jobs that have a row: posters, captions and transcriptions.
+"""Tries of background jobs that have a row.
 
 The row has the columns `tries` and `error_code`. A job that ends its worker is found by recovery
 and runs again, so each run counts a try when it begins, and none begins after the last one.
@@ -16,6 +16,7 @@ from tortoise.queryset import QuerySet
 
 from portal.database.outages import is_temporary
 from portal.processes.child import lacks_memory
+from portal.queue.jobs import Job
 from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 
 Row = TypeVar("Row", bound=Model)
@@ -65,3 +66,11 @@ async def counted_try(
             # Another run, and progress, set another number.
             await rows.filter(tries=tries).update(tries=tries - 1)
         raise
+
+
+@asynccontextmanager
+async def one_try(job: Job, rows: QuerySet[Row], **begun: object) -> AsyncIterator[Row | None]:
+    """Count a try of a job, as `counted_try`. Raises also `TimeoutError` after `job.longest_s`."""
+    one_of = counted_try(rows, max_tries=job.max_tries, **begun)
+    async with asyncio.timeout(job.longest_s), one_of as row:
+        yield row

@@ -1,0 +1,32 @@
+"""The features of this portal. Removing a feature means deleting its modules and its entry here."""
+
+from functools import partial
+
+from portal.processing import encoding, first_pass, jobs, later_passes, removal, storyboards
+from portal.processing.captions import CAPTIONS, TRANSCRIPTION
+from portal.processing.features import Feature
+from portal.queue.deliveries import DELIVERY
+from portal.videos import captions, downloads, imports, posters, transcription
+from portal.webhooks import sending
+
+FEATURES = (
+    Feature(
+        name="films",
+        jobs=(
+            (jobs.TRANSCODE, partial(first_pass.publish_version, may_encode=False)),
+            (jobs.ENCODE, partial(first_pass.publish_version, may_encode=True)),
+            (jobs.COMPLETE, later_passes.complete_ladder),
+            (jobs.SHARE, encoding.help_with),
+            (jobs.STORYBOARD, storyboards.make),
+            (jobs.REMOVAL, removal.remove_files),
+        ),
+    ),
+    Feature(
+        name="captions",
+        jobs=((CAPTIONS, captions.store), (TRANSCRIPTION, transcription.make_captions)),
+    ),
+    Feature(name="posters", jobs=((posters.POSTER, posters.make_poster),)),
+    Feature(name="downloads", jobs=((downloads.DOWNLOAD, downloads.make_file),)),
+    Feature(name="imports", jobs=((imports.IMPORT, imports.run),)),
+    Feature(name="webhooks", jobs=((DELIVERY, sending.send),)),
+)
