@@ -8,6 +8,7 @@ from passes import make_missing, make_playable, published_file, tools_for
 from stored_objects import stored
 
 from portal.database.models import Rendition, Version, Video, VideoStatus
+from portal.features import VERSION_HOOKS
 from portal.processing import first_pass, later_passes, storyboards
 from portal.storage.objects import output_root
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
@@ -30,10 +31,10 @@ async def cut(
 ) -> Video:
     """Cut a video, and run the jobs that make the cut."""
     keep = [Interval(*each) for each in intervals]
-    await cuts.save(video.id, keep, expected=None)
+    await cuts.save(video.id, keep, expected=None, hooks=VERSION_HOOKS)
     version = await Version.get(video_id=video.id, retired_at=None, status=VideoStatus.PROCESSING)
     tools = tools_for(resources, folder)
-    await first_pass.publish_version(version.id, tools, may_encode=False)
+    await first_pass.publish_version(version.id, tools, may_encode=False, hooks=VERSION_HOOKS)
     while (await Version.get(id=version.id)).complete_job_id is not None:
         await later_passes.complete_ladder(version.id, tools)
     return await Video.get(id=video.id)

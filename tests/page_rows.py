@@ -18,6 +18,7 @@ from portal.database.models import (
 )
 from portal.database.search import search_columns
 from portal.database.work_models import MadeSegment
+from portal.features import VERSION_HOOKS
 from portal.processing.versions import make_current
 from portal.storage.objects import upload_key
 from portal.transcoding.packaging.master import Kind
@@ -135,7 +136,7 @@ async def cut_video(video: Video, keep: list[list[float]] | None) -> Video:
             now = datetime.now(UTC)
             version = await Version.create(id=uuid4(), video_id=video.id, created_at=now, **columns)
         await lock_video(video.id)
-        await make_current(version)
+        await make_current(version, VERSION_HOOKS)
     return await Video.get(id=video.id)
 
 

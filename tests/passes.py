@@ -13,6 +13,7 @@ from running_portal import run_ffmpeg
 
 from portal.database.models import Rendition, Video
 from portal.database.work_models import MadeSegment
+from portal.features import VERSION_HOOKS
 from portal.processing import attempts, first_pass, later_passes, renditions, storyboards
 from portal.processing.attempts import OpenAttempt
 from portal.processing.encoding import Tools
@@ -57,7 +58,7 @@ async def make_playable(
 ) -> Video:
     """Run a first pass as a worker does."""
     await first_pass.publish_version(
-        video.id, tools_for(resources, work_dir), may_encode=may_encode
+        video.id, tools_for(resources, work_dir), may_encode=may_encode, hooks=VERSION_HOOKS
     )
     return await Video.get(id=video.id)
 

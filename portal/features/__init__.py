@@ -6,27 +6,40 @@ from portal.processing import encoding, first_pass, jobs, later_passes, removal,
 from portal.processing.captions import CAPTIONS, TRANSCRIPTION
 from portal.processing.features import Feature
 from portal.queue.deliveries import DELIVERY
-from portal.videos import captions, downloads, imports, posters, transcription
+from portal.videos import caption_versions, captions, downloads, imports, posters, transcription
 from portal.webhooks import sending
 
+_FEATURES = (
+    Feature(
+        name="captions",
+        jobs=((CAPTIONS, captions.store), (TRANSCRIPTION, transcription.make_captions)),
+        follow_version=caption_versions.follow_version,
+    ),
+    Feature(
+        name="posters",
+        jobs=((posters.POSTER, posters.make_poster),),
+        follow_version=posters.follow_version,
+    ),
+    Feature(name="downloads", jobs=((downloads.DOWNLOAD, downloads.make_file),)),
+    Feature(name="imports", jobs=((imports.IMPORT, imports.run),)),
+    Feature(name="webhooks", jobs=((DELIVERY, sending.send),)),
+)
+# What features do when viewers get another version of a video.
+VERSION_HOOKS = tuple(
+    feature.follow_version for feature in _FEATURES if feature.follow_version is not None
+)
+_publish = partial(first_pass.publish_version, hooks=VERSION_HOOKS)
 FEATURES = (
     Feature(
         name="films",
         jobs=(
-            (jobs.TRANSCODE, partial(first_pass.publish_version, may_encode=False)),
-            (jobs.ENCODE, partial(first_pass.publish_version, may_encode=True)),
+            (jobs.TRANSCODE, partial(_publish, may_encode=False)),
+            (jobs.ENCODE, partial(_publish, may_encode=True)),
             (jobs.COMPLETE, later_passes.complete_ladder),
             (jobs.SHARE, encoding.help_with),
             (jobs.STORYBOARD, storyboards.make),
             (jobs.REMOVAL, removal.remove_files),
         ),
     ),
-    Feature(
-        name="captions",
-        jobs=((CAPTIONS, captions.store), (TRANSCRIPTION, transcription.make_captions)),
-    ),
-    Feature(name="posters", jobs=((posters.POSTER, posters.make_poster),)),
-    Feature(name="downloads", jobs=((downloads.DOWNLOAD, downloads.make_file),)),
-    Feature(name="imports", jobs=((imports.IMPORT, imports.run),)),
-    Feature(name="webhooks", jobs=((DELIVERY, sending.send),)),
+    *_FEATURES,
 )

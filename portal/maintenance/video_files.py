@@ -18,7 +18,7 @@ from portal.storage.objects import output_root
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
-from portal.videos import posters
+from portal.videos import caption_versions, posters
 
 FIX = "Run `portal doctor --deep --fix`, which enqueues the job that makes them again."
 
@@ -216,7 +216,7 @@ async def enqueue_missing(
             return set()
         version = await video.current_version()
         if Difference.CAPTIONS_INCOMPLETE in kinds:
-            await captions.store_again(video_id)
+            await caption_versions.store_again(video_id)
             enqueued.add(Difference.CAPTIONS_INCOMPLETE)
         if lost:
             if has_source and await _plan_lost_renditions(version, lost):

@@ -8,30 +8,23 @@ the current one, their text is derived anew from that of the whole film. `versio
 of another file.
 """
 
-import asyncio
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
 from typing import Self
 from uuid import UUID
 
-from tortoise.expressions import F
-
 from portal.database.models import (
     Caption,
-    CaptionSource,
-    Publication,
     Rendition,
     RenditionState,
     Version,
-    Video,
 )
-from portal.database.pool import extend_transaction
 from portal.database.search import spoken_document
 from portal.queue.jobs import SIDE_QUEUE, SPEECH_QUEUE, Job, Required
 from portal.storage.objects import output_root
-from portal.transcoding.encoding.assembly import WEBVTT, PassOutput
+from portal.transcoding.encoding.assembly import WEBVTT
 from portal.transcoding.packaging.master import Entry, FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import Cue, read_webvtt, webvtt
 from portal.transcoding.planning.kept import Kept
@@ -114,32 +107,6 @@ def folder_name(row: Caption) -> str:
     return f"{row.id}-{row.version}"
 
 
-async def adopt(video_id: UUID, output: PassOutput) -> int | None:
-    """Save the new subtitle tracks of a file, in the transaction that publishes the video.
-
-    Returns the id of the job that stores the video's captions; None if there are none.
-    """
-    rows = await Caption.filter(video_id=video_id).only("id", "rendition", "language")
-    adopted = {row.rendition for row in rows}
-    languages = {row.language for row in rows}
-    for track in output.renditions:
-        if track.kind is not Kind.SUBTITLES or track.name in adopted:
-            continue
-        cues = output.captions[track.name]
-        text = await asyncio.to_thread(CaptionText.of, cues, film_s=output.duration_s)
-        row = await Caption.create(
-            video_id=video_id,
-            language=next(tag for tag in language_tags(track.language) if tag not in languages),
-            label=track.label,
-            is_default=track.is_default,
-            source=CaptionSource.FILE,
-            rendition=track.name,
-            **asdict(text),
-        )
-        languages.add(row.language)
-    return await CAPTIONS.enqueue(video_id=video_id) if languages else None
-
-
 def language_tags(language: str | None) -> Iterator[str]:
     """Yield tags for several tracks in a language, such as `en`, `en-x-2` and `en-x-3`."""
     tag = language or UNDETERMINED
@@ -148,41 +115,12 @@ def language_tags(language: str | None) -> Iterator[str]:
         yield f"{tag}-x-{number}"
 
 
-async def follow_cut(video: Video) -> int | None:
-    """Give the captions of a locked video the times of its version, after another of the same file.
-
-    Returns the id of the job that stores all captions again, because their segments end with the
-    film; None without captions.
-    """
-    await derive_texts(video)
-    tracks = Caption.filter(video_id=video.id)
-    # Viewers get no folder of the last version, which may have captions that are cut now.
-    change = F("version") + 2
-    changed = await tracks.update(version=change, written_version=None, tries=0, error_code=None)
-    return await CAPTIONS.enqueue(video_id=video.id) if changed else None
-
-
 def whole_text_of(text: str, former: str, keep: Keep) -> str:
     """Return captions of the whole film from those of the cut film, as WebVTT.
 
     `former` is the text that the whole film had, of which removed parts stay. Takes up to seconds.
     """
     return webvtt(Kept.of(keep).whole_cues(read_webvtt(text), read_webvtt(former)))
-
-
-async def derive_texts(video: Video) -> None:
-    """Derive what viewers of a locked video get of its captions from those of the whole film."""
-    film_s = video.duration_s
-    if video.base_id is not None:
-        film_s = (await Version.get(id=video.base_id)).duration_s
-    tracks = Caption.filter(video_id=video.id)
-    # A video may have hundreds of megabytes of captions, so the tracks are read one by one.
-    for listed in await tracks.filter(text__isnull=False).only("id"):
-        track = await tracks.only("id", "text", "whole_text").get(id=listed.id)
-        cues = await asyncio.to_thread(read_webvtt, track.whole_text or track.text or "")
-        text = await asyncio.to_thread(CaptionText.of, cues, film_s=film_s, keep=video.keep)
-        await tracks.filter(id=track.id).update(**asdict(text))
-        extend_transaction()
 
 
 def served_folders(row: Caption) -> set[str]:
@@ -216,14 +154,6 @@ async def written_folders(video_id: UUID) -> list[str]:
     written = Caption.filter(video_id=video_id, written_version__isnull=False)
     rows = await written.only("id", "written_version")
     return [f"{FOLDER}/{row.id}-{row.written_version}" for row in rows]
-
-
-async def store_again(video_id: UUID) -> None:
-    """Queue the job that stores all captions of a locked video again."""
-    tracks = Caption.filter(video_id=video_id)
-    await tracks.update(written_version=None, tries=0, error_code=None)
-    job_id = await CAPTIONS.enqueue(video_id=video_id)
-    await Publication.filter(id=video_id).update(captions_job_id=job_id)
 
 
 def language_of_track(row: Caption) -> str | None:

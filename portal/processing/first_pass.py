@@ -5,6 +5,7 @@ killed worker loses at most the part that it was encoding.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -14,6 +15,7 @@ from portal.database.models import Version, VideoStatus
 from portal.processing import attempts, cutting, renditions
 from portal.processing.attempts import Failure, OpenAttempt
 from portal.processing.copied_films import copy_foreign_base
+from portal.processing.features import VersionHook
 from portal.processing.outputs import master_beside, write_master
 from portal.processing.passes import closed_afterwards, make_renditions, source_of
 from portal.processing.progress import Reports, held
@@ -35,10 +37,13 @@ EXHAUSTED_MESSAGE = (
 )
 
 
-async def publish_version(version_id: UUID, tools: Tools, *, may_encode: bool) -> None:
+async def publish_version(
+    version_id: UUID, tools: Tools, *, may_encode: bool, hooks: Sequence[VersionHook]
+) -> None:
     """Make a processing version playable, or failed if its attempts are used up.
 
-    A version that has to be encoded is left to a job that `may_encode`. The file of a failed
+    The `hooks` follow when viewers get it. A version that has to be encoded is left to a job that
+    `may_encode`. The file of a failed
     replacement is removed, because nothing uses it any more. Raises `HeldByAnother`, or the error
     that interrupted the pass, after which the job has to run again.
     """
@@ -50,13 +55,15 @@ async def publish_version(version_id: UUID, tools: Tools, *, may_encode: bool) -
         async with transaction():
             await attempts.fail_version(version_id, code=code, message=EXHAUSTED_MESSAGE)
     if attempt:
-        await make_playable(attempt, tools, may_encode=may_encode)
+        await make_playable(attempt, tools, may_encode=may_encode, hooks=hooks)
     failed = await Version.get_or_none(id=version_id, status=VideoStatus.FAILED)
     if failed is not None and not await is_current(failed):
         await remove_source(failed, tools.storage)
 
 
-async def make_playable(attempt: OpenAttempt, tools: Tools, *, may_encode: bool = True) -> None:
+async def make_playable(
+    attempt: OpenAttempt, tools: Tools, *, may_encode: bool = True, hooks: Sequence[VersionHook]
+) -> None:
     """Make a version's first rendition; it is then ready, or failed if its source is invalid.
 
     If it has to be encoded and this job may not encode (`may_encode`), a job that may is queued
@@ -77,7 +84,7 @@ async def make_playable(attempt: OpenAttempt, tools: Tools, *, may_encode: bool 
             fields = {"action": "encode_queued", "video_id": str(attempt.video_id)}
             logger.info("Encode is queued", extra=fields)
             return
-        publish = partial(renditions.publish, attempt, result, source)
+        publish = partial(renditions.publish, attempt, result, source, hooks)
         with span("publish"):
             await retry_outage(publish)
         logger.info("Video is ready", extra={"action": "video_ready"})

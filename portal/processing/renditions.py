@@ -7,7 +7,6 @@ rows, never the other way round. Once a version plays, later passes make a rendi
 connections, and then the rest of the ladder.
 """
 
-import json
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields
@@ -31,11 +30,11 @@ from portal.database.models import (
 from portal.events.log import EventType, note_outcome
 from portal.processing import attempts, captions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
+from portal.processing.features import VersionHook
 from portal.processing.jobs import STORYBOARD, enqueue_completion, enqueue_encode
 from portal.processing.sources import Source
 from portal.processing.versions import (
     delete_progress,
-    is_current,
     make_current,
     note_of_version,
 )
@@ -48,10 +47,6 @@ from portal.transcoding.planning.ladder import Plan, early_rendition, is_made_to
 # Tries of each rendition of a ready version.
 MAX_TRIES = 3
 # Stores the chapters of the file, which `videos.chapters` reads.
-STORE_FILE_CHAPTERS = """
-INSERT INTO chapters (video_id, of_file) VALUES (%s, %s)
-ON CONFLICT (video_id) DO UPDATE SET of_file = excluded.of_file
-"""
 # Columns of a planned rendition.
 PLANNED_OF_VIDEO = ("name", "width", "height", "copied")
 PLANNED_OF_TRACKS = ("name", "language", "label", "is_default")
@@ -135,10 +130,12 @@ async def queue_encode(attempt: OpenAttempt, planned: Plan, source: Source) -> N
         await Publication.filter(id=version.video_id).update(updated_at=NOW)
 
 
-async def publish(attempt: OpenAttempt, output: PassOutput, source: Source) -> None:
+async def publish(
+    attempt: OpenAttempt, output: PassOutput, source: Source, hooks: Sequence[VersionHook]
+) -> None:
     """Make the version ready with the output of a first pass, and queue the jobs that complete it.
 
-    Raises `LeaseLost`.
+    Viewers get it from now on, which the hooks follow. Raises `LeaseLost`.
     """
     version = attempt.version
     probe = source.probe
@@ -160,18 +157,7 @@ async def publish(attempt: OpenAttempt, output: PassOutput, source: Source) -> N
         if not changed:
             raise LeaseLost
         await request_storyboard(version)
-        if await is_current(version):
-            # Captions may have been saved before the length of the film was known.
-            await captions.derive_texts(await Video.get(id=version.video_id))
-            await note_outcome(EventType.READY, version.video_id)
-        else:
-            await make_current(version)
-        # `make_current` has archived the former file's captions, so the new file's tracks are added
-        # after it.
-        captions_job_id = await captions.adopt(version.video_id, output)
-        await Publication.filter(id=version.video_id).update(captions_job_id=captions_job_id)
-        if probe.chapters:
-            await execute(STORE_FILE_CHAPTERS, version.video_id, json.dumps(probe.chapters))
+        await make_current(version, hooks, output=output, chapters=probe.chapters)
 
 
 async def request_storyboard(version: Version) -> None:

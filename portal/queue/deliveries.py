@@ -23,4 +23,4 @@ async def enqueue_delivery(webhook_id: UUID, lane: int, *, at: datetime | None =
     lane_of = {"webhook_id": webhook_id, "lane": lane}
     if at is None and await wake_waiting_job(DELIVERY.lock.format(**lane_of)):
         return
-    await DELIVERY.insert(due_priority(at, 0) if at else 0, at=at, **lane_of)
+    await DELIVERY.insert(due_priority(at, 0) if at else 0, lane_of, at=at)

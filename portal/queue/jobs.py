@@ -113,16 +113,16 @@ class Job:
         if requester:
             recent = await count_request(requester)
             priority -= MAX_ALLOWANCE_S * sum(recent >= many for many in MANY_JOBS)
-        cause = current_trace_context()
-        return await self.insert(priority, lock=lock, **arguments, cause=cause)
+        values = {**arguments, "cause": current_trace_context()}
+        return await self.insert(priority, values, lock=lock)
 
     async def insert(
         self,
         priority: int,
+        arguments: Mapping[str, Any],
         *,
         lock: str | None = None,
         at: datetime | None = None,
-        **arguments: Any,
     ) -> int:
         """Insert a job for this time, or for now, in the current transaction, and return its id."""
         job = IN_TRANSACTION.configure_task(

@@ -14,11 +14,11 @@ from portal.database.search import search_columns
 from portal.errors import CutsChanged, FilmIncomplete
 from portal.events.log import AuditAction, note
 from portal.processing.attempts import fail_version
-from portal.processing.captions import follow_cut
 from portal.transcoding.planning.kept import Interval, InvalidIntervals, check_intervals
 from portal.uploads import quotas
 from portal.uploads.quotas import Quota
 from portal.videos import cuts
+from portal.videos.caption_versions import follow_cut
 from portal.videos.reading import check_version, locked_ready_video
 
 FILM_DELETED = "film_deleted"

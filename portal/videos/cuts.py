@@ -16,6 +16,7 @@ from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, VideoStatus
 from portal.events.log import AuditAction, note
+from portal.processing.features import VersionHook
 from portal.processing.jobs import enqueue_transcode
 from portal.processing.versions import REVERTIBLE_S
 from portal.transcoding.planning.kept import (
@@ -99,6 +100,7 @@ async def save(
     video_id: UUID,
     intervals: Sequence[Interval] | None,
     *,
+    hooks: Sequence[VersionHook],
     expected: Collection[str] | None,
     quota: Quota = NO_QUOTA,
 ) -> Cuts:
@@ -136,7 +138,7 @@ async def save(
         await _stop_pending(film, video.version_id)
         if not _is_same(keep, present.live_keep, present.same_s):
             async with quotas.taking_room(video.owner_id, quota):
-                await _make_live(film, keep, same_s=present.same_s)
+                await _make_live(film, keep, hooks, same_s=present.same_s)
         await note(AuditAction.VIDEO_CUT, video_id)
         return await read(video_id)
 
@@ -174,12 +176,14 @@ async def _stop_pending(film: Version, current_id: UUID) -> None:
             await version.delete()
 
 
-async def _make_live(film: Version, keep: Kept | None, *, same_s: float) -> None:
+async def _make_live(
+    film: Version, keep: Kept | None, hooks: Sequence[VersionHook], *, same_s: float
+) -> None:
     """Make the whole film or a former cut current, or queue the job that makes a new cut."""
     if keep is None:
-        await replacement.restore(film)
+        await replacement.restore(film, hooks)
     elif former := await _former_cut(film, keep, same_s):
-        await replacement.restore(former)
+        await replacement.restore(former, hooks)
     else:
         await insert_cut(film, keep, version_id=uuid4(), video_id=film.video_id)
 

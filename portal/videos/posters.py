@@ -26,9 +26,9 @@ from portal.database.models import (
 )
 from portal.errors import StorageUnavailable
 from portal.events.log import AuditAction, EventType, note, note_outcome
+from portal.processing.features import VersionChange
 from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
-from portal.processing.versions import lacks_poster_frame
 from portal.queue.jobs import SIDE_QUEUE, Job, Required
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, one_try
@@ -80,6 +80,26 @@ def poster_key(video: Video) -> str:
 def poster_revision(video: Video) -> str:
     """Return the value in the poster's address that changes with the poster of a ready video."""
     return f"{video.published_attempt}-{video.poster_version}"
+
+
+def lacks_poster_frame(video: Video) -> bool:
+    """Return whether the frame that a requested poster shows is cut from the film."""
+    if video.keep is None or video.poster_time_s is None:
+        return False
+    return Kept.of(video.keep).cut_time_s(video.poster_time_s) is None
+
+
+async def follow_version(change: VersionChange) -> None:
+    """Give a version the video's chosen poster, unless its frame is cut from the film.
+
+    A new file doesn't get a frame that viewers of the former one did not see.
+    """
+    video = change.video
+    chosen = Publication.filter(id=video.id, poster_path__not_isnull=True)
+    if change.former and change.is_other_file and lacks_poster_frame(change.former):
+        await chosen.update(poster_path=None, poster_time_s=None)
+    elif not lacks_poster_frame(video) and await chosen.exists():
+        await Version.filter(id=video.version_id).update(has_poster=True)
 
 
 def requested_path(number: int) -> str:

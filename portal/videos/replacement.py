@@ -7,7 +7,7 @@ A cut is a version of the same file (`videos.cuts`), so it is no replacement. Go
 the version that was live with the former file, cut or whole.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,9 +17,10 @@ from uuid import UUID, uuid4
 
 from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
-from portal.database.models import Attempt, Publication, Version, Video, VideoStatus
+from portal.database.models import Attempt, Version, Video, VideoStatus
 from portal.events.log import AuditAction, note
-from portal.processing import attempts, captions, renditions, versions
+from portal.processing import attempts, renditions, versions
+from portal.processing.features import VersionHook
 from portal.processing.removal import remove_source
 from portal.processing.versions import REVERTIBLE_S, make_current
 from portal.storage.bucket import Storage
@@ -139,7 +140,11 @@ async def begin(
 
 
 async def withdraw(
-    video_id: UUID, *, storage: Storage, expected: Collection[str] | None = None
+    video_id: UUID,
+    *,
+    storage: Storage,
+    hooks: Sequence[VersionHook],
+    expected: Collection[str] | None = None,
 ) -> None:
     """Cancel a replacement in progress, dismiss a failed one, or else go back to the former file.
 
@@ -163,7 +168,7 @@ async def withdraw(
         if pending is not None:
             await stop(pending)
         elif former is not None:
-            await restore(former)
+            await restore(former, hooks)
         await note(AuditAction.REPLACEMENT_WITHDRAWN, video_id)
     if pending is not None:
         # The change is made even if storage is away. The janitor then removes the file.
@@ -177,12 +182,9 @@ async def is_in_progress(video: Video) -> bool:
     return pending is not None and pending.status is VideoStatus.PROCESSING
 
 
-async def restore(version: Version) -> None:
+async def restore(version: Version, hooks: Sequence[VersionHook]) -> None:
     """Make a retired version of a locked video the current one, and queue what it lacks."""
-    await make_current(version)
-    if not await Publication.exists(id=version.video_id, captions_job_id__not_isnull=True):
-        # The master playlist may name captions that were deleted while another version was current.
-        await captions.store_again(version.video_id)
+    await make_current(version, hooks)
     await renditions.plan_missing(version)
     if not version.has_storyboard and version.storyboard_job_id is None:
         await renditions.request_storyboard(version)

@@ -22,6 +22,8 @@ from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
+from portal.features import VERSION_HOOKS
+from portal.processing.features import VersionHook
 from portal.statistics.intake import InboxReport, Visitors, write_reports
 from portal.statistics.reading import read_playback_sums
 from portal.storage.bucket import Storage, open_storage
@@ -118,6 +120,7 @@ class WebContext:
 
     config: Config
     storage: Storage
+    hooks: Sequence[VersionHook]
     playlists: Playlists
     streams: EventStreams
     # Limit of concurrent searches, the most expensive requests that anyone may send.
@@ -187,6 +190,7 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
         yield WebContext(
             config=config,
             storage=storage,
+            hooks=VERSION_HOOKS,
             playlists=Playlists(
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),

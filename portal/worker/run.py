@@ -90,8 +90,9 @@ class Retries(BaseRetryStrategy):
                 error_words(exception),
                 extra={"action": "job_waits", "job_id": job.id, "task": job.task_name},
             )
-        is_again = isinstance(exception, RunAgain)
-        priority = exception.next_priority(job.priority) if is_again else None
+        priority = None
+        if isinstance(exception, RunAgain):
+            priority = exception.next_priority(job.priority)
         return RetryDecision(retry_in={"seconds": pause_s}, priority=priority)
 
     def _pause_s(self, exception: BaseException, *, failures: int) -> float:
@@ -135,7 +136,7 @@ def worker_tasks() -> Blueprint:
     for feature in FEATURES:
         for job, run in feature.jobs:
             task = tasks.task(name=job.name, queue=job.queue, pass_context=True, retry=Retries())
-            task(partial(_run, run))
+            task(partial(_run_job, run))
     janitor_task = tasks.task(
         name="janitor",
         queue=SIDE_QUEUE,
@@ -148,7 +149,9 @@ def worker_tasks() -> Blueprint:
     return tasks
 
 
-async def _run(run: Run, context: JobContext, cause: Cause = None, **arguments: str | int) -> None:
+async def _run_job(
+    run: Run, context: JobContext, cause: Cause = None, **arguments: str | int
+) -> None:
     """Run a job with its arguments, and trace it."""
     worker: Worker = context.additional_context["worker"]
     job = context.job

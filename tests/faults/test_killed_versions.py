@@ -23,6 +23,7 @@ from test_chaos import LEFT_TO_DO
 from portal.config import Config
 from portal.database.connection import server_time
 from portal.database.models import Rendition, RenditionState, Version, Video, VideoStatus
+from portal.features import VERSION_HOOKS
 from portal.maintenance import janitor
 from portal.maintenance.video_files import find_defects
 from portal.storage.objects import output_root
@@ -156,7 +157,7 @@ async def test_old_or_new_version_is_live_whenever_a_worker_dies(
     film = make_numbered(tmp_path / "film.mp4", "-g", "999", seconds=6, size="544x306")
     whole = await whole_video(client, resources, film, tmp_path)
     video = Watched(whole.id, resources, environ)
-    await cuts.save(video.id, [Interval(1.0, 5.0)], expected=None)
+    await cuts.save(video.id, [Interval(1.0, 5.0)], expected=None, hooks=VERSION_HOOKS)
     await video.make_version(CUT_STEPS)
 
     key = (await presign(client))["key"]

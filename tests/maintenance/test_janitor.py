@@ -39,6 +39,7 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.features import VERSION_HOOKS
 from portal.maintenance import janitor
 from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.processing import attempts, removal
@@ -202,7 +203,7 @@ async def test_film_stays_as_long_as_a_cut_plays_its_segments(resources: WebCont
     for number in (2, 3):
         cut = await make_cut(video, published_attempt=number, transcode_job_id=number)
         async with transaction():
-            await make_current(cut)
+            await make_current(cut, VERSION_HOOKS)
         video = await Video.get(id=video.id)
         await ended_attempt(video, number, Outcome.PUBLISHED)
         await make_rendition(video, "360p", attempt_number=number)
@@ -225,7 +226,7 @@ async def test_poster_that_an_earlier_portal_stored_outlasts_the_replaced_file(
     former = await Version.get(id=video.version_id)
     new = await make_replacement(video)
     async with transaction():
-        await make_current(new)
+        await make_current(new, VERSION_HOOKS)
     await run_sql(
         resources.config.database_url,
         "UPDATE versions SET retired_at = retired_at - interval '8 days'",

@@ -10,6 +10,7 @@ from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, Outcome, Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress
+from portal.features import VERSION_HOOKS
 from portal.processing import attempts, first_pass
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix
@@ -52,7 +53,7 @@ async def test_first_pass_resumes_in_the_folder_of_its_first_attempt(
     await ended_after(second, resources, tmp_path, segments=2)
     third = await first_attempt(video)
     assert third.percent >= second.percent
-    await first_pass.make_playable(third, tools_for(resources, tmp_path))
+    await first_pass.make_playable(third, tools_for(resources, tmp_path), hooks=VERSION_HOOKS)
 
     video = await Video.get(id=video.id)
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 3)

@@ -20,6 +20,7 @@ from running_portal import run_ffmpeg
 
 from portal.database.event_models import Event
 from portal.database.models import Rendition, Version, Video
+from portal.features import VERSION_HOOKS
 from portal.processing import cutting, later_passes, renditions, storyboards
 from portal.processing.attempts import OpenAttempt
 from portal.processing.outputs import open_rendition
@@ -169,7 +170,7 @@ async def test_end_after_the_picture_is_recorded_as_the_end_of_the_film(
 
     assert video.keep == [[0.0, 1.0], [2.0, pytest.approx(film_s)]]
     keep = [Interval(0.0, 1.0), Interval(2.0, film_s)]
-    repeated = await cuts.save(video.id, keep, expected=None)
+    repeated = await cuts.save(video.id, keep, expected=None, hooks=VERSION_HOOKS)
     assert repeated.state is VersionState.LIVE
 
 

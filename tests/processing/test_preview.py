@@ -16,6 +16,7 @@ from yarl import URL
 
 from portal.database.models import Video, VideoStatus
 from portal.database.work_models import MadeSegment
+from portal.features import VERSION_HOOKS
 from portal.processing import first_pass, progress
 from portal.processing.progress import held
 from portal.transcoding.encoding.parts import Segment
@@ -114,7 +115,9 @@ async def test_recorded_segments_can_be_watched_until_the_video_is_ready(
     assert grown["audio"].segments[:2] == begun["audio"].segments[:2]
     assert len(grown["360p"].segments) >= count + 2
 
-    await first_pass.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
+    await first_pass.make_playable(
+        await first_attempt(video), tools_for(resources, tmp_path), hooks=VERSION_HOOKS
+    )
     whole = await playlists(client, path)
     for playlist in whole.values():
         assert playlist.complete

@@ -12,6 +12,7 @@ from passes import EARLY, ended_after, first_attempt, published_file, tools_for
 
 from portal.database.models import Rendition, Video, VideoStatus
 from portal.database.work_models import MadeSegment, PassInProgress, PassPart
+from portal.features import VERSION_HOOKS
 from portal.processing import encoding, first_pass, parts
 from portal.processing.parts import Lease
 from portal.storage.objects import output_prefix
@@ -55,7 +56,7 @@ async def claimed(video: Video, *, is_helper: bool = False) -> Lease:
 async def finished(video: Video, resources: WebContext, work_dir: Path) -> list[str]:
     """Finish the pass; return the names of the segments, after a check that they join."""
     tools = tools_for(resources, work_dir)
-    await first_pass.make_playable(await first_attempt(video), tools)
+    await first_pass.make_playable(await first_attempt(video), tools, hooks=VERSION_HOOKS)
     video = await Video.get(id=video.id)
     assert video.status is VideoStatus.READY
     assert not await PassInProgress.exists()
@@ -147,5 +148,7 @@ async def test_missing_init_segment_begins_the_pass_anew(
     init = f"{output_prefix(begun.id, 1)}{EARLY_NAME}/init.mp4"
     await resources.storage.delete(init)
     video = await Video.get(id=begun.id)
-    await first_pass.make_playable(await first_attempt(video), tools_for(resources, tmp_path))
+    await first_pass.make_playable(
+        await first_attempt(video), tools_for(resources, tmp_path), hooks=VERSION_HOOKS
+    )
     assert (await Video.get(id=begun.id)).status is VideoStatus.READY

@@ -27,6 +27,7 @@ from signed_in import Sender
 from portal.config import Config
 from portal.database.models import Version, Video, Visibility
 from portal.database.work_models import Download
+from portal.features import VERSION_HOOKS
 from portal.processing import first_pass, later_passes, storyboards
 from portal.videos import captions, cuts, downloads, replacement
 from portal.videos.visibility import VideoAccess, save_access
@@ -219,7 +220,7 @@ class Story:
         await cut(await self.video(), self.resources, self.folder, *KEPT)
 
     async def show_whole_film(self) -> None:
-        await cuts.save(self.video_id, None, expected=None)
+        await cuts.save(self.video_id, None, expected=None, hooks=VERSION_HOOKS)
 
     async def begin_replacement(self) -> None:
         """Upload the second film, which waits for a worker."""
@@ -237,11 +238,11 @@ class Story:
     async def finish_replacement(self) -> None:
         version = await Version.get(video_id=self.video_id, status="processing")
         tools = tools_for(self.resources, self.folder)
-        await first_pass.publish_version(version.id, tools, may_encode=True)
+        await first_pass.publish_version(version.id, tools, may_encode=True, hooks=VERSION_HOOKS)
 
     async def undo_replacement(self) -> None:
         storage = self.resources.storage
-        await replacement.withdraw(self.video_id, storage=storage)
+        await replacement.withdraw(self.video_id, storage=storage, hooks=VERSION_HOOKS)
 
     async def run_jobs(self) -> None:
         """Run the jobs of a playable video: renditions, storyboard, captions, files to save."""

@@ -21,6 +21,7 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.features import VERSION_HOOKS
 from portal.processing import first_pass, removal, storyboards
 from portal.processing.captions import CaptionText
 from portal.processing.versions import WITHDRAWN_AT
@@ -78,7 +79,7 @@ async def test_new_video_outlives_the_one_from_which_it_is_made(
     assert record["storageKey"] == video.storage_key
     copied = await Video.get(id=record["id"])
     tools = tools_for(resources, tmp_path)
-    await first_pass.publish_version(copied.version_id, tools, may_encode=True)
+    await first_pass.publish_version(copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS)
     copied = await Video.get(id=copied.id)
     assert copied.status is VideoStatus.READY
     assert copied.duration_s == pytest.approx(6, abs=0.2)
@@ -158,7 +159,9 @@ async def test_copy_that_was_broken_off_goes_on_unless_the_film_has_changed(
     await resources.storage.delete(lost)
     tools = tools_for(resources, tmp_path)
     with pytest.raises(ObjectMissing):
-        await first_pass.publish_version(copied.version_id, tools, may_encode=True)
+        await first_pass.publish_version(
+            copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS
+        )
     [broken] = await Version.filter(video_id=copied.id, base_id=None)
     before = set(await stored(resources.storage, copied.id))
     assert before
@@ -174,7 +177,7 @@ async def test_copy_that_was_broken_off_goes_on_unless_the_film_has_changed(
 
     copy_in_storage = Storage.copy
     monkeypatch.setattr(Storage, "copy", copy_object)
-    await first_pass.publish_version(copied.version_id, tools, may_encode=True)
+    await first_pass.publish_version(copied.version_id, tools, may_encode=True, hooks=VERSION_HOOKS)
     finished = await Video.get(id=copied.id)
     assert finished.status is VideoStatus.READY
     assert not before & set(targets)

@@ -15,6 +15,7 @@ from portal import errors
 from portal.database.connection import transaction
 from portal.database.event_models import Event
 from portal.database.models import Attempt, Caption, Deletion, Rendition, Version, Video
+from portal.features import VERSION_HOOKS
 from portal.maintenance import janitor
 from portal.processing import attempts, first_pass, later_passes, removal, renditions
 from portal.processing.attempts import Failure
@@ -58,11 +59,11 @@ class Replaced:
         """Run the first pass over the file that waits, as a worker does."""
         [version] = await Version.filter(video_id=self.video.id, status="processing")
         tools = tools_for(self.resources, self.work_dir)
-        await first_pass.publish_version(version.id, tools, may_encode=True)
+        await first_pass.publish_version(version.id, tools, may_encode=True, hooks=VERSION_HOOKS)
 
     async def withdraw(self) -> None:
         resources = self.resources
-        await replacement.withdraw(self.video.id, storage=resources.storage)
+        await replacement.withdraw(self.video.id, storage=resources.storage, hooks=VERSION_HOOKS)
 
     async def read(self) -> Replacement:
         present = await replacement.read(self.video.id)
@@ -330,7 +331,7 @@ async def test_failed_file_that_is_tried_again_does_not_come_back(
     former = await first_attempt(video)
     [pending] = await Version.filter(storage_key=key)
     tools = tools_for(resources, tmp_path)
-    await first_pass.publish_version(pending.id, tools, may_encode=True)
-    await first_pass.make_playable(former, tools)
+    await first_pass.publish_version(pending.id, tools, may_encode=True, hooks=VERSION_HOOKS)
+    await first_pass.make_playable(former, tools, hooks=VERSION_HOOKS)
     assert (await replaced.record())["storageKey"] == key
     assert await replacement.read(video.id) is None

@@ -25,6 +25,7 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.database.work_models import Transcription
+from portal.features import VERSION_HOOKS
 from portal.processing.captions import TRANSCRIPTION, CaptionText
 from portal.processing.versions import make_current
 from portal.statistics.cmcd import Device, Place, Record, SessionReport, State
@@ -292,7 +293,7 @@ async def replace_file(video: Video, resources: WebContext, **columns: Any) -> V
 async def go_to(version: Version, resources: WebContext) -> Video:
     """Make a version the current one of its video."""
     async with transaction():
-        await make_current(version)
+        await make_current(version, VERSION_HOOKS)
     return await Video.get(id=version.video_id)
 
 

@@ -11,6 +11,7 @@ from signed_in import Sender, text_of
 from portal.accounts.permissions import EVERYONES
 from portal.database.connection import transaction
 from portal.database.models import Caption, Rendition, RenditionState, Version, Video, VideoStatus
+from portal.features import VERSION_HOOKS
 from portal.processing.captions import folder_name
 from portal.processing.versions import make_current
 from portal.transcoding.packaging.hls import playlist_uris
@@ -46,7 +47,7 @@ async def make_live_cut(context: WebContext, video: Video) -> Version:
         body = files.get(path.partition("/")[2], b"removed")
         await context.storage.put(f"hls/{video.id}/{path}", body, content_type="text/plain")
     async with transaction():
-        await make_current(cut)
+        await make_current(cut, VERSION_HOOKS)
     await Rendition.create(
         version_id=cut.id,
         kind=Kind.VIDEO,
@@ -177,11 +178,11 @@ async def test_viewers_finish_a_cut_unless_something_else_was_removed(
     viewer = cast.senders["viewer"][0]
     film = await Version.get(id=video.version_id)
     async with transaction():
-        await make_current(film)
+        await make_current(film, VERSION_HOOKS)
     assert "low/playlist.m3u8" in await served(viewer, video, 2)
     assert await served(viewer, video, 1) == set(FILM)
     async with transaction():
-        await make_current(first)
+        await make_current(first, VERSION_HOOKS)
     # Viewers of the first cut can finish it when another file replaces the film, but not the film.
     other = Version(
         id=uuid4(),
@@ -197,7 +198,7 @@ async def test_viewers_finish_a_cut_unless_something_else_was_removed(
     )
     await other.save(force_create=True)
     async with transaction():
-        await make_current(other)
+        await make_current(other, VERSION_HOOKS)
     assert "low/playlist.m3u8" in await served(viewer, video, 2)
     assert await served(viewer, video, 1) == NAMED
     later = "UPDATE versions SET retired_at = retired_at - interval '2 days'"

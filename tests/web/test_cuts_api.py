@@ -16,6 +16,7 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.features import VERSION_HOOKS
 from portal.processing.attempts import fail_version
 from portal.processing.versions import make_current
 from portal.web.composition import WebContext
@@ -65,7 +66,7 @@ async def finish(version: Version, resources: WebContext) -> Version:
         status=VideoStatus.READY, keep=moved, published_attempt=attempt, has_storyboard=True
     )
     async with transaction():
-        await make_current(await Version.get(id=version.id))
+        await make_current(await Version.get(id=version.id), VERSION_HOOKS)
     return await Version.get(id=version.id)
 
 
@@ -254,7 +255,7 @@ async def test_replacement_in_progress_keeps_a_video_from_being_cut(
         status=VideoStatus.READY, published_attempt=9, duration_s=50.0
     )
     async with transaction():
-        await make_current(await Version.get(id=new.id))
+        await make_current(await Version.get(id=new.id), VERSION_HOOKS)
     assert (await film.get()).complete_job_id is None
     assert (await Version.get(id=first.id)).status is VideoStatus.FAILED
     assert (await get(client, video))["keep"] is None

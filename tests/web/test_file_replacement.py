@@ -14,6 +14,7 @@ from portal.database.account_models import Role
 from portal.database.connection import transaction
 from portal.database.models import Version, Video, VideoStatus
 from portal.database.work_models import PassInProgress
+from portal.features import VERSION_HOOKS
 from portal.processing import parts
 from portal.processing.attempts import LeaseLost
 from portal.processing.versions import make_current
@@ -53,7 +54,7 @@ async def finish_new_file(video: Video, resources: WebContext) -> Version:
     await new_versions.update(status=VideoStatus.READY, published_attempt=1)
     version = await new_versions.get()
     async with transaction():
-        await make_current(version)
+        await make_current(version, VERSION_HOOKS)
     return version
 
 

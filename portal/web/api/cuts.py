@@ -167,7 +167,9 @@ async def put_cuts(id: str) -> Response:
         intervals = [Interval(row.start_seconds, row.end_seconds) for row in keep]
     async with showing_present(partial(_present_cuts, video)):
         with _naming_interval():
-            saved = await cuts.save(video.id, intervals, expected=versions, quota=web.quota)
+            saved = await cuts.save(
+                video.id, intervals, hooks=web.hooks, expected=versions, quota=web.quota
+            )
     is_processing = saved.state is VersionState.PROCESSING
     status = HTTPStatus.ACCEPTED if is_processing else HTTPStatus.OK
     return json_response(_cuts_record(video, saved), status, etag=saved.version)

@@ -281,7 +281,9 @@ async def withdraw_replacement(id: str) -> Response:
     video = await read_video(id)
     versions = named_versions()
     async with showing_present(partial(_present_replacement, video)):
-        await replacement.withdraw(video.id, storage=web.storage, expected=versions)
+        await replacement.withdraw(
+            video.id, storage=web.storage, hooks=web.hooks, expected=versions
+        )
     return Response(status=HTTPStatus.NO_CONTENT)
 
 

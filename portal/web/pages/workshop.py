@@ -184,7 +184,7 @@ async def withdraw_replacement(video_id: str) -> ResponseReturnValue:
     shown = (await request.form).get("withdrawn", "")
     # The form may be outdated, or sent twice.
     with suppress(ReplacementChanged, ReplacementNotFound):
-        await replacement.withdraw(video.id, storage=web.storage, expected={shown})
+        await replacement.withdraw(video.id, storage=web.storage, hooks=web.hooks, expected={shown})
     return _redirect_to_part(video.id, "replacement")
 
 
