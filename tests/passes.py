@@ -87,7 +87,8 @@ async def ended_after(
     first = len({segment.number for segment in await pictures})
     tools = tools_for(resources, work_dir)
     note = Heartbeat.note_stored
-    make = later_passes.make_missing if attempt.targets else first_pass.make_playable
+    make_first = partial(first_pass.make_playable, hooks=VERSION_HOOKS)
+    make = later_passes.make_missing if attempt.targets else make_first
     running = asyncio.create_task(make(attempt, tools))
     missing = {*range(first, first + segments)}
     if not attempt.targets and not first:

@@ -57,10 +57,10 @@ SELECT array(SELECT number FROM ({UNCLAIMED}) unclaimed ORDER BY number) AS uncl
        (SELECT count(*) FROM pass_parts part
         WHERE part.version_id = pass.version_id AND {IS_LIVE}) AS live_parts,
        (SELECT count(*) FROM pass_parts part
-        CROSS JOIN generate_series(start, least(until, pass.segment_count) - 1) number
+        CROSS JOIN generate_series(start, least(until, pass.segment_count) - 1) claimed
         WHERE part.version_id = pass.version_id AND {IS_LIVE} AND NOT EXISTS (
           SELECT FROM made_segments made WHERE made.version_id = pass.version_id
-          AND made.rendition = pass.renditions->>0 AND made.number = number
+          AND made.rendition = pass.renditions->>0 AND made.number = claimed
         )) AS claimed_count,
        (SELECT count(*) FROM pass_parts part
         WHERE part.version_id = pass.version_id AND has_failed) AS helper_failures,
@@ -213,8 +213,11 @@ def part_length(state: PassState, segment_s: float) -> int:
     consecutive_count = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(numbers, count(numbers[0])))
     )
+    left_s = len(numbers) * segment_s
+    if left_s < SHORTEST_PART_S:
+        return consecutive_count
     workers = max(state.worker_processes, state.live_parts + 1)
-    share_s = len(numbers) * segment_s / workers
+    share_s = left_s / workers
     share_of_all_s = (len(numbers) + state.claimed_count) * segment_s / workers
     wanted_s = max(share_s, min(share_of_all_s, SURE_S), SHORTEST_PART_S)
     length = round(min(wanted_s, LONGEST_PART_S) / segment_s)

@@ -61,6 +61,8 @@ async def claim(video: Video, *, is_helper: bool = False) -> Lease | None:
 @pytest.mark.parametrize(
     ("unclaimed", "processes", "live_parts", "claimed", "segment_s", "length"),
     [
+        # Little work isn't divided.
+        (range(2), 2, 0, 0, 1.0, 2),
         # The only worker takes all, up to a minute.
         (range(10), 1, 0, 0, 4.0, 10),
         (range(200), 1, 0, 0, 4.0, 15),
@@ -190,7 +192,7 @@ async def test_help_is_offered_only_while_nothing_waits(
     video: Video, resources: WebContext
 ) -> None:
     database_url = resources.config.database_url
-    await PassInProgress.all().update(segment_s=0.5)
+    await PassInProgress.all().update(segment_s=0.3)
     assert await parts.offer_help() is None, "too little is left"
     await PassInProgress.all().update(segment_s=10.0)
     async with transaction():

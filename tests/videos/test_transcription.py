@@ -54,7 +54,8 @@ async def video(client: Client, resources: WebContext, spoken: Path, tmp_path: P
 
 async def write(video: Video, resources: WebContext, model: Path, work_dir: Path) -> None:
     """Carry out the request as a worker without encodes does."""
-    await transcription.make_captions(video.id, tools_for(resources, work_dir))
+    config = replace(resources.config, captions_model=model)
+    await transcription.make_captions(video.id, tools_for(resources, work_dir, config=config))
 
 
 async def test_speech_becomes_captions_that_a_person_can_replace(
