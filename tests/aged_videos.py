@@ -1,5 +1,6 @@
 """Videos with output, and rounds of the janitor, for the tests of maintenance."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ def hence(**delta: float) -> datetime:
     return datetime.now(UTC) + timedelta(**delta)
 
 
-async def tidy(resources: WebContext, *, now: datetime | None = None) -> janitor.Tidied:
+async def tidy(resources: WebContext, *, now: datetime | None = None) -> Mapping[str, int]:
     """Run the janitor once, as if at this moment."""
     return await janitor.tidy(resources.config, storage=resources.storage, now=now)
 

@@ -6,8 +6,17 @@ from portal.processing import encoding, first_pass, jobs, later_passes, removal,
 from portal.processing.captions import CAPTIONS, TRANSCRIPTION
 from portal.processing.features import Feature
 from portal.queue.deliveries import DELIVERY
-from portal.videos import caption_versions, captions, downloads, imports, posters, transcription
-from portal.webhooks import sending
+from portal.statistics import folding
+from portal.videos import (
+    caption_versions,
+    captions,
+    downloads,
+    imports,
+    playback_links,
+    posters,
+    transcription,
+)
+from portal.webhooks import endpoints, sending
 
 _FEATURES = (
     Feature(
@@ -19,10 +28,21 @@ _FEATURES = (
         name="posters",
         jobs=((posters.POSTER, posters.make_poster),),
         follow_version=posters.follow_version,
+        before_removal=posters.move_from_attempt,
     ),
-    Feature(name="downloads", jobs=((downloads.DOWNLOAD, downloads.make_file),)),
+    Feature(
+        name="downloads",
+        jobs=((downloads.DOWNLOAD, downloads.make_file),),
+        sweep=downloads.sweep,
+    ),
+    Feature(name="links", prune=playback_links.forget_unused),
+    Feature(
+        name="statistics",
+        prune=folding.delete_old_viewers,
+        work_beside=folding.fold_forever,
+    ),
     Feature(name="imports", jobs=((imports.IMPORT, imports.run),)),
-    Feature(name="webhooks", jobs=((DELIVERY, sending.send),)),
+    Feature(name="webhooks", jobs=((DELIVERY, sending.send),), prune=endpoints.forget_old),
 )
 # What features do when viewers get another version of a video.
 VERSION_HOOKS = tuple(

@@ -15,9 +15,9 @@ that is published in between is kept.
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
@@ -34,20 +34,22 @@ from portal.database.connection import (
     transaction,
 )
 from portal.database.models import Attempt, Publication, Tombstone, Upload, Version
-from portal.errors import StorageUnavailable
+from portal.features import FEATURES
 from portal.processing.attempts import close_lost
 from portal.processing.outputs import unused_below, used_folders
-from portal.processing.removal import remove_again, remove_below, remove_source
+from portal.processing.removal import (
+    logging_refusals,
+    remove_again,
+    remove_below,
+    remove_source,
+)
 from portal.processing.versions import REVERTIBLE_S, WITHDRAWN_AT
 from portal.queue.rows import delete_forgotten_requests, prune_jobs
-from portal.statistics.folding import delete_old_viewers
 from portal.storage.bucket import Storage
-from portal.storage.calls import ObjectMissing, StorageRefused
+from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix, output_root
 from portal.uploads import service as uploads
-from portal.videos import downloads, playback_links, posters
 from portal.videos.copies import fail_copies
-from portal.webhooks.endpoints import forget_old
 
 logger = logging.getLogger(__name__)
 
@@ -126,36 +128,17 @@ DELETE FROM idempotency_keys WHERE began_at < now() - make_interval(secs => %s)
 
 
 @dataclass(frozen=True, slots=True)
-class Tidied:
-    """Numbers of removed uploads, sources, objects, versions, downloads, jobs and audit lines.
-
-    `deleted_videos` counts the tombstones that were removed.
-    """
-
-    uploads: int = 0
-    replaced_sources: int = 0
-    objects: int = 0
-    expired_versions: int = 0
-    deleted_videos: int = 0
-    downloads: int = 0
-    jobs: int = 0
-    audit_lines: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Cutoffs:
     """Times before which uploads and attempts are finished.
 
     `idle_since`: uploads that have been inactive since then are abandoned, and no request to one of
     their URLs can still arrive. `expired_since`: upload URLs that were signed before have expired.
     `settled_since`: no worker writes to older attempts, and no player reads from them.
-    `unrequested_since`: files for download whose last request was before are removed.
     """
 
     idle_since: datetime
     expired_since: datetime
     settled_since: datetime
-    unrequested_since: datetime
 
     @classmethod
     def at(cls, now: datetime, config: Config) -> Self:
@@ -165,33 +148,37 @@ class Cutoffs:
             idle_since=now - timedelta(seconds=idle_s),
             expired_since=now - timedelta(seconds=config.upload_url_ttl_s),
             settled_since=now - timedelta(seconds=max(DAY_S, config.playback_url_ttl_s)),
-            unrequested_since=now - timedelta(seconds=downloads.KEPT_S),
         )
 
 
-async def tidy(config: Config, *, storage: Storage, now: datetime | None = None) -> Tidied:
+async def tidy(
+    config: Config, *, storage: Storage, now: datetime | None = None
+) -> Mapping[str, int]:
     """Remove everything that is due; `now` is the database's time by default.
 
-    Raises `StorageUnavailable` when storage is unreachable.
+    Return how many things were removed, by their name or the name of their feature. Raises
+    `StorageUnavailable` when storage is unreachable.
     """
-    cutoffs = Cutoffs.at(now or await server_time(), config)
-    tidied = Tidied(
-        jobs=await prune_jobs(keep_days=config.keep_jobs_days) if config.keep_jobs_days else 0,
-        uploads=await discard_abandoned(cutoffs, storage),
-        replaced_sources=await remove_replaced(cutoffs, storage),
-        objects=await sweep_attempts(cutoffs, storage),
-        expired_versions=await remove_expired_versions(cutoffs, storage),
-        deleted_videos=await remove_late_files(cutoffs, storage),
-        downloads=await remove_downloads(cutoffs, storage),
-        audit_lines=await prune(keep_days=config.audit_days) if config.audit_days else 0,
-    )
+    now = now or await server_time()
+    cutoffs = Cutoffs.at(now, config)
+    tidied = {
+        "jobs": await prune_jobs(keep_days=config.keep_jobs_days) if config.keep_jobs_days else 0,
+        "uploads": await discard_abandoned(cutoffs, storage),
+        "replaced_sources": await remove_replaced(cutoffs, storage),
+        "objects": await sweep_attempts(cutoffs, storage),
+        "expired_versions": await remove_expired_versions(cutoffs, storage),
+        "deleted_videos": await remove_late_files(cutoffs, storage),
+        "audit_lines": await prune(keep_days=config.audit_days) if config.audit_days else 0,
+    }
+    for feature in FEATURES:
+        if feature.sweep is not None:
+            tidied[feature.name] = await feature.sweep(storage, now)
+        if feature.prune is not None:
+            await feature.prune()
     await delete_expired()
-    await playback_links.forget_unused()
-    await forget_old()
-    await delete_old_viewers()
     await delete_forgotten_requests()
     await execute(FORGET_ANSWERS, DAY_S)
-    logger.info("Janitor has finished", extra={"action": "janitor", **asdict(tidied)})
+    logger.info("Janitor has finished", extra={"action": "janitor", **tidied})
     return tidied
 
 
@@ -199,7 +186,7 @@ async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
     """Discard abandoned uploads with their files; return how many."""
     removed = 0
     async for row in rows_by_key(IDLE_UPLOADS, cutoffs.idle_since, page=BATCH):
-        with _logging_refusals():
+        with logging_refusals():
             removed += await uploads.discard_abandoned(
                 row["key"], idle_since=cutoffs.idle_since, storage=storage
             )
@@ -215,7 +202,7 @@ async def remove_replaced(cutoffs: Cutoffs, storage: Storage) -> int:
     times = (cutoffs.expired_since, cutoffs.idle_since)
     async for row in rows_by_key(EXPIRED_SOURCES, *times, first="", page=BATCH):
         key = row["key"]
-        with _logging_refusals():
+        with logging_refusals():
             with suppress(ObjectMissing):
                 size_bytes = (await storage.head(key)).size_bytes
                 if size_bytes != row["size_bytes"]:
@@ -234,7 +221,7 @@ async def sweep_attempts(cutoffs: Cutoffs, storage: Storage) -> int:
     """Delete the output of attempts that no version uses; return the number of objects."""
     removed = 0
     async for row in rows_by_key(SWEEPABLE, cutoffs.settled_since, page=BATCH):
-        with _logging_refusals():
+        with logging_refusals():
             removed += await _sweep_version(UUID(row["key"]), cutoffs, storage)
     return removed
 
@@ -252,20 +239,6 @@ async def remove_late_files(cutoffs: Cutoffs, storage: Storage) -> int:
     return videos
 
 
-async def remove_downloads(cutoffs: Cutoffs, storage: Storage) -> int:
-    """Remove files for download that are expired, outdated or of deleted videos; return how many.
-
-    Files that workers are still writing are left to the next janitor.
-    """
-    removed = 0
-    await downloads.abandon_expired(cutoffs.unrequested_since)
-    async for download in downloads.abandoned(page=BATCH):
-        with _logging_refusals():
-            await downloads.discard(download, storage)
-            removed += 1
-    return removed
-
-
 async def remove_expired_versions(cutoffs: Cutoffs, storage: Storage) -> int:
     """Remove the versions that were retired or withdrawn long ago; return how many.
 
@@ -276,8 +249,10 @@ async def remove_expired_versions(cutoffs: Cutoffs, storage: Storage) -> int:
         version = await _withdraw_expired(UUID(row["key"]), cutoffs)
         if version is None:
             continue
-        with _logging_refusals():
-            await posters.move_from_attempt(version, storage)
+        with logging_refusals():
+            for feature in FEATURES:
+                if feature.before_removal is not None:
+                    await feature.before_removal(version, storage)
             for attempt in await Attempt.filter(version_id=version.id):
                 await remove_below(output_prefix(version.video_id, attempt.number), storage)
                 lower = Publication.filter(
@@ -334,16 +309,3 @@ async def is_settled(version_id: UUID, since: datetime) -> bool:
     The state of a locked version can't change.
     """
     return bool(await fetch_rows(IS_SETTLED, version_id, since))
-
-
-@contextmanager
-def _logging_refusals() -> Iterator[None]:
-    """Log objects that storage refuses to delete, so that the janitor continues with the others."""
-    try:
-        yield
-    except (StorageRefused, StorageUnavailable) as exc:
-        if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageRefused):
-            raise
-        logger.warning(
-            "Storage refused a deletion", exc_info=exc, extra={"action": "janitor_refused"}
-        )

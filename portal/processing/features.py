@@ -1,11 +1,14 @@
 """What a feature adds to the portal: one value that workers, recovery and the janitor read."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from portal.database.models import Video
+from portal.database.models import Version, Video
 from portal.queue.jobs import Job
+from portal.storage.bucket import Storage
 from portal.transcoding.encoding.assembly import PassOutput
 
 # What a worker does for a job. It gets the worker's tools and the job's arguments by their names,
@@ -39,8 +42,18 @@ VersionHook = Callable[[VersionChange], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """A feature: its name, its kinds of jobs with what workers do for them, and its hook."""
+    """A feature: its name, its kinds of jobs with what workers do for them, and its hooks.
+
+    `follow_version` is called when viewers get another version, and `before_removal` before the
+    files of a version are removed for good. The janitor calls `sweep`, which removes objects that
+    are due at a time and returns their number, and `prune`, which deletes rows. Each worker runs
+    `work_beside` until the event is set.
+    """
 
     name: str
     jobs: tuple[tuple[Job, Run], ...] = ()
     follow_version: VersionHook | None = None
+    before_removal: Callable[[Version, Storage], Awaitable[None]] | None = None
+    sweep: Callable[[Storage, datetime], Awaitable[int]] | None = None
+    prune: Callable[[], Awaitable[None]] | None = None
+    work_beside: Callable[[asyncio.Event], Awaitable[None]] | None = None

@@ -8,7 +8,8 @@ another one (`remove_again`).
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from portal.processing.jobs import REMOVAL
 from portal.queue.jobs import RunAgain
 from portal.queue.tools import Tools
 from portal.storage.bucket import Storage
+from portal.storage.calls import StorageRefused
 from portal.storage.objects import output_root
 
 logger = logging.getLogger(__name__)
@@ -115,3 +117,16 @@ async def remove_below(prefix: str, storage: Storage) -> int:
         removed += len(keys)
         previous = keys
     return removed
+
+
+@contextmanager
+def logging_refusals() -> Iterator[None]:
+    """Log objects that storage refuses to delete, and continue with the others."""
+    try:
+        yield
+    except (StorageRefused, StorageUnavailable) as exc:
+        if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageRefused):
+            raise
+        logger.warning(
+            "Storage refused a deletion", exc_info=exc, extra={"action": "janitor_refused"}
+        )

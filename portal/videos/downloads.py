@@ -15,7 +15,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from shutil import disk_usage
@@ -26,6 +26,7 @@ from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.work_models import Download, DownloadState
 from portal.errors import DownloadNotFound, DownloadsBusy
 from portal.processing.outputs import open_rendition
+from portal.processing.removal import logging_refusals
 from portal.queue.jobs import DOWNLOAD_QUEUE, REQUESTER, Job, Required
 from portal.queue.tools import Tools
 from portal.queue.tries import TriesExhausted, one_try
@@ -253,9 +254,18 @@ async def make_file(video_id: UUID, number: int, tools: Tools) -> None:
         await rows.update(state=DownloadState.FAILED, error_code=_error_code(exc))
 
 
-async def abandon_expired(before: datetime) -> None:
-    """Abandon the files whose last request was before a time."""
-    await execute(EXPIRE, before)
+async def sweep(storage: Storage, now: datetime) -> int:
+    """Remove files that are expired, outdated or of deleted videos; return how many.
+
+    Files that workers are still writing are left to the next janitor.
+    """
+    removed = 0
+    await execute(EXPIRE, now - timedelta(seconds=KEPT_S))
+    async for row in abandoned(page=PAGE):
+        with logging_refusals():
+            await discard(row, storage)
+            removed += 1
+    return removed
 
 
 async def abandoned(*, page: int, below: str = "") -> AsyncIterator[Download]:

@@ -43,7 +43,6 @@ from portal.queue.jobs import (
 from portal.queue.tools import Tools
 from portal.queue.tries import is_out_of_memory
 from portal.retry import Backoff
-from portal.statistics.folding import fold_forever
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
@@ -220,7 +219,11 @@ async def _run(config: Config, storage: Storage) -> None:
                 *(group.create_task(_serve(queue, name, slots[name], worker)) for name in slots),
                 group.create_task(recover_forever(ending)),
                 group.create_task(_help_forever(worker, ending)),
-                group.create_task(fold_forever(ending)),
+                *(
+                    group.create_task(feature.work_beside(ending))
+                    for feature in FEATURES
+                    if feature.work_beside is not None
+                ),
                 group.create_task(ending.wait()),
             ]
             try:

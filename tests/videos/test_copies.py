@@ -131,7 +131,7 @@ async def test_new_video_fails_if_the_film_is_deleted_before_it_is_copied(
         new = await make_replacement(video)
         await Publication.filter(id=video.id).update(version_id=new.id)
         await Version.filter(id=video.version_id).update(retired_at=LONG_AGO)
-        assert (await tidy(resources)).expired_versions == 1
+        assert (await tidy(resources))["expired_versions"] == 1
     transcode = await answered(await client.get(f"/api/videos/{copied.id}/transcode"))
     assert (transcode["stage"], transcode["failure"]["code"]) == ("failed", "film_deleted")
     retried = await client.post(f"/api/videos/{copied.id}/transcode")

@@ -132,14 +132,14 @@ async def test_file_is_removed_a_day_after_the_last_request(saving: Saving) -> N
     await saving.request()
     await saving.make()
     await Download.all().update(requested_at=hence(hours=-23))
-    assert (await tidy(saving.resources)).downloads == 0
+    assert (await tidy(saving.resources))["downloads"] == 0
     assert len(await saving.stored()) == 1
 
     await Download.all().update(requested_at=hence(hours=-25))
     # A job that is recorded as unfinished could still write the file.
-    assert (await tidy(saving.resources)).downloads == 0
+    assert (await tidy(saving.resources))["downloads"] == 0
     await saving.end_jobs()
-    assert (await tidy(saving.resources)).downloads == 1
+    assert (await tidy(saving.resources))["downloads"] == 1
     assert await saving.stored() == []
     assert not await Download.exists()
 
@@ -158,7 +158,7 @@ async def test_file_of_a_deleted_or_renamed_video_is_removed(saving: Saving) -> 
     await saving.resources.storage.put(row.key or "", b"written late", content_type="video/mp4")
 
     await saving.end_jobs()
-    assert (await tidy(saving.resources)).downloads == 2
+    assert (await tidy(saving.resources))["downloads"] == 2
     assert await saving.stored() == []
 
 
