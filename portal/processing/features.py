@@ -1,7 +1,7 @@
 """What a feature adds to the portal: one value that workers, recovery and the janitor read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,4 +56,4 @@ class Feature:
     before_removal: Callable[[Version, Storage], Awaitable[None]] | None = None
     sweep: Callable[[Storage, datetime], Awaitable[int]] | None = None
     prune: Callable[[], Awaitable[None]] | None = None
-    work_beside: Callable[[asyncio.Event], Awaitable[None]] | None = None
+    work_beside: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None

@@ -1,5 +1,7 @@
 """SQL on procrastinate's tables: the queue's state, finished jobs, and waiting jobs."""
 
+from uuid import UUID
+
 from portal.database.connection import IS_LIVE, Row, execute, fetch_rows
 
 # Beginning of the names of worker processes, as PostgreSQL lists their connections.
@@ -124,6 +126,11 @@ FROM (
   LIMIT 1 FOR KEY SHARE
 ) waiting
 """
+# Unfinished jobs about a video, other than those about its versions.
+UNFINISHED_JOBS_OF_VIDEO = """
+SELECT id, status = 'doing' AS is_running FROM procrastinate_jobs
+WHERE status IN ('todo', 'doing') AND args->>'video_id' = %s
+"""
 PRIORITY = "SELECT priority FROM procrastinate_jobs WHERE id = %s"
 # Count one more job of a requester, and return the number of the recent ones before it.
 # Every minute one of them is forgotten, and no more than 20 are remembered. `forgotten_at` is when
@@ -164,6 +171,11 @@ async def read_queue(*, limit: int) -> dict[str, list[Row]]:
         "leases": await fetch_rows(LEASES),
         "workers": await fetch_rows(WORKERS, DEAD_AFTER_S),
     }
+
+
+async def list_jobs_of(video_id: UUID) -> list[Row]:
+    """Return the unfinished jobs about a video, without those about its versions."""
+    return await fetch_rows(UNFINISHED_JOBS_OF_VIDEO, str(video_id))
 
 
 async def priority_of(job_id: int) -> int | None:

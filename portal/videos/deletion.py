@@ -24,8 +24,6 @@ from portal.database.connection import (
 from portal.database.models import (
     Attempt,
     Deletion,
-    PosterRequest,
-    PosterState,
     Publication,
     Tombstone,
     Upload,
@@ -38,6 +36,7 @@ from portal.events.records import AUDIENCE_COLUMNS
 from portal.processing.removal import promise_removal
 from portal.processing.versions import cancel_jobs
 from portal.queue.jobs import cancel_job
+from portal.queue.rows import list_jobs_of
 from portal.videos.copies import fail_copies
 from portal.videos.reading import check_version, locked_video, parse_video_id
 
@@ -186,9 +185,9 @@ async def _remove(video: Video) -> None:
 
 async def _stop_work(video: Video) -> bool:
     """Cancel the jobs of a video. Return whether a worker may still be writing files of it."""
-    poster = await PosterRequest.get_or_none(video_id=video.id)
     await cancel_jobs(await Version.filter(video_id=video.id))
-    if poster is not None:
-        await cancel_job(poster.job_id)
-    is_making_poster = poster is not None and poster.state is PosterState.WORKING
-    return is_making_poster or await Attempt.filter(video_id=video.id, outcome=None).exists()
+    jobs = await list_jobs_of(video.id)
+    for job in jobs:
+        await cancel_job(job["id"])
+    is_writing = any(job["is_running"] for job in jobs)
+    return is_writing or await Attempt.filter(video_id=video.id, outcome=None).exists()

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import UUID
 
 from quart import current_app
@@ -24,22 +24,19 @@ from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
 from portal.features import VERSION_HOOKS
 from portal.processing.features import VersionHook
-from portal.statistics.intake import InboxReport, Visitors, write_reports
 from portal.statistics.reading import read_playback_sums
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.playback_links import SigningKeys, fetch_live_links
 from portal.videos.progress import Progress, fetch_progress, read_figures
 from portal.videos.publishing import CategoryTable, issue_uploads
-from portal.videos.reading import fetch_records, fetch_states, fetch_videos
+from portal.videos.reading import fetch_records, fetch_videos
 from portal.videos.words import Vocabulary
 from portal.web.event_streams import EventStreams
 from portal.web.playlists import Playlists
 
 if TYPE_CHECKING:
     from portal.accounts.oidc import Provider
-
-REPORTS_PAUSE_S = 1.0
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -156,18 +153,17 @@ class WebContext:
     figures: CachedValue[dict[str, list[Row]]] = field(
         default_factory=partial(CachedValue, _read_all_figures)
     )
-    visitors: Visitors = field(default_factory=Visitors)
-    reading_reports: asyncio.Lock = field(default_factory=asyncio.Lock)
-    # Players don't wait for the answers to their reports, so many reports share each statement.
-    reported_videos: DataLoader[UUID, Row] = field(
-        default_factory=partial(DataLoader, fetch_states, pause_s=REPORTS_PAUSE_S)
-    )
-    report_writes: DataLoader[InboxReport, bool] = field(
-        default_factory=partial(DataLoader, write_reports, pause_s=REPORTS_PAUSE_S)
-    )
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
     quota: Quota = NO_QUOTA
+    _shared: dict[Callable[[], Any], Any] = field(default_factory=dict)
+
+    def shared(self, make: Callable[[], Value]) -> Value:
+        """Return the object of this process that `make` has returned at its first use here."""
+        if make not in self._shared:
+            self._shared[make] = make()
+        value: Value = self._shared[make]
+        return value
 
 
 def web_context() -> WebContext:

@@ -4,7 +4,6 @@ import asyncio
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from itertools import chain, count, repeat
@@ -34,6 +33,7 @@ from portal.statistics.folding import fold_inbox
 from portal.statistics.intake import InboxReport, Visitors, write_reports
 from portal.transcoding.packaging.master import Kind as RenditionKind
 from portal.videos.reading import fetch_states
+from portal.web.api.statistics import Intake
 from portal.web.composition import DataLoader, WebContext
 
 pytestmark = pytest.mark.shared_app
@@ -80,10 +80,9 @@ async def figures(client: Client, video: Video, query: str = "") -> dict[str, An
 @pytest.fixture(autouse=True)
 def without_pauses(app: Quart) -> None:
     """Let each report be written at once."""
-    context = app.extensions["portal"]
-    app.extensions["portal"] = replace(
-        context, reported_videos=DataLoader(fetch_states), report_writes=DataLoader(write_reports)
-    )
+    taking = app.extensions["portal"].shared(Intake)
+    taking.videos = DataLoader(fetch_states)
+    taking.writes = DataLoader(write_reports)
 
 
 async def film(owner: Account | None = None, **columns: Any) -> Video:
@@ -289,7 +288,7 @@ async def test_wider_networks_bring_four_times_as_many_viewers(
     )
     for number in range(6):
         networks = [f"2001:db8:0:{number}::/64", "2001:db8::/56", "2001:db8::/48"]
-        visitor = await resources.visitors.identify(networks=networks, user_agent=CHROME)
+        visitor = await Visitors().identify(networks=networks, user_agent=CHROME)
         await write_reports([InboxReport.of(session, visitor, video.id)] * 2)
     await fold_inbox()
     assert len(await fetch_rows("SELECT FROM viewer_days")) == 4
@@ -342,8 +341,7 @@ async def test_report_counts_if_its_sender_leaves_at_once(client: Client, app: Q
         await may_read.wait()
         return await fetch_states(video_ids)
 
-    context = app.extensions["portal"]
-    app.extensions["portal"] = replace(context, reported_videos=DataLoader(read))
+    app.extensions["portal"].shared(Intake).videos = DataLoader(read)
     headers = {"Content-Type": "application/cmcd", "User-Agent": CHROME}
     body = played(video.id, 0, 20).encode()
     async with client.request("/api/playback", method="POST", headers=headers) as connection:

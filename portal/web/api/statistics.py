@@ -3,6 +3,7 @@
 A report is answered alike whether it counts or not, so that nobody learns anything by sending one.
 """
 
+import asyncio
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated
@@ -19,6 +20,7 @@ from quart_schema import (
 
 from portal.accounts.permissions import Action
 from portal.concurrency import task_group
+from portal.database.connection import Row
 from portal.database.models import VideoStatus
 from portal.errors import (
     FieldError,
@@ -32,15 +34,15 @@ from portal.events.records import Id, Shape
 from portal.statistics import cmcd, folding, intake, reading
 from portal.statistics.cmcd import SessionReport
 from portal.statistics.films import HUNDREDTHS
-from portal.statistics.intake import InboxReport, Visitor
+from portal.statistics.intake import InboxReport, Visitor, Visitors, write_reports
 from portal.statistics.periods import DEFAULT_PERIOD, Days, Period, days_of_period
 from portal.statistics.reading import Ranking
 from portal.telemetry.metrics import count_reports
 from portal.videos.library import listed_for
-from portal.videos.reading import audience_in, parse_video_id
+from portal.videos.reading import audience_in, fetch_states, parse_video_id
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, may_watch, policy, principal
-from portal.web.composition import web_context
+from portal.web.composition import DataLoader, web_context
 from portal.web.cookies import has_session_cookie
 from portal.web.schemas.base import ClosedShape, Day, Problem, Text
 from portal.web.schemas.validation import validated_query
@@ -54,12 +56,28 @@ tag_blueprint(blueprint, ["Statistics"])
 REPORTS = "/playback"
 # Lines of a report that count as a request. A player sends about ten every 100 s.
 LINES_PER_REQUEST = 10
+REPORTS_PAUSE_S = 1.0
 
 MAX_LIMIT = 200
 # Days of one answer, which lists each of them: ten years.
 MAX_DAYS = 3_653
 CACHE_CONTROL = "private, no-cache"
 Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Intake:
+    """Objects with which a web process takes reports.
+
+    Players don't wait for the answers, so many reports share each statement.
+    """
+
+    def __init__(self) -> None:
+        self.visitors = Visitors()
+        self.reading = asyncio.Lock()
+        self.videos: DataLoader[UUID, Row] = DataLoader(fetch_states, pause_s=REPORTS_PAUSE_S)
+        self.writes: DataLoader[InboxReport, bool] = DataLoader(
+            write_reports, pause_s=REPORTS_PAUSE_S
+        )
 
 
 class PlaybackReports(RootModel[str]):
@@ -306,7 +324,8 @@ async def report_playback() -> Response:
     body: bytes = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     user_agent = request.headers.get("User-Agent", "")
     # Many large reports at once would take turns of the event loop that add up.
-    async with web.reading_reports:
+    taking = web.shared(Intake)
+    async with taking.reading:
         sessions, unreadable_count = await cmcd.read_reports(body)
     count_reports("unreadable", unreadable_count)
     if unreadable_count and not sessions:
@@ -318,7 +337,7 @@ async def report_playback() -> Response:
         count_reports("bot", len(sessions))
     else:
         networks = networks_of(state.client)
-        visitor = await web.visitors.identify(networks=networks, user_agent=user_agent)
+        visitor = await taking.visitors.identify(networks=networks, user_agent=user_agent)
         async with task_group() as tasks:
             for session in sessions:
                 tasks.create_task(_accept(session, visitor))
@@ -327,9 +346,9 @@ async def report_playback() -> Response:
 
 async def _accept(session: SessionReport, visitor: Visitor) -> None:
     """Write a session's report to the inbox if it counts."""
-    web = web_context()
+    taking = web_context().shared(Intake)
     video_id = parse_video_id(session.video_id)
-    video = await web.reported_videos.load(video_id) if video_id else None
+    video = await taking.videos.load(video_id) if video_id else None
     try:
         is_visible = await may_watch(video_id, audience_in(video) if video else None)
     except PlaybackTokenRefused:
@@ -341,7 +360,7 @@ async def _accept(session: SessionReport, visitor: Visitor) -> None:
     elif await _is_editor(video["owner_id"]):
         outcome = "editor"
     else:
-        await web.report_writes.load(InboxReport.of(session, visitor, video["id"]))
+        await taking.writes.load(InboxReport.of(session, visitor, video["id"]))
         outcome = "accepted"
     count_reports(outcome, 1)
 
