@@ -4,7 +4,6 @@ from functools import partial
 
 from portal.processing import encoding, first_pass, jobs, later_passes, removal, storyboards
 from portal.processing.captions import CAPTIONS, TRANSCRIPTION
-from portal.processing.features import Feature
 from portal.queue.deliveries import DELIVERY
 from portal.statistics import folding
 from portal.videos import (
@@ -16,6 +15,7 @@ from portal.videos import (
     posters,
     transcription,
 )
+from portal.videos.feature import Feature
 from portal.webhooks import endpoints, sending
 
 _FEATURES = (
@@ -41,12 +41,20 @@ _FEATURES = (
         prune=folding.delete_old_viewers,
         work_beside=folding.fold_forever,
     ),
-    Feature(name="imports", jobs=((imports.IMPORT, imports.run),)),
+    Feature(
+        name="imports",
+        jobs=((imports.IMPORT, imports.run),),
+        explain_absence=imports.explain_absence,
+    ),
     Feature(name="webhooks", jobs=((DELIVERY, sending.send),), prune=endpoints.forget_old),
 )
 # What features do when viewers get another version of a video.
 VERSION_HOOKS = tuple(
     feature.follow_version for feature in _FEATURES if feature.follow_version is not None
+)
+# Where to ask why there is no video of an id yet.
+ABSENCES = tuple(
+    feature.explain_absence for feature in _FEATURES if feature.explain_absence is not None
 )
 _publish = partial(first_pass.publish_version, hooks=VERSION_HOOKS)
 FEATURES = (

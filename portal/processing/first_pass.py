@@ -15,12 +15,12 @@ from portal.database.models import Version, VideoStatus
 from portal.processing import attempts, cutting, renditions
 from portal.processing.attempts import Failure, OpenAttempt
 from portal.processing.copied_films import copy_foreign_base
-from portal.processing.features import VersionHook
 from portal.processing.outputs import master_beside, write_master
 from portal.processing.passes import closed_afterwards, make_renditions, source_of
 from portal.processing.progress import Reports, held
 from portal.processing.removal import remove_source
 from portal.processing.sources import Source, SourceChanged
+from portal.processing.version_hooks import VersionHook
 from portal.processing.versions import is_current
 from portal.queue.tools import Tools
 from portal.storage.objects import output_prefix

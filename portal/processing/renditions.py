@@ -30,9 +30,9 @@ from portal.database.models import (
 from portal.events.log import EventType, note_outcome
 from portal.processing import attempts, captions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
-from portal.processing.features import VersionHook
 from portal.processing.jobs import STORYBOARD, enqueue_completion, enqueue_encode
 from portal.processing.sources import Source
+from portal.processing.version_hooks import VersionHook
 from portal.processing.versions import (
     delete_progress,
     make_current,

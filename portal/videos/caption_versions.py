@@ -36,7 +36,7 @@ from portal.processing.captions import (
     language_of_track,
     language_tags,
 )
-from portal.processing.features import VersionChange
+from portal.processing.version_hooks import VersionChange
 from portal.queue.jobs import cancel_job
 from portal.transcoding.encoding.assembly import PassOutput
 from portal.transcoding.packaging.master import Kind

@@ -16,8 +16,8 @@ from portal import errors
 from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, VideoStatus
 from portal.events.log import AuditAction, note
-from portal.processing.features import VersionHook
 from portal.processing.jobs import enqueue_transcode
+from portal.processing.version_hooks import VersionHook
 from portal.processing.versions import REVERTIBLE_S
 from portal.transcoding.planning.kept import (
     MOST_MOVED_S,

@@ -98,6 +98,17 @@ async def find(import_id: UUID) -> Import | None:
     return await Import.get_or_none(id=import_id).select_related("upload")
 
 
+async def explain_absence(video_id: UUID, reader: Principal) -> errors.VideoNotFound | None:
+    """Return the state of an import that will create a video, for its owner and admins."""
+    row = await find(video_id)
+    if row is None or not reader.may_see(Audience(owner_id=row.upload.owner_id)):
+        return None
+    if row.error_code is None:
+        return errors.VideoNotFound("This video is still being imported. Try again later.")
+    failure = {"code": row.error_code, "message": row.error_message}
+    return errors.ImportFailed(f"The import failed. {row.error_message}", failure=failure)
+
+
 async def list_imports(
     seen_by: Principal, *, limit: int, after: tuple[datetime, UUID] | None = None
 ) -> list[Import]:

@@ -20,8 +20,8 @@ from portal.database.connection import Row, fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Version, Video, VideoStatus
 from portal.events.log import AuditAction, note
 from portal.processing import attempts, renditions, versions
-from portal.processing.features import VersionHook
 from portal.processing.removal import remove_source
+from portal.processing.version_hooks import VersionHook
 from portal.processing.versions import REVERTIBLE_S, make_current
 from portal.storage.bucket import Storage
 from portal.uploads.quotas import NO_QUOTA, Quota

@@ -28,7 +28,6 @@ from portal.accounts.tokens import digest
 from portal.database.models import Upload, Video
 from portal.uploads import service as uploads
 from portal.videos.deletion import was_deleted
-from portal.videos.imports import find
 from portal.videos.reading import fetch_audience, parse_video_id
 from portal.web.composition import WebContext, web_context
 from portal.web.cookies import SESSION
@@ -277,8 +276,10 @@ async def _require_action(required: Policy) -> None:
     if is_visible:
         state_of(request.scope).visible_id = video_id
         return
-    if video_id and audience is None and (await was_deleted(video_id) or await find(video_id)):
-        return
+    if video_id and audience is None:
+        absence = await web_context().explain_absence(video_id, caller)
+        if absence or await was_deleted(video_id):
+            return
     raise errors.VideoNotFound
 
 

@@ -22,8 +22,9 @@ from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
-from portal.features import VERSION_HOOKS
-from portal.processing.features import VersionHook
+from portal.errors import VideoNotFound
+from portal.features import ABSENCES, VERSION_HOOKS
+from portal.processing.version_hooks import VersionHook
 from portal.statistics.reading import read_playback_sums
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
@@ -118,6 +119,7 @@ class WebContext:
     config: Config
     storage: Storage
     hooks: Sequence[VersionHook]
+    absences: Sequence[Callable[[UUID, Principal], Awaitable[VideoNotFound | None]]]
     playlists: Playlists
     streams: EventStreams
     # Limit of concurrent searches, the most expensive requests that anyone may send.
@@ -165,6 +167,13 @@ class WebContext:
         value: Value = self._shared[make]
         return value
 
+    async def explain_absence(self, video_id: UUID, reader: Principal) -> VideoNotFound | None:
+        """Return why there is no video of an id yet, if a feature knows and may tell the reader."""
+        for explain in self.absences:
+            if absence := await explain(video_id, reader):
+                return absence
+        return None
+
 
 def web_context() -> WebContext:
     """Return the context of the current process."""
@@ -187,6 +196,7 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
             config=config,
             storage=storage,
             hooks=VERSION_HOOKS,
+            absences=ABSENCES,
             playlists=Playlists(
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),

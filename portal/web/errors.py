@@ -19,7 +19,9 @@ from werkzeug.exceptions import HTTPException
 from portal import errors
 from portal.database.outages import is_outage
 from portal.telemetry.logs import current_fields
-from portal.web.auth import declaration_of
+from portal.videos.reading import parse_video_id
+from portal.web.auth import VIDEO_IDS, declaration_of, principal
+from portal.web.composition import web_context
 from portal.web.server.context import state_of
 
 logger = logging.getLogger(__name__)
@@ -65,6 +67,8 @@ def install_error_handlers(app: Quart) -> None:
             cause = repr(error.__cause__)
             logger.warning("%s: %s", error.code, cause, extra={"action": error.code})
         setattr(g, REFUSED_FINALLY, error.is_final)
+        if type(error) is errors.VideoNotFound:
+            error = await _explained(error)
         return await _error_response(error)
 
     @app.errorhandler(HTTPException)
@@ -87,6 +91,15 @@ def install_error_handlers(app: Quart) -> None:
             return await _error_response(errors.Overloaded())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
         return await _error_response(errors.PortalError())
+
+
+async def _explained(error: errors.VideoNotFound) -> errors.VideoNotFound:
+    """Return why there is no video of the requested id yet, or else the error."""
+    named = VIDEO_IDS & (request.view_args or {}).keys()
+    video_id = parse_video_id(str((request.view_args or {})[next(iter(named))])) if named else None
+    if video_id is None:
+        return error
+    return await web_context().explain_absence(video_id, await principal()) or error
 
 
 def _is_owner_gone(error: Exception) -> bool:

@@ -15,14 +15,13 @@ from quart import request
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import Video
-from portal.database.work_models import Import
-from portal.errors import ImportFailed, Overloaded, VideoNotFound
-from portal.videos import imports, reading
+from portal.errors import Overloaded, VideoNotFound
+from portal.videos import reading
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
 from portal.videos.progress import Progress
 from portal.videos.reading import Served
-from portal.web.auth import principal, require_visible
+from portal.web.auth import require_visible
 from portal.web.composition import web_context
 from portal.web.server.context import state_of
 
@@ -39,7 +38,7 @@ async def read_video(video_id: str) -> Video:
     """
     parsed = reading.parse_video_id(video_id)
     video = await web_context().videos.load(parsed) if parsed else None
-    return await _visible_video(video, reading.audience_of(video) if video else None, parsed)
+    return await visible(video, reading.audience_of(video) if video else None)
 
 
 async def require_video(video_id: str) -> UUID:
@@ -50,18 +49,11 @@ async def require_video(video_id: str) -> UUID:
     return (await read_video(video_id)).id
 
 
-async def read_import(video_id: str) -> Import:
-    """Return the import that will create the video of an address. Raises `VideoNotFound`."""
-    parsed = reading.parse_video_id(video_id)
-    row = await imports.find(parsed) if parsed else None
-    return await _visible(row, Audience(owner_id=row.upload.owner_id) if row else None)
-
-
 async def read_record(video_id: str) -> Row:
     """Return the columns of the video in an address that the API shows; raise as `read_video`."""
     parsed = reading.parse_video_id(video_id)
     row = await web_context().records.load(parsed) if parsed else None
-    return await _visible_video(row, reading.audience_in(row) if row else None, parsed)
+    return await visible(row, reading.audience_in(row) if row else None)
 
 
 async def find_videos(
@@ -104,26 +96,11 @@ async def read_served(video_id: UUID, attempt: int, rendition: str) -> Served:
     Raises `VideoNotFound` if the output is not served, or not to the caller.
     """
     served = await reading.fetch_served(video_id, attempt, rendition)
-    return await _visible(served, served.audience if served else None)
+    return await visible(served, served.audience if served else None)
 
 
-async def _visible_video(
-    value: Value | None, audience: Audience | None, video_id: UUID | None
-) -> Value:
-    """Return the value as `_visible`. For an import, its owner and admins get its state instead."""
-    try:
-        return await _visible(value, audience)
-    except VideoNotFound:
-        row = await imports.find(video_id) if video_id else None
-        if row is None or not (await principal()).may_see(Audience(owner_id=row.upload.owner_id)):
-            raise
-        if row.error_code is None:
-            raise VideoNotFound("This video is still being imported. Try again later.") from None
-        failure = {"code": row.error_code, "message": row.error_message}
-        raise ImportFailed(f"The import failed. {row.error_message}", failure=failure) from None
-
-
-async def _visible(value: Value | None, audience: Audience | None) -> Value:
+async def visible(value: Value | None, audience: Audience | None) -> Value:
+    """Return a value about a video if the caller is in its audience. Raises `VideoNotFound`."""
     await require_visible(audience)
     if value is None:
         raise VideoNotFound

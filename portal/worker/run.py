@@ -27,7 +27,6 @@ from portal.features import FEATURES
 from portal.maintenance import janitor
 from portal.maintenance.recovery import recover_forever
 from portal.processing import parts
-from portal.processing.features import Run
 from portal.processing.sources import SourceInterrupted
 from portal.queue.app import Queue, WorkerConnector, queue_app
 from portal.queue.jobs import (
@@ -48,6 +47,7 @@ from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
+from portal.videos.feature import Run
 
 logger = logging.getLogger(__name__)
 

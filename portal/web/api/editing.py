@@ -11,13 +11,14 @@ from portal.errors import VideoNotFound
 from portal.events.records import DeletedVideo
 from portal.videos import deletion, imports, metadata
 from portal.web.api import json_bodies
+from portal.web.api.imports import read_import
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
 from portal.web.schemas.base import PatchHeaders, Problem
 from portal.web.schemas.metadata import EditedVideo, MetadataRecord, VideoPatch
 from portal.web.schemas.validation import recorded_shape, validated
 from portal.web.server.limits import Body
-from portal.web.videos import read_import, read_video, require_video
+from portal.web.videos import read_video, require_video
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])

@@ -14,7 +14,7 @@ from portal.database.work_models import Import
 from portal.errors import FieldError, InvalidRequest
 from portal.events.records import Shape, Size, TranscodeFailure
 from portal.text import rfc3339
-from portal.videos import imports
+from portal.videos import imports, reading
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context
@@ -22,6 +22,7 @@ from portal.web.schemas.base import ClosedShape, QuotaProblem, Text, Timestamp
 from portal.web.schemas.metadata import Description, MetadataRecord, Tags
 from portal.web.schemas.validation import validated, validated_query
 from portal.web.schemas.webhooks import Address
+from portal.web.videos import visible
 
 blueprint = Blueprint("api_imports", __name__, url_prefix="/api/imports")
 tag_blueprint(blueprint, ["Videos"])
@@ -71,6 +72,13 @@ class ImportRecord(Shape):
 
     id: UUID = Field(description="Identifier of the future video.")
     url: str = Field(description="Address of the record, which exists once the file is fetched.")
+
+
+async def read_import(video_id: str) -> Import:
+    """Return the import that will create the video of an address. Raises `VideoNotFound`."""
+    parsed = reading.parse_video_id(video_id)
+    row = await imports.find(parsed) if parsed else None
+    return await visible(row, Audience(owner_id=row.upload.owner_id) if row else None)
 
 
 @blueprint.post("")

@@ -34,6 +34,7 @@ from portal.videos import captions, publishing, replacement, transcription
 from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
 from portal.videos.reading import preview_url
 from portal.videos.replacement import Replacement, VersionState
+from portal.web.api.imports import read_import
 from portal.web.api.json_bodies import (
     json_response,
     named_versions,
@@ -47,7 +48,7 @@ from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, QuotaPro
 from portal.web.schemas.metadata import FileName, UploadKey
 from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.headers import conditional_response
-from portal.web.videos import read_import, read_progress, read_video
+from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
