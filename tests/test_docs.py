@@ -15,8 +15,9 @@ from prometheus_client import Metric
 
 from portal.cli.main import main
 from portal.config import Config
+from portal.statistics.metrics import metrics_of
 from portal.telemetry.metrics import process_registry
-from portal.web.monitoring import FiguresCollector
+from portal.web.monitoring import Figures, FiguresCollector
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -99,8 +100,8 @@ def test_every_setting_and_no_other_is_documented(monkeypatch: pytest.MonkeyPatc
 def metrics() -> list[Metric]:
     rows = dict.fromkeys(("jobs", "videos", "failures", "leases", "totals"), ())
     names = ("views", "watch_ms", "stalls", "failures", "ignored", "startups")
-    rows |= {"playback": [dict.fromkeys(names, 0)]}
-    return [*process_registry().collect(), *FiguresCollector(rows).collect()]
+    figures = Figures(rows, metrics_of(dict.fromkeys(names, 0)))
+    return [*process_registry().collect(), *FiguresCollector(figures).collect()]
 
 
 def test_every_metric_and_no_other_is_documented() -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from portal.processing import encoding, first_pass, jobs, later_passes, removal, storyboards
 from portal.processing.captions import CAPTIONS, TRANSCRIPTION
 from portal.queue.deliveries import DELIVERY
-from portal.statistics import folding
+from portal.statistics import folding, metrics
 from portal.videos import (
     caption_versions,
     captions,
@@ -40,6 +40,7 @@ _FEATURES = (
         name="statistics",
         prune=folding.delete_old_viewers,
         work_beside=folding.fold_forever,
+        read_metrics=metrics.read_metrics,
     ),
     Feature(
         name="imports",

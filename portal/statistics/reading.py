@@ -14,7 +14,6 @@ from portal.database.connection import (
     IS_PRESENT,
     Row,
     execute,
-    fetch_rows,
     run_query,
     sql_with,
     transaction,
@@ -291,8 +290,3 @@ async def _run_briefly(query: sql.Composable) -> list[Row]:
     async with transaction():
         await execute(LIMIT_TIME)
         return await run_query(query)
-
-
-async def read_playback_sums() -> list[Row]:
-    """Return the sums of the library over all days, in one row."""
-    return await fetch_rows(PLAYBACK)

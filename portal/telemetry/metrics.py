@@ -5,6 +5,8 @@ to files in the folder that `FOLDER_VARIABLE` names, and each of them returns th
 """
 
 import os
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -96,3 +98,11 @@ def process_registry() -> CollectorRegistry:
 if FOLDER_VARIABLE not in os.environ:
     # Memory, CPU time and open files make sense for a single process only.
     ProcessCollector(registry=_registry)
+
+
+def buckets(bounds: Iterable[str], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Return the buckets of a histogram, which count all values up to their bound.
+
+    `counts` are those of the ranges between the bounds, the last one of values beyond them.
+    """
+    return list(zip([*bounds, "+Inf"], map(float, accumulate(counts)), strict=True))

@@ -126,12 +126,6 @@ async def finish_deletions() -> int:
     return finished
 
 
-async def was_deleted(video_id: UUID) -> bool:
-    """Return whether a video with this id was deleted, as long as there is a record of it."""
-    is_hidden = await Video.exists(id=video_id, deleted_at__not_isnull=True)
-    return is_hidden or await Tombstone.exists(video_id=video_id)
-
-
 async def is_being_removed(video_id: str, *, by: Principal) -> bool:
     """Return whether files of a deleted video are being removed.
 

@@ -1,11 +1,13 @@
 """What a feature adds to the portal: one value that web, workers, recovery and the janitor read."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from prometheus_client.core import Metric
 
 from portal.accounts.permissions import Principal
 from portal.database.models import Version
@@ -26,7 +28,8 @@ class Feature:
     `follow_version` is called when viewers get another version, and `before_removal` before the
     files of a version are removed for good. The janitor calls `sweep`, which removes objects that
     are due at a time and returns their number, and `prune`, which deletes rows. Each worker runs
-    `work_beside` until the event is set. `explain_absence` says why there is no video of an id yet,
+    `work_beside` until the event is set. `read_metrics` returns metrics for
+    Prometheus, and `explain_absence` says why there is no video of an id yet,
     to readers who may know it.
     """
 
@@ -36,5 +39,6 @@ class Feature:
     before_removal: Callable[[Version, Storage], Awaitable[None]] | None = None
     sweep: Callable[[Storage, datetime], Awaitable[int]] | None = None
     prune: Callable[[], Awaitable[None]] | None = None
+    read_metrics: Callable[[], Awaitable[Sequence[Metric]]] | None = None
     explain_absence: Callable[[UUID, Principal], Awaitable[VideoNotFound | None]] | None = None
     work_beside: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from portal.accounts.permissions import Audience
 from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_video, select_videos
-from portal.database.models import Video, VideoStatus, Visibility
+from portal.database.models import Tombstone, Video, VideoStatus, Visibility
 from portal.errors import NotPlayable, VersionConflict, VideoNotFound
 from portal.events.records import AUDIENCE_COLUMNS, DETAILS, VideoColumns
 from portal.processing.versions import SERVED_S
@@ -247,3 +247,9 @@ def audience_in(columns: Row) -> Audience:
 def is_private_in(columns: Row) -> bool:
     """Return whether columns of a row, or JSON, are of a private video, as `audience_in`."""
     return bool(columns.get("visibility", Visibility.PRIVATE) == Visibility.PRIVATE)
+
+
+async def was_deleted(video_id: UUID) -> bool:
+    """Return whether a video with this id was deleted, as long as there is a record of it."""
+    is_hidden = await Video.exists(id=video_id, deleted_at__not_isnull=True)
+    return is_hidden or await Tombstone.exists(video_id=video_id)

@@ -27,8 +27,7 @@ from portal.accounts.permissions import (
 from portal.accounts.tokens import digest
 from portal.database.models import Upload, Video
 from portal.uploads import service as uploads
-from portal.videos.deletion import was_deleted
-from portal.videos.reading import fetch_audience, parse_video_id
+from portal.videos.reading import fetch_audience, parse_video_id, was_deleted
 from portal.web.composition import WebContext, web_context
 from portal.web.cookies import SESSION
 from portal.web.server.context import state_of

@@ -18,18 +18,17 @@ from quart import current_app
 from portal.accounts import people, sessions, tokens
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import Principal
-from portal.concurrency import CachedValue, SingleFlight
+from portal.concurrency import SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Upload, Video
 from portal.errors import VideoNotFound
 from portal.features import ABSENCES, VERSION_HOOKS
 from portal.processing.version_hooks import VersionHook
-from portal.statistics.reading import read_playback_sums
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.playback_links import SigningKeys, fetch_live_links
-from portal.videos.progress import Progress, fetch_progress, read_figures
+from portal.videos.progress import Progress, fetch_progress
 from portal.videos.publishing import CategoryTable, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
 from portal.videos.words import Vocabulary
@@ -108,10 +107,6 @@ async def _fetch_existence(keys: Sequence[None]) -> dict[None, bool]:
     return dict.fromkeys(keys, await people.has_accounts())
 
 
-async def _read_all_figures() -> dict[str, list[Row]]:
-    return {**await read_figures(), "playback": await read_playback_sums()}
-
-
 @dataclass(frozen=True, slots=True)
 class WebContext:
     """Objects that the views of a process share; see `open_context`."""
@@ -151,9 +146,6 @@ class WebContext:
     videos: DataLoader[UUID, Video] = field(default_factory=partial(DataLoader, fetch_videos))
     progress: DataLoader[UUID, Progress] = field(
         default_factory=partial(DataLoader, fetch_progress)
-    )
-    figures: CachedValue[dict[str, list[Row]]] = field(
-        default_factory=partial(CachedValue, _read_all_figures)
     )
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)

@@ -10,8 +10,9 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hmac import compare_digest
-from itertools import accumulate, product
+from itertools import chain, product
 from pathlib import Path
 
 from prometheus_client import core
@@ -19,13 +20,16 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 from quart import Blueprint, Response, jsonify, request
 
+from portal.concurrency import CachedValue
 from portal.database.connection import Row, fetch_rows
 from portal.database.models import Outcome, VideoStatus
 from portal.errors import NotFound, StorageDenied
+from portal.features import FEATURES
 from portal.processing.attempts import DURATION_BOUNDS_S
 from portal.queue.jobs import QUEUES
-from portal.statistics.figures import STARTUP_BOUNDS_S
-from portal.telemetry.metrics import process_registry
+from portal.telemetry.metrics import buckets, process_registry
+from portal.videos.feature import Feature
+from portal.videos.progress import read_figures
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 
@@ -41,8 +45,6 @@ NEEDED = ("database", "storage")
 _states = dict.fromkeys(NEEDED, "ok")
 FIGURES_MAX_AGE_S = 5.0
 FIGURES_TIMEOUT_S = 3.0
-# Every so many bounds of start-up times are exported.
-STARTUP_STEP = 6
 
 
 @blueprint.get("/healthz")
@@ -129,7 +131,24 @@ async def metrics() -> Response:
     return response
 
 
-async def _figures() -> Mapping[str, Rows] | None:
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Figures of the service: `rows` by the names of `read_figures`, and metrics of features."""
+
+    rows: Mapping[str, Rows]
+    of_features: Sequence[core.Metric]
+
+
+async def _read_figures(features: Iterable[Feature]) -> Figures:
+    metrics = [await feature.read_metrics() for feature in features if feature.read_metrics]
+    return Figures(await read_figures(), list(chain.from_iterable(metrics)))
+
+
+def _cached_figures() -> CachedValue[Figures]:
+    return CachedValue(partial(_read_figures, FEATURES))
+
+
+async def _figures() -> Figures | None:
     """Return the figures of the service; None while the database does not answer.
 
     The read continues in the background after a timeout: psycopg waits for the server to confirm
@@ -137,7 +156,7 @@ async def _figures() -> Mapping[str, Rows] | None:
     """
     try:
         async with asyncio.timeout(FIGURES_TIMEOUT_S):
-            return await web_context().figures.get(max_age_s=FIGURES_MAX_AGE_S)
+            return await web_context().shared(_cached_figures).get(max_age_s=FIGURES_MAX_AGE_S)
     except Exception as exc:  # noqa: BLE001  # on any error there are no figures
         logger.warning(
             "Metrics without the service's figures: %s",
@@ -167,13 +186,6 @@ class Gauge:
         return family
 
 
-# Name, words and column of counters of playback.
-PLAYBACK_COUNTERS = (
-    ("views", "Views.", "views"),
-    ("stalls", "Stalls of playback.", "stalls"),
-    ("failures", "Failures of playback.", "failures"),
-    ("records_ignored", "Records that repeat earlier ones or end impossible playback.", "ignored"),
-)
 JOBS = tuple(product(QUEUES, ("waiting", "scheduled", "running")))
 STATUSES = tuple((status.value,) for status in VideoStatus)
 # Gauges of the service. All label values are exported, so that alerting rules can rely on them.
@@ -203,7 +215,7 @@ GAUGES = (
 class FiguresCollector(Collector):
     """Collector of the service's figures, or of their absence."""
 
-    def __init__(self, figures: Mapping[str, Rows] | None) -> None:
+    def __init__(self, figures: Figures | None) -> None:
         self._figures = figures
 
     def collect(self) -> Iterator[core.Metric]:
@@ -213,10 +225,11 @@ class FiguresCollector(Collector):
         yield up
         if self._figures is None:
             return
+        rows = self._figures.rows
         for gauge in GAUGES:
-            yield gauge.metric(self._figures[gauge.rows])
-        yield from _attempts(self._figures["totals"])
-        yield from _playback(self._figures["playback"][0])
+            yield gauge.metric(rows[gauge.rows])
+        yield from _attempts(rows["totals"])
+        yield from self._figures.of_features
 
 
 def _attempts(rows: Rows) -> Iterator[core.Metric]:
@@ -232,14 +245,6 @@ def _attempts(rows: Rows) -> Iterator[core.Metric]:
     yield from _transcodes([row for row in rows if row["outcome"] == Outcome.PUBLISHED])
 
 
-def _buckets(bounds: Iterable[str], counts: Sequence[int]) -> list[tuple[str, float]]:
-    """Return the buckets of a histogram, which count all values up to their bound.
-
-    `counts` are those of the ranges between the bounds, the last one of values beyond them.
-    """
-    return list(zip([*bounds, "+Inf"], map(float, accumulate(counts)), strict=True))
-
-
 def _transcodes(rows: Rows) -> Iterator[core.Metric]:
     """Yield the durations of published attempts and of their media, whose ratio is the speed."""
     durations = core.HistogramMetricFamily(
@@ -248,30 +253,11 @@ def _transcodes(rows: Rows) -> Iterator[core.Metric]:
     counts = [0] * (len(DURATION_BOUNDS_S) + 1)
     for row in rows:
         counts[min(row["duration_range"], len(DURATION_BOUNDS_S))] += row["attempts"]
-    buckets = _buckets(map(str, DURATION_BOUNDS_S), counts)
-    durations.add_metric([], buckets, sum_value=sum(row["duration_s"] for row in rows))
+    ranges = buckets(map(str, DURATION_BOUNDS_S), counts)
+    durations.add_metric([], ranges, sum_value=sum(row["duration_s"] for row in rows))
     yield durations
     media = core.CounterMetricFamily(
         "portal_transcode_media_seconds", "Duration of the transcoded media."
     )
     media.add_metric([], sum(row["media_s"] for row in rows))
     yield media
-
-
-def _playback(sums: Row) -> Iterator[core.Metric]:
-    """Yield what viewers watched, and how well it played."""
-    for name, words, column in PLAYBACK_COUNTERS:
-        counter = core.CounterMetricFamily(f"portal_playback_{name}", words)
-        counter.add_metric([], sums[column])
-        yield counter
-    watched = core.CounterMetricFamily("portal_playback_watch_seconds", "Time spent watching.")
-    watched.add_metric([], sums["watch_ms"] / 1000)
-    yield watched
-    bounds = [f"{bound_s:.3g}" for bound_s in STARTUP_BOUNDS_S]
-    buckets = _buckets(bounds, sums["startups"] or [0] * (len(bounds) + 1))
-    histogram = core.HistogramMetricFamily(
-        "portal_playback_startup_seconds", "Time from the press of play to the first frame."
-    )
-    exported = [*buckets[:-1:STARTUP_STEP], buckets[-1]]
-    histogram.add_metric([], exported, sum_value=None)
-    yield histogram

@@ -21,7 +21,7 @@ from portal.database.models import Video, Visibility
 from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFound
 from portal.text import shown, whole_number
 from portal.videos import deletion, metadata
-from portal.videos.reading import audience_of, fetch_videos, parse_video_id
+from portal.videos.reading import audience_of, fetch_videos, parse_video_id, was_deleted
 from portal.videos.visibility import recorded_access, save_access
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
@@ -136,7 +136,7 @@ async def delete(video_id: str) -> ResponseReturnValue:
         await deletion.delete_undoably(parsed_id)
     except VideoNotFound:
         # The button was pressed twice, or by two people.
-        if not await deletion.was_deleted(parsed_id):
+        if not await was_deleted(parsed_id):
             raise
     toast = _toast_arguments("delete", {ActionResult.DONE: 1}, undo_ids=[video_id])
     return redirect(url_for(TABLE, **toast), 303)
