@@ -25,7 +25,6 @@ cached briefly. The files that it names never change.
 """
 
 import re
-from datetime import UTC, datetime
 from uuid import UUID
 
 from quart import Blueprint, Response, current_app, redirect, render_template, request
@@ -43,19 +42,16 @@ from portal.transcoding.packaging.master import MASTER_NAME, without_missing_cap
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos import captions, cuts, preview
 from portal.videos.chapters import read_chapters
-from portal.videos.playback_links import PlaybackLink, PlaybackToken, account_token_expiry
 from portal.videos.posters import poster_key, poster_revision
 from portal.videos.reading import (
     Delivery,
     Served,
-    audience_of,
     delivery_of,
     fetch_served,
-    stream_below,
 )
-from portal.web.auth import Policy, account_id, declaration_of, policy
+from portal.web.auth import Policy, declaration_of, policy
 from portal.web.clips import PARAMETERS, Clip, parse_clip
-from portal.web.composition import WebContext, web_context
+from portal.web.composition import web_context
 from portal.web.server.headers import OPEN_TO_ALL, conditional_response
 from portal.web.videos import read_progress, read_served, read_video
 
@@ -69,33 +65,6 @@ WAVEFORM_TYPE = "application/octet-stream"
 # Time for which players may cache a playlist; its signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
-# Lifetime of addresses with an account's permission, which is checked on each request.
-OWN_ADDRESS_LIFE_S = 12 * 3600
-
-
-async def link_addresses(link: PlaybackLink) -> dict[str, str]:
-    """Return the addresses of a playback link: a video's stream and its embeddable player.
-
-    The address of the stream is empty while there is none.
-    """
-    web = web_context()
-    base = f"{web.config.public_url}/p/{await link.token(web.signing_keys)}"
-    stream = stream_below(base, link.video_id, link.published_attempt)
-    return {"playback_url": stream, "embed_url": f"{base}/embed/{link.video_id}"}
-
-
-async def token_base(own_id: UUID, video_id: UUID, *, web: WebContext) -> str:
-    """Return the address below which this account watches a video, with a playback token in it."""
-    expires_at = account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
-    token = PlaybackToken(video_id, expires_at, account_id=own_id)
-    return f"{web.config.public_url}/p/{await web.signing_keys.sign(token)}"
-
-
-async def own_base(video: Video) -> str:
-    """Return the address below which the caller watches a video."""
-    web = web_context()
-    own_id = await account_id() if audience_of(video).is_private else None
-    return web.config.public_url if own_id is None else await token_base(own_id, video.id, web=web)
 
 
 @blueprint.after_request

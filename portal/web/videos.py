@@ -4,7 +4,7 @@ Simultaneous requests share the same objects, which views must not change.
 """
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -15,7 +15,10 @@ from quart import request
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import Video
-from portal.errors import Overloaded, VideoNotFound
+from portal.errors import Overloaded, Unavailable, VideoNotFound
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix
+from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
 from portal.videos import reading
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import Cursor, LibraryQuery
@@ -105,3 +108,15 @@ async def visible(value: Value | None, audience: Audience | None) -> Value:
     if value is None:
         raise VideoNotFound
     return value
+
+
+async def spread_frames(video: Video, count: int) -> list[Tile]:
+    """Return up to `count` frames spread over the video; none until there is a storyboard."""
+    if video.published_attempt is None or not video.has_storyboard:
+        return []
+    key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
+    # Pages work without the frames while storage is unreachable.
+    with suppress(Unavailable, ObjectMissing):
+        text = (await web_context().storage.get(key)).decode()
+        return spread_tiles(text, count)
+    return []

@@ -17,9 +17,9 @@ from portal.events.records import Shape, Uri
 from portal.videos import playback_links, visibility
 from portal.videos.playback_links import PlaybackLink
 from portal.videos.reading import parse_video_id
+from portal.web.addresses import link_addresses
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, policy, principal
-from portal.web.playback import link_addresses
 from portal.web.schemas.access import AccessRecord
 from portal.web.schemas.base import (
     ClosedShape,

@@ -25,11 +25,10 @@ from portal.web.api.json_bodies import (
     read_json,
     showing_present,
 )
-from portal.web.api.videos import CreatedVideo
 from portal.web.auth import Policy, account_id, policy, principal
 from portal.web.composition import web_context
 from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, QuotaProblem
-from portal.web.schemas.metadata import Title
+from portal.web.schemas.metadata import CreatedVideo, Title
 from portal.web.schemas.validation import validated
 from portal.web.server.headers import conditional_response
 from portal.web.videos import read_video

@@ -9,11 +9,11 @@ from quart_schema import document_response, tag_blueprint
 from portal.database.models import Video
 from portal.events.records import Shape, Size, Uri
 from portal.videos.downloads import DownloadKind, FileState, SavedFile
+from portal.web.addresses import own_base
 from portal.web.api.json_bodies import json_response
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.downloads import kinds_for_viewers, read_files, request_file
-from portal.web.playback import own_base
 from portal.web.schemas.base import Problem, QuotaProblem
 from portal.web.server.limits import Rate
 from portal.web.videos import read_video

@@ -28,8 +28,8 @@ from portal.events.records import Shape, VideoWithPassthrough
 from portal.videos import events
 from portal.videos.events import VideoEvent
 from portal.videos.reading import audience_in
+from portal.web.addresses import playback_url, playback_url_for
 from portal.web.api import json_bodies
-from portal.web.api.videos import CommaSeparated, playback_url, playback_url_for
 from portal.web.auth import (
     Credentials,
     Policy,
@@ -40,7 +40,7 @@ from portal.web.auth import (
 )
 from portal.web.composition import WebContext, web_context
 from portal.web.event_streams import HEARTBEAT_S, Stream, StreamEvent
-from portal.web.schemas.base import ClosedShape, Problem
+from portal.web.schemas.base import ClosedShape, CommaSeparated, Problem
 from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.context import state_of
 from portal.web.videos import read_record

@@ -34,6 +34,7 @@ from portal.videos import captions, publishing, replacement, transcription
 from portal.videos.progress import JobProgress, Progress, RenditionStage, TranscodeStage
 from portal.videos.reading import preview_url
 from portal.videos.replacement import Replacement, VersionState
+from portal.web.addresses import own_base
 from portal.web.api.imports import read_import
 from portal.web.api.json_bodies import (
     json_response,
@@ -43,7 +44,6 @@ from portal.web.api.json_bodies import (
 )
 from portal.web.auth import Policy, account_id, may_edit, policy
 from portal.web.composition import web_context
-from portal.web.playback import own_base
 from portal.web.schemas.base import ClosedShape, PatchHeaders, Problem, QuotaProblem, Text
 from portal.web.schemas.metadata import FileName, UploadKey
 from portal.web.schemas.validation import validated, validated_query

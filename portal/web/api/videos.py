@@ -26,21 +26,26 @@ from portal.events.records import (
     Uri,
     VideoColumns,
     VideoDetails,
-    VideoRecord,
     VideoWithPassthrough,
     details_of,
 )
 from portal.videos import metadata, publishing
 from portal.videos.library import LibraryPage
 from portal.videos.library_queries import BY_VIEWS, Cursor, LibraryQuery, Sort
-from portal.videos.reading import is_private_in, stream_below
 from portal.videos.words import SpokenMatch, find_said
+from portal.web.addresses import playback_url, playback_url_for
 from portal.web.api import json_bodies
 from portal.web.auth import Policy, account_id, policy, principal
-from portal.web.composition import WebContext, web_context
-from portal.web.playback import token_base
-from portal.web.schemas.base import ClosedShape, Problem, QuotaProblem, Text, Timestamp
-from portal.web.schemas.metadata import FileName, UploadKey, VideoMetadata
+from portal.web.composition import web_context
+from portal.web.schemas.base import (
+    ClosedShape,
+    CommaSeparated,
+    Problem,
+    QuotaProblem,
+    Text,
+    Timestamp,
+)
+from portal.web.schemas.metadata import CreatedVideo, FileName, UploadKey, VideoMetadata
 from portal.web.schemas.validation import validated, validated_query
 from portal.web.server.headers import conditional_response
 from portal.web.server.limits import Rate
@@ -54,9 +59,6 @@ MAX_IDS = 100
 # Owner without videos.
 NOBODY = UUID(int=0)
 OneOrMore = BeforeValidator(lambda value: value if isinstance(value, list) else [value])
-CommaSeparated = BeforeValidator(
-    lambda value: ",".join(value if isinstance(value, list) else [value]).split(",")
-)
 IncludedInOne = Literal["passthrough", "details", "views"]
 Included = Literal[IncludedInOne, "matches"]
 
@@ -108,10 +110,6 @@ class NewVideoQuery(ClosedShape):
     """Options of a new video."""
 
     visibility: Visibility | None = Field(None, description="Initial visibility of the video.")
-
-
-class CreatedVideo(VideoRecord, from_attributes=True):
-    """A video's record as answered to its creation."""
 
 
 class ImportProblem(Problem):
@@ -378,21 +376,3 @@ async def _library_query(parameters: VideosQuery, viewer: Principal) -> LibraryQ
     if not is_own and not viewer.sees_all:
         raise NotAllowed("Only admins and owners may list the videos of other accounts.")
     return replace(query, owner_id=owner_id or NOBODY)
-
-
-async def playback_url(record: Row) -> str:
-    """Return the address to play a video from.
-
-    On a portal with accounts the address of a private video contains permission to watch it.
-    """
-    own_id = await account_id() if is_private_in(record) else None
-    return await playback_url_for(own_id, record, web=web_context())
-
-
-async def playback_url_for(own_id: UUID | None, record: Row, *, web: WebContext) -> str:
-    """Return the address of `playback_url` for an account, outside of its requests."""
-    video_id = UUID(str(record["id"]))
-    base = web.config.public_url
-    if own_id is not None and is_private_in(record):
-        base = await token_base(own_id, video_id, web=web)
-    return stream_below(base, video_id, record["published_attempt"])

@@ -24,6 +24,7 @@ from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy
 from portal.web.composition import web_context
 from portal.web.schemas.metadata import VideoMetadata
 from portal.web.schemas.validation import recorded_shape, validated
+from portal.web.server.headers import VIDEO_CHANGED
 from portal.web.videos import read_video
 
 blueprint = Blueprint("editing", __name__)
@@ -31,8 +32,6 @@ blueprint = Blueprint("editing", __name__)
 Body = dict[str, Any]
 
 CATEGORY_ID = re.compile(r"[0-9]{1,9}")
-# Other parts of the page refresh on this event.
-CHANGED = {"HX-Trigger": '{"video-changed": {"target": "body"}}'}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +82,7 @@ async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
     if not form.is_saved:
         return text, form.status
     head = await render_template("videos/_workshop_head.html", video=form.video, is_news=True)
-    return text + head, CHANGED
+    return text + head, VIDEO_CHANGED
 
 
 def recorded_form(video: Video, *, kept: Collection[str] = (), is_saved: bool = False) -> EditForm:

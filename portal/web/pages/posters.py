@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 
 from quart import Blueprint, render_template, request
@@ -10,20 +9,17 @@ from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from portal.database.models import PosterRequest, PosterState, Video, VideoStatus
-from portal.errors import FieldError, InvalidRequest, Unavailable
-from portal.storage.calls import ObjectMissing
-from portal.storage.objects import output_prefix
+from portal.errors import FieldError, InvalidRequest
 from portal.text import whole_number
 from portal.transcoding.encoding.pictures import MAX_PICTURE_PIXELS
 from portal.transcoding.errors import PictureFault, PictureRejected
-from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
+from portal.transcoding.planning.storyboard import Tile
 from portal.videos import posters
 from portal.videos.reading import parse_video_id
 from portal.web.auth import VIDEO_UNAVAILABLE, Policy, policy
-from portal.web.composition import web_context
-from portal.web.pages.editing import CHANGED
+from portal.web.server.headers import VIDEO_CHANGED
 from portal.web.server.limits import Body
-from portal.web.videos import read_video
+from portal.web.videos import read_video, spread_frames
 
 blueprint = Blueprint("posters", __name__)
 
@@ -136,7 +132,7 @@ async def _render_poster(video_id: str, *, watched: int) -> ResponseReturnValue:
     # The video is read after the request, so that it has the picture of a completed one.
     view = await _build_view(await read_video(video_id), latest, watched=watched)
     text = await render_template("videos/_poster.html", poster=view, video_id=video_id)
-    return (text, CHANGED) if view and view.state is PosterState.DONE else text
+    return (text, VIDEO_CHANGED) if view and view.state is PosterState.DONE else text
 
 
 async def _build_view(
@@ -157,15 +153,3 @@ async def _build_view(
         fault=fault,
         frames=await spread_frames(video, OFFERED_FRAMES),
     )
-
-
-async def spread_frames(video: Video, count: int) -> list[Tile]:
-    """Return up to `count` frames spread over the video; none until there is a storyboard."""
-    if video.published_attempt is None or not video.has_storyboard:
-        return []
-    key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
-    # Pages work without the frames while storage is unreachable.
-    with suppress(Unavailable, ObjectMissing):
-        text = (await web_context().storage.get(key)).decode()
-        return spread_tiles(text, count)
-    return []

@@ -27,11 +27,10 @@ from portal.transcoding.packaging.webvtt import read_webvtt
 from portal.videos import captions
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
-from portal.web.pages import posters
 from portal.web.pages.charts import Mark, Measure, Span, draw_charts
 from portal.web.pages.csv_files import csv_response, csv_start, csv_text
 from portal.web.pages.formatting import position
-from portal.web.videos import read_video
+from portal.web.videos import read_video, spread_frames
 
 blueprint = Blueprint("statistics", __name__)
 
@@ -208,7 +207,7 @@ async def page(video_id: str) -> str:
         periods=list(Period),
         charts=draw_charts(statistics.days, VIEWS),
         retention=retention_chart(statistics, duration_s=video.duration_s or 0.0),
-        frames=await posters.spread_frames(video, FRAMES),
+        frames=await spread_frames(video, FRAMES),
         parts=part_tables(statistics),
         sites=site_rows(statistics),
         changes=await read_changes(video.id, statistics, days),

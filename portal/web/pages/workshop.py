@@ -16,10 +16,10 @@ from portal.errors import ReplacementChanged, ReplacementNotFound, TooManyPlayba
 from portal.text import whole_number
 from portal.videos import cuts, deletion, playback_links, replacement
 from portal.videos.replacement import VersionState
+from portal.web.addresses import link_addresses
 from portal.web.auth import VIDEO_UNAVAILABLE, Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.pages import captions, editing, posters, visibility
-from portal.web.playback import link_addresses
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
 

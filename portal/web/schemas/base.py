@@ -64,6 +64,10 @@ Text = Annotated[StrictStr, BeforeValidator(_check_storable)]
 Day = Annotated[date, BeforeValidator(_check_day)]
 Timestamp = Annotated[Time, BeforeValidator(_check_rfc3339), AfterValidator(_to_utc)]
 
+CommaSeparated = BeforeValidator(
+    lambda value: ",".join(value if isinstance(value, list) else [value]).split(",")
+)
+
 
 class ClosedShape(Shape, extra="forbid"):
     """Base of all shapes of requests, which refuse unknown members and parameters.

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from portal.database.models import Visibility
+from portal.events.records import VideoRecord
 from portal.videos import metadata
 from portal.videos.metadata import EditableMetadata
 from portal.web.schemas.base import ClosedShape, Text, reject_if
@@ -119,3 +120,7 @@ class VideoPatch(ClosedShape):
             name: tuple(value) if isinstance(value, list) else value or ""
             for name, value in named.items()
         }
+
+
+class CreatedVideo(VideoRecord, from_attributes=True):
+    """A video's record as answered to its creation."""

@@ -32,6 +32,8 @@ CACHE_CONTROL = b"cache-control"
 VARY = (b"vary", b"Authorization, Cookie")
 # The token in a page's address must not reach other sites through its links and pictures.
 NO_REFERRER = (b"referrer-policy", b"no-referrer")
+# Other parts of a page about a video refresh on this event.
+VIDEO_CHANGED = {"HX-Trigger": '{"video-changed": {"target": "body"}}'}
 
 
 class SecurityHeaders:
